@@ -1,0 +1,115 @@
+package graph
+
+import "sync/atomic"
+
+// memberSet is a set of nodes with a count each, for vertices that more than
+// one node reaches: open addressing, at most half full, so a look-up takes a
+// step or two. Readers take no lock. The writer (one at a time, under Graph.mu)
+// changes single slots in place and replaces the whole set when its size must
+// change.
+type memberSet struct {
+	slots  []atomic.Pointer[vertex]
+	counts []uint32 // writer only
+	live   int      // members
+	used   int      // slots that are not empty: members and graves
+}
+
+const minMemberSlots = 4
+
+// grave marks a slot whose member left; look-ups pass over it.
+var grave = new(vertex)
+
+func newMemberSet(slots int) *memberSet {
+	return &memberSet{slots: make([]atomic.Pointer[vertex], slots), counts: make([]uint32, slots)}
+}
+
+func (s *memberSet) has(node *vertex) bool {
+	mask := uint32(len(s.slots) - 1)
+	for i := node.hash & mask; ; i = (i + 1) & mask {
+		switch s.slots[i].Load() {
+		case node:
+			return true
+		case nil:
+			return false
+		}
+	}
+}
+
+// add counts node once more. It returns the set that holds the result, which is
+// a larger one when s is full, and whether node is new in it.
+func (s *memberSet) add(node *vertex) (*memberSet, bool) {
+	mask := uint32(len(s.slots) - 1)
+	for i := node.hash & mask; ; i = (i + 1) & mask {
+		switch s.slots[i].Load() {
+		case node:
+			s.counts[i]++
+			return s, false
+		case nil:
+			if 2*(s.used+1) > len(s.slots) {
+				s = s.resized(slotsFor(s.live + 1))
+			}
+			s.put(node, 1)
+			return s, true
+		}
+	}
+}
+
+// put adds a node that is not in the set, which must have room.
+func (s *memberSet) put(node *vertex, count uint32) {
+	mask := uint32(len(s.slots) - 1)
+	i := node.hash & mask
+	for s.slots[i].Load() != nil {
+		i = (i + 1) & mask
+	}
+	s.counts[i] = count
+	s.slots[i].Store(node)
+	s.live++
+	s.used++
+}
+
+// remove counts node once less and reports whether it left the set.
+func (s *memberSet) remove(node *vertex) bool {
+	mask := uint32(len(s.slots) - 1)
+	i := node.hash & mask
+	for s.slots[i].Load() != node {
+		i = (i + 1) & mask
+	}
+	if s.counts[i]--; s.counts[i] > 0 {
+		return false
+	}
+	s.slots[i].Store(grave)
+	s.live--
+	return true
+}
+
+// shrink returns a smaller set when s is nearly empty, else s.
+func (s *memberSet) shrink() *memberSet {
+	if len(s.slots) <= minMemberSlots || 8*s.live > len(s.slots) {
+		return s
+	}
+	return s.resized(slotsFor(s.live))
+}
+
+func (s *memberSet) resized(slots int) *memberSet {
+	t := newMemberSet(slots)
+	s.each(t.put)
+	return t
+}
+
+func (s *memberSet) each(visit func(node *vertex, count uint32)) {
+	for i := range s.slots {
+		if node := s.slots[i].Load(); node != nil && node != grave {
+			visit(node, s.counts[i])
+		}
+	}
+}
+
+// slotsFor returns the power of two that keeps n members at a quarter to a half
+// of the slots.
+func slotsFor(n int) int {
+	slots := minMemberSlots
+	for slots < 2*n {
+		slots *= 2
+	}
+	return slots
+}

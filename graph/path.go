@@ -1,0 +1,149 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Path returns one path from the object to the node, the shortest and of these
+// the first in order, or nil when there is none.
+func (g *Graph) Path(node string, kind Kind, namespace, name string) verdict.Path {
+	if paths := g.Paths(node, kind, namespace, name); len(paths) > 0 {
+		return paths[0]
+	}
+	return nil
+}
+
+// Paths returns every path from the object to the node: one for each field that
+// would have to change to take the relation away. Shorter ones come first. Its
+// cost follows what the node's own pods name, not who else names the object.
+func (g *Graph) Paths(node string, kind Kind, namespace, name string) []verdict.Path {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	v, n := g.vertices.find(kind, namespace, name), g.vertices.find(Node, "", node)
+	if v == nil || n == nil || !v.reachedBy(n) {
+		return nil
+	}
+	var paths []verdict.Path
+	g.eachReached(n, func(reached *vertex, path func() verdict.Path) {
+		if reached == v {
+			paths = append(paths, path())
+		}
+	})
+	slices.SortFunc(paths, comparePaths)
+	return paths
+}
+
+// Reached is an object that a node is related to.
+type Reached struct {
+	Kind      Kind
+	Namespace string
+	Name      string
+	// Path is the shortest path to the node.
+	Path verdict.Path
+}
+
+// Reach returns every object that the node is related to, in order of kind,
+// namespace and name.
+func (g *Graph) Reach(node string) []Reached {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	n := g.vertices.find(Node, "", node)
+	if n == nil {
+		return nil
+	}
+	best := map[*vertex]verdict.Path{}
+	g.eachReached(n, func(v *vertex, path func() verdict.Path) {
+		p := path()
+		if known, ok := best[v]; !ok || comparePaths(p, known) < 0 {
+			best[v] = p
+		}
+	})
+	reached := make([]Reached, 0, len(best))
+	for v, p := range best {
+		reached = append(reached, Reached{Kind: v.kind, Namespace: v.namespace.name, Name: v.name, Path: p})
+	}
+	slices.SortFunc(reached, func(a, b Reached) int {
+		if a.Kind != b.Kind {
+			return int(a.Kind) - int(b.Kind)
+		}
+		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return reached
+}
+
+// eachReached visits every object that the node is related to, once for each
+// path; path makes that path. The caller holds g.mu.
+func (g *Graph) eachReached(node *vertex, visit func(v *vertex, path func() verdict.Path)) {
+	for _, back := range node.links {
+		holder := back.other
+		toNode := func() verdict.Path { return verdict.Path{g.ownEdge(holder)} }
+		visit(holder, toNode)
+		if holder.kind != Pod {
+			continue
+		}
+		for i := 1; i < len(holder.links); i++ {
+			target := holder.links[i].other
+			toPod := func() verdict.Path { return append(verdict.Path{g.edge(holder, i)}, toNode()...) }
+			visit(target, toPod)
+			if target.kind == PersistentVolumeClaim {
+				g.eachOfClaim(target, toPod, visit)
+			}
+		}
+	}
+}
+
+// eachOfClaim visits the volumes bound to a claim, and the secrets of these.
+func (g *Graph) eachOfClaim(claim *vertex, toPod func() verdict.Path, visit func(v *vertex, path func() verdict.Path)) {
+	for _, back := range claim.links {
+		volume := back.other
+		if volume.kind != PersistentVolume {
+			continue
+		}
+		toClaim := func() verdict.Path { return append(verdict.Path{g.ownEdge(volume)}, toPod()...) }
+		visit(volume, toClaim)
+		for i := 1; i < len(volume.links); i++ {
+			visit(volume.links[i].other, func() verdict.Path {
+				return append(verdict.Path{g.edge(volume, i)}, toClaim()...)
+			})
+		}
+	}
+}
+
+// ownEdge leads from a holder to its node or claim.
+func (g *Graph) ownEdge(holder *vertex) verdict.Edge {
+	l := holder.links[0]
+	from := holder.object()
+	return verdict.Edge{From: from, To: l.other.object(), Holder: from, Field: g.entries.path(l.place)}
+}
+
+// edge leads from the i-th object that a holder names to the holder.
+func (g *Graph) edge(holder *vertex, i int) verdict.Edge {
+	l := holder.links[i]
+	to := holder.object()
+	return verdict.Edge{From: l.other.object(), To: to, Holder: to, Field: g.entries.path(l.place)}
+}
+
+// comparePaths orders paths by length, then by their objects and fields.
+func comparePaths(p, q verdict.Path) int {
+	if len(p) != len(q) {
+		return len(p) - len(q)
+	}
+	for i := range p {
+		if c := p[i].From.Compare(q[i].From); c != 0 {
+			return c
+		}
+		if c := p[i].To.Compare(q[i].To); c != 0 {
+			return c
+		}
+		if c := strings.Compare(p[i].Field, q[i].Field); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,128 @@
+package nodeauthz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+var (
+	_ authorizer.Authorizer   = (*Authorizer)(nil)
+	_ authorizer.RuleResolver = (*Authorizer)(nil)
+)
+
+// ErrNotSynced is the error of Authorize when a missing relation could be one
+// that the graph has not been told of yet.
+var ErrNotSynced = errors.New("the graph of nodes and objects has not synced yet: retry")
+
+// Option changes how an Authorizer adapts to k8s.io/apiserver.
+type Option func(*options)
+
+type options struct {
+	synced   func() bool
+	detailed bool
+}
+
+// WithSynced tells when the graph holds all that the cluster has. Until then
+// Authorize answers ErrNotSynced, beside NoOpinion, to requests that fail for
+// lack of a relation.
+func WithSynced(synced func() bool) Option {
+	return func(o *options) { o.synced = synced }
+}
+
+// WithDetailedReasons lets Authorize return the whole message of a refusal,
+// which names the nearest path. Without it, the reason is one fixed sentence
+// for each code and costs nothing.
+func WithDetailedReasons() Option {
+	return func(o *options) { o.detailed = true }
+}
+
+// Authorize implements authorizer.Authorizer: DecisionAllow or
+// DecisionNoOpinion. The reason is empty for users that are not nodes.
+func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
+	var req Request
+	requestOf(attrs, &req)
+	answer := a.Decide(&req)
+	if answer.Decision == verdict.Allow {
+		return authorizer.DecisionAllow, "", nil
+	}
+	var err error
+	if answer.Code == NoPathToObject && a.options.synced != nil && !a.options.synced() {
+		err = ErrNotSynced
+	}
+	if a.options.detailed && answer.Code != NotANode {
+		return authorizer.DecisionNoOpinion, a.explain(&req, answer).Reason.Message, err
+	}
+	return authorizer.DecisionNoOpinion, summary(answer.Code), err
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer. The Node
+// authorizer's decisions have no conditions.
+func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attrs authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attrs))
+}
+
+// EvaluateConditions implements authorizer.Authorizer. It refuses: there are no
+// conditions of ours to evaluate.
+func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
+// requestOf reads attributes into req. Records, which is what kube-apiserver
+// passes, are read directly: their methods copy the whole record each time.
+func requestOf(attrs authorizer.Attributes, req *Request) {
+	switch record := attrs.(type) {
+	case *authorizer.AttributesRecord:
+		requestOfRecord(record, req)
+		return
+	case authorizer.AttributesRecord:
+		requestOfRecord(&record, req)
+		return
+	}
+	if u := attrs.GetUser(); u != nil {
+		req.User, req.Groups = u.GetName(), u.GetGroups()
+	}
+	req.Verb = attrs.GetVerb()
+	req.ResourceRequest = attrs.IsResourceRequest()
+	req.Group, req.Resource, req.Subresource = attrs.GetAPIGroup(), attrs.GetResource(), attrs.GetSubresource()
+	req.Namespace, req.Name, req.Path = attrs.GetNamespace(), attrs.GetName(), attrs.GetPath()
+	// Requirements that could be parsed count; as in Kubernetes, an error about
+	// others does not matter, since one requirement is enough.
+	req.FieldSelector, _ = attrs.GetFieldSelector()
+}
+
+func requestOfRecord(r *authorizer.AttributesRecord, req *Request) {
+	if r.User != nil {
+		req.User, req.Groups = r.User.GetName(), r.User.GetGroups()
+	}
+	req.Verb, req.ResourceRequest = r.Verb, r.ResourceRequest
+	req.Group, req.Resource, req.Subresource = r.APIGroup, r.Resource, r.Subresource
+	req.Namespace, req.Name, req.Path = r.Namespace, r.Name, r.Path
+	req.FieldSelector = r.FieldSelectorRequirements
+}
+
+// RulesFor implements authorizer.RuleResolver: the rules of a node in a
+// namespace and at cluster scope, with the names of the objects that its pods
+// need. Rules that hold only with a field selector cannot be put in this form;
+// an error names them, and the result is marked incomplete.
+func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+	if u == nil {
+		return nil, nil, false, nil
+	}
+	probe := a.Decide(&Request{User: u.GetName(), Groups: u.GetGroups()})
+	if probe.Node == "" {
+		return nil, nil, false, nil
+	}
+	var infos []authorizer.ResourceRuleInfo
+	for _, r := range a.namedRules(probe.Node, namespace) {
+		infos = append(infos, &authorizer.DefaultResourceRuleInfo{
+			Verbs: r.verbs, APIGroups: []string{r.group}, Resources: []string{r.resource}, ResourceNames: r.names,
+		})
+	}
+	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s", probe.Node, nodeNameField, probe.Node)
+}

@@ -1,0 +1,141 @@
+package nodeauthz
+
+import (
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Authorizer is the Node authorizer of one cluster. It is safe for concurrent
+// use.
+type Authorizer struct {
+	graph    *graph.Graph
+	features kubeversion.Features
+	table    ruleTable
+	options  options
+}
+
+// New returns the authorizer over a graph, with the behaviour of the given
+// version and gates.
+func New(g *graph.Graph, features kubeversion.Features, opts ...Option) *Authorizer {
+	a := &Authorizer{graph: g, features: features, table: newRuleTable(features)}
+	for _, opt := range opts {
+		opt(&a.options)
+	}
+	return a
+}
+
+// Answer is what Decide says: a decision, the code of its reason, and the node
+// that asked (empty if no node did).
+type Answer struct {
+	Decision verdict.Decision `json:"decision"`
+	Code     verdict.Code     `json:"code"`
+	Node     string           `json:"node,omitempty"`
+
+	entry *entry
+	rule  *rule
+}
+
+// Decide answers one request. It allocates nothing and takes no lock.
+func (a *Authorizer) Decide(req *Request) Answer {
+	identity := nodeidentity.Of(req.User, req.Groups)
+	switch {
+	case !identity.IsNode:
+		return Answer{Decision: verdict.NoOpinion, Code: NotANode}
+	case identity.Name == "":
+		return Answer{Decision: verdict.NoOpinion, Code: UnnamedNode}
+	}
+	answer := Answer{Decision: verdict.NoOpinion, Code: NoRuleForResource, Node: identity.Name}
+	if !req.ResourceRequest {
+		return answer
+	}
+	if answer.entry = a.table.find(req.Group, req.Resource); answer.entry == nil {
+		return answer
+	}
+	if answer.rule, answer.Code = answer.entry.match(req.Subresource, verb(req.Verb)); answer.rule == nil {
+		return answer
+	}
+	if answer.Code = a.check(answer.entry.resource, answer.rule.condition, identity.Name, req); allows(answer.Code) {
+		answer.Decision = verdict.Allow
+	}
+	return answer
+}
+
+func allows(code verdict.Code) bool {
+	switch code {
+	case PathToObject, OwnName, OwnFieldSelector, GrantedToNodes:
+		return true
+	}
+	return false
+}
+
+// check evaluates a rule's condition.
+func (a *Authorizer) check(r *resource, c condition, node string, req *Request) verdict.Code {
+	switch c {
+	case granted:
+		return GrantedToNodes
+	case related:
+		return a.checkRelated(r, node, req)
+	case ownName:
+		return checkOwnName(r, node, req)
+	case selected:
+		return checkSelected(node, req.FieldSelector)
+	case selectedOrRelated:
+		code := checkSelected(node, req.FieldSelector)
+		if code == FieldSelectorRequired && req.Name != "" {
+			return a.checkRelated(r, node, req)
+		}
+		return code
+	}
+	return checkLease(c, node, req)
+}
+
+func (a *Authorizer) checkRelated(r *resource, node string, req *Request) verdict.Code {
+	switch {
+	case req.Name == "":
+		return NameRequired
+	case req.Namespace == "" && !r.clusterScoped:
+		return NamespaceRequired
+	case a.graph.HasPath(node, r.kind, req.Namespace, req.Name):
+		return PathToObject
+	case req.Namespace != "" && r.clusterScoped:
+		return ClusterScoped
+	}
+	return NoPathToObject
+}
+
+func checkOwnName(r *resource, node string, req *Request) verdict.Code {
+	switch {
+	case req.Name == node:
+		return OwnName
+	case r.group == storage:
+		return NotOwnCSINode
+	}
+	return NotOwnNode
+}
+
+func checkSelected(node string, selector fields.Requirements) verdict.Code {
+	for i := range selector {
+		r := &selector[i]
+		if r.Field == nodeNameField && r.Operator == selection.Equals && r.Value == node {
+			return OwnFieldSelector
+		}
+	}
+	return FieldSelectorRequired
+}
+
+func checkLease(c condition, node string, req *Request) verdict.Code {
+	switch {
+	case req.Namespace != leasesNamespace:
+		return NotLeaseNamespace
+	case c == leaseNamespace:
+		return GrantedToNodes
+	case req.Name == node:
+		return OwnName
+	}
+	return NotOwnLease
+}

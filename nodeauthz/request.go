@@ -1,0 +1,32 @@
+package nodeauthz
+
+import "k8s.io/apimachinery/pkg/fields"
+
+// Request is a question put to the authorizer, with the attributes of a
+// SubjectAccessReview.
+type Request struct {
+	// User and Groups identify who asks.
+	User   string
+	Groups []string
+	// Verb is a lower-case Kubernetes verb, or an HTTP method in lower case for
+	// non-resource requests.
+	Verb string
+	// Group is the API group, empty for the core group.
+	Group string
+	// Resource is the plural resource name.
+	Resource    string
+	Subresource string
+	// Namespace is empty for cluster-scoped objects and requests across all
+	// namespaces.
+	Namespace string
+	// Name is empty for requests that name no object.
+	Name string
+	// FieldSelector holds the requirements of the request's field selector. One
+	// requirement spec.nodeName=<node> among them is enough for rules that ask
+	// for it.
+	FieldSelector fields.Requirements
+	// ResourceRequest is false for requests to Path, such as /healthz, which
+	// have no resource.
+	ResourceRequest bool
+	Path            string
+}

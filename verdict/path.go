@@ -1,0 +1,63 @@
+package verdict
+
+import "strings"
+
+// Object names one API object. Namespace is empty for cluster-scoped kinds.
+type Object struct {
+	// Kind is the Kubernetes kind: Secret, PersistentVolumeClaim, Node.
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String renders an object as people write it: "secret shop/db", "node worker-1".
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return strings.ToLower(o.Kind) + " " + o.Name
+	}
+	return strings.ToLower(o.Kind) + " " + o.Namespace + "/" + o.Name
+}
+
+// Compare orders objects by kind, namespace and name.
+func (o Object) Compare(p Object) int {
+	if c := strings.Compare(o.Kind, p.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(o.Namespace, p.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(o.Name, p.Name)
+}
+
+// Edge is one reference: From is reachable from wherever To is, because the
+// Field of the object Holder names it. Holder is From or To.
+type Edge struct {
+	From Object `json:"from"`
+	To   Object `json:"to"`
+	// Holder is the object that a person would edit to remove the edge.
+	Holder Object `json:"holder"`
+	// Field is the place in Holder, for example
+	// "spec.containers[name=api].env" or "spec.volumes[name=data]".
+	Field string `json:"field"`
+}
+
+// Path is a chain of edges; each edge's To is the next one's From.
+type Path []Edge
+
+// String renders the chain from its first object to its last:
+// "secret shop/db <- pod shop/api (spec.containers[name=api].env) <- node worker-2".
+func (p Path) String() string {
+	if len(p) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(p[0].From.String())
+	for _, e := range p {
+		b.WriteString(" <- ")
+		b.WriteString(e.To.String())
+		if e.Field != "spec.nodeName" {
+			b.WriteString(" (" + e.Field + ")")
+		}
+	}
+	return b.String()
+}
