@@ -17,15 +17,17 @@ import (
 //   - objects that name their node (pod, attachment, slice, request): one is
 //     that node;
 //   - a persistent volume: one is its claim, whose nodes are the volume's.
+//
+// What readers touch comes first, to lie in one cache line.
 type vertex struct {
 	name      string
 	namespace *namespace
 	one       atomic.Pointer[vertex]
 	many      atomic.Pointer[memberSet]
-	links     []link
-	hash      uint32
-	count     uint32 // links behind one; guarded by Graph.mu
 	kind      Kind
+	hash      uint32
+	count     uint32 // links behind one; guarded by Graph.mu, as are the links
+	links     []link
 }
 
 // droppedCount marks a vertex that left the graph.

@@ -1,0 +1,76 @@
+# node-authorizer. `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := bin/node-authorizer
+PLANE := cd test/localplane && go run ./cmd/localplane
+TOOL := go tool -modfile=tools/go.mod
+# Every Go module of the repository.
+MODULES := . test/localplane test/conformance test/e2e
+FUZZTIME ?= 30s
+
+.PHONY: help
+help: ## Show this help.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## Build bin/node-authorizer, and bin/kubectl-node_authorizer beside it.
+	go build -trimpath -o $(BIN) ./cmd/node-authorizer
+	ln -sf node-authorizer bin/kubectl-node_authorizer
+
+.PHONY: demo
+demo: build ## Start a control plane with two nodes and a workload, ask what each node may do, stop it.
+	NODE_AUTHORIZER=$(CURDIR)/$(BIN) test/localplane/demo.sh
+
+.PHONY: up
+up: ## Start a control plane on this machine and leave it running.
+	$(PLANE) up --nodes 2
+
+.PHONY: down
+down: ## Stop the control plane that `make up` started.
+	$(PLANE) down
+
+.PHONY: test
+test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
+	go vet ./...
+	go test ./...
+	go test -race ./graph ./nodeauthz ./rbac ./internal/source
+	cd test/conformance && go vet ./... && go test ./...
+	cd test/localplane && go vet ./... && go test ./...
+	cd test/e2e && go vet ./... && go test -timeout 15m ./...
+	@echo "all tests passed"
+
+.PHONY: lint
+lint: ## Check formatting and run the linters.
+	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
+	for module in $(MODULES); do \
+		(cd $$module && go vet ./... && go tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...); \
+	done
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	$(TOOL) gofumpt -w $$(git ls-files '*.go')
+
+.PHONY: conformance
+conformance: ## Compare over a million decisions with Kubernetes' own.
+	cd test/conformance && CONFORMANCE=full go test -timeout 60m -v ./...
+
+.PHONY: conformance-minors
+conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
+	cd test/conformance && CONFORMANCE=minors go test -timeout 90m -v ./...
+
+.PHONY: bench
+bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.
+	cd test/conformance && go run ./bench -out $(CURDIR)/docs/benchmarks.md
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . --exclude-dir=test | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -d' ' -f2); do \
+			echo "== $$package $$target"; \
+			go test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+		done; \
+	done
