@@ -39,16 +39,28 @@ func (s *memberSet) has(node *vertex) bool {
 // a larger one when s is full, and whether node is new in it.
 func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 	mask := uint32(len(s.slots) - 1)
+	free := -1
 	for i := node.hash & mask; ; i = (i + 1) & mask {
 		switch s.slots[i].Load() {
 		case node:
 			s.counts[i]++
 			return s, false
-		case nil:
-			if 2*(s.used+1) > len(s.slots) {
-				s = s.resized(slotsFor(s.live + 1))
+		case grave:
+			if free < 0 {
+				free = int(i)
 			}
-			s.put(node, 1)
+		case nil:
+			switch {
+			case free >= 0:
+				s.counts[free] = 1
+				s.slots[free].Store(node)
+				s.live++
+			case 2*(s.used+1) > len(s.slots):
+				s = s.resized(slotsFor(s.live + 1))
+				s.put(node, 1)
+			default:
+				s.put(node, 1)
+			}
 			return s, true
 		}
 	}

@@ -1,7 +1,9 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -19,16 +21,12 @@ type Nearest struct {
 	TotalNodes int `json:"totalNodes"`
 }
 
-// nearestScan bounds how many references to one object Nearest looks at, so
-// that its cost does not follow the fan-out.
-const (
-	nearestScan = 1000
-	claimScan   = 16 // references to the claim of each volume
-)
+// nearestScan bounds how many references to one object Nearest looks at.
+const nearestScan = 10_000
 
 // Nearest returns up to limit paths from the object to any nodes, and up to
-// limit of the nodes. Of an object with more than a thousand references it
-// looks at a thousand.
+// limit of the nodes, the first in order. Of an object with more than ten
+// thousand references it looks at ten thousand, which ones is not defined.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -36,63 +34,89 @@ func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	if v == nil {
 		return Nearest{}
 	}
-	paths := g.pathsFrom(v, nearestScan)
-	slices.SortFunc(paths, func(p, q verdict.Path) int {
-		if pc, qc := complete(p), complete(q); pc != qc {
-			if pc {
-				return -1
-			}
-			return 1
-		}
-		return comparePaths(p, q)
-	})
-	var nodes []string
-	v.eachNode(func(node *vertex) {
-		if len(nodes) < nearestScan {
-			nodes = append(nodes, node.name)
-		}
-	})
-	slices.Sort(nodes)
 	return Nearest{
-		Paths:      paths[:min(limit, len(paths))],
-		Nodes:      nodes[:min(limit, len(nodes))],
+		Paths:      g.nearestPaths(v, limit),
+		Nodes:      firstNodes(v, limit),
 		TotalNodes: v.nodeCount(),
 	}
 }
 
-func complete(p verdict.Path) bool { return p[len(p)-1].To.Kind == Node.String() }
-
-// pathsFrom returns a path from v through each of up to scan references to it,
-// as far as it leads.
-func (g *Graph) pathsFrom(v *vertex, scan int) []verdict.Path {
+// nearestPaths returns a path through each of the first references to v, as far
+// as it leads.
+func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 	if v.kind.holds() {
 		return []verdict.Path{g.onwards(v)}
 	}
 	var paths []verdict.Path
-	for _, back := range v.links[:min(scan, len(v.links))] {
-		holder := back.other
-		if back.at == 0 {
-			continue // the holder's own node or claim: leads away from the node
-		}
-		paths = append(paths, append(verdict.Path{g.edge(holder, int(back.at))}, g.onwards(holder)...))
+	for _, ref := range g.firstReferences(v, limit) {
+		paths = append(paths, append(verdict.Path{g.edge(ref.other, int(ref.at))}, g.onwards(ref.other)...))
 	}
 	return paths
 }
 
+// firstReferences returns up to limit links from v back to those that name it:
+// first those through which nodes reach it, then by holder and field.
+func (g *Graph) firstReferences(v *vertex, limit int) []link {
+	var first []link
+	for _, l := range v.links[:min(nearestScan, len(v.links))] {
+		if l.at == 0 {
+			continue // its own node or claim: leads away from the node
+		}
+		i, known := slices.BinarySearchFunc(first, l, g.compareReferences)
+		if known || i == limit {
+			continue
+		}
+		first = slices.Insert(first, i, l)
+		first = first[:min(limit, len(first))]
+	}
+	return first
+}
+
+func (g *Graph) compareReferences(a, b link) int {
+	return cmp.Or(
+		cmp.Compare(rank(a.other), rank(b.other)),
+		strings.Compare(a.other.namespace.name, b.other.namespace.name),
+		strings.Compare(a.other.name, b.other.name),
+		cmp.Compare(a.place.field(), b.place.field()),
+		strings.Compare(g.entries.names[a.place.entry()].name, g.entries.names[b.place.entry()].name),
+	)
+}
+
+// rank orders holders: pods, which are on a node, before volumes that nodes
+// reach, before volumes that none reaches.
+func rank(holder *vertex) int {
+	switch {
+	case holder.kind == Pod:
+		return 0
+	case holder.nodeCount() > 0:
+		return 1
+	}
+	return 2
+}
+
 // onwards returns the path from a holder towards a node: for a pod to its node,
-// for a volume through its claim to the node of a pod that uses it.
+// for a volume through its claim to the node of the first pod that uses it.
 func (g *Graph) onwards(holder *vertex) verdict.Path {
 	path := verdict.Path{g.ownEdge(holder)}
-	if holder.kind != PersistentVolume {
-		return path
-	}
-	var best verdict.Path
-	for _, p := range g.pathsFrom(holder.links[0].other, claimScan) {
-		if best == nil || comparePaths(p, best) < 0 {
-			best = p
+	if holder.kind == PersistentVolume {
+		for _, ref := range g.firstReferences(holder.links[0].other, 1) {
+			path = append(path, g.edge(ref.other, int(ref.at)), g.ownEdge(ref.other))
 		}
 	}
-	return append(path, best...)
+	return path
+}
+
+// firstNodes returns up to limit of the nodes that reach v, sorted.
+func firstNodes(v *vertex, limit int) []string {
+	var first []string
+	v.eachNode(func(node *vertex) {
+		i, _ := slices.BinarySearch(first, node.name)
+		if i < limit {
+			first = slices.Insert(first, i, node.name)
+			first = first[:min(limit, len(first))]
+		}
+	})
+	return first
 }
 
 // NodesReaching returns the names of all nodes that reach the object, sorted.

@@ -32,8 +32,14 @@ func (g *Graph) Paths(node string, kind Kind, namespace, name string) []verdict.
 			paths = append(paths, path())
 		}
 	})
+	return sortedPaths(paths)
+}
+
+// sortedPaths sorts paths, each once: a container may name an object in several
+// variables of its environment.
+func sortedPaths(paths []verdict.Path) []verdict.Path {
 	slices.SortFunc(paths, comparePaths)
-	return paths
+	return slices.CompactFunc(paths, func(p, q verdict.Path) bool { return comparePaths(p, q) == 0 })
 }
 
 // Reached is an object that a node is related to.

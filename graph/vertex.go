@@ -56,11 +56,23 @@ func (v *vertex) object() verdict.Object {
 
 // reachedBy reports whether the node reaches v. It takes no lock.
 func (v *vertex) reachedBy(node *vertex) bool {
-	if v.kind == PersistentVolume {
-		if v = v.one.Load(); v == nil {
+	if v.kind != PersistentVolume {
+		return v.has(node)
+	}
+	for {
+		claim := v.one.Load()
+		if claim == nil {
 			return false
 		}
+		// Look again: had the volume moved to another claim in between, the
+		// answer would be one of two different states.
+		if reached := claim.has(node); v.one.Load() == claim {
+			return reached
+		}
 	}
+}
+
+func (v *vertex) has(node *vertex) bool {
 	if set := v.many.Load(); set != nil {
 		return set.has(node)
 	}

@@ -116,7 +116,7 @@ func (f Features) Enabled(g Gate) bool {
 func (f Features) With(g Gate, enabled bool) (Features, error) {
 	i, ok := index(g)
 	if !ok {
-		return f, fmt.Errorf("feature gate %q has no effect on node authorization: the gates that have are %s", g, gateList())
+		return f, fmt.Errorf("feature gate %q is not one that node authorization depends on: those are %s", g, gateList())
 	}
 	switch s := f.setting(i); {
 	case s == locked && !enabled:

@@ -118,11 +118,15 @@ func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) 
 	if probe.Node == "" {
 		return nil, nil, false, nil
 	}
+	rules, complete := a.namedRules(probe.Node, namespace)
 	var infos []authorizer.ResourceRuleInfo
-	for _, r := range a.namedRules(probe.Node, namespace) {
+	for _, r := range rules {
 		infos = append(infos, &authorizer.DefaultResourceRuleInfo{
 			Verbs: r.verbs, APIGroups: []string{r.group}, Resources: []string{r.resource}, ResourceNames: r.names,
 		})
+	}
+	if complete {
+		return infos, nil, false, nil
 	}
 	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s", probe.Node, nodeNameField, probe.Node)
 }

@@ -44,16 +44,24 @@ func (a *Authorizer) explain(req *Request, answer Answer) Explanation {
 	return e
 }
 
-// describe renders a rule: "get, list, watch secrets: related to the node".
+// describe renders a rule: "get, list, watch secrets (related to the node)".
 func (r *rule) describe(e *entry) string {
-	name := e.name
-	if r.subresource != "" && r.subresource != anySubresource {
-		name += "/" + r.subresource
+	subresource := r.subresource
+	if subresource == anySubresource {
+		subresource = ""
 	}
-	if e.group != "" {
-		name += "." + e.group
+	return fmt.Sprintf("%s %s (%s)", r.verbs, qualified(e.group, e.name, subresource), r.words())
+}
+
+// qualified renders a resource as kubectl does: "csinodes.storage.k8s.io/status".
+func qualified(group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
 	}
-	return fmt.Sprintf("%s %s: %s", r.verbs, name, r.words())
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return resource
 }
 
 // reason builds the text of an answer.
@@ -64,7 +72,7 @@ func (a *Authorizer) reason(req *Request, answer Answer) verdict.Reason {
 		reason.Path = a.graph.Path(answer.Node, answer.entry.kind, req.Namespace, req.Name)
 		reason.Message = pathMessage(reason.Path)
 	case OwnName:
-		reason.Message = fmt.Sprintf("%s %s bears the node's own name", req.Resource, req.Name)
+		reason.Message = fmt.Sprintf("%s/%s bears the node's own name", resourceName(req), req.Name)
 	case OwnFieldSelector:
 		reason.Message = fmt.Sprintf("the field selector %s=%s limits the request to this node", nodeNameField, answer.Node)
 	case GrantedToNodes:
@@ -89,8 +97,19 @@ func pathMessage(path verdict.Path) string {
 	if len(path) == 1 {
 		return fmt.Sprintf("%s is on %s", path[0].From, path[0].To)
 	}
-	return fmt.Sprintf("%s is referenced by %s (%s) on %s",
-		path[0].From, path[0].To, path[0].Field, path[len(path)-1].To)
+	return fmt.Sprintf("%s on %s", relation(path), path[len(path)-1].To)
+}
+
+// relation says how the first object of a path is tied to the pod at its end.
+func relation(path verdict.Path) string {
+	verb, used := "referenced by", ""
+	if path[0].From.Kind == graph.PersistentVolume.String() {
+		verb = "bound to"
+	}
+	if pod := path[len(path)-1].From; pod != path[0].To {
+		used = fmt.Sprintf(", used by %s", pod)
+	}
+	return fmt.Sprintf("%s is %s %s (%s)%s", path[0].From, verb, path[0].To, path[0].Field, used)
 }
 
 func notANode(req *Request) string {
@@ -102,16 +121,7 @@ func notANode(req *Request) string {
 
 // target renders what a request is about: "secrets shop/db", "pods/eviction".
 func target(req *Request) string {
-	if !req.ResourceRequest {
-		return req.Path
-	}
-	t := req.Resource
-	if req.Subresource != "" {
-		t += "/" + req.Subresource
-	}
-	if req.Group != "" {
-		t += "." + req.Group
-	}
+	t := resourceName(req)
 	switch {
 	case req.Name != "" && req.Namespace != "":
 		t += " " + req.Namespace + "/" + req.Name
@@ -134,7 +144,11 @@ func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
 	reason.Path = nearest.Paths[0]
 	if nearest.TotalNodes == 0 {
 		last := reason.Path[len(reason.Path)-1].To
-		reason.Message = fmt.Sprintf("%s is referenced by %s, but no pod on any node uses %s", object, reason.Path[0].To, last)
+		if len(reason.Path) == 1 {
+			reason.Message = fmt.Sprintf("%s is bound to %s, which no pod on any node uses", object, last)
+		} else {
+			reason.Message = fmt.Sprintf("%s is referenced by %s, whose claim %s no pod on any node uses", object, reason.Path[0].To, last)
+		}
 		reason.Hint = fmt.Sprintf("a pod bound to node %s that mounts %s would give access", answer.Node, last)
 		return reason
 	}
@@ -143,16 +157,17 @@ func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
 	return reason
 }
 
+// elsewhere says on which nodes an object is reachable instead.
 func elsewhere(object verdict.Object, path verdict.Path, nearest graph.Nearest, node string) string {
-	found := path[len(path)-1].To
+	last := path[len(path)-1]
 	if len(path) == 1 {
-		return fmt.Sprintf("%s is on %s, not on node %s", object, found, node)
+		return fmt.Sprintf("%s is on %s, not on node %s", object, last.To, node)
 	}
-	also := ""
-	if nearest.TotalNodes > 1 {
-		also = fmt.Sprintf(" and reachable from %d nodes in all", nearest.TotalNodes)
+	if nearest.TotalNodes == 1 {
+		return fmt.Sprintf("%s on %s, not on node %s", relation(path), last.To, node)
 	}
-	return fmt.Sprintf("%s is referenced by %s on %s%s, not from node %s", object, path[0].To, found, also, node)
+	return fmt.Sprintf("%s is reachable from %d nodes, but not from node %s: for example, %s on %s",
+		object, nearest.TotalNodes, node, relation(path), last.To)
 }
 
 func unreferencedHint(kind graph.Kind, node string) string {
@@ -193,7 +208,7 @@ func refusal(req *Request, answer Answer, features kubeversion.Features, reason 
 		reason.Hint = answer.entry.allowed()
 	case FeatureDisabled:
 		reason.Message = fmt.Sprintf("nodes may %s %s only with a feature gate that is off in Kubernetes %s", req.Verb, resourceName(req), features.Minor())
-		reason.Hint = "needs " + answer.entry.gatesFor(req.Subresource, verb(req.Verb))
+		reason.Hint = "needs " + answer.entry.gatesFor(req.Subresource, verb(req.Verb), features)
 	case NamespaceRequired:
 		reason.Message = fmt.Sprintf("nodes may %s %s only in one namespace, and the request has none", req.Verb, resourceName(req))
 	case ClusterScoped:
@@ -201,11 +216,15 @@ func refusal(req *Request, answer Answer, features kubeversion.Features, reason 
 		reason.Hint = "ask without a namespace"
 	case NameRequired:
 		reason.Message = fmt.Sprintf("nodes may %s %s only one by one, by name", req.Verb, resourceName(req))
-		reason.Hint = "kubelet lists and watches single objects with the field selector metadata.name=NAME, which reaches authorizers as the name"
+		if verb(req.Verb)&(list|watch) != 0 {
+			reason.Hint = singleObjectHint
+		}
 	case NotOwnNode:
 		reason.Message = fmt.Sprintf("node %s may read only its own Node object", answer.Node)
 		if req.Name != "" {
 			reason.Message += ", not node " + req.Name
+		} else if verb(req.Verb)&(list|watch) != 0 {
+			reason.Hint = singleObjectHint
 		}
 	case NotOwnCSINode, NotOwnLease:
 		reason.Message = fmt.Sprintf("%s: %s, not %q", summary(answer.Code), answer.Node, req.Name)
@@ -217,17 +236,11 @@ func refusal(req *Request, answer Answer, features kubeversion.Features, reason 
 	}
 }
 
-// resourceName renders a request's resource as people write it:
-// "resourceclaims.resource.k8s.io", "pods/log".
+// singleObjectHint is for lists and watches without a name.
+const singleObjectHint = "list or watch a single object with the field selector metadata.name=NAME, which reaches authorizers as the name"
+
 func resourceName(req *Request) string {
-	name := req.Resource
-	if req.Subresource != "" {
-		name += "/" + req.Subresource
-	}
-	if req.Group != "" {
-		name += "." + req.Group
-	}
-	return name
+	return qualified(req.Group, req.Resource, req.Subresource)
 }
 
 // allowed says what the rules of a resource allow.
@@ -239,18 +252,19 @@ func (e *entry) allowed() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "nodes may: " + strings.Join(all, "; ")
+	return "nodes may " + strings.Join(all, "; ")
 }
 
-func (e *entry) gatesFor(subresource string, v verbSet) string {
+// gatesFor names the feature gates that a verb would need.
+func (e *entry) gatesFor(subresource string, v verbSet, f kubeversion.Features) string {
 	for i := range e.off {
 		r := &e.off[i]
 		if r.verbs&v == 0 || !r.covers(subresource) {
 			continue
 		}
-		names := make([]string, len(r.when.gates))
-		for j, gate := range r.when.gates {
-			names[j] = string(gate)
+		var names []string
+		for _, gate := range r.when.missing(f) {
+			names = append(names, string(gate))
 		}
 		return strings.Join(names, " or ")
 	}

@@ -65,6 +65,9 @@ func (a *Authorizer) Reach(node string) Reach {
 func (a *Authorizer) eachRule(visit func(*entry, *rule)) {
 	for i := range resources {
 		e := a.table.find(resources[i].group, resources[i].name)
+		if e == nil {
+			continue
+		}
 		for j := range e.rules {
 			visit(e, &e.rules[j])
 		}
@@ -127,12 +130,17 @@ type namedRule struct {
 	verbs, names    []string
 }
 
-// namedRules returns a node's rules at cluster scope and in one namespace.
-func (a *Authorizer) namedRules(node, namespace string) []namedRule {
+// namedRules returns a node's rules at cluster scope and in one namespace, and
+// whether they are all: rules that need a field selector have no such form.
+func (a *Authorizer) namedRules(node, namespace string) (rules []namedRule, complete bool) {
 	reach := a.Reach(node)
-	var rules []namedRule
+	complete = true
 	add := func(g Grant) {
-		if g.FieldSelector != "" || g.Namespace != "" && g.Namespace != namespace {
+		if g.FieldSelector != "" {
+			complete = false
+			return
+		}
+		if g.Namespace != "" && g.Namespace != namespace {
 			return
 		}
 		r := namedRule{group: g.Group, resource: g.Resource, verbs: g.Verbs}
@@ -158,7 +166,7 @@ func (a *Authorizer) namedRules(node, namespace string) []namedRule {
 	for _, g := range reach.Related {
 		add(g)
 	}
-	return rules
+	return rules, complete
 }
 
 // joins reports whether both rules differ in their names only.

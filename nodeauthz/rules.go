@@ -38,7 +38,7 @@ const anySubresource = "*"
 // requirement is what a rule requires of the cluster.
 type requirement struct {
 	holds func(kubeversion.Features) bool
-	gates []kubeversion.Gate // to tell people
+	gates []kubeversion.Gate // each of which it may rest on
 }
 
 // resource is one resource with the rules for it. For a request, the rules
@@ -87,9 +87,7 @@ var (
 		gates: []kubeversion.Gate{kubeversion.KubeletServiceAccountTokenForCredentialProviders, kubeversion.PodCertificateRequest},
 	}
 	podCertificates = &requirement{
-		holds: func(f kubeversion.Features) bool {
-			return f.Enabled(kubeversion.PodCertificateRequest) && withSelectors.holds(f)
-		},
+		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.PodCertificateRequest) },
 		gates: []kubeversion.Gate{kubeversion.PodCertificateRequest},
 	}
 	trustBundles = &requirement{

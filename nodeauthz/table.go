@@ -9,7 +9,7 @@ import (
 type entry struct {
 	*resource
 	rules []rule
-	off   []rule // would hold with a feature gate that is off
+	off   []rule // would hold with a feature gate that is off and can be set
 }
 
 // ruleTable finds entries by the length of the resource's name, which at most
@@ -20,6 +20,9 @@ func newRuleTable(f kubeversion.Features) ruleTable {
 	var t ruleTable
 	for i := range resources {
 		e := newEntry(&resources[i], f)
+		if len(e.rules)+len(e.off) == 0 {
+			continue
+		}
 		for len(t) <= len(e.name) {
 			t = append(t, nil)
 		}
@@ -34,11 +37,22 @@ func newEntry(r *resource, f kubeversion.Features) *entry {
 		switch {
 		case rule.when == nil || rule.when.holds(f):
 			e.rules = append(e.rules, rule)
-		case len(rule.when.gates) > 0:
+		case len(rule.when.missing(f)) > 0:
 			e.off = append(e.off, rule)
 		}
 	}
 	return e
+}
+
+// missing returns the gates each of which would make the requirement hold.
+func (r *requirement) missing(f kubeversion.Features) []kubeversion.Gate {
+	var gates []kubeversion.Gate
+	for _, gate := range r.gates {
+		if with, err := f.With(gate, true); err == nil && r.holds(with) {
+			gates = append(gates, gate)
+		}
+	}
+	return gates
 }
 
 func (t ruleTable) find(group, name string) *entry {
