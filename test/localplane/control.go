@@ -1,0 +1,46 @@
+package localplane
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+)
+
+// StopComponent ends a component in order.
+func (p *Plane) StopComponent(c Component) error {
+	return p.onComponent(c, (*unit).stop)
+}
+
+// Kill ends a component at once, as a crash does.
+func (p *Plane) Kill(c Component) error {
+	return p.onComponent(c, (*unit).kill)
+}
+
+// StartComponent starts a component that was stopped or killed, on the same
+// port and with the same data, and waits until it does its work.
+func (p *Plane) StartComponent(ctx context.Context, c Component) error {
+	return p.onComponent(c, func(u *unit) error { return u.start(ctx) })
+}
+
+// Restart stops a component in order and starts it again.
+func (p *Plane) Restart(ctx context.Context, c Component) error {
+	return p.onComponent(c, func(u *unit) error { return u.restart(ctx) })
+}
+
+// Pause freezes a component: its connections stay open and nothing answers.
+func (p *Plane) Pause(c Component) error {
+	return p.onComponent(c, func(u *unit) error { return u.signal(syscall.SIGSTOP) })
+}
+
+// Resume lets a paused component go on.
+func (p *Plane) Resume(c Component) error {
+	return p.onComponent(c, func(u *unit) error { return u.signal(syscall.SIGCONT) })
+}
+
+func (p *Plane) onComponent(c Component, do func(*unit) error) error {
+	u, ok := p.components[c]
+	if !ok {
+		return fmt.Errorf("%q is not a component: they are %v", c, Components())
+	}
+	return do(u)
+}

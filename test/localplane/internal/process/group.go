@@ -1,0 +1,96 @@
+// Package process runs programs that must never outlive their owner.
+//
+// A [Group] starts programs from one operating system thread that lives as
+// long as the group. On Linux the kernel then kills every program of the group
+// when that thread ends, which it does with its process, however the process
+// dies. Elsewhere the kernel has no such service, and the pids recorded by the
+// caller ([Identity]) are what a later clean-up goes by.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+)
+
+// Spec is a program to run.
+type Spec struct {
+	// Name is what people call the program, for example "kube-apiserver".
+	Name string
+	// Path is the executable.
+	Path string
+	// Args are its arguments, without the program's name.
+	Args []string
+	// Log receives standard output and standard error. The file is appended
+	// to, so that a restart keeps what the first run said.
+	Log string
+}
+
+// Group starts processes and is their owner.
+type Group struct {
+	requests chan func()
+	close    sync.Once
+}
+
+// NewGroup returns a group with its thread.
+func NewGroup() *Group {
+	g := &Group{requests: make(chan func())}
+	go g.serve()
+	return g
+}
+
+// serve never unlocks its thread: when it returns, the runtime ends the thread
+// and the kernel kills whatever the thread started.
+func (g *Group) serve() {
+	runtime.LockOSThread()
+	for request := range g.requests {
+		request()
+	}
+}
+
+// Close ends the group's thread; on Linux every process that still runs is
+// killed. No process can be started after it.
+func (g *Group) Close() {
+	g.close.Do(func() { close(g.requests) })
+}
+
+// Start runs the program in a process group of its own, so that an interrupt
+// typed in a terminal reaches the owner only.
+func (g *Group) Start(spec Spec) (*Process, error) {
+	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: open its log: %w", spec.Name, err)
+	}
+	defer log.Close()
+	info, err := log.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+
+	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = ownedByThread()
+
+	started := make(chan error)
+	g.requests <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	p := &Process{spec: spec, cmd: cmd, logStart: info.Size(), done: make(chan struct{})}
+	p.identity, err = Identify(cmd.Process.Pid)
+	go p.wait()
+	// A process that is gone already has no start time to read; its exit is
+	// reported through Done.
+	if err != nil && !errors.Is(err, ErrNotRunning) {
+		p.Kill()
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,72 @@
+package localplane
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane/internal/pki"
+)
+
+// clusterName is what kubeconfigs call the plane.
+const clusterName = "localplane"
+
+// writeKubeconfig writes a kubeconfig that holds all it needs, so that the file
+// can be copied elsewhere.
+func (p *Plane) writeKubeconfig(name string, user *clientcmdapi.AuthInfo) (string, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[clusterName] = &clientcmdapi.Cluster{
+		Server:                   p.server,
+		CertificateAuthorityData: p.certificates.ca.Cert,
+	}
+	config.AuthInfos[name] = user
+	config.Contexts[clusterName] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: name}
+	config.CurrentContext = clusterName
+	path := p.layout.kubeconfig(name)
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
+	}
+	return path, nil
+}
+
+func withCertificate(pair *pki.Pair) *clientcmdapi.AuthInfo {
+	return &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
+}
+
+// AdminKubeconfig is the path of the kubeconfig of a user in system:masters,
+// to whom everything is allowed whatever the authorizers say.
+func (p *Plane) AdminKubeconfig() string { return p.layout.kubeconfig("admin") }
+
+// UserKubeconfig makes a client certificate for any user in any groups and
+// returns the path of a kubeconfig with it. The name is that of the file.
+func (p *Plane) UserKubeconfig(name, user string, groups ...string) (string, error) {
+	pair, err := p.certificates.ca.Client("user-"+name, user, groups...)
+	if err != nil {
+		return "", err
+	}
+	return p.writeKubeconfig(name, withCertificate(pair))
+}
+
+// TokenKubeconfig returns the path of a kubeconfig with a bearer token, for
+// example a bootstrap token. The name is that of the file.
+func (p *Plane) TokenKubeconfig(name, token string) (string, error) {
+	return p.writeKubeconfig(name, &clientcmdapi.AuthInfo{Token: token})
+}
+
+// ServingCertificate makes a certificate for a server on this machine, for
+// example a webhook, and returns the paths of its PEM files. It is valid for
+// localhost, 127.0.0.1 and the hosts given; [Plane.CAFile] vouches for it.
+func (p *Plane) ServingCertificate(name string, hosts ...string) (certFile, keyFile string, err error) {
+	pair, err := p.certificates.ca.Server("server-"+name, hosts...)
+	if err != nil {
+		return "", "", err
+	}
+	return pair.CertFile, pair.KeyFile, nil
+}
+
+// CAFile is the path of the certificate of the cluster's authority.
+func (p *Plane) CAFile() string { return p.certificates.ca.CertFile }
+
+// CAKeyFile is the path of its key, for tests that sign by themselves.
+func (p *Plane) CAKeyFile() string { return p.certificates.ca.KeyFile }

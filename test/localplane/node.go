@@ -1,0 +1,186 @@
+package localplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
+)
+
+// NodeOptions of a hollow node. The zero value is a node that bootstraps with a
+// token of its own and is waited for.
+type NodeOptions struct {
+	// Labels the node gives itself. NodeRestriction allows few in the
+	// kubernetes.io namespace.
+	Labels map[string]string
+	// Taints the node registers with, as "key=value:Effect".
+	Taints []string
+	// BootstrapKubeconfig is the path of the kubeconfig the node bootstraps
+	// with. Empty means one with a new bootstrap token.
+	BootstrapKubeconfig string
+	// ExtraArgs are appended to the arguments of kubemark.
+	ExtraArgs []string
+	// NoWait returns once the process runs. See [Node.WaitReady].
+	NoWait bool
+}
+
+// Node is a hollow node: one process with the code of the kubelet.
+type Node struct {
+	name    string
+	dir     string
+	plane   *Plane
+	unit    *unit
+	storage *storage
+}
+
+// AddNode starts a hollow node, which makes its own key, has its certificate
+// signed, and registers. It returns when the node is Ready and has a working
+// storage driver, or says why not. A node that is not ready stays in the plane.
+func (p *Plane) AddNode(ctx context.Context, name string, options NodeOptions) (*Node, error) {
+	node, err := p.makeNode(ctx, name, options)
+	if err != nil {
+		return nil, fmt.Errorf("add node %q: %w", name, err)
+	}
+	if options.NoWait {
+		err = node.unit.launch()
+	} else {
+		err = node.unit.start(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("add node %q: %w", name, err)
+	}
+	return node, nil
+}
+
+func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) (*Node, error) {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return nil, fmt.Errorf("the name is not valid: %s", strings.Join(problems, "; "))
+	}
+	dir := p.layout.node(name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil, errors.New("there is one of that name; choose another name, or start that node again")
+		}
+		return nil, err
+	}
+	port, err := p.reserved.Take()
+	if err != nil {
+		return nil, err
+	}
+	bootstrap := options.BootstrapKubeconfig
+	if bootstrap == "" {
+		token, err := p.CreateBootstrapToken(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if bootstrap, err = p.TokenKubeconfig("bootstrap-"+name, token); err != nil {
+			return nil, err
+		}
+	}
+	node := &Node{name: name, dir: dir, plane: p, storage: newStorage(name)}
+	node.unit = &unit{
+		group: p.group,
+		spec: process.Spec{
+			Name: "node " + name,
+			Path: p.binaries.Path("kubemark"),
+			Args: append(node.args(port, bootstrap, options), options.ExtraArgs...),
+			Log:  p.layout.log("node-" + name),
+		},
+		progress: p.options.Progress,
+		started:  node.attachStorage,
+		ended:    node.storage.detach,
+		ready:    node.ready,
+		changed:  p.writeState,
+	}
+	p.mu.Lock()
+	p.nodes = append(p.nodes, node)
+	p.mu.Unlock()
+	return node, nil
+}
+
+func (n *Node) args(port int, bootstrapKubeconfig string, options NodeOptions) []string {
+	args := []string{
+		"--morph=kubelet",
+		"--name=" + n.name,
+		"--kubeconfig=" + n.Kubeconfig(),
+		"--bootstrap-kubeconfig=" + bootstrapKubeconfig,
+		"--cert-dir=" + filepath.Join(n.dir, "pki"),
+		fmt.Sprintf("--kubelet-port=%d", port),
+		"--kubelet-read-only-port=0",
+		"--use-host-image-service=false",
+		// The log line with the socket of the pretended container runtime,
+		// which kubemark does not remove when it ends.
+		"--vmodule=remote_runtime=3",
+	}
+	if len(options.Labels) > 0 {
+		var labels []string
+		for _, key := range slices.Sorted(maps.Keys(options.Labels)) {
+			labels = append(labels, key+"="+options.Labels[key])
+		}
+		args = append(args, "--node-labels="+strings.Join(labels, ","))
+	}
+	if len(options.Taints) > 0 {
+		args = append(args, "--register-with-taints="+strings.Join(options.Taints, ","))
+	}
+	return args
+}
+
+// Nodes returns the nodes in the order in which they were added.
+func (p *Plane) Nodes() []*Node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.nodes)
+}
+
+// Name of the node.
+func (n *Node) Name() string { return n.name }
+
+// Kubeconfig is the path of the kubeconfig that the node itself uses, with the
+// client certificate it bootstrapped. The file is there once the node has it.
+func (n *Node) Kubeconfig() string { return filepath.Join(n.dir, "kubeconfig") }
+
+// Config is a configuration with the node's own credentials.
+func (n *Node) Config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", n.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of node %q, which it writes when it has its certificate: %w", n.name, err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// LogFile is the path of the node's log.
+func (n *Node) LogFile() string { return n.unit.spec.Log }
+
+// WaitReady waits until the node is Ready; it is for nodes added with NoWait.
+func (n *Node) WaitReady(ctx context.Context) error { return n.unit.waitReady(ctx) }
+
+// Stop ends the node's process in order. Its Node object stays.
+func (n *Node) Stop() error { return n.unit.stop() }
+
+// Kill ends the node's process at once, as a crash does.
+func (n *Node) Kill() error { return n.unit.kill() }
+
+// Start starts the process again and waits until the node is Ready. It keeps
+// its certificate; its pods start anew, as after a reboot.
+func (n *Node) Start(ctx context.Context) error { return n.unit.start(ctx) }
+
+// Restart stops the process in order and starts it again.
+func (n *Node) Restart(ctx context.Context) error { return n.unit.restart(ctx) }
+
+// Pause freezes the node's process.
+func (n *Node) Pause() error { return n.unit.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused node go on.
+func (n *Node) Resume() error { return n.unit.signal(syscall.SIGCONT) }

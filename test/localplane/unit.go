@@ -1,0 +1,181 @@
+package localplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
+)
+
+const (
+	// startTimeout is how long a process may take until it answers.
+	startTimeout = 2 * time.Minute
+	// stopGrace is how long it may take to end in order.
+	stopGrace = 20 * time.Second
+	// pollInterval is the time between two looks at a condition.
+	pollInterval = 50 * time.Millisecond
+)
+
+// unit is a process of the plane that can be stopped and started again: a
+// component or a hollow kubelet.
+type unit struct {
+	group    *process.Group
+	spec     process.Spec
+	progress io.Writer
+	// started, if set, is told of each new process.
+	started func(p *process.Process)
+	// ready returns nil when the process does its work.
+	ready func(ctx context.Context) error
+	// ended, if set, runs after the process has ended.
+	ended func()
+	// changed is called after each start and end.
+	changed func() error
+
+	mu      sync.Mutex
+	process *process.Process
+	// scratch are the paths outside of the plane's folder that the process
+	// made.
+	scratch []string
+}
+
+// start runs the process and waits until it is ready. The process stays if it
+// runs but is not ready in time, so that its log can be looked at.
+func (u *unit) start(ctx context.Context) error {
+	began := time.Now()
+	if err := u.launch(); err != nil {
+		return err
+	}
+	if err := u.waitReady(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(u.progress, "%s is ready (%s)\n", u.spec.Name, time.Since(began).Round(10*time.Millisecond))
+	return nil
+}
+
+// launch starts the process and does not wait.
+func (u *unit) launch() error {
+	u.mu.Lock()
+	if u.process != nil && u.process.Running() {
+		u.mu.Unlock()
+		return fmt.Errorf("start %s: it runs already", u.spec.Name)
+	}
+	p, err := u.group.Start(u.spec)
+	if err != nil {
+		u.mu.Unlock()
+		return err
+	}
+	u.process = p
+	u.mu.Unlock()
+	if u.started != nil {
+		u.started(p)
+	}
+	return u.changed()
+}
+
+// waitReady asks until the process is ready, has ended, or time is up.
+func (u *unit) waitReady(ctx context.Context) error {
+	ctx, cancel := withStartTimeout(ctx)
+	defer cancel()
+	p := u.current()
+	err := poll(ctx, func(ctx context.Context) error {
+		select {
+		case <-p.Done():
+			return final{p.ExitError()}
+		default:
+			return u.ready(ctx)
+		}
+	})
+	var end final
+	if errors.As(err, &end) {
+		return end.error
+	}
+	if err != nil {
+		return fmt.Errorf("wait until %s is ready: %w; its log is %s", u.spec.Name, err, u.spec.Log)
+	}
+	return nil
+}
+
+func (u *unit) current() *process.Process {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.process
+}
+
+// stop ends the process in order; kill ends it as a crash does. To end what
+// does not run is not an error.
+func (u *unit) stop() error { return u.end(func(p *process.Process) { p.Stop(stopGrace) }) }
+func (u *unit) kill() error { return u.end((*process.Process).Kill) }
+
+func (u *unit) end(how func(*process.Process)) error {
+	p := u.current()
+	if p == nil {
+		return nil
+	}
+	how(p)
+	if u.ended != nil {
+		u.ended()
+	}
+	return u.changed()
+}
+
+func (u *unit) signal(signal syscall.Signal) error {
+	p := u.current()
+	if p == nil || !p.Running() {
+		return fmt.Errorf("send %s to %s: it does not run", signal, u.spec.Name)
+	}
+	return p.Signal(signal)
+}
+
+func (u *unit) restart(ctx context.Context) error {
+	if err := u.stop(); err != nil {
+		return err
+	}
+	return u.start(ctx)
+}
+
+// state returns false when the process does not run.
+func (u *unit) state() (ProcessState, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.process == nil || !u.process.Running() {
+		return ProcessState{}, false
+	}
+	return ProcessState{
+		Name:     u.spec.Name,
+		Identity: u.process.Identity(),
+		Log:      u.spec.Log,
+		Scratch:  slices.Clone(u.scratch),
+	}, true
+}
+
+func withStartTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it took longer than %s", startTimeout))
+}
+
+// final is an error that asking again cannot mend.
+type final struct{ error }
+
+// poll calls condition until it returns nil, returns a final error, or the
+// context ends; then the last reason is part of the error.
+func poll(ctx context.Context, condition func(context.Context) error) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		err := condition(ctx)
+		var end final
+		if err == nil || errors.As(err, &end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (the last answer: %w)", context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
