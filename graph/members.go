@@ -3,10 +3,10 @@ package graph
 import "sync/atomic"
 
 // memberSet is a set of nodes with a count each, for vertices that more than
-// one node reaches: open addressing, at most half full, so a look-up takes a
-// step or two. Readers take no lock. The writer (one at a time, under Graph.mu)
-// changes single slots in place and replaces the whole set when its size must
-// change.
+// one node reaches: open addressing, at most three quarters of the slots used,
+// so a look-up takes a step or two. Readers take no lock. The writer (one at a
+// time, under Graph.mu) changes single slots in place and replaces the whole set
+// when its size must change.
 type memberSet struct {
 	slots  []atomic.Pointer[vertex]
 	counts []uint32 // writer only
@@ -55,7 +55,7 @@ func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 				s.counts[free] = 1
 				s.slots[free].Store(node)
 				s.live++
-			case 2*(s.used+1) > len(s.slots):
+			case 4*(s.used+1) > 3*len(s.slots):
 				s = s.resized(slotsFor(s.live + 1))
 				s.put(node, 1)
 			default:
@@ -117,7 +117,7 @@ func (s *memberSet) each(visit func(node *vertex, count uint32)) {
 }
 
 // slotsFor returns the power of two that keeps n members at a quarter to a half
-// of the slots.
+// of the slots, so that there is room before the set must grow.
 func slotsFor(n int) int {
 	slots := minMemberSlots
 	for slots < 2*n {

@@ -1,0 +1,175 @@
+package graph
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestEmptiedGraphKeepsNothing fills a graph with names of its own for
+// everything, and takes it all out again.
+func TestEmptiedGraphKeepsNothing(t *testing.T) {
+	g := New()
+	const pods = 500
+	key := func(i int) (namespace, name string) { return fmt.Sprint("namespace-", i), fmt.Sprint("pod-", i) }
+	for range 2 {
+		for i := range pods {
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name = key(i)
+			pod.Spec.NodeName = fmt.Sprint("worker-", i)
+			pod.Spec.ServiceAccountName = "default"
+			pod.Spec.Volumes = []corev1.Volume{{Name: fmt.Sprint("volume-", i), VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+			g.SetPod(pod)
+			g.SetPersistentVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv-", i)},
+				Spec: corev1.PersistentVolumeSpec{
+					ClaimRef: &corev1.ObjectReference{Namespace: pod.Namespace, Name: "data"},
+					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+						NodeStageSecretRef: &corev1.SecretReference{Namespace: "vault", Name: "shared"}}}}})
+		}
+		for i := range pods {
+			g.DeletePod(key(pods - 1 - i))
+			g.DeletePersistentVolume(fmt.Sprint("pv-", i))
+		}
+
+		if n := len(*g.vertices.slots.Load()); n != minTableSlots || g.vertices.live != 0 {
+			t.Errorf("the table has %d slots and %d vertices", n, g.vertices.live)
+		}
+		g.vertices.each(func(v *vertex) { t.Errorf("%v is left", v.object()) })
+		if len(g.namespaces) != 0 {
+			t.Errorf("%d namespaces are left", len(g.namespaces))
+		}
+		if len(g.entries.numbers) != 0 {
+			t.Errorf("%d names of list entries are left", len(g.entries.numbers))
+		}
+		for number, entry := range g.entries.names {
+			if entry != (entryName{}) {
+				t.Errorf("entry %d is still %q, used %d times", number, entry.name, entry.refs)
+			}
+		}
+		if named := len(g.entries.names) - 1; named != pods || len(g.entries.free) != named {
+			t.Errorf("of %d numbers of entries %d are free, want all of %d", named, len(g.entries.free), pods)
+		}
+		if g.kinds != [kindCount]int{} || g.links != 0 {
+			t.Errorf("counted are %v vertices and %d links", g.kinds, g.links)
+		}
+	}
+}
+
+// TestNodesComeAndGoAtTheCostOfFew lets nodes reach and leave one object for a
+// long time, around sizes at which its set is just full. What is copied on the
+// way must follow the comings and goings, not the nodes that stay.
+func TestNodesComeAndGoAtTheCostOfFew(t *testing.T) {
+	for _, base := range []int{0, 1, 2, 3, 7, 15, 16, 63, 1023} {
+		secret := &vertex{kind: Secret}
+		nodes := make([]*vertex, base+16)
+		for i := range nodes {
+			nodes[i] = &vertex{kind: Node, hash: uint32(i) * 0x9e3779b9}
+		}
+		for _, node := range nodes[:base] {
+			secret.gain(node)
+		}
+		copied := 0 // slots
+		set := secret.many.Load()
+		for i := range 1000 {
+			node := nodes[base+i%16]
+			secret.gain(node)
+			if !secret.has(node) || secret.nodeCount() != base+1 {
+				t.Fatalf("with %d others, the node that came is missing", base)
+			}
+			secret.lose(node)
+			if secret.has(node) || secret.nodeCount() != base {
+				t.Fatalf("with %d others, the node that left is still there", base)
+			}
+			if now := secret.many.Load(); now != set && now != nil {
+				set = now
+				copied += len(set.slots)
+			}
+		}
+		if copied > 8*1000 {
+			t.Errorf("with %d others, 1,000 comings and goings copied %d slots", base, copied)
+		}
+		if set != nil && len(set.slots) > slotsFor(4*(base+1)) {
+			t.Errorf("the set for %d nodes has %d slots", base, len(set.slots))
+		}
+	}
+}
+
+func TestSetOfNodesShrinks(t *testing.T) {
+	secret := &vertex{kind: Secret}
+	nodes := make([]*vertex, 1000)
+	for i := range nodes {
+		nodes[i] = &vertex{kind: Node, hash: uint32(i) * 0x9e3779b9}
+		secret.gain(nodes[i])
+	}
+	for i, node := range nodes {
+		secret.lose(node)
+		for _, left := range nodes[i+1:] {
+			if !secret.has(left) {
+				t.Fatalf("with %d left, one of them is missing", len(nodes)-i-1)
+			}
+		}
+		if set := secret.many.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*set.live) {
+			t.Fatalf("the set for %d nodes has %d slots", set.live, len(set.slots))
+		}
+	}
+	if secret.many.Load() != nil || secret.one.Load() != nil {
+		t.Error("a secret that no node reaches still has a set")
+	}
+}
+
+func TestNodesWithTheSameHashAreTold(t *testing.T) {
+	secret := &vertex{kind: Secret}
+	nodes := make([]*vertex, 20)
+	for i := range nodes {
+		nodes[i] = &vertex{kind: Node, hash: 3}
+		secret.gain(nodes[i])
+	}
+	for i := 0; i < len(nodes); i += 2 {
+		secret.lose(nodes[i])
+	}
+	for i, node := range nodes {
+		if got := secret.has(node); got != (i%2 == 1) {
+			t.Errorf("node %d: %v", i, got)
+		}
+	}
+}
+
+// TestVolumeAnswersFromOneState lets a volume change hands while a reader looks
+// through the nodes of the claim that it left. There are a million of them, all
+// with one hash, so that the reader is most likely still looking when the node
+// that it looks for comes to use that claim.
+func TestVolumeAnswersFromOneState(t *testing.T) {
+	const crowd = 1 << 20
+	volume, left, taken := &vertex{kind: PersistentVolume}, &vertex{kind: PersistentVolumeClaim}, &vertex{kind: PersistentVolumeClaim}
+	newcomer, other := &vertex{kind: Node}, &vertex{kind: Node}
+	members := newMemberSet(2 * crowd)
+	for i := range crowd {
+		members.slots[i].Store(other)
+	}
+	left.many.Store(members)
+
+	for round := range 20 {
+		volume.one.Store(left)
+		var looking atomic.Bool
+		answer := make(chan bool)
+		go func() {
+			looking.Store(true)
+			answer <- volume.reachedBy(newcomer)
+		}()
+		for spin := 0; !looking.Load() || spin < 200*round; {
+			if looking.Load() {
+				spin++
+			}
+		}
+		volume.one.Store(taken)
+		members.slots[crowd].Store(newcomer)
+		if <-answer {
+			t.Fatal("a node reaches a volume that had left its claim before the node came to use it")
+		}
+		members.slots[crowd].Store(nil)
+	}
+}
