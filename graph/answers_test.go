@@ -45,7 +45,7 @@ func TestAnswersAboutAShop(t *testing.T) {
 	for _, node := range append(g.Nodes(), "worker-4") {
 		fmt.Fprintln(&b, "\nreach of", node)
 		for _, r := range g.Reach(node) {
-			fmt.Fprintf(&b, "  %v %q %q: %v\n", r.Kind, r.Namespace, r.Name, r.Path)
+			fmt.Fprintf(&b, "  %v %q %q: %v\n", r.Kind, r.Namespace, r.Name, r.Paths[0])
 		}
 	}
 	for _, object := range []struct {
@@ -75,7 +75,7 @@ func TestAnswersAboutAShop(t *testing.T) {
 		for _, path := range nearest.Paths {
 			fmt.Fprintln(&b, "  nearest:", path)
 		}
-		fmt.Fprintln(&b, "  nearest nodes:", nearest.Nodes, "of", nearest.TotalNodes)
+		fmt.Fprintln(&b, "  nodes:", nearest.TotalNodes)
 	}
 	compareGolden(t, "shop.golden", b.String())
 }
@@ -131,8 +131,8 @@ func TestNearest(t *testing.T) {
 		if got := nearest.Paths[1].String(); got != "secret vault/key <- persistentvolume pv-a (spec.csi.nodeStageSecretRef) <- persistentvolumeclaim shop/unused (spec.claimRef)" {
 			t.Errorf("the second path is %s", got)
 		}
-		if !slices.Equal(nearest.Nodes, []string{"worker-1"}) || nearest.TotalNodes != 1 {
-			t.Errorf("nodes are %v of %d", nearest.Nodes, nearest.TotalNodes)
+		if nearest.TotalNodes != 1 {
+			t.Errorf("reached from %d nodes", nearest.TotalNodes)
 		}
 	})
 	t.Run("keeps to its limit and counts the rest", func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestNearest(t *testing.T) {
 		if len(nearest.Paths) != 2 || nearest.Paths[0][0].To.Name != "api-0" || nearest.Paths[1][0].To.Name != "api-1" {
 			t.Errorf("want the paths of api-0 and api-1, got %v", nearest.Paths)
 		}
-		if !slices.Equal(nearest.Nodes, []string{"worker-0", "worker-1"}) || nearest.TotalNodes != 9 {
-			t.Errorf("nodes are %v of %d", nearest.Nodes, nearest.TotalNodes)
+		if nearest.TotalNodes != 9 {
+			t.Errorf("reached from %d nodes", nearest.TotalNodes)
 		}
 	})
 	t.Run("names the first nodes in order, however many there are", func(t *testing.T) {
@@ -154,8 +154,8 @@ func TestNearest(t *testing.T) {
 			g.SetPod(newPod(fmt.Sprintf("api-%04d", i), fmt.Sprintf("worker-%04d", i), withSecret("db")))
 		}
 		nearest := g.Nearest(graph.Secret, "shop", "db", 2)
-		if !slices.Equal(nearest.Nodes, []string{"worker-0000", "worker-0001"}) || nearest.TotalNodes != 3000 {
-			t.Errorf("nodes are %v of %d", nearest.Nodes, nearest.TotalNodes)
+		if nearest.TotalNodes != 3000 {
+			t.Errorf("reached from %d nodes", nearest.TotalNodes)
 		}
 	})
 	t.Run("does not depend on history", func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestNearest(t *testing.T) {
 	t.Run("is readable as JSON", func(t *testing.T) {
 		text, err := json.Marshal(newShop().Nearest(graph.ResourceSlice, "", "worker-2-gpus", 1))
 		want := `{"paths":[[{"from":{"kind":"ResourceSlice","name":"worker-2-gpus"},"to":{"kind":"Node","name":"worker-2"},` +
-			`"holder":{"kind":"ResourceSlice","name":"worker-2-gpus"},"field":"spec.nodeName"}]],"nodes":["worker-2"],"totalNodes":1}`
+			`"holder":{"kind":"ResourceSlice","name":"worker-2-gpus"},"field":"spec.nodeName"}]],"totalNodes":1}`
 		if err != nil || string(text) != want {
 			t.Errorf("got %s, %v, want %s", text, err, want)
 		}

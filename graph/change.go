@@ -21,10 +21,9 @@ func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 		return
 	}
 
-	before, old := holder.one.Load(), holder.links
-	now := g.resolve(refs)
-	g.relate(holder, now)
-	g.unrelate(holder, before, old)
+	old, now := holder.links, g.resolve(refs)
+	relate(holder, now)
+	unrelate(holder, old)
 	g.relink(holder, now)
 	for _, l := range old {
 		g.dropUnnamed(l.other)
@@ -44,7 +43,7 @@ func (g *Graph) unchanged(holder *vertex, refs references) bool {
 	for i := range refs {
 		r, l := &refs[i], &holder.links[i]
 		t := l.other
-		if l.place.field() != r.field || t.kind != r.kind || t.name != r.name || t.namespace.name != r.namespace ||
+		if l.place.field() != r.field || t.kind() != r.kind || t.name != r.name || t.namespace.name != r.namespace ||
 			g.entries.names[l.place.entry()].name != r.entry {
 			return false
 		}
@@ -72,30 +71,30 @@ func (g *Graph) resolve(refs references) []link {
 }
 
 // relate lets the holder's new targets be reached, then the holder itself.
-func (g *Graph) relate(holder *vertex, links []link) {
+func relate(holder *vertex, links []link) {
 	if len(links) == 0 {
-		holder.one.Store(nil)
+		holder.members.Store(nil)
 		return
 	}
 	first := links[0].other
 	for _, l := range links[1:] {
-		if holder.kind == PersistentVolume {
+		if holder.kind() == PersistentVolume {
 			first.eachNode(func(node *vertex) { l.other.gain(node) })
 		} else {
 			gain(l.other, first)
 		}
 	}
-	holder.one.Store(first)
+	holder.members.Store(first.members.Load())
 }
 
-// unrelate takes back what relate gave for the holder's old links, when first
-// was its node or claim.
-func (g *Graph) unrelate(holder, first *vertex, links []link) {
+// unrelate takes back what relate gave for the holder's old links.
+func unrelate(holder *vertex, links []link) {
 	if len(links) == 0 {
 		return
 	}
+	first := links[0].other
 	for _, l := range links[1:] {
-		if holder.kind == PersistentVolume {
+		if holder.kind() == PersistentVolume {
 			first.eachNode(func(node *vertex) { l.other.lose(node) })
 		} else {
 			lose(l.other, first)
@@ -106,14 +105,14 @@ func (g *Graph) unrelate(holder, first *vertex, links []link) {
 // gain counts one more link between the node and what a pod names. A claim
 // that a node reaches anew takes the secrets of its volumes along.
 func gain(target, node *vertex) {
-	if target.gain(node) && target.kind == PersistentVolumeClaim {
+	if target.gain(node) && target.kind() == PersistentVolumeClaim {
 		eachVolumeSecret(target, func(secret *vertex) { secret.gain(node) })
 	}
 }
 
 // lose is the inverse of gain.
 func lose(target, node *vertex) {
-	if target.lose(node) && target.kind == PersistentVolumeClaim {
+	if target.lose(node) && target.kind() == PersistentVolumeClaim {
 		eachVolumeSecret(target, func(secret *vertex) { secret.lose(node) })
 	}
 }
@@ -121,43 +120,81 @@ func lose(target, node *vertex) {
 // eachVolumeSecret visits the secrets of all volumes bound to the claim, once
 // for each link to them.
 func eachVolumeSecret(claim *vertex, visit func(secret *vertex)) {
-	for _, back := range claim.links {
-		if volume := back.other; volume.kind == PersistentVolume {
-			for _, l := range volume.links[1:] {
-				visit(l.other)
-			}
+	eachVolume(claim, func(volume *vertex) {
+		for _, l := range volume.links[1:] {
+			visit(l.other)
 		}
+	})
+}
+
+// eachVolume visits the volumes bound to a claim. Their links come first among
+// the claim's, so that the pods that use it cost nothing here.
+func eachVolume(claim *vertex, visit func(volume *vertex)) {
+	for _, back := range claim.links {
+		if back.place.field() != fieldClaimRef {
+			return
+		}
+		visit(back.other)
 	}
+}
+
+func volumeCount(claim *vertex) int {
+	n := 0
+	eachVolume(claim, func(*vertex) { n++ })
+	return n
 }
 
 // relink replaces the holder's links, and their counterparts at the far ends.
 func (g *Graph) relink(holder *vertex, links []link) {
 	for i := range holder.links {
 		// Read anew each time: removing one may move another of the same holder.
-		unlinkBack(holder.links[i].other, holder.links[i].at)
+		unlinkBack(holder.links[i].other, int(holder.links[i].at))
 	}
 	g.links += len(links) - len(holder.links)
 	holder.links = links
 	for i := range links {
-		target := links[i].other
-		links[i].at = uint32(len(target.links))
-		target.links = append(target.links, link{other: holder, at: uint32(i), place: links[i].place})
+		linkBack(links[i].other, link{other: holder, at: uint32(i), place: links[i].place})
 	}
 }
 
-// unlinkBack removes the target's link at a position: its last link takes the
-// place, and the holder at the far end of that one is told.
-func unlinkBack(target *vertex, at uint32) {
+// linkBack adds a target's link back to its holder.
+func linkBack(target *vertex, back link) {
+	target.links = append(target.links, link{})
 	last := len(target.links) - 1
-	if int(at) != last {
-		moved := target.links[last]
-		target.links[at] = moved
-		moved.other.links[moved.at].at = at
+	if back.place.field() == fieldClaimRef {
+		first := volumeCount(target)
+		putBack(target, last, target.links[first])
+		last = first
+	}
+	putBack(target, last, back)
+}
+
+// unlinkBack removes the target's link at a position. The last one takes its
+// place; if it belonged to a volume, the last volume's does, and the last of all
+// the place of that.
+func unlinkBack(target *vertex, at int) {
+	if target.links[at].place.field() == fieldClaimRef {
+		lastVolume := volumeCount(target) - 1
+		putBack(target, at, target.links[lastVolume])
+		at = lastVolume
+	}
+	last := len(target.links) - 1
+	if at != last {
+		putBack(target, at, target.links[last])
 	}
 	target.links[last] = link{}
 	target.links = target.links[:last]
 	if cap(target.links) > 64 && 4*last < cap(target.links) {
 		target.links = slices.Clone(target.links)
+	}
+}
+
+// putBack puts a link of the target at a position and tells the holder at its
+// far end.
+func putBack(target *vertex, at int, back link) {
+	target.links[at] = back
+	if back.other != nil {
+		back.other.links[back.at].at = uint32(at)
 	}
 }
 
@@ -168,7 +205,10 @@ func (g *Graph) newVertex(kind Kind, namespaceName, name string) *vertex {
 		g.namespaces[namespaceName] = ns
 	}
 	ns.refs++
-	v := &vertex{kind: kind, namespace: ns, name: name, hash: g.vertices.hash(kind, namespaceName, name)}
+	v := &vertex{id: g.vertices.id(kind, namespaceName, name), namespace: ns, name: name}
+	if kind == Node {
+		v.members.Store(&memberSet{sole: v, live: 1})
+	}
 	g.vertices.insert(v)
 	g.kinds[kind]++
 	return v
@@ -183,7 +223,7 @@ func (g *Graph) dropUnnamed(v *vertex) {
 
 func (g *Graph) drop(v *vertex) {
 	g.vertices.remove(v)
-	g.kinds[v.kind]--
+	g.kinds[v.kind()]--
 	if v.namespace.refs--; v.namespace.refs == 0 {
 		delete(g.namespaces, v.namespace.name)
 	}

@@ -62,7 +62,7 @@ func checkEmpty(t *testing.T, g *graph.Graph) {
 func reached(g *graph.Graph, node string) []string {
 	var objects []string
 	for _, r := range g.Reach(node) {
-		objects = append(objects, r.Path[0].From.String())
+		objects = append(objects, r.Paths[0][0].From.String())
 	}
 	return objects
 }

@@ -182,8 +182,8 @@ func TestAllQuestionsWhileEverythingChanges(t *testing.T) {
 	for _, ask := range []func(node string){
 		func(node string) {
 			for _, r := range g.Reach(node) {
-				if last := r.Path[len(r.Path)-1].To.Name; last != node {
-					t.Errorf("a path of %s leads to %s: %v", node, last, r.Path)
+				if last := r.Paths[0][len(r.Paths[0])-1].To.Name; last != node {
+					t.Errorf("a path of %s leads to %s: %v", node, last, r.Paths[0])
 				}
 			}
 		},

@@ -92,12 +92,39 @@ func (g *Graph) DeletePodCertificateRequest(namespace, name string) {
 // false for objects and nodes that nothing relates. Namespace is empty for
 // cluster-scoped kinds. It takes no lock and allocates nothing.
 func (g *Graph) HasPath(node string, kind Kind, namespace, name string) bool {
-	v := g.vertices.find(kind, namespace, name)
+	v := g.object(kind, namespace, name)
 	if v == nil {
 		return false
 	}
-	n := g.vertices.find(Node, "", node)
-	return n != nil && v.reachedBy(n)
+	for {
+		set := v.members.Load()
+		reached := g.has(set, node)
+		// A volume has the set of its claim. Had it moved to another claim while
+		// we looked, the answer would be one of two different states.
+		if kind != PersistentVolume || v.members.Load() == set {
+			return reached
+		}
+	}
+}
+
+// has reports whether the named node is in a set, which may be nil.
+func (g *Graph) has(set *memberSet, node string) bool {
+	switch {
+	case set == nil:
+		return false
+	case set.sole != nil:
+		return set.sole.name == node
+	}
+	return set.has(g.vertices.id(Node, "", node), node)
+}
+
+// object returns the vertex of an object that nodes may reach, or nil. Nodes are
+// not among them: that a node may read itself is for the rules to say.
+func (g *Graph) object(kind Kind, namespace, name string) *vertex {
+	if kind == Node {
+		return nil
+	}
+	return g.vertices.find(kind, namespace, name)
 }
 
 // HasNode reports whether anything is related to the named node.

@@ -35,8 +35,8 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 			g.DeletePersistentVolume(fmt.Sprint("pv-", i))
 		}
 
-		if n := len(*g.vertices.slots.Load()); n != minTableSlots || g.vertices.live != 0 {
-			t.Errorf("the table has %d slots and %d vertices", n, g.vertices.live)
+		if n := len(*g.vertices.buckets.Load()); n != minBuckets || g.vertices.live != 0 {
+			t.Errorf("the table has %d buckets and %d vertices", n, g.vertices.live)
 		}
 		g.vertices.each(func(v *vertex) { t.Errorf("%v is left", v.object()) })
 		if len(g.namespaces) != 0 {
@@ -64,27 +64,27 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 // way must follow the comings and goings, not the nodes that stay.
 func TestNodesComeAndGoAtTheCostOfFew(t *testing.T) {
 	for _, base := range []int{0, 1, 2, 3, 7, 15, 16, 63, 1023} {
-		secret := &vertex{kind: Secret}
+		secret := &vertex{id: newVertexID(Secret, 0)}
 		nodes := make([]*vertex, base+16)
 		for i := range nodes {
-			nodes[i] = &vertex{kind: Node, hash: uint32(i) * 0x9e3779b9}
+			nodes[i] = newNode(i, uint64(i)*0x9e3779b9)
 		}
 		for _, node := range nodes[:base] {
 			secret.gain(node)
 		}
 		copied := 0 // slots
-		set := secret.many.Load()
+		set := secret.members.Load()
 		for i := range 1000 {
 			node := nodes[base+i%16]
 			secret.gain(node)
-			if !secret.has(node) || secret.nodeCount() != base+1 {
+			if !reaches(secret, node) || secret.nodeCount() != base+1 {
 				t.Fatalf("with %d others, the node that came is missing", base)
 			}
 			secret.lose(node)
-			if secret.has(node) || secret.nodeCount() != base {
+			if reaches(secret, node) || secret.nodeCount() != base {
 				t.Fatalf("with %d others, the node that left is still there", base)
 			}
-			if now := secret.many.Load(); now != set && now != nil {
+			if now := secret.members.Load(); now != set && now != nil {
 				set = now
 				copied += len(set.slots)
 			}
@@ -99,40 +99,40 @@ func TestNodesComeAndGoAtTheCostOfFew(t *testing.T) {
 }
 
 func TestSetOfNodesShrinks(t *testing.T) {
-	secret := &vertex{kind: Secret}
+	secret := &vertex{id: newVertexID(Secret, 0)}
 	nodes := make([]*vertex, 1000)
 	for i := range nodes {
-		nodes[i] = &vertex{kind: Node, hash: uint32(i) * 0x9e3779b9}
+		nodes[i] = newNode(i, uint64(i)*0x9e3779b9)
 		secret.gain(nodes[i])
 	}
 	for i, node := range nodes {
 		secret.lose(node)
 		for _, left := range nodes[i+1:] {
-			if !secret.has(left) {
+			if !reaches(secret, left) {
 				t.Fatalf("with %d left, one of them is missing", len(nodes)-i-1)
 			}
 		}
-		if set := secret.many.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*set.live) {
+		if set := secret.members.Load(); set != nil && len(set.slots) > max(minMemberSlots, 8*set.live) {
 			t.Fatalf("the set for %d nodes has %d slots", set.live, len(set.slots))
 		}
 	}
-	if secret.many.Load() != nil || secret.one.Load() != nil {
+	if secret.members.Load() != nil {
 		t.Error("a secret that no node reaches still has a set")
 	}
 }
 
 func TestNodesWithTheSameHashAreTold(t *testing.T) {
-	secret := &vertex{kind: Secret}
+	secret := &vertex{id: newVertexID(Secret, 0)}
 	nodes := make([]*vertex, 20)
 	for i := range nodes {
-		nodes[i] = &vertex{kind: Node, hash: 3}
+		nodes[i] = newNode(i, 3)
 		secret.gain(nodes[i])
 	}
 	for i := 0; i < len(nodes); i += 2 {
 		secret.lose(nodes[i])
 	}
 	for i, node := range nodes {
-		if got := secret.has(node); got != (i%2 == 1) {
+		if got := reaches(secret, node); got != (i%2 == 1) {
 			t.Errorf("node %d: %v", i, got)
 		}
 	}
@@ -144,32 +144,63 @@ func TestNodesWithTheSameHashAreTold(t *testing.T) {
 // that it looks for comes to use that claim.
 func TestVolumeAnswersFromOneState(t *testing.T) {
 	const crowd = 1 << 20
-	volume, left, taken := &vertex{kind: PersistentVolume}, &vertex{kind: PersistentVolumeClaim}, &vertex{kind: PersistentVolumeClaim}
-	newcomer, other := &vertex{kind: Node}, &vertex{kind: Node}
-	members := newMemberSet(2 * crowd)
-	for i := range crowd {
-		members.slots[i].Store(other)
+	g := New()
+	mount := func(pod, claim, node string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}}
+		p.Spec.NodeName = node
+		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+		return p
 	}
-	left.many.Store(members)
+	bind := func(claim string) {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: claim}
+		g.SetPersistentVolume(pv)
+	}
+	g.SetPod(mount("first", "left", "worker-1"))
+	g.SetPod(mount("second", "left", "worker-2"))
+	g.SetPod(mount("third", "taken", "worker-3"))
+
+	id := g.vertices.id(Node, "", "newcomer")
+	newcomer := &vertex{name: "newcomer", id: id}
+	set := newMemberSet(2 * crowd)
+	other := &vertex{name: "other", id: id}
+	for i := range crowd {
+		set.slots[(id.hash()+uint32(i))&uint32(len(set.slots)-1)].Store(other)
+	}
+	last := &set.slots[(id.hash()+crowd)&uint32(len(set.slots)-1)]
 
 	for round := range 20 {
-		volume.one.Store(left)
+		bind("left")
+		g.vertices.find(PersistentVolumeClaim, "shop", "left").setMembers(set)
 		var looking atomic.Bool
 		answer := make(chan bool)
 		go func() {
 			looking.Store(true)
-			answer <- volume.reachedBy(newcomer)
+			answer <- g.HasPath("newcomer", PersistentVolume, "", "disk")
 		}()
 		for spin := 0; !looking.Load() || spin < 200*round; {
 			if looking.Load() {
 				spin++
 			}
 		}
-		volume.one.Store(taken)
-		members.slots[crowd].Store(newcomer)
+		bind("taken")
+		last.Store(newcomer)
 		if <-answer {
 			t.Fatal("a node reaches a volume that had left its claim before the node came to use it")
 		}
-		members.slots[crowd].Store(nil)
+		last.Store(nil)
 	}
+}
+
+// newNode returns the vertex of a node with a hash of our choice.
+func newNode(i int, hash uint64) *vertex {
+	node := &vertex{name: fmt.Sprint("node-", i), id: newVertexID(Node, hash)}
+	node.members.Store(&memberSet{sole: node, live: 1})
+	return node
+}
+
+func reaches(v, node *vertex) bool {
+	set := v.members.Load()
+	return set != nil && (set.sole == node || set.sole == nil && set.has(node.id, node.name))
 }

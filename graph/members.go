@@ -2,12 +2,15 @@ package graph
 
 import "sync/atomic"
 
-// memberSet is a set of nodes with a count each, for vertices that more than
-// one node reaches: open addressing, at most three quarters of the slots used,
-// so a look-up takes a step or two. Readers take no lock. The writer (one at a
-// time, under Graph.mu) changes single slots in place and replaces the whole set
-// when its size must change.
+// memberSet is a set of nodes. Most objects are reached by one node: each node
+// has one set with just itself in it, which all these objects share. For more
+// than one, it is a hash table by open addressing with a count for each node, at
+// most three quarters of the slots used, so a look-up takes a step or two.
+//
+// Readers take no lock. The writer (one at a time, under Graph.mu) changes
+// single slots in place and makes a new set when its size must change.
 type memberSet struct {
+	sole   *vertex // the only member; there are no slots then
 	slots  []atomic.Pointer[vertex]
 	counts []uint32 // writer only
 	live   int      // members
@@ -23,14 +26,17 @@ func newMemberSet(slots int) *memberSet {
 	return &memberSet{slots: make([]atomic.Pointer[vertex], slots), counts: make([]uint32, slots)}
 }
 
-func (s *memberSet) has(node *vertex) bool {
+// has reports whether the node with this name is a member of a set with slots;
+// id is the one that a vertex for that node has.
+func (s *memberSet) has(id vertexID, name string) bool {
 	mask := uint32(len(s.slots) - 1)
-	for i := node.hash & mask; ; i = (i + 1) & mask {
-		switch s.slots[i].Load() {
-		case node:
-			return true
-		case nil:
+	for i := id.hash() & mask; ; i = (i + 1) & mask {
+		v := s.slots[i].Load()
+		if v == nil {
 			return false
+		}
+		if v != grave && v.id == id && v.name == name {
+			return true
 		}
 	}
 }
@@ -40,7 +46,7 @@ func (s *memberSet) has(node *vertex) bool {
 func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 	mask := uint32(len(s.slots) - 1)
 	free := -1
-	for i := node.hash & mask; ; i = (i + 1) & mask {
+	for i := node.id.hash() & mask; ; i = (i + 1) & mask {
 		switch s.slots[i].Load() {
 		case node:
 			s.counts[i]++
@@ -69,7 +75,7 @@ func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 // put adds a node that is not in the set, which must have room.
 func (s *memberSet) put(node *vertex, count uint32) {
 	mask := uint32(len(s.slots) - 1)
-	i := node.hash & mask
+	i := node.id.hash() & mask
 	for s.slots[i].Load() != nil {
 		i = (i + 1) & mask
 	}
@@ -82,7 +88,7 @@ func (s *memberSet) put(node *vertex, count uint32) {
 // remove counts node once less and reports whether it left the set.
 func (s *memberSet) remove(node *vertex) bool {
 	mask := uint32(len(s.slots) - 1)
-	i := node.hash & mask
+	i := node.id.hash() & mask
 	for s.slots[i].Load() != node {
 		i = (i + 1) & mask
 	}
@@ -108,7 +114,12 @@ func (s *memberSet) resized(slots int) *memberSet {
 	return t
 }
 
+// each visits the members with their counts; a sole member's is in the vertex.
 func (s *memberSet) each(visit func(node *vertex, count uint32)) {
+	if s.sole != nil {
+		visit(s.sole, 1)
+		return
+	}
 	for i := range s.slots {
 		if node := s.slots[i].Load(); node != nil && node != grave {
 			visit(node, s.counts[i])

@@ -231,7 +231,7 @@ func (d *driver) compare(t *testing.T) {
 			if !d.graph.HasPath(node, r.Kind, r.Namespace, r.Name) {
 				t.Fatalf("%v is in Reach but has no path", key)
 			}
-			if last := r.Path[len(r.Path)-1].To; last.Kind != "Node" || last.Name != node {
+			if last := r.Paths[0][len(r.Paths[0])-1].To; last.Kind != "Node" || last.Name != node {
 				t.Fatalf("path of %v ends at %v", key, last)
 			}
 			if len(d.graph.Paths(node, r.Kind, r.Namespace, r.Name)) == 0 {

@@ -14,37 +14,31 @@ type Nearest struct {
 	// Paths lead from the object to nodes; those that break off before a node
 	// (a volume whose claim no pod uses) come last.
 	Paths []verdict.Path `json:"paths,omitempty"`
-	// Nodes that reach the object, sorted.
-	Nodes []string `json:"nodes,omitempty"`
-	// TotalNodes is the number of nodes that reach the object, also where
-	// Nodes was cut.
+	// TotalNodes is the number of nodes that reach the object.
 	TotalNodes int `json:"totalNodes"`
 }
 
-// nearestScan bounds how many references to one object Nearest looks at.
-const nearestScan = 10_000
+// nearestScan bounds how many references to one object Nearest looks at, so
+// that its cost does not follow the fan-out.
+const nearestScan = 64
 
-// Nearest returns up to limit paths from the object to any nodes, and up to
-// limit of the nodes, the first in order. Of an object with more than ten
-// thousand references it looks at ten thousand, which ones is not defined.
+// Nearest returns up to limit paths from the object to any nodes, the first in
+// order. Of an object with more than 64 references it looks at 64; which ones
+// depends on the order of changes.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	v := g.vertices.find(kind, namespace, name)
+	v := g.object(kind, namespace, name)
 	if v == nil {
 		return Nearest{}
 	}
-	return Nearest{
-		Paths:      g.nearestPaths(v, limit),
-		Nodes:      firstNodes(v, limit),
-		TotalNodes: v.nodeCount(),
-	}
+	return Nearest{Paths: g.nearestPaths(v, limit), TotalNodes: v.nodeCount()}
 }
 
 // nearestPaths returns a path through each of the first references to v, as far
 // as it leads.
 func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
-	if v.kind.holds() {
+	if v.kind().holds() {
 		return []verdict.Path{g.onwards(v)}
 	}
 	var paths []verdict.Path
@@ -86,7 +80,7 @@ func (g *Graph) compareReferences(a, b link) int {
 // reach, before volumes that none reaches.
 func rank(holder *vertex) int {
 	switch {
-	case holder.kind == Pod:
+	case holder.kind() == Pod:
 		return 0
 	case holder.nodeCount() > 0:
 		return 1
@@ -98,7 +92,7 @@ func rank(holder *vertex) int {
 // for a volume through its claim to the node of the first pod that uses it.
 func (g *Graph) onwards(holder *vertex) verdict.Path {
 	path := verdict.Path{g.ownEdge(holder)}
-	if holder.kind == PersistentVolume {
+	if holder.kind() == PersistentVolume {
 		for _, ref := range g.firstReferences(holder.links[0].other, 1) {
 			path = append(path, g.edge(ref.other, int(ref.at)), g.ownEdge(ref.other))
 		}
@@ -106,24 +100,11 @@ func (g *Graph) onwards(holder *vertex) verdict.Path {
 	return path
 }
 
-// firstNodes returns up to limit of the nodes that reach v, sorted.
-func firstNodes(v *vertex, limit int) []string {
-	var first []string
-	v.eachNode(func(node *vertex) {
-		i, _ := slices.BinarySearch(first, node.name)
-		if i < limit {
-			first = slices.Insert(first, i, node.name)
-			first = first[:min(limit, len(first))]
-		}
-	})
-	return first
-}
-
 // NodesReaching returns the names of all nodes that reach the object, sorted.
 func (g *Graph) NodesReaching(kind Kind, namespace, name string) []string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	v := g.vertices.find(kind, namespace, name)
+	v := g.object(kind, namespace, name)
 	if v == nil {
 		return nil
 	}
@@ -139,7 +120,7 @@ func (g *Graph) Nodes() []string {
 	defer g.mu.RUnlock()
 	nodes := make([]string, 0, g.kinds[Node])
 	g.vertices.each(func(v *vertex) {
-		if v.kind == Node {
+		if v.kind() == Node {
 			nodes = append(nodes, v.name)
 		}
 	})

@@ -22,8 +22,8 @@ func (g *Graph) Path(node string, kind Kind, namespace, name string) verdict.Pat
 func (g *Graph) Paths(node string, kind Kind, namespace, name string) []verdict.Path {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	v, n := g.vertices.find(kind, namespace, name), g.vertices.find(Node, "", node)
-	if v == nil || n == nil || !v.reachedBy(n) {
+	v, n := g.object(kind, namespace, name), g.vertices.find(Node, "", node)
+	if v == nil || n == nil {
 		return nil
 	}
 	var paths []verdict.Path
@@ -47,8 +47,8 @@ type Reached struct {
 	Kind      Kind
 	Namespace string
 	Name      string
-	// Path is the shortest path to the node.
-	Path verdict.Path
+	// Paths are all paths to the node, the shortest first.
+	Paths []verdict.Path
 }
 
 // Reach returns every object that the node is related to, in order of kind,
@@ -60,16 +60,13 @@ func (g *Graph) Reach(node string) []Reached {
 	if n == nil {
 		return nil
 	}
-	best := map[*vertex]verdict.Path{}
+	paths := map[*vertex][]verdict.Path{}
 	g.eachReached(n, func(v *vertex, path func() verdict.Path) {
-		p := path()
-		if known, ok := best[v]; !ok || comparePaths(p, known) < 0 {
-			best[v] = p
-		}
+		paths[v] = append(paths[v], path())
 	})
-	reached := make([]Reached, 0, len(best))
-	for v, p := range best {
-		reached = append(reached, Reached{Kind: v.kind, Namespace: v.namespace.name, Name: v.name, Path: p})
+	reached := make([]Reached, 0, len(paths))
+	for v, all := range paths {
+		reached = append(reached, Reached{Kind: v.kind(), Namespace: v.namespace.name, Name: v.name, Paths: sortedPaths(all)})
 	}
 	slices.SortFunc(reached, func(a, b Reached) int {
 		if a.Kind != b.Kind {
@@ -90,14 +87,14 @@ func (g *Graph) eachReached(node *vertex, visit func(v *vertex, path func() verd
 		holder := back.other
 		toNode := func() verdict.Path { return verdict.Path{g.ownEdge(holder)} }
 		visit(holder, toNode)
-		if holder.kind != Pod {
+		if holder.kind() != Pod {
 			continue
 		}
 		for i := 1; i < len(holder.links); i++ {
 			target := holder.links[i].other
 			toPod := func() verdict.Path { return append(verdict.Path{g.edge(holder, i)}, toNode()...) }
 			visit(target, toPod)
-			if target.kind == PersistentVolumeClaim {
+			if target.kind() == PersistentVolumeClaim {
 				g.eachOfClaim(target, toPod, visit)
 			}
 		}
@@ -106,11 +103,7 @@ func (g *Graph) eachReached(node *vertex, visit func(v *vertex, path func() verd
 
 // eachOfClaim visits the volumes bound to a claim, and the secrets of these.
 func (g *Graph) eachOfClaim(claim *vertex, toPod func() verdict.Path, visit func(v *vertex, path func() verdict.Path)) {
-	for _, back := range claim.links {
-		volume := back.other
-		if volume.kind != PersistentVolume {
-			continue
-		}
+	eachVolume(claim, func(volume *vertex) {
 		toClaim := func() verdict.Path { return append(verdict.Path{g.ownEdge(volume)}, toPod()...) }
 		visit(volume, toClaim)
 		for i := 1; i < len(volume.links); i++ {
@@ -118,7 +111,7 @@ func (g *Graph) eachOfClaim(claim *vertex, toPod func() verdict.Path, visit func
 				return append(verdict.Path{g.edge(volume, i)}, toClaim()...)
 			})
 		}
-	}
+	})
 }
 
 // ownEdge leads from a holder to its node or claim.

@@ -8,27 +8,39 @@ import (
 )
 
 // vertex is one object. Its key never changes, so that readers may compare it
-// without a lock; a vertex that leaves the graph is never used again.
+// without a lock; a vertex that leaves the graph is never used again. It fills
+// one cache line.
 //
-// Who reaches it is read without a lock, from many when that is set, else from
-// one:
-//   - objects that pods name (secret, configmap, claim …): the nodes of those
-//     pods, each with a count of the links that lead there;
-//   - objects that name their node (pod, attachment, slice, request): one is
-//     that node;
-//   - a persistent volume: one is its claim, whose nodes are the volume's.
-//
-// What readers touch comes first, to lie in one cache line.
+// Who reaches it is in members, which readers load without a lock:
+//   - for a node, the set of just that node;
+//   - for an object that names its node (pod, attachment, slice, request), the
+//     set of that node;
+//   - for an object that pods name (secret, configmap, claim …), the nodes of
+//     those pods;
+//   - for a persistent volume, the set of its claim.
 type vertex struct {
 	name      string
 	namespace *namespace
-	one       atomic.Pointer[vertex]
-	many      atomic.Pointer[memberSet]
-	kind      Kind
-	hash      uint32
-	count     uint32 // links behind one; guarded by Graph.mu, as are the links
-	links     []link
+	members   atomic.Pointer[memberSet]
+	links     []link // guarded by Graph.mu, as is count
+	id        vertexID
+	count     uint32 // links behind the one member of members
 }
+
+// vertexID holds the kind of a vertex in its low bits and above them as much as
+// fits of the hash of its key.
+type vertexID uint32
+
+const kindBits = 4
+
+func newVertexID(kind Kind, hash uint64) vertexID {
+	return vertexID(hash)<<kindBits | vertexID(kind)
+}
+
+func (id vertexID) kind() Kind   { return Kind(id & (1<<kindBits - 1)) }
+func (id vertexID) hash() uint32 { return uint32(id >> kindBits) }
+
+func (v *vertex) kind() Kind { return v.id.kind() }
 
 // droppedCount marks a vertex that left the graph.
 const droppedCount = math.MaxUint32
@@ -51,114 +63,87 @@ type namespace struct {
 }
 
 func (v *vertex) object() verdict.Object {
-	return verdict.Object{Kind: v.kind.String(), Namespace: v.namespace.name, Name: v.name}
+	return verdict.Object{Kind: v.kind().String(), Namespace: v.namespace.name, Name: v.name}
 }
 
-// reachedBy reports whether the node reaches v. It takes no lock.
-func (v *vertex) reachedBy(node *vertex) bool {
-	if v.kind != PersistentVolume {
-		return v.has(node)
+// setMembers replaces the set of nodes that reach v. The volumes bound to a
+// claim share its set.
+func (v *vertex) setMembers(set *memberSet) {
+	v.members.Store(set)
+	if v.kind() == PersistentVolumeClaim {
+		eachVolume(v, func(volume *vertex) { volume.members.Store(set) })
 	}
-	for {
-		claim := v.one.Load()
-		if claim == nil {
-			return false
-		}
-		// Look again: had the volume moved to another claim in between, the
-		// answer would be one of two different states.
-		if reached := claim.has(node); v.one.Load() == claim {
-			return reached
-		}
-	}
-}
-
-func (v *vertex) has(node *vertex) bool {
-	if set := v.many.Load(); set != nil {
-		return set.has(node)
-	}
-	return v.one.Load() == node
 }
 
 // gain counts one more link between v and the node and reports whether it is
 // the first.
-func (v *vertex) gain(node *vertex) bool {
-	if set := v.many.Load(); set != nil {
-		grown, first := set.add(node)
-		if grown != set {
-			v.many.Store(grown)
-		}
-		return first
-	}
-	switch v.one.Load() {
-	case node:
+func (v *vertex) gain(node *vertex) (first bool) {
+	set := v.members.Load()
+	switch {
+	case set == nil:
+		v.count = 1
+		v.setMembers(node.members.Load())
+		return true
+	case set.sole == node:
 		v.count++
 		return false
-	case nil:
-		v.count = 1
-		v.one.Store(node)
-		return true
 	}
-	set := newMemberSet(minMemberSlots)
-	set.put(v.one.Load(), v.count)
-	set.put(node, 1)
-	v.many.Store(set)
-	return true
+	grown := set
+	if set.sole != nil {
+		grown = newMemberSet(minMemberSlots)
+		grown.put(set.sole, v.count)
+		grown.put(node, 1)
+		first = true
+	} else {
+		grown, first = set.add(node)
+	}
+	if grown != set {
+		v.setMembers(grown)
+	}
+	return first
 }
 
 // lose counts one link less and reports whether it was the last.
-func (v *vertex) lose(node *vertex) bool {
-	set := v.many.Load()
-	if set == nil {
+func (v *vertex) lose(node *vertex) (last bool) {
+	set := v.members.Load()
+	switch {
+	case set.sole != nil:
 		if v.count--; v.count > 0 {
 			return false
 		}
-		v.one.Store(nil)
+		v.setMembers(nil)
 		return true
-	}
-	if !set.remove(node) {
+	case !set.remove(node):
 		return false
-	}
-	if set.live > 1 {
-		if shrunk := set.shrink(); shrunk != set {
-			v.many.Store(shrunk)
-		}
+	case set.live == 1:
+		// Readers that still see the set find the same member in it.
+		set.each(func(left *vertex, count uint32) {
+			v.count = count
+			v.setMembers(left.members.Load())
+		})
 		return true
 	}
-	// Readers that still see the set find the same member in it.
-	set.each(func(last *vertex, count uint32) {
-		v.count = count
-		v.one.Store(last)
-	})
-	v.many.Store(nil)
+	if shrunk := set.shrink(); shrunk != set {
+		v.setMembers(shrunk)
+	}
 	return true
 }
 
 // eachNode visits the nodes that reach v, in no particular order.
 func (v *vertex) eachNode(visit func(node *vertex)) {
-	if v.kind == PersistentVolume {
-		if v = v.one.Load(); v == nil {
-			return
-		}
-	}
-	if set := v.many.Load(); set != nil {
+	if set := v.members.Load(); set != nil {
 		set.each(func(node *vertex, _ uint32) { visit(node) })
-	} else if node := v.one.Load(); node != nil {
-		visit(node)
 	}
 }
 
 // nodeCount is the number of nodes that reach v.
 func (v *vertex) nodeCount() int {
-	n := 0
-	if v.kind == PersistentVolume {
-		if v = v.one.Load(); v == nil {
-			return 0
-		}
+	set := v.members.Load()
+	switch {
+	case set == nil:
+		return 0
+	case set.sole != nil:
+		return 1
 	}
-	if set := v.many.Load(); set != nil {
-		n = set.live
-	} else if v.one.Load() != nil {
-		n = 1
-	}
-	return n
+	return set.live
 }

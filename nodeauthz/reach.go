@@ -21,8 +21,9 @@ type Grant struct {
 	FieldSelector string `json:"fieldSelector,omitempty"`
 	// Rule is the condition that the grant rests on, in words.
 	Rule string `json:"rule"`
-	// Path is the relation that a grant through the graph rests on.
-	Path verdict.Path `json:"path,omitempty"`
+	// Paths are the relations that a grant through the graph rests on, the
+	// shortest first.
+	Paths []verdict.Path `json:"paths,omitempty"`
 	// Kind of the object that a grant through the graph is for.
 	Kind string `json:"kind,omitempty"`
 }
@@ -54,7 +55,7 @@ func (a *Authorizer) Reach(node string) Reach {
 			if e.kind == object.Kind && (r.condition == related || r.condition == selectedOrRelated) {
 				g := r.grant(e)
 				g.Namespace, g.Name = object.Namespace, object.Name
-				g.Kind, g.Path = object.Kind.String(), object.Path
+				g.Kind, g.Paths = object.Kind.String(), object.Paths
 				reach.Related = append(reach.Related, g)
 			}
 		})

@@ -1,0 +1,187 @@
+package nodeauthorizer_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/node-authorizer/node-authorizer"
+
+// goPackage is what this file needs of `go list -json`.
+type goPackage struct {
+	ImportPath, Name string
+	Standard         bool
+	Imports          []string
+}
+
+// goList returns the packages that `go list` names.
+func goList(t *testing.T, args ...string) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, stderr.String())
+	}
+	var packages []goPackage
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// room is the path of a package within the module, and whether it is of ours.
+func room(importPath string) (string, bool) { return strings.CutPrefix(importPath, modulePath+"/") }
+
+// layers reads the table of rooms in ARCHITECTURE.md. The layer of main
+// packages is above all others.
+func layers(t *testing.T) map[string]int {
+	t.Helper()
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, row := range regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+		layer, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[row[2]] = layer
+	}
+	if len(found) == 0 {
+		t.Fatal("ARCHITECTURE.md has no table of rooms")
+	}
+	return found
+}
+
+// layerOf returns the layer of a room. A package below one in the table
+// (attest/aws below attest) has the layer of that one.
+func layerOf(layers map[string]int, room string) (layer int, known bool) {
+	for path := room; ; {
+		if layer, known = layers[path]; known {
+			return layer, true
+		}
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return 0, false
+		}
+		path = path[:i]
+	}
+}
+
+func TestEveryPackageHasItsRoom(t *testing.T) {
+	layers, packages := layers(t), goList(t, "./...")
+	for _, p := range packages {
+		path, ours := room(p.ImportPath)
+		if !ours || p.Name == "main" {
+			continue
+		}
+		if _, known := layerOf(layers, path); !known {
+			t.Errorf("package %s is not in the table of rooms of ARCHITECTURE.md", path)
+		}
+	}
+	for path := range layers {
+		if !slices.ContainsFunc(packages, func(p goPackage) bool { return p.ImportPath == modulePath+"/"+path }) {
+			t.Errorf("ARCHITECTURE.md has a room %s, but there is no such package", path)
+		}
+	}
+}
+
+// TestImportsRunDownward lets packages import those of lower layers, what lies
+// in the same room (attest/aws imports attest), and few others.
+func TestImportsRunDownward(t *testing.T) {
+	sideways := map[[2]string]bool{{"nodeauthz", "rbac"}: true}
+	layers := layers(t)
+	for _, p := range goList(t, "./...") {
+		from, ours := room(p.ImportPath)
+		if !ours || p.Name == "main" {
+			continue
+		}
+		for _, imported := range p.Imports {
+			to, ours := room(imported)
+			if !ours || strings.HasPrefix(from, to+"/") || sideways[[2]string{from, to}] {
+				continue
+			}
+			fromLayer, _ := layerOf(layers, from)
+			if toLayer, _ := layerOf(layers, to); toLayer >= fromLayer {
+				t.Errorf("%s (layer %d) imports %s (layer %d)", from, fromLayer, to, toLayer)
+			}
+		}
+	}
+}
+
+// TestCoreKnowsNoTransport checks what the packages of layers 0 to 2 import
+// themselves. Their dependencies in k8s.io do import net/http.
+func TestCoreKnowsNoTransport(t *testing.T) {
+	forbidden := []string{
+		"net/http", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/klog", "github.com/prometheus", "github.com/spf13", "os", "log", "log/slog",
+	}
+	layers := layers(t)
+	for _, p := range goList(t, "./...") {
+		from, ours := room(p.ImportPath)
+		if layer, known := layerOf(layers, from); !ours || !known || layer > 2 {
+			continue
+		}
+		for _, imported := range p.Imports {
+			for _, f := range forbidden {
+				if imported == f || strings.HasPrefix(imported, f+"/") {
+					t.Errorf("%s imports %s", from, imported)
+				}
+			}
+		}
+	}
+}
+
+func TestVerdictNeedsTheStandardLibraryAlone(t *testing.T) {
+	for _, p := range goList(t, "-deps", "./verdict") {
+		if !p.Standard && p.ImportPath != modulePath+"/verdict" {
+			t.Errorf("verdict depends on %s", p.ImportPath)
+		}
+	}
+}
+
+// TestModuleDoesNotNeedKubernetesItself looks at the packages, with those of
+// the tests, and at go.mod. Nested modules may need it.
+func TestModuleDoesNotNeedKubernetesItself(t *testing.T) {
+	const kubernetes = "k8s.io/kubernetes"
+	for _, p := range goList(t, "-deps", "-test", "./...") {
+		if p.ImportPath == kubernetes || strings.HasPrefix(p.ImportPath, kubernetes+"/") {
+			t.Errorf("the module depends on %s", p.ImportPath)
+		}
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regexp.MustCompile(`(?m)\sk8s\.io/kubernetes\s`).Match(mod) {
+		t.Errorf("go.mod requires %s", kubernetes)
+	}
+}
+
+func TestPackagesAreNamedAfterTheDomain(t *testing.T) {
+	placeless := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "shared", "base", "lib"}
+	for _, p := range goList(t, "./...") {
+		path, _ := room(p.ImportPath)
+		for _, word := range append(strings.Split(path, "/"), p.Name) {
+			if slices.Contains(placeless, word) {
+				t.Errorf("package %s is called %s, which says nothing about nodes", path, word)
+			}
+		}
+	}
+}

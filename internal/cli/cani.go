@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// canIResult is the answer in one line.
+type canIResult struct{ answer }
+
+func (r canIResult) Text(p *render.Page) { p.Line("%s", r.line()) }
+
+func newCanI(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "can-i VERB TYPE[/NAME] --node NODE",
+		Short: "May this node do it? Yes or no, and one line why",
+		Long: `Says whether a node, or with --as any user, may do something.
+
+TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. Instead of
+TYPE/NAME, a URL that begins with a slash can be asked about.
+
+The Node authorizer is asked first, then RBAC if the state has any roles or
+bindings. Exit status: 0 yes, 1 no, 2 could not decide.`,
+		Example: `  # May worker-1 read this secret?
+  node-authorizer can-i get secrets/db -n shop --node worker-1
+
+  # The same from files
+  kubectl get pods,pv -A -o yaml | node-authorizer can-i get secrets/db -n shop --node worker-1 --from -
+
+  # May it mint tokens for a service account?
+  node-authorizer can-i create serviceaccounts/api --subresource token -n shop --node worker-1
+
+  # May it watch its pods?
+  node-authorizer can-i watch pods -A --field-selector spec.nodeName=worker-1 --node worker-1`,
+		Args:              questionArgs,
+		ValidArgsFunction: completeQuestion,
+	}
+	ask := addAsk(a, cmd)
+	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
+	quiet := cmd.Flags().BoolP("quiet", "q", false, "print nothing on stdout, only set the exit status")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		s, who, q, err := ask.load(cmd, args)
+		if err != nil {
+			return err
+		}
+		result, _ := s.decide(cmd.Context(), who, q)
+		a.warnMissing(result.Missing)
+		a.status = result.status()
+		if *quiet {
+			return nil
+		}
+		return a.write(canIResult{result}, format)
+	}
+	return cmd
+}
+
+// askFlags are the flags of commands that ask what one user may do.
+type askFlags struct {
+	app      *app
+	state    *stateFlags
+	question *questionFlags
+	identity *identityFlags
+}
+
+func addAsk(a *app, cmd *cobra.Command) *askFlags {
+	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
+	f.state.addBehaviour(cmd)
+	f.state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
+	return f
+}
+
+// load reads the flags, the state, and the question with the state's names.
+func (f *askFlags) load(cmd *cobra.Command, args []string) (*session, identity, question, error) {
+	if err := f.identity.check(); err != nil {
+		return nil, identity{}, question{}, err
+	}
+	if _, err := f.question.parseSelector(); err != nil {
+		return nil, identity{}, question{}, err
+	}
+	s, err := f.state.load(cmd)
+	if err != nil {
+		return nil, identity{}, question{}, err
+	}
+	q, err := s.question(f.app, args, f.question, f.state.namespace != "")
+	if err != nil {
+		return nil, identity{}, question{}, err
+	}
+	who, err := s.identity(f.identity)
+	return s, who, q, err
+}

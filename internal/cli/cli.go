@@ -1,0 +1,145 @@
+// Package cli is the command line of node-authorizer, also under the name
+// kubectl-node_authorizer as a plugin of kubectl. Each command has a file; the
+// table of commands is in this one.
+//
+// Results go to stdout, progress and warnings to stderr. The exit status is 0
+// for allowed or clean, 1 for denied or findings, and 2 for bad usage and for
+// questions that could not be decided.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+)
+
+// Exit statuses.
+const (
+	statusAllowed   = 0
+	statusDenied    = 1
+	statusUndecided = 2
+)
+
+// commands is every command.
+func commands() []func(*app) *cobra.Command {
+	return []func(*app) *cobra.Command{
+		newCanI, newExplain, newReach, newWhoCan, newReview, newSnapshot, newCompletion, newVersion,
+	}
+}
+
+// Main runs the command line args[1:] and returns its exit status.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	// The libraries' own messages would repeat, in their words, what errors say.
+	klog.SetLogger(logr.Discard())
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
+	a := &app{streams: newStreams(stdin, stdout, stderr)}
+	root := a.root(programName(args))
+	root.SetArgs(args[1:])
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return a.status
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	a.failure("%v", err)
+	if usage := new(usageError); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "See '%s --help'.\n", command.CommandPath())
+	}
+	return statusUndecided
+}
+
+// app is one run of the command line.
+type app struct {
+	streams
+	// status is the exit status of a command that returns no error.
+	status int
+}
+
+// programName is what people type before the command: plugins of kubectl are
+// found under kubectl-NAME, with underscores for dashes.
+func programName(args []string) string {
+	base := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+	if plugin, ok := strings.CutPrefix(base, "kubectl-"); ok {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	return "node-authorizer"
+}
+
+func (a *app) root(name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "node-authorizer",
+		Short: "Says what a Kubernetes node may do, and why",
+		Long: `node-authorizer says what a Kubernetes node may do, and why.
+
+It decides as the Node authorizer of kube-apiserver does, from the state of a
+cluster or from files (--from): which objects a node is related to through the
+pods bound to it, and what the rules allow it to do with them.
+
+Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errOut)
+	root.SetUsageFunc(usage)
+	root.SetHelpCommand(newHelp(root))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	for _, newCommand := range commands() {
+		root.AddCommand(newCommand(a))
+	}
+	return root
+}
+
+// noCommand accepts no arguments: what is not a command is a mistake.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	known := make([]string, 0, len(cmd.Commands()))
+	for _, c := range cmd.Commands() {
+		known = append(known, c.Name())
+	}
+	return usagef("unknown command %q%s", args[0], didYouMean(args[0], known))
+}
+
+// usageError is a mistake in the command line itself.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// exactly accepts as many arguments as it has names, and calls them by name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return usagef("%s is missing", strings.Join(names[len(args):], " "))
+		}
+		if len(args) > len(names) {
+			return usagef("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	run := func() { os.Exit(Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
+	testscript.Main(m, map[string]func(){
+		"node-authorizer":         run,
+		"kubectl-node_authorizer": run,
+	})
+}
+
+// TestScripts runs testdata/script/*.txtar through the real main. Each finds
+// testdata/cluster.yaml in its folder. With UPDATE_SCRIPTS=1 the golden output
+// in the scripts is rewritten.
+func TestScripts(t *testing.T) {
+	fixture, err := os.ReadFile(filepath.Join("testdata", "cluster.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			// No kubeconfig of the person who runs the tests is read.
+			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
+			env.Setenv("KUBERNETES_SERVICE_HOST", "")
+			return os.WriteFile(filepath.Join(env.WorkDir, "cluster.yaml"), fixture, 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":    status,
+			"apiserver": startServer,
+		},
+	})
+}
+
+// status runs a program and checks its exit status: status 2 node-authorizer …
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N program [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit := new(exec.ExitError)
+		if !errors.As(err, &exit) {
+			ts.Check(err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit status is %d, want %d", got, want)
+	}
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newCompletion(a *app) *cobra.Command {
+	shells := map[string]func(*cobra.Command) error{
+		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(a.out, true) },
+		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(a.out) },
+		"fish":       func(root *cobra.Command) error { return root.GenFishCompletion(a.out, true) },
+		"powershell": func(root *cobra.Command) error { return root.GenPowerShellCompletionWithDesc(a.out) },
+	}
+	names := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a shell completion script",
+		Long: `Prints a script that teaches a shell to complete the arguments of
+node-authorizer.
+
+As a plugin of kubectl, completion goes through kubectl's own. Put an
+executable file named kubectl_complete-node_authorizer on the PATH:
+
+  #!/bin/sh
+  kubectl node-authorizer __complete "$@"`,
+		Example: `  # Load completion into the shell that runs now
+  source <(node-authorizer completion bash)
+
+  # Load it into each new shell
+  node-authorizer completion bash > /etc/bash_completion.d/node-authorizer
+  node-authorizer completion zsh > "${fpath[1]}/_node-authorizer"
+  node-authorizer completion fish > ~/.config/fish/completions/node-authorizer.fish`,
+		Args:              exactly("SHELL"),
+		ValidArgsFunction: complete(func() []string { return names }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			generate, ok := shells[args[0]]
+			if !ok {
+				return usagef("shell %q: want bash, zsh, fish or powershell%s", args[0], didYouMean(args[0], names))
+			}
+			return generate(cmd.Root())
+		},
+	}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// explainResult is the answer with what each authorizer said.
+type explainResult struct {
+	answer
+	Authorizers []chain.Opinion `json:"authorizers"`
+	NotAsked    []string        `json:"notAsked,omitempty"`
+}
+
+func newExplain(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain VERB TYPE[/NAME] --node NODE",
+		Short: "Explain a decision: who asks, what each authorizer says, and why",
+		Long: `Explains a decision: who asks, what each authorizer says, the rule and the path
+that it rests on or the nearest path that exists, and what would change it.
+
+Arguments and exit status are those of can-i.`,
+		Example: `  # Why may worker-1 not read this secret?
+  node-authorizer explain get secrets/db -n shop --node worker-1
+
+  # Draw the path
+  node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
+		Args:              questionArgs,
+		ValidArgsFunction: completeQuestion,
+	}
+	ask := addAsk(a, cmd)
+	output := addFormat(cmd, render.Table, render.JSON, render.YAML, render.Dot)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		s, who, q, err := ask.load(cmd, args)
+		if err != nil {
+			return err
+		}
+		result, said := s.decide(cmd.Context(), who, q)
+		a.warnMissing(result.Missing)
+		a.status = result.status()
+		return a.write(explainResult{answer: result, Authorizers: said.Opinions, NotAsked: said.NotAsked}, format)
+	}
+	return cmd
+}
+
+func (r explainResult) Text(p *render.Page) {
+	p.Section("Identity")
+	p.Fields(
+		render.Field{Name: "node", Value: r.Identity.Node},
+		render.Field{Name: "user", Value: r.Identity.User},
+		render.Field{Name: "groups", Value: strings.Join(r.Identity.Groups, ", ")},
+	)
+	p.Section("Question")
+	p.Fields(
+		render.Field{Name: "request", Value: r.Request.String()},
+		render.Field{Name: "state", Value: r.State.Origin},
+		render.Field{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
+	)
+	for _, o := range r.Authorizers {
+		r.opinion(p, o)
+	}
+	for _, name := range r.NotAsked {
+		p.Section("%s authorizer: not asked", name)
+		p.Line("  %s decided before", r.DecidedBy)
+	}
+	if !r.listed(chain.NameRBAC) {
+		p.Section("%s authorizer: not asked", chain.NameRBAC)
+		p.Line("  the state has no roles and bindings")
+	}
+	p.Section("Decision: %s", r.styled())
+	p.Line("  %s", r.Reason.Message)
+	for _, m := range r.Missing {
+		p.Line("  could not read %s", m)
+	}
+	if r.Reason.Hint != "" {
+		p.Section("Hint")
+		p.Line("  %s", r.Reason.Hint)
+	}
+}
+
+// listed reports whether the named authorizer is in the chain.
+func (r explainResult) listed(name string) bool {
+	for _, known := range r.State.Authorizers {
+		if known == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (r explainResult) opinion(p *render.Page, o chain.Opinion) {
+	decision := map[verdict.Decision]string{
+		verdict.Allow:     render.Good.In("allows"),
+		verdict.Deny:      render.Bad.In("denies"),
+		verdict.NoOpinion: "no opinion",
+	}[o.Decision]
+	p.Section("%s authorizer: %s", o.Authorizer, decision)
+	hint := o.Hint
+	if hint == r.Reason.Hint {
+		hint = "" // has a section of its own
+	}
+	p.Fields(
+		render.Field{Name: "code", Value: string(o.Code)},
+		render.Field{Name: "rule", Value: o.Rule},
+		render.Field{Name: "reason", Value: o.Message},
+		render.Field{Name: "hint", Value: hint},
+	)
+	if len(o.Path) == 0 {
+		return
+	}
+	if o.Decision == verdict.Allow {
+		p.Line("  %s", render.Faint.In("path"))
+	} else {
+		p.Line("  %s", render.Faint.In("nearest path"))
+	}
+	p.Path(4, o.Path)
+}
+
+// Drawing shows the path, or the nearest one, and the node that asks.
+func (r explainResult) Drawing() *render.Graph {
+	g := render.NewGraph(r.Identity.kind() + ": " + r.Request.String())
+	if r.Identity.Node != "" {
+		g.Vertex(verdict.Object{Kind: "Node", Name: r.Identity.Node})
+	}
+	for _, o := range r.Authorizers {
+		g.Path(o.Path)
+	}
+	return g
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// formatFlag is -o with the formats that fit a command's result, the default
+// first.
+type formatFlag struct {
+	fit  []render.Format
+	text string
+}
+
+func addFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
+	f := &formatFlag{fit: fit}
+	cmd.Flags().StringVarP(&f.text, "output", "o", string(fit[0]), "output format: "+render.List(fit))
+	must(cmd.RegisterFlagCompletionFunc("output", complete(func() []string {
+		var names []string
+		for _, format := range fit {
+			names = append(names, string(format))
+		}
+		return names
+	})))
+	return f
+}
+
+// parse is called before any work is done.
+func (f *formatFlag) parse() (render.Format, error) {
+	format, err := render.ParseFormat(f.text, f.fit)
+	if err != nil {
+		return "", &usageError{err}
+	}
+	return format, nil
+}
+
+// complete offers fixed words.
+func complete(words func() []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// must is for registrations that fail only when the program is wrong.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestImpliedGroups(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		user   string
+		groups []string
+		want   []string
+	}{
+		{"every user is authenticated", "ada", []string{"dev"}, []string{"dev", "system:authenticated"}},
+		{"once", "ada", []string{"system:authenticated"}, []string{"system:authenticated"}},
+		{"but for the anonymous one", "system:anonymous", nil, []string{"system:unauthenticated"}},
+		{"and those said not to be", "ada", []string{"system:unauthenticated"}, []string{"system:unauthenticated"}},
+		{"service accounts are in their groups", "system:serviceaccount:shop:api", nil,
+			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}},
+		{"unless groups are given", "system:serviceaccount:shop:api", []string{"dev"}, []string{"dev", "system:authenticated"}},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			if got := withImpliedGroups(tc.user, tc.groups); !slices.Equal(got, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProgramName(t *testing.T) {
+	for arg, want := range map[string]string{
+		"node-authorizer":                        "node-authorizer",
+		"/usr/local/bin/node-authorizer":         "node-authorizer",
+		"./na":                                   "node-authorizer",
+		"/usr/local/bin/kubectl-node_authorizer": "kubectl node-authorizer",
+		"kubectl-node_authorizer.exe":            "kubectl node-authorizer",
+	} {
+		if got := programName([]string{arg}); got != want {
+			t.Errorf("%s: got %q, want %q", arg, got, want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+const (
+	// patience is how long reading goes on before a progress bar appears.
+	patience = time.Second
+	// redraw is the shortest time between two drawings.
+	redraw   = 100 * time.Millisecond
+	barWidth = 24
+	// clearLine returns to the begin of the line and erases it.
+	clearLine = "\r\x1b[K"
+)
+
+// progress draws a bar while a state is read.
+type progress struct {
+	out   io.Writer
+	now   func() time.Time
+	begun time.Time
+	drawn time.Time
+}
+
+// newProgress returns nil where a line cannot be redrawn.
+func newProgress(s streams) *progress {
+	if !s.live {
+		return nil
+	}
+	return &progress{out: s.errOut, now: time.Now, begun: time.Now()}
+}
+
+// callback is nil when nothing is to be drawn.
+func (p *progress) callback() func(source.Progress) {
+	if p == nil {
+		return nil
+	}
+	return p.report
+}
+
+func (p *progress) report(at source.Progress) {
+	now := p.now()
+	if now.Sub(p.begun) < patience || now.Sub(p.drawn) < redraw {
+		return
+	}
+	p.drawn = now
+	fmt.Fprint(p.out, clearLine, "reading ", at.Source, bar(at), " ", render.Count(at.Objects, "object"))
+}
+
+func bar(at source.Progress) string {
+	if at.Total <= 0 {
+		return ""
+	}
+	part := min(1, float64(at.Done)/float64(at.Total))
+	full := int(part * barWidth)
+	return fmt.Sprintf(" [%s%s] %d%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), int(part*100))
+}
+
+// done removes the bar.
+func (p *progress) done() {
+	if p != nil && !p.drawn.IsZero() {
+		fmt.Fprint(p.out, clearLine)
+	}
+}

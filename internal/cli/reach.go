@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// reachResult is everything that a node's credential can read, write and mint.
+type reachResult struct {
+	Node string `json:"node"`
+	// Totals count the objects by namespace and kind; those without a
+	// namespace come first.
+	Totals []reachTotal `json:"totals"`
+	// Objects are what the node reaches because of what runs on it or is
+	// attached to it, sorted by kind, namespace and name.
+	Objects []reachedObject `json:"objects"`
+	// Standing is what the node may do whatever runs on it.
+	Standing []nodeauthz.Grant `json:"standing"`
+	// RBAC is what roles and bindings add; null when the state has none.
+	RBAC    []rbacGrant `json:"rbac"`
+	Missing []missing   `json:"missing,omitempty"`
+	State   stateInfo   `json:"state"`
+
+	narrowed bool
+}
+
+type reachTotal struct {
+	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"`
+	Objects   int    `json:"objects"`
+}
+
+// reachedObject is one object, what the node may do with it, and why.
+type reachedObject struct {
+	verdict.Object
+	Group    string       `json:"group,omitempty"`
+	Resource string       `json:"resource"`
+	May      []permission `json:"may"`
+	// Audiences of the tokens that the node may mint for a service account,
+	// from the volumes of its pods; "" is the API server's own audience. Null
+	// for other kinds, and when any audience is allowed.
+	Audiences []string `json:"audiences,omitempty"`
+	// AnyAudience is true for service accounts where audiences are not
+	// restricted.
+	AnyAudience bool `json:"anyAudience,omitempty"`
+	// Paths are all relations that lead from the object to the node, the
+	// shortest first.
+	Paths []verdict.Path `json:"paths"`
+}
+
+// permission is verbs on an object or on a subresource of it.
+type permission struct {
+	Verbs       []string `json:"verbs"`
+	Subresource string   `json:"subresource,omitempty"`
+}
+
+func (p permission) String() string {
+	if p.Subresource == "" {
+		return strings.Join(p.Verbs, ",")
+	}
+	return strings.Join(p.Verbs, ",") + " " + p.Subresource
+}
+
+func newReach(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reach NODE",
+		Short: "List everything that a node's credential can read, write and mint",
+		Long: `Lists everything that a node's credential can reach: secrets, config maps,
+service account tokens, volumes and claims, each with the path that grants it;
+then what the node may do whatever runs on it, and what RBAC adds.
+
+The table shows the first of each kind; -o wide and -o json show all.`,
+		Example: `  node-authorizer reach worker-1
+
+  # Only the secrets of one namespace
+  node-authorizer reach worker-1 --kind secrets -n shop
+
+  # Everything, for a script or as a drawing
+  node-authorizer reach worker-1 -o json
+  node-authorizer reach worker-1 -o dot | dot -Tsvg > reach.svg`,
+		Args:              exactly("NODE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	state := addState(a, cmd)
+	state.addBehaviour(cmd)
+	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
+	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
+	must(cmd.RegisterFlagCompletionFunc("kind", complete(resources.Offline().Names)))
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		s, err := state.load(cmd)
+		if err != nil {
+			return err
+		}
+		only, err := s.newFilter(*kinds, state.namespace)
+		if err != nil {
+			return err
+		}
+		if err := s.requireNode(args[0]); err != nil {
+			return err
+		}
+		result, err := s.reach(args[0], only)
+		if err != nil {
+			return err
+		}
+		a.warnMissing(result.Missing)
+		return a.write(result, format)
+	}
+	return cmd
+}
+
+func (s *session) reach(node string, only filter) (reachResult, error) {
+	said := s.node.Reach(node)
+	result := reachResult{
+		Node: node, Objects: []reachedObject{}, Standing: []nodeauthz.Grant{},
+		Missing: s.allMissing(), State: s.info(), narrowed: only.narrows(),
+	}
+	for _, g := range said.Standing {
+		if s.keepsStanding(only, g) {
+			result.Standing = append(result.Standing, g)
+		}
+	}
+	for _, g := range said.Related {
+		if only.object(g) {
+			result.add(g)
+		}
+	}
+	for i := range result.Objects {
+		if o := &result.Objects[i]; o.Kind == graph.ServiceAccount.String() {
+			s.addAudiences(o)
+		}
+	}
+	result.Totals = totals(result.Objects)
+	if s.state.RBACLoaded() {
+		grants, err := s.rbacGrants(newIdentity(nodeidentity.User(node)), only)
+		if err != nil {
+			return result, err
+		}
+		result.RBAC = grants
+	}
+	return result, nil
+}
+
+// add joins the grants for one object, which follow each other.
+func (r *reachResult) add(g nodeauthz.Grant) {
+	object := verdict.Object{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name}
+	if last := len(r.Objects) - 1; last < 0 || r.Objects[last].Object != object {
+		r.Objects = append(r.Objects, reachedObject{Object: object, Group: g.Group, Resource: g.Resource, Paths: g.Paths})
+	}
+	o := &r.Objects[len(r.Objects)-1]
+	if last := len(o.May) - 1; last >= 0 && o.May[last].Subresource == g.Subresource {
+		o.May[last].Verbs = append(o.May[last].Verbs, g.Verbs...)
+		return
+	}
+	o.May = append(o.May, permission{Verbs: g.Verbs, Subresource: g.Subresource})
+}
+
+func totals(objects []reachedObject) []reachTotal {
+	counts := map[reachTotal]int{}
+	for _, o := range objects {
+		counts[reachTotal{Namespace: o.Namespace, Kind: o.Kind}]++
+	}
+	all := []reachTotal{}
+	for t, n := range counts {
+		t.Objects = n
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b reachTotal) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// Drawing shows every path to the node.
+func (r reachResult) Drawing() *render.Graph {
+	g := render.NewGraph("reach of node " + r.Node)
+	g.Vertex(verdict.Object{Kind: "Node", Name: r.Node})
+	for _, o := range r.Objects {
+		for _, path := range o.Paths {
+			g.Path(path)
+		}
+	}
+	return g
+}

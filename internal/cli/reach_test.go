@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// crowded is a session with one node that reaches 3,000 secrets in 100
+// namespaces.
+func crowded() *session {
+	g := graph.New()
+	for i := range 300 {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("ns-%02d", i%100), Name: fmt.Sprintf("pod-%03d", i)},
+			Spec:       corev1.PodSpec{NodeName: "worker"},
+		}
+		for j := range 10 {
+			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: fmt.Sprintf("secret-%d-%d", i, j)})
+		}
+		g.SetPod(pod)
+	}
+	features := kubeversion.For(kubeversion.Latest)
+	state := &source.State{Graph: g, RBAC: rbac.NewPolicy(), Origin: "file crowd.yaml"}
+	node := nodeauthz.New(g, features)
+	return &session{state: state, features: features, node: node, chain: newChain(state, node), names: newNames(state)}
+}
+
+func TestReachOfACrowdedNodeStaysReadable(t *testing.T) {
+	result, err := crowded().reach("worker", filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(format render.Format) string {
+		var b bytes.Buffer
+		if err := render.Write(&b, result, render.Options{Format: format}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	table := text(render.Table)
+	if lines := strings.Count(table, "\n"); lines > 120 {
+		t.Errorf("the table has %d lines", lines)
+	}
+	for _, want := range []string{
+		"Reaches 3,300 objects",
+		"all         300   3,000",
+		"… and another 85 namespaces",
+		"… and 2,990 more",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	for _, format := range []render.Format{render.Wide, render.JSON, render.YAML, render.Dot} {
+		if all := text(format); !strings.Contains(all, "secret-299-9") || strings.Contains(all, "… and") {
+			t.Errorf("%s is not complete", format)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// How many rows of each group the table shows; wide shows all.
+const (
+	reachRows      = 10
+	namespaceRows  = 15
+	clusterWideRow = "(cluster)"
+)
+
+func (r reachResult) Text(p *render.Page) {
+	p.Section("Node %s", r.Node)
+	p.Fields(
+		render.Field{Name: "state", Value: r.State.Origin},
+		render.Field{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
+	)
+	r.totalsText(p)
+	for _, group := range r.byKind() {
+		group.text(p)
+	}
+	r.standingText(p)
+	r.rbacText(p)
+	for _, m := range r.Missing {
+		p.Section("%s", render.Unsure.In("Incomplete"))
+		p.Line("  could not read %s", m)
+	}
+}
+
+// totalsText is a matrix of namespaces and kinds.
+func (r reachResult) totalsText(p *render.Page) {
+	p.Section("Reaches %s", render.Count(len(r.Objects), "object"))
+	if len(r.Objects) == 0 {
+		p.Line("  nothing is bound or attached to the node%s", r.narrowedText())
+		return
+	}
+	kinds, namespaces := r.axes()
+	counts, sums := map[string]map[string]int{}, map[string]int{}
+	for _, t := range r.Totals {
+		if counts[t.Namespace] == nil {
+			counts[t.Namespace] = map[string]int{}
+		}
+		counts[t.Namespace][t.Kind] = t.Objects
+		sums[t.Kind] += t.Objects
+	}
+	headers := append([]string{"NAMESPACE"}, kinds...)
+	rows := [][]string{totalsRow("all", kinds, sums)}
+	shown := namespaces
+	if !p.Wide() {
+		shown = shown[:min(namespaceRows, len(shown))]
+	}
+	for _, namespace := range shown {
+		name := namespace
+		if name == "" {
+			name = clusterWideRow
+		}
+		rows = append(rows, totalsRow(name, kinds, counts[namespace]))
+	}
+	p.Table(2, headers, rows)
+	more(p, len(namespaces)-len(shown), "namespace")
+}
+
+func (r reachResult) narrowedText() string {
+	if r.narrowed {
+		return ", or nothing that --kind and -n let through"
+	}
+	return ""
+}
+
+// axes are the kinds, in the order of the objects, and the namespaces, those
+// with the most objects first.
+func (r reachResult) axes() (kinds, namespaces []string) {
+	objects := map[string]int{}
+	for _, o := range r.Objects {
+		if !slices.Contains(kinds, o.Kind) {
+			kinds = append(kinds, o.Kind)
+		}
+		objects[o.Namespace]++
+	}
+	for namespace := range objects {
+		namespaces = append(namespaces, namespace)
+	}
+	slices.SortFunc(namespaces, func(a, b string) int {
+		if objects[a] != objects[b] {
+			return objects[b] - objects[a]
+		}
+		return strings.Compare(a, b)
+	})
+	return kinds, namespaces
+}
+
+func totalsRow(name string, kinds []string, counts map[string]int) []string {
+	row := []string{name}
+	for _, kind := range kinds {
+		if n := counts[kind]; n > 0 {
+			row = append(row, render.Thousands(n))
+		} else {
+			row = append(row, render.Faint.In("-"))
+		}
+	}
+	return row
+}
+
+// kindGroup is the objects of one kind.
+type kindGroup []reachedObject
+
+func (r reachResult) byKind() []kindGroup {
+	var groups []kindGroup
+	for _, o := range r.Objects {
+		if last := len(groups) - 1; last >= 0 && groups[last][0].Kind == o.Kind {
+			groups[last] = append(groups[last], o)
+		} else {
+			groups = append(groups, kindGroup{o})
+		}
+	}
+	return groups
+}
+
+func (g kindGroup) text(p *render.Page) {
+	may := make([]string, len(g[0].May))
+	for i, m := range g[0].May {
+		may[i] = m.String()
+	}
+	p.Section("%s: may %s", render.Count(len(g), g[0].Kind), strings.Join(may, "; "))
+	shown := g
+	if !p.Wide() {
+		shown = shown[:min(reachRows, len(shown))]
+	}
+	headers := []string{"NAME", "THROUGH"}
+	if g[0].hasAudiences() {
+		headers = []string{"NAME", "TOKEN AUDIENCES", "THROUGH"}
+	}
+	var rows [][]string
+	for _, o := range shown {
+		rows = append(rows, o.row(p.Wide()))
+	}
+	p.Table(2, headers, rows)
+	more(p, len(g)-len(shown), "")
+}
+
+func (o reachedObject) hasAudiences() bool { return o.AnyAudience || len(o.Audiences) > 0 }
+
+func (o reachedObject) row(wide bool) []string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	row := []string{name}
+	if o.hasAudiences() {
+		row = append(row, o.audiencesText())
+	}
+	return append(row, o.through(wide))
+}
+
+func (o reachedObject) audiencesText() string {
+	if o.AnyAudience {
+		return "any"
+	}
+	words := make([]string, len(o.Audiences))
+	for i, audience := range o.Audiences {
+		if words[i] = audience; audience == "" {
+			words[i] = "(API server)"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// through is the shortest path without the object and the node that are its
+// ends, and in wide all paths.
+func (o reachedObject) through(wide bool) string {
+	if len(o.Paths) == 0 {
+		return ""
+	}
+	if wide {
+		all := make([]string, len(o.Paths))
+		for i, path := range o.Paths {
+			all[i] = between(path)
+		}
+		return strings.Join(all, "; ")
+	}
+	text := between(o.Paths[0])
+	if n := len(o.Paths) - 1; n > 0 {
+		text += fmt.Sprintf(" and %s", render.Count(n, "other path"))
+	}
+	return text
+}
+
+func between(path verdict.Path) string {
+	if len(path) == 1 {
+		return path[0].Field
+	}
+	steps := make([]string, 0, len(path))
+	for _, e := range path[:len(path)-1] {
+		steps = append(steps, e.To.String())
+	}
+	steps[0] += render.Faint.In(" (" + path[0].Field + ")")
+	return strings.Join(steps, " ← ")
+}
+
+func (r reachResult) standingText(p *render.Page) {
+	if len(r.Standing) == 0 {
+		return
+	}
+	p.Section("Whatever runs on it")
+	var rows [][]string
+	for _, g := range r.Standing {
+		rows = append(rows, []string{strings.Join(g.Verbs, ","), grantTarget(g), render.Faint.In(g.Rule)})
+	}
+	p.Table(2, []string{"VERBS", "RESOURCE", "CONDITION"}, rows)
+}
+
+// grantTarget is "nodes/status", "leases.coordination.k8s.io worker-1".
+func grantTarget(g nodeauthz.Grant) string {
+	target := resources.Resource{Group: g.Group, Name: g.Resource}.String()
+	if g.Subresource != "" {
+		target += ", subresource " + g.Subresource
+	}
+	if g.Name != "" {
+		target += " " + g.Name
+	}
+	return target
+}
+
+func (r reachResult) rbacText(p *render.Page) {
+	switch {
+	case r.RBAC == nil:
+		p.Section("RBAC")
+		p.Line("  the state has no roles and bindings")
+		return
+	case len(r.RBAC) == 0 && r.narrowed:
+		return
+	case len(r.RBAC) == 0:
+		p.Section("RBAC adds nothing")
+		return
+	}
+	p.Section("RBAC adds %s", render.Count(len(r.RBAC), "rule"))
+	shown := r.RBAC
+	if !p.Wide() {
+		shown = shown[:min(reachRows, len(shown))]
+	}
+	var rows [][]string
+	for _, g := range shown {
+		where := g.Namespace
+		if where == "" {
+			where = clusterWideRow
+		}
+		rows = append(rows, []string{where, strings.Join(g.Rule.Verbs, ","), ruleTargets(g), render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject))})
+	}
+	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
+	more(p, len(r.RBAC)-len(shown), "")
+}
+
+func ruleTargets(g rbacGrant) string {
+	var all []string
+	for _, group := range g.Rule.APIGroups {
+		for _, name := range g.Rule.Resources {
+			all = append(all, resources.Resource{Group: group, Name: name}.String())
+		}
+	}
+	all = append(all, g.Rule.NonResourceURLs...)
+	text := strings.Join(all, ",")
+	if len(g.Rule.ResourceNames) > 0 {
+		text += " " + strings.Join(g.Rule.ResourceNames, ",")
+	}
+	return text
+}
+
+// more says how many rows the table leaves out.
+func more(p *render.Page, n int, noun string) {
+	if n <= 0 {
+		return
+	}
+	what := render.Thousands(n) + " more"
+	if noun != "" {
+		what = "another " + render.Count(n, noun)
+		if n == 1 {
+			what = "another " + noun
+		}
+	}
+	p.Line("  … and %s %s", what, render.Faint.In("(-o wide or -o json shows all; --kind and -n narrow)"))
+}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+const stdinName = "-"
+
+func newReview(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "review [-f FILE]",
+		Short: "Answer SubjectAccessReview documents, one JSON line each",
+		Long: `Reads SubjectAccessReviews of authorization.k8s.io/v1 as JSON, one after the
+other, and writes each back with its status, one line each, in the same order.
+
+The reviews are put to the Node authorizer alone: when it has no opinion, the
+status says allowed: false and denied: false. Selectors and fields are read as
+kube-apiserver reads them; resource names are taken as written.
+
+A document that cannot be read ends the run. Exit status: 0 all were allowed,
+1 some were not, 2 a document could not be read.`,
+		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
+
+  # As a filter
+  produce-reviews | node-authorizer review --from snapshot.gz | jq -c .status`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	state := addState(a, cmd)
+	state.addBehaviour(cmd)
+	file := cmd.Flags().StringP("filename", "f", stdinName, "file with the documents, - for stdin")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *file == stdinName && state.readsStdin() {
+			return usagef("--from - and the documents both want stdin: put one of them into a file")
+		}
+		documents, name, err := a.openDocuments(*file)
+		if err != nil {
+			return err
+		}
+		defer documents.Close()
+		s, err := state.load(cmd)
+		if err != nil {
+			return err
+		}
+		return a.review(cmd.Context(), s, documents, name)
+	}
+	return cmd
+}
+
+func (f *stateFlags) readsStdin() bool {
+	for _, path := range f.from {
+		if path == stdinName {
+			return true
+		}
+	}
+	return false
+}
+
+// openDocuments is called before the state is read, so that a wrong file name
+// is told at once.
+func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
+	if path == stdinName {
+		return io.NopCloser(a.in), "stdin", nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("reading the documents: %w; give a file, or - for stdin", err)
+	}
+	return file, path, nil
+}
+
+func (a *app) review(ctx context.Context, s *session, documents io.Reader, name string) error {
+	total, err := review.Stream(ctx, s.nodeAlone(), documents, a.out)
+	if err != nil {
+		if document := new(review.DocumentError); errors.As(err, &document) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return err
+	}
+	if total.Allowed < total.Documents {
+		a.status = statusDenied
+	}
+	return nil
+}
+
+// nodeAlone puts reviews to the Node authorizer. A refusal says why; one that
+// an unreadable resource might turn also says that it was not decided.
+func (s *session) nodeAlone() review.Evaluate {
+	unread := s.unreadByKind()
+	return func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		answer := s.node.Decide(req)
+		if answer.Decision == verdict.Allow || answer.Code == nodeauthz.NotANode {
+			return review.Opinion{Decision: answer.Decision}, nil
+		}
+		opinion := review.Opinion{Decision: answer.Decision, Reason: s.node.Explain(req).Reason.Message}
+		if answer.Code != nodeauthz.NoPathToObject || len(unread) == 0 {
+			return opinion, nil
+		}
+		kind, _ := nodeauthz.KindOf(req.Group, req.Resource)
+		return opinion, unread[kind]
+	}
+}
+
+// unreadByKind says, for the kinds about which answers may be incomplete, what
+// could not be read.
+func (s *session) unreadByKind() map[graph.Kind]error {
+	unread := map[graph.Kind]error{}
+	failed := map[schema.GroupResource]bool{}
+	for _, m := range s.state.Missing() {
+		failed[m.Resource] = true
+	}
+	for _, kind := range graph.Kinds() {
+		var names []string
+		for resource := range holders(kind) {
+			if failed[resource] {
+				names = append(names, resource.String())
+			}
+		}
+		slices.Sort(names)
+		if len(names) > 0 {
+			unread[kind] = fmt.Errorf("could not read %s", strings.Join(names, ", "))
+		}
+	}
+	return unread
+}

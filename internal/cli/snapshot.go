@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+func newSnapshot(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "snapshot -o FILE",
+		Short: "Save what the other commands need of a cluster to a file",
+		Long: `Saves the state that the other commands need to a file, for --from.
+
+A snapshot has the names and relations of objects and the roles and bindings. It
+never has the data of secrets or config maps, nor environment values.`,
+		Example: `  node-authorizer snapshot -o cluster.snapshot
+  node-authorizer reach worker-1 --from cluster.snapshot`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	state := addState(a, cmd)
+	state.retain = true
+	file := cmd.Flags().StringP("output", "o", "", "file to write, - for stdout")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *file == "" {
+			return usagef("where to write is missing: add -o FILE, or -o - for stdout")
+		}
+		s, err := state.load(cmd)
+		if err != nil {
+			return err
+		}
+		a.warnMissing(s.allMissing())
+		if err := a.save(*file, s.state); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.errOut, snapshotSummary(s.state, *file))
+		return nil
+	}
+	return cmd
+}
+
+// save writes the snapshot whole or not at all.
+func (a *app) save(path string, state *source.State) error {
+	write := func(w io.Writer) error {
+		if err := source.WriteSnapshot(w, state); err != nil {
+			return fmt.Errorf("writing the snapshot: %w", err)
+		}
+		return nil
+	}
+	if path == "-" {
+		return write(a.out)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return saveInto(path, write)
+	}
+	return replaceFile(path, write)
+}
+
+// saveInto writes to what cannot be replaced, such as a pipe or a terminal.
+func saveInto(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	defer f.Close()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// replaceFile lets nobody see a file that is half written.
+func replaceFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := write(f); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	return nil
+}
+
+// snapshotSummary is one line: "saved 3 nodes, 40 pods from cluster … to FILE".
+func snapshotSummary(state *source.State, path string) string {
+	counts := state.Counts()
+	var parts []string
+	for kind, n := range counts {
+		parts = append(parts, fmt.Sprintf("%s %s", render.Thousands(n), kind))
+	}
+	slices.Sort(parts)
+	slices.SortStableFunc(parts, func(a, b string) int {
+		_, kindA, _ := strings.Cut(a, " ")
+		_, kindB, _ := strings.Cut(b, " ")
+		return strings.Compare(kindA, kindB)
+	})
+	if len(parts) == 0 {
+		parts = []string{"no objects"}
+	}
+	to := path
+	if path == "-" {
+		to = "stdout"
+	}
+	return fmt.Sprintf("saved %s from %s to %s", strings.Join(parts, ", "), state.Origin, to)
+}

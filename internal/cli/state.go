@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/resources"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+// stateFlags say where a cluster's state comes from and how the cluster behaves.
+type stateFlags struct {
+	app        *app
+	from       []string
+	connection *connection
+	namespace  string
+	version    string
+	gates      string
+	// retain keeps what a snapshot is made of.
+	retain bool
+}
+
+// addState adds the flags that every command on a cluster's state has.
+func addState(a *app, cmd *cobra.Command) *stateFlags {
+	f := &stateFlags{app: a}
+	cmd.Flags().StringArrayVar(&f.from, "from", nil,
+		"read the state from a file or folder of manifests, a snapshot, or - for stdin, instead of a cluster; can be repeated")
+	must(cmd.MarkFlagFilename("from"))
+	f.connection = addConnection(cmd)
+	return f
+}
+
+// addBehaviour adds the flags about the version of Kubernetes.
+func (f *stateFlags) addBehaviour(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.version, "kubernetes-version", "",
+		fmt.Sprintf("decide as Kubernetes %s … %s does (default: the server's version, else %s)", kubeversion.Oldest, kubeversion.Latest, kubeversion.Latest))
+	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: K=true,L=false")
+	must(cmd.RegisterFlagCompletionFunc("kubernetes-version", complete(func() []string {
+		var versions []string
+		for _, m := range kubeversion.Minors() {
+			versions = append(versions, m.String())
+		}
+		return versions
+	})))
+	must(cmd.RegisterFlagCompletionFunc("feature-gates", complete(func() []string {
+		var gates []string
+		for _, g := range kubeversion.Gates() {
+			gates = append(gates, string(g)+"=")
+		}
+		return gates
+	})))
+}
+
+// addNamespace adds -n with the meaning that it has for the command.
+func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
+}
+
+// session is a loaded state with everything that answers from it.
+type session struct {
+	state    *source.State
+	features kubeversion.Features
+	node     *nodeauthz.Authorizer
+	chain    chain.Chain
+	names    *resources.Mapper
+	// namespace is the one given, else the kubeconfig's, else "default".
+	namespace string
+}
+
+// load reads the state. What people should know about it goes to stderr.
+func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
+	if err := f.check(cmd); err != nil {
+		return nil, err
+	}
+	state, err := f.readState(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range state.Warnings() {
+		f.app.warn("%s", line)
+	}
+	features, err := f.features(state)
+	if err != nil {
+		return nil, err
+	}
+	node := nodeauthz.New(state.Graph, features)
+	return &session{
+		state:     state,
+		features:  features,
+		node:      node,
+		chain:     newChain(state, node),
+		names:     newNames(state),
+		namespace: f.defaultNamespace(),
+	}, nil
+}
+
+// newChain is the order of an API server that runs with
+// --authorization-mode=Node,RBAC. RBAC is left out of a state without roles and
+// bindings, whose answers would say nothing.
+func newChain(state *source.State, node *nodeauthz.Authorizer) chain.Chain {
+	links := chain.Chain{chain.Masters(), chain.Node(node)}
+	if state.RBACLoaded() {
+		links = append(links, chain.RBAC(state.RBAC))
+	}
+	return links
+}
+
+func newNames(state *source.State) *resources.Mapper {
+	if state.Resources == nil {
+		return resources.Offline()
+	}
+	all := make([]resources.Resource, len(state.Resources))
+	for i, r := range state.Resources {
+		all[i] = resources.Resource(r)
+	}
+	return resources.Discovered(all)
+}
+
+// check finds mistakes before anything is read.
+func (f *stateFlags) check(cmd *cobra.Command) error {
+	if f.version != "" {
+		if _, err := kubeversion.Parse(f.version); err != nil {
+			return &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+		}
+	}
+	if len(f.from) == 0 {
+		return nil
+	}
+	if name, ok := f.connection.given(cmd); ok {
+		return usagef("--%s has no effect with --from, which replaces the cluster: leave one of them out", name)
+	}
+	return nil
+}
+
+func (f *stateFlags) features(state *source.State) (kubeversion.Features, error) {
+	minor := kubeversion.Latest
+	switch {
+	case f.version != "":
+		parsed, err := kubeversion.Parse(f.version)
+		if err != nil {
+			return kubeversion.Features{}, &usageError{fmt.Errorf("--kubernetes-version: %w", err)}
+		}
+		minor = parsed
+	case state.Version != 0:
+		minor = state.Version
+	}
+	features, err := kubeversion.For(minor).WithOverrides(f.gates)
+	if err != nil {
+		return features, &usageError{fmt.Errorf("--feature-gates: %w", err)}
+	}
+	return features, nil
+}
+
+func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
+	progress := newProgress(f.app.streams)
+	defer progress.done()
+	if len(f.from) > 0 {
+		return source.LoadFiles(ctx, f.from, source.FileOptions{Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain})
+	}
+	config, err := f.connection.config()
+	if err != nil {
+		return nil, err
+	}
+	return source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Retain: f.retain})
+}
+
+const defaultNamespace = "default"
+
+func (f *stateFlags) defaultNamespace() string {
+	if f.namespace != "" {
+		return f.namespace
+	}
+	if len(f.from) > 0 {
+		return defaultNamespace
+	}
+	return f.connection.namespace()
+}
+
+// knownNodes lists the nodes that have a Node object or that something is
+// related to, sorted.
+func (s *session) knownNodes() []string {
+	nodes := append(s.state.NodeNames(), s.state.Graph.Nodes()...)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// requireNode refuses nodes that do not exist: an answer about them would
+// mislead, for the rules about a node's own name hold for any name.
+func (s *session) requireNode(name string) error {
+	known := s.knownNodes()
+	if _, found := slices.BinarySearch(known, name); found {
+		return nil
+	}
+	if len(known) == 0 {
+		return fmt.Errorf("unknown node %q: %s names no nodes; to ask regardless, use --as system:node:%s --as-group system:nodes",
+			name, s.state.Origin, name)
+	}
+	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.state.Origin, len(known), didYouMean(name, known))
+}
+
+// allMissing lists everything that could not be read.
+func (s *session) allMissing() []missing {
+	var all []missing
+	for _, m := range s.state.Missing() {
+		all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+	}
+	return all
+}

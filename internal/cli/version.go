@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// versionResult says what is running.
+type versionResult struct {
+	Version   string `json:"version"`
+	Revision  string `json:"revision,omitempty"`
+	Modified  bool   `json:"modified,omitempty"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+	// Kubernetes is the range of minors whose rules are known.
+	Kubernetes kubernetesRange `json:"kubernetes"`
+}
+
+type kubernetesRange struct {
+	Oldest string `json:"oldest"`
+	Latest string `json:"latest"`
+}
+
+func newVersion(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "version",
+		Short:             "Print the version, and the Kubernetes versions that are supported",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		return a.write(currentVersion(), format)
+	}
+	return cmd
+}
+
+func currentVersion() versionResult {
+	v := versionResult{
+		Version:    "unknown",
+		GoVersion:  runtime.Version(),
+		Platform:   runtime.GOOS + "/" + runtime.GOARCH,
+		Kubernetes: kubernetesRange{Oldest: kubeversion.Oldest.String(), Latest: kubeversion.Latest.String()},
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v versionResult) Text(p *render.Page) {
+	p.Line("node-authorizer %s, %s, %s", v.Version, v.GoVersion, v.Platform)
+	p.Line("Kubernetes %s to %s", v.Kubernetes.Oldest, v.Kubernetes.Latest)
+}

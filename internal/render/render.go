@@ -1,0 +1,113 @@
+// Package render writes the result of a command as a table, a wide table, JSON,
+// YAML or a dot graph. Every format comes from the same result value: JSON and
+// YAML from its fields, text and drawings from the two small interfaces below.
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Format is an output format, as written after -o.
+type Format string
+
+// The output formats.
+const (
+	Table Format = "table"
+	Wide  Format = "wide"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+	Dot   Format = "dot"
+)
+
+// ParseFormat checks a format against those that fit a result.
+func ParseFormat(text string, fit []Format) (Format, error) {
+	if f := Format(text); slices.Contains(fit, f) {
+		return f, nil
+	}
+	return "", fmt.Errorf("output format %q: want %s", text, List(fit))
+}
+
+// List writes formats as people enumerate them: "table, json or yaml".
+func List(formats []Format) string {
+	words := make([]string, len(formats))
+	for i, f := range formats {
+		words[i] = string(f)
+	}
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// Text is a result that people can read.
+type Text interface {
+	// Text writes the result to the page, in more detail if the page is wide.
+	Text(*Page)
+}
+
+// Drawing is a result that can be drawn.
+type Drawing interface {
+	Drawing() *Graph
+}
+
+// Options say how to write a result.
+type Options struct {
+	Format Format
+	// Colour adds ANSI colours to text.
+	Colour bool
+}
+
+// Write writes the result to w in the format asked for. Names that come from a
+// cluster cannot smuggle control characters into text.
+func Write(w io.Writer, result any, o Options) error {
+	encoded, err := encode(result, o)
+	if err != nil {
+		return fmt.Errorf("writing the result as %s: %w", o.Format, err)
+	}
+	if _, err := w.Write(encoded); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+func encode(result any, o Options) ([]byte, error) {
+	switch o.Format {
+	case JSON:
+		return encodeJSON(result)
+	case YAML:
+		asJSON, err := encodeJSON(result)
+		if err != nil {
+			return nil, err
+		}
+		return yaml.JSONToYAML(asJSON)
+	case Dot:
+		if d, ok := result.(Drawing); ok {
+			return d.Drawing().encode(), nil
+		}
+	case Table, Wide:
+		if t, ok := result.(Text); ok {
+			page := &Page{wide: o.Format == Wide}
+			t.Text(page)
+			return page.encode(o.Colour), nil
+		}
+	}
+	return nil, fmt.Errorf("a %T has no such form", result)
+}
+
+func encodeJSON(result any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(result); err != nil {
+		return nil, err
+	}
+	return []byte(b.String()), nil
+}

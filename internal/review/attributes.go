@@ -1,0 +1,107 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+// Attributes returns the request that a valid spec asks about, and what of its
+// selectors had to be left out.
+//
+// A requirement that cannot be expressed is dropped by itself and the rest
+// stand: requirements are joined by "and", so dropping one only makes the
+// request broader. In and NotIn with exactly one value become Equals and
+// NotEquals, as a parsed selector has them; everything else is dropped.
+func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (nodeauthz.Request, Ignored) {
+	req := nodeauthz.Request{User: spec.User, Groups: spec.Groups}
+	if spec.ResourceAttributes == nil {
+		req.Verb, req.Path = spec.NonResourceAttributes.Verb, spec.NonResourceAttributes.Path
+		return req, nil
+	}
+	in := spec.ResourceAttributes
+	req.ResourceRequest = true
+	req.Verb, req.Group, req.Resource, req.Subresource = in.Verb, in.Group, in.Resource, in.Subresource
+	req.Namespace, req.Name = in.Namespace, in.Name
+
+	var ignored Ignored
+	if in.FieldSelector != nil {
+		req.FieldSelector, ignored = fieldRequirements(in.FieldSelector)
+	}
+	if in.LabelSelector != nil {
+		ignored = append(ignored, unusableLabels(in.LabelSelector)...)
+	}
+	return req, ignored
+}
+
+// Ignored says, one line each, which parts of a review's selectors no
+// authorizer sees.
+type Ignored []string
+
+// String joins the lines for a status's evaluationError.
+func (i Ignored) String() string { return strings.Join(i, "; ") }
+
+func fieldRequirements(in *authorizationv1.FieldSelectorAttributes) (fields.Requirements, Ignored) {
+	if len(in.Requirements) == 0 {
+		parsed, err := fields.ParseSelector(in.RawSelector)
+		if err != nil {
+			return nil, Ignored{fmt.Sprintf("fieldSelector.rawSelector ignored: %v", err)}
+		}
+		return parsed.Requirements(), nil
+	}
+	var kept fields.Requirements
+	var ignored Ignored
+	for i, r := range in.Requirements {
+		operator, ok := fieldOperators[r.Operator]
+		if !ok || len(r.Values) != 1 {
+			ignored = append(ignored, fmt.Sprintf(
+				"fieldSelector.requirements[%d] ignored: only In and NotIn with one value are supported, not %s with %d",
+				i, r.Operator, len(r.Values)))
+			continue
+		}
+		kept = append(kept, fields.Requirement{Field: r.Key, Operator: operator, Value: r.Values[0]})
+	}
+	return kept, ignored
+}
+
+var fieldOperators = map[metav1.FieldSelectorOperator]selection.Operator{
+	metav1.FieldSelectorOpIn:    selection.Equals,
+	metav1.FieldSelectorOpNotIn: selection.NotEquals,
+}
+
+// unusableLabels checks label selectors for what an API server would report;
+// neither Node nor RBAC decides by them.
+func unusableLabels(in *authorizationv1.LabelSelectorAttributes) Ignored {
+	if len(in.Requirements) == 0 {
+		if _, err := labels.Parse(in.RawSelector); err != nil {
+			return Ignored{fmt.Sprintf("labelSelector.rawSelector ignored: %v", err)}
+		}
+		return nil
+	}
+	var ignored Ignored
+	for i, r := range in.Requirements {
+		operator, ok := labelOperators[r.Operator]
+		if !ok {
+			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: unknown operator %q", i, r.Operator))
+			continue
+		}
+		if _, err := labels.NewRequirement(r.Key, operator, r.Values); err != nil {
+			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: %v", i, err))
+		}
+	}
+	return ignored
+}
+
+var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{
+	metav1.LabelSelectorOpIn:           selection.In,
+	metav1.LabelSelectorOpNotIn:        selection.NotIn,
+	metav1.LabelSelectorOpExists:       selection.Exists,
+	metav1.LabelSelectorOpDoesNotExist: selection.DoesNotExist,
+}

@@ -1,0 +1,225 @@
+package review
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// Summary counts what a stream held.
+type Summary struct {
+	Documents int
+	Allowed   int
+}
+
+// Stream reads newline-delimited or concatenated SubjectAccessReviews from in
+// and writes each back to out with its status, as one compact JSON line, in
+// order.
+//
+// Answers to whatever has arrived are written before more input is waited for.
+// Documents are evaluated in parallel, in batches whose number is fixed, so
+// memory does not grow with the stream. The first document that cannot be read
+// ends it with a *DocumentError, after the answers to those before it.
+func Stream(ctx context.Context, evaluate Evaluate, in io.Reader, out io.Writer) (Summary, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	workers := runtime.GOMAXPROCS(0)
+	p := &pipeline{
+		evaluate: evaluate,
+		free:     make(chan *batch, 2*workers+1),
+		work:     make(chan *batch, 2*workers+1),
+		ordered:  make(chan *batch, 2*workers+1),
+	}
+	for range cap(p.free) {
+		p.free <- &batch{done: make(chan struct{}, 1)}
+	}
+	for range workers {
+		go p.answer(ctx)
+	}
+	go p.read(ctx, in)
+	return p.write(ctx, out)
+}
+
+// pipeline connects one reader, several workers and one writer. Each batch goes
+// from free through work and ordered back to free.
+type pipeline struct {
+	evaluate Evaluate
+	free     chan *batch
+	work     chan *batch
+	ordered  chan *batch
+}
+
+// batch is a piece of the input that ends with a whole document, and the
+// answers to it.
+type batch struct {
+	input []byte
+	spans []span
+	// first and line are the number of the first document and the number of
+	// the line on which the piece begins, both from 1.
+	first, line int
+	// broken is the error of the document that follows the last span.
+	broken error
+	end    bool
+
+	output  bytes.Buffer
+	answers Summary
+	err     error
+	done    chan struct{}
+}
+
+func (b *batch) reset(first, line int) {
+	b.input, b.spans = b.input[:0], b.spans[:0]
+	b.first, b.line, b.broken, b.end = first, line, nil, false
+	b.output.Reset()
+	b.answers, b.err = Summary{}, nil
+}
+
+// minRead is the room that a batch offers to one Read.
+const minRead = 128 << 10
+
+// read cuts the input into batches until it ends or a document is broken.
+func (p *pipeline) read(ctx context.Context, in io.Reader) {
+	b := p.take(ctx, 1, 1)
+	var f framer
+	for b != nil {
+		from := len(b.input)
+		n, readErr := in.Read(b.room())
+		b.input = b.input[:from+n]
+		b.spans, b.broken = f.scan(b.input, from, b.spans)
+		if b.broken == nil && readErr != nil {
+			b.end = true
+			b.broken = f.finish(len(b.input), readErr)
+		}
+		if b.broken != nil {
+			b.end = true
+			b.spans = append(b.spans, span{f.start, len(b.input)})
+		}
+		if b.end {
+			p.send(ctx, b)
+			return
+		}
+		if len(b.spans) > 0 {
+			b = p.split(ctx, b, &f)
+		}
+	}
+}
+
+// room returns free space at the end of the input.
+func (b *batch) room() []byte {
+	if cap(b.input)-len(b.input) < minRead/2 {
+		grown := make([]byte, len(b.input), max(minRead, 2*cap(b.input)))
+		copy(grown, b.input)
+		b.input = grown
+	}
+	return b.input[len(b.input):cap(b.input)]
+}
+
+// split sends the documents that are complete and returns a new batch that
+// begins with the rest.
+func (p *pipeline) split(ctx context.Context, b *batch, f *framer) *batch {
+	end := b.spans[len(b.spans)-1].end
+	next := p.take(ctx, b.first+len(b.spans), b.line+lines(b.input[:end]))
+	if next == nil {
+		return nil
+	}
+	next.input = append(next.input, b.input[end:]...)
+	f.start -= end
+	b.input = b.input[:end]
+	if !p.send(ctx, b) {
+		return nil
+	}
+	return next
+}
+
+func (p *pipeline) take(ctx context.Context, first, line int) *batch {
+	select {
+	case b := <-p.free:
+		b.reset(first, line)
+		return b
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (p *pipeline) send(ctx context.Context, b *batch) bool {
+	for _, to := range []chan *batch{p.ordered, p.work} {
+		select {
+		case to <- b:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// answer is one worker.
+func (p *pipeline) answer(ctx context.Context) {
+	for {
+		select {
+		case b := <-p.work:
+			b.answer(ctx, p.evaluate)
+			b.done <- struct{}{}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *batch) answer(ctx context.Context, evaluate Evaluate) {
+	encoder := json.NewEncoder(&b.output)
+	encoder.SetEscapeHTML(false)
+	var document authorizationv1.SubjectAccessReview
+	for i, s := range b.spans {
+		err := b.broken
+		if err == nil || i < len(b.spans)-1 {
+			err = Decode(b.input[s.start:s.end], &document)
+		}
+		if err != nil {
+			b.err = &DocumentError{Number: b.first + i, Line: b.line + lines(b.input[:s.start]), Err: err}
+			return
+		}
+		document.Status = Status(ctx, evaluate, &document.Spec)
+		if err := encoder.Encode(&document); err != nil {
+			b.err = fmt.Errorf("encoding document %d: %w", b.first+i, err)
+			return
+		}
+		b.answers.Documents++
+		if document.Status.Allowed {
+			b.answers.Allowed++
+		}
+	}
+}
+
+// write puts the answers out in order.
+func (p *pipeline) write(ctx context.Context, out io.Writer) (Summary, error) {
+	var total Summary
+	for {
+		var b *batch
+		select {
+		case b = <-p.ordered:
+		case <-ctx.Done():
+			return total, context.Cause(ctx)
+		}
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return total, context.Cause(ctx)
+		}
+		if b.output.Len() > 0 {
+			if _, err := out.Write(b.output.Bytes()); err != nil {
+				return total, fmt.Errorf("writing answers: %w", err)
+			}
+		}
+		total.Documents += b.answers.Documents
+		total.Allowed += b.answers.Allowed
+		if b.err != nil || b.end {
+			return total, b.err
+		}
+		p.free <- b
+	}
+}

@@ -1,0 +1,341 @@
+package review
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// byName allows what is named "yes", denies "no", and cannot evaluate "error".
+func byName(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+	switch req.Name {
+	case "yes":
+		return Opinion{Decision: verdict.Allow}, nil
+	case "no":
+		return Opinion{Decision: verdict.Deny, Reason: "because"}, nil
+	case "error":
+		return Opinion{Decision: verdict.Allow}, errors.New("cannot say")
+	}
+	return Opinion{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}, nil
+}
+
+func document(name string) string {
+	return fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"verb":"get","resource":"pods","name":%q}}}`, name)
+}
+
+func answered(name, status string) string {
+	return fmt.Sprintf(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{"resourceAttributes":{"verb":"get","resource":"pods","name":%q},"user":"u"},"status":%s}`, name, status) + "\n"
+}
+
+func TestStreamStatuses(t *testing.T) {
+	for name, status := range map[string]string{
+		"yes":   `{"allowed":true}`,
+		"no":    `{"allowed":false,"denied":true,"reason":"because"}`,
+		"else":  `{"allowed":false,"reason":"no opinion <- of else"}`,
+		"error": `{"allowed":false,"evaluationError":"cannot say"}`,
+	} {
+		var out bytes.Buffer
+		if _, err := Stream(t.Context(), byName, strings.NewReader(document(name)), &out); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := out.String(), answered(name, status); got != want {
+			t.Errorf("got  %swant %s", got, want)
+		}
+	}
+}
+
+func TestStreamFraming(t *testing.T) {
+	both := answered("yes", `{"allowed":true}`) + answered(`q"}{\`, `{"allowed":false,"reason":"no opinion <- of q\"}{\\"}`)
+	a, b := document("yes"), document(`q"}{\`)
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(b), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	for rule, input := range map[string]string{
+		"one document a line":            a + "\n" + b + "\n",
+		"no line break at the end":       a + "\n" + b,
+		"documents without space":        a + b,
+		"documents of several lines":     a + "\n\n" + pretty.String() + "\n\n",
+		"carriage returns":               a + "\r\n" + b + "\r\n",
+		"spaces and tabs between, ahead": " \t" + a + "  \t " + b,
+	} {
+		for reading, reader := range map[string]io.Reader{
+			"at once":      strings.NewReader(input),
+			"byte by byte": iotest.OneByteReader(strings.NewReader(input)),
+			"with the end": iotest.DataErrReader(strings.NewReader(input)),
+		} {
+			t.Run(rule+", "+reading, func(t *testing.T) {
+				var out bytes.Buffer
+				total, err := Stream(t.Context(), byName, reader, &out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.String() != both {
+					t.Errorf("got\n%swant\n%s", out.String(), both)
+				}
+				if total != (Summary{Documents: 2, Allowed: 1}) {
+					t.Errorf("total = %+v", total)
+				}
+			})
+		}
+	}
+}
+
+func TestStreamOfNothing(t *testing.T) {
+	for _, input := range []string{"", " \n\n"} {
+		var out bytes.Buffer
+		if total, err := Stream(t.Context(), byName, strings.NewReader(input), &out); err != nil || total != (Summary{}) || out.Len() > 0 {
+			t.Errorf("Stream(%q) = %+v, %v, output %q", input, total, err, out.String())
+		}
+	}
+}
+
+func TestStreamEndsAtABrokenDocument(t *testing.T) {
+	good := document("yes") + "\n"
+	for _, tc := range []struct {
+		rule, broken, want string
+	}{
+		{"broken JSON", `{"kind": }`, "document 3, line 3: jsontext: invalid character '}' at start of value within \"/kind\" after offset 9"},
+		{"wrong bracket", `{"kind": [}`, "document 3, line 3: unexpected '}', want ']'"},
+		{"no object", `[` + document("yes") + `]`, "document 3, line 3: want a JSON object"},
+		{"a word", `kind: SubjectAccessReview`, "document 3, line 3: want a JSON object"},
+		{"a bracket too many", `}`, "document 3, line 3: want a JSON object"},
+		{"an end within the document", `{"kind":"SubjectAccessReview",`, "document 3, line 3: the input ends within the document"},
+		{"a line break within a string", "{\"kind\":\"Subject\n\"}", "document 3, line 3: line break within a string"},
+		{"a wrong type", strings.Replace(document("x"), `"u"`, `1`, 1), "document 3, line 3: json: cannot unmarshal JSON number into Go string within \"/spec/user\""},
+		{"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`, `document 3, line 3: kind "Pod" of apiVersion "v1": want SubjectAccessReview of authorization.k8s.io/v1`},
+		{"an old version", `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview"}`, `document 3, line 3: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1beta1": want`},
+		{"no kind", `{}`, `document 3, line 3: kind "" of apiVersion "": want SubjectAccessReview`},
+		{"field names in another case", `{"apiVersion":"authorization.k8s.io/v1","KIND":"SubjectAccessReview"}`, `document 3, line 3: kind ""`},
+		{"an invalid review", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u"}}`, "document 3, line 3: spec: Invalid value: set exactly one of resourceAttributes and nonResourceAttributes"},
+		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 3145728 bytes"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			var out bytes.Buffer
+			total, err := Stream(t.Context(), byName, strings.NewReader(good+good+tc.broken+"\n"+good), &out)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := err.Error(); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("\n got %s\nwant %s", got, tc.want)
+			}
+			if want := strings.Repeat(answered("yes", `{"allowed":true}`), 2); out.String() != want || total.Documents != 2 {
+				t.Errorf("answers before it: got\n%swant\n%s", out.String(), want)
+			}
+			if d := new(DocumentError); !errors.As(err, &d) || d.Number != 3 || d.Line != 3 {
+				t.Errorf("err = %#v", err)
+			}
+		})
+	}
+}
+
+func TestStreamKeepsTheOrder(t *testing.T) {
+	const n = 5000
+	var in, want bytes.Buffer
+	for i := range n {
+		name := fmt.Sprint("object-", i)
+		in.WriteString(document(name) + "\n")
+		want.WriteString(answered(name, fmt.Sprintf(`{"allowed":false,"reason":"no opinion <- of %s"}`, name)))
+	}
+	var out bytes.Buffer
+	total, err := Stream(t.Context(), byName, iotest.HalfReader(&in), &out)
+	if err != nil || total.Documents != n {
+		t.Fatalf("total = %+v, %v", total, err)
+	}
+	if !bytes.Equal(out.Bytes(), want.Bytes()) {
+		t.Error("answers are not those of the documents, in order")
+	}
+}
+
+func TestStreamAnswersBeforeItWaits(t *testing.T) {
+	documents, send := io.Pipe()
+	receive, answers := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Stream(context.Background(), byName, documents, answers)
+		done <- err
+	}()
+	for range 3 {
+		if _, err := io.WriteString(send, document("yes")); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len(answered("yes", `{"allowed":true}`)))
+		if _, err := io.ReadFull(receive, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamStopsWhenNobodyReads(t *testing.T) {
+	endless := io.MultiReader(strings.NewReader(strings.Repeat(document("yes")+"\n", 10000)))
+	_, err := Stream(t.Context(), byName, endless, failingWriter{})
+	if !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestStreamTellsThatReadingFailed(t *testing.T) {
+	broken := errors.New("disk on fire")
+	var out bytes.Buffer
+	_, err := Stream(t.Context(), byName, io.MultiReader(strings.NewReader(document("yes")), iotest.ErrReader(broken)), &out)
+	if !errors.Is(err, broken) {
+		t.Errorf("err = %v", err)
+	}
+	if out.Len() == 0 {
+		t.Error("the document before it was not answered")
+	}
+}
+
+func TestStreamCanBeInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	documents, _ := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Stream(ctx, byName, documents, io.Discard)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(document("yes")), 1)
+	f.Add([]byte(document("no")+"\n"+document("error")), 7)
+	f.Add([]byte(`{"a":[}`), 2)
+	f.Add([]byte("{\"a\":\"\\u0000\"}{}"), 3)
+	f.Fuzz(func(t *testing.T, input []byte, chunk int) {
+		if chunk < 1 || chunk > 64 {
+			return
+		}
+		whole, wholeErr := streamed(input, len(input)+1)
+		pieces, piecesErr := streamed(input, chunk)
+		if whole != pieces || fmt.Sprint(wholeErr) != fmt.Sprint(piecesErr) {
+			t.Errorf("at once: %q, %v\nin pieces: %q, %v", whole, wholeErr, pieces, piecesErr)
+		}
+		if got, want := framed(input), decoded(input); !slices.Equal(got, want) {
+			t.Errorf("framed %q, encoding/json reads %q", got, want)
+		}
+	})
+}
+
+// framed cuts the input into documents, up to the first that is not valid JSON.
+func framed(input []byte) []string {
+	var f framer
+	spans, _ := f.scan(input, 0, nil)
+	var documents []string
+	for _, s := range spans {
+		if !json.Valid(input[s.start:s.end]) {
+			break
+		}
+		documents = append(documents, string(input[s.start:s.end]))
+	}
+	return documents
+}
+
+// decoded does the same with encoding/json, up to the first that is no object.
+func decoded(input []byte) []string {
+	var documents []string
+	for d := json.NewDecoder(bytes.NewReader(input)); ; {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil || raw[0] != '{' {
+			return documents
+		}
+		documents = append(documents, string(raw))
+	}
+}
+
+func streamed(input []byte, chunk int) (string, error) {
+	var out bytes.Buffer
+	_, err := Stream(context.Background(), byName, &chunked{input, chunk}, &out)
+	return out.String(), err
+}
+
+// chunked reads a few bytes at a time.
+type chunked struct {
+	rest []byte
+	size int
+}
+
+func (c *chunked) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.rest[:min(c.size, len(c.rest))])
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(document("yes")))
+	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["a"]}]},"labelSelector":{"rawSelector":"a in (b)"}}}}`))
+	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"groups":["g"],"nonResourceAttributes":{"path":"/"}}}`))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		var document authorizationv1.SubjectAccessReview
+		if Decode(input, &document) != nil {
+			return
+		}
+		req, _ := Attributes(&document.Spec)
+		if req.ResourceRequest == (document.Spec.ResourceAttributes == nil) {
+			t.Errorf("request %+v of %s", req, input)
+		}
+		for _, r := range req.FieldSelector {
+			if r.Operator == "" {
+				t.Errorf("a requirement without operator: %+v", r)
+			}
+		}
+	})
+}
+
+// BenchmarkStream compares with a loop that only decodes and encodes the same
+// documents, on one core.
+func BenchmarkStream(b *testing.B) {
+	const n = 10000
+	input := []byte(strings.Repeat(document("object-with-an-ordinary-name")+"\n", n))
+	b.Run("stream", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Stream(b.Context(), byName, bytes.NewReader(input), io.Discard); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "documents/s")
+	})
+	b.Run("decode and encode", func(b *testing.B) {
+		for b.Loop() {
+			d, e := json.NewDecoder(bytes.NewReader(input)), json.NewEncoder(io.Discard)
+			for {
+				var document authorizationv1.SubjectAccessReview
+				if err := d.Decode(&document); err == io.EOF {
+					break
+				} else if err != nil {
+					b.Fatal(err)
+				}
+				if err := e.Encode(&document); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds(), "documents/s")
+	})
+}

@@ -1,0 +1,63 @@
+package review
+
+import (
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate returns what kube-apiserver would refuse a review's spec for, all of
+// it at once.
+func Validate(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if (spec.ResourceAttributes == nil) == (spec.NonResourceAttributes == nil) {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "set exactly one of resourceAttributes and nonResourceAttributes"))
+	}
+	if spec.User == "" && len(spec.Groups) == 0 {
+		errs = append(errs, field.Required(path.Child("user"), "set user, groups or both"))
+	}
+	if spec.ResourceAttributes != nil {
+		errs = append(errs, validateSelectors(spec.ResourceAttributes, path.Child("resourceAttributes"))...)
+	}
+	return errs
+}
+
+// validateSelectors accepts operators it does not know: clients may be newer,
+// and Attributes drops what it cannot use.
+func validateSelectors(in *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s := in.FieldSelector; s != nil {
+		at := path.Child("fieldSelector")
+		errs = append(errs, validateForm(at, s.RawSelector, len(s.Requirements))...)
+		options := validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+		errs = append(errs, each(s.Requirements, at, func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
+			return validation.ValidateFieldSelectorRequirement(r, options, at)
+		})...)
+	}
+	if s := in.LabelSelector; s != nil {
+		at := path.Child("labelSelector")
+		errs = append(errs, validateForm(at, s.RawSelector, len(s.Requirements))...)
+		options := validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}
+		errs = append(errs, each(s.Requirements, at, func(r metav1.LabelSelectorRequirement, at *field.Path) field.ErrorList {
+			return validation.ValidateLabelSelectorRequirement(r, options, at)
+		})...)
+	}
+	return errs
+}
+
+func validateForm(at *field.Path, raw string, requirements int) field.ErrorList {
+	if (raw == "") == (requirements == 0) {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "set exactly one of rawSelector and requirements")}
+	}
+	return nil
+}
+
+func each[R any](requirements []R, at *field.Path, validate func(R, *field.Path) field.ErrorList) field.ErrorList {
+	var errs field.ErrorList
+	for i, r := range requirements {
+		errs = append(errs, validate(r, at.Child("requirements").Index(i))...)
+	}
+	return errs
+}

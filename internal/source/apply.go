@@ -1,0 +1,153 @@
+package source
+
+import (
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// apiObject is an API object of a kept kind, in the version of its kind that
+// package graph or rbac takes.
+type apiObject interface {
+	metav1.Object
+	runtime.Object
+}
+
+// newAPIObject returns an empty object of the kind.
+func newAPIObject(k kind) apiObject {
+	switch k {
+	case kindClusterRole:
+		return &rbacv1.ClusterRole{}
+	case kindClusterRoleBinding:
+		return &rbacv1.ClusterRoleBinding{}
+	case kindCSIDriver:
+		return &storagev1.CSIDriver{}
+	case kindNode:
+		return &corev1.Node{}
+	case kindPersistentVolume:
+		return &corev1.PersistentVolume{}
+	case kindPersistentVolumeClaim:
+		return &corev1.PersistentVolumeClaim{}
+	case kindPod:
+		return &corev1.Pod{}
+	case kindPodCertificateRequest:
+		return &certificatesv1.PodCertificateRequest{}
+	case kindResourceSlice:
+		return &resourcev1.ResourceSlice{}
+	case kindRole:
+		return &rbacv1.Role{}
+	case kindRoleBinding:
+		return &rbacv1.RoleBinding{}
+	case kindServiceAccount:
+		return &corev1.ServiceAccount{}
+	case kindVolumeAttachment:
+		return &storagev1.VolumeAttachment{}
+	}
+	panic(fmt.Sprintf("no API type for kind %d", k))
+}
+
+// set takes a trimmed object into the state and reports whether it replaced one
+// of the same name. The state keeps strings of the object and, of RBAC objects,
+// the object.
+func (s *State) set(k kind, o apiObject) (replaced bool, err error) {
+	key := keyOf(o.GetNamespace(), o.GetName())
+	s.relate(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	replaced = s.objects.table(k).has(key)
+	switch o := o.(type) {
+	case *corev1.Pod:
+		s.objects.pods[key], err = newPodRecord(o)
+	case *corev1.PersistentVolume:
+		s.objects.volumes[key], err = newVolumeRecord(o)
+	case *corev1.Node:
+		s.objects.nodes[key] = NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}
+	case *corev1.PersistentVolumeClaim:
+		s.objects.claims[key] = o.Spec.VolumeName
+	case *corev1.ServiceAccount:
+		s.objects.accounts[key] = o.UID
+	case *storagev1.CSIDriver:
+		s.objects.drivers[key] = o.Spec.TokenRequests
+	default:
+		s.objects.others[k][key] = struct{}{}
+	}
+	return replaced, err
+}
+
+// relate takes the object into the graph or the policy.
+func (s *State) relate(o apiObject) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		s.Graph.SetPod(o)
+	case *corev1.PersistentVolume:
+		s.Graph.SetPersistentVolume(o)
+	case *storagev1.VolumeAttachment:
+		s.Graph.SetVolumeAttachment(o)
+	case *resourcev1.ResourceSlice:
+		s.Graph.SetResourceSlice(o)
+	case *certificatesv1.PodCertificateRequest:
+		s.Graph.SetPodCertificateRequest(o)
+	default:
+		setPolicy(s.RBAC, o)
+	}
+}
+
+func setPolicy(p *rbac.Policy, o apiObject) {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		p.SetRole(o)
+	case *rbacv1.ClusterRole:
+		p.SetClusterRole(o)
+	case *rbacv1.RoleBinding:
+		p.SetRoleBinding(o)
+	case *rbacv1.ClusterRoleBinding:
+		p.SetClusterRoleBinding(o)
+	}
+}
+
+// remove takes an object out of the state.
+func (s *State) remove(k kind, namespace, name string) {
+	switch k {
+	case kindPod:
+		s.Graph.DeletePod(namespace, name)
+	case kindPersistentVolume:
+		s.Graph.DeletePersistentVolume(name)
+	case kindVolumeAttachment:
+		s.Graph.DeleteVolumeAttachment(name)
+	case kindResourceSlice:
+		s.Graph.DeleteResourceSlice(name)
+	case kindPodCertificateRequest:
+		s.Graph.DeletePodCertificateRequest(namespace, name)
+	case kindRole:
+		s.RBAC.DeleteRole(namespace, name)
+	case kindClusterRole:
+		s.RBAC.DeleteClusterRole(name)
+	case kindRoleBinding:
+		s.RBAC.DeleteRoleBinding(namespace, name)
+	case kindClusterRoleBinding:
+		s.RBAC.DeleteClusterRoleBinding(name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects.table(k).remove(keyOf(namespace, name))
+}
+
+// sweep removes all objects of a kind but those listed.
+func (s *State) sweep(k kind, listed map[objectKey]struct{}) {
+	s.mu.RLock()
+	known := s.objects.table(k).keys()
+	s.mu.RUnlock()
+	for _, key := range known {
+		if _, ok := listed[key]; !ok {
+			s.remove(k, key.namespace.Value(), key.name)
+		}
+	}
+}

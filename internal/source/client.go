@@ -1,0 +1,145 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// client reads kept kinds from an API server.
+type client struct {
+	host      string
+	config    *rest.Config
+	http      *http.Client
+	scheme    *runtime.Scheme
+	codecs    serializer.CodecFactory
+	params    runtime.ParameterCodec
+	discovery *discovery.DiscoveryClient
+}
+
+func newClient(cfg *rest.Config) (*client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	if cfg.QPS == 0 {
+		cfg.QPS = -1 // pages of a list follow each other; the server has its own limits
+	}
+	if cfg.WarningHandler == nil && cfg.WarningHandlerWithContext == nil {
+		cfg.WarningHandler = rest.NoWarnings{} // about deprecated versions, which are read on purpose
+	}
+	c := &client{host: cfg.Host, config: cfg, scheme: runtime.NewScheme()}
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
+		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme,
+	} {
+		if err := add(c.scheme); err != nil {
+			return nil, fmt.Errorf("register API types: %w", err)
+		}
+	}
+	metav1.AddToGroupVersion(c.scheme, schema.GroupVersion{Version: "v1"})
+	c.codecs = serializer.NewCodecFactory(c.scheme)
+	c.params = runtime.NewParameterCodec(c.scheme)
+	var err error
+	if c.http, err = rest.HTTPClientFor(cfg); err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", cfg.Host, err)
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, c.http); err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", cfg.Host, err)
+	}
+	return c, nil
+}
+
+// endpoint is one resource of the server in one version.
+type endpoint struct {
+	kind     kind
+	resource schema.GroupVersionResource
+	rest     rest.Interface
+	params   runtime.ParameterCodec
+	list     schema.GroupVersionKind
+	scheme   *runtime.Scheme
+}
+
+// endpoint connects to a served resource.
+func (c *client) endpoint(k kind, version string) (*endpoint, error) {
+	info := k.describe()
+	gv := schema.GroupVersion{Group: info.group, Version: version}
+	cfg := rest.CopyConfig(c.config)
+	cfg.GroupVersion = &gv
+	cfg.NegotiatedSerializer = c.codecs.WithoutConversion()
+	if cfg.APIPath = "/apis"; gv.Group == "" {
+		cfg.APIPath = "/api"
+	}
+	client, err := rest.RESTClientForConfigAndClient(cfg, c.http)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", c.host, err)
+	}
+	return &endpoint{
+		kind: k, resource: gv.WithResource(info.resource), rest: client, params: c.params,
+		list: gv.WithKind(info.name + "List"), scheme: c.scheme,
+	}, nil
+}
+
+// page gets a page of the list.
+func (e *endpoint) page(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	list, err := e.scheme.New(e.list)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", e.resource.GroupResource(), err)
+	}
+	err = e.rest.Get().Resource(e.resource.Resource).VersionedParams(&opts, e.params).Do(ctx).Into(list)
+	return list, err
+}
+
+// watch opens a watch.
+func (e *endpoint) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	opts.Watch = true
+	return e.rest.Get().Resource(e.resource.Resource).VersionedParams(&opts, e.params).Watch(ctx)
+}
+
+var errUnknownType = errors.New("server sent an object of an unexpected type")
+
+// current brings an object of any served version to the version that package
+// graph takes, and trims it.
+func current(o runtime.Object) (apiObject, error) {
+	switch old := o.(type) {
+	case *resourcev1beta1.ResourceSlice:
+		slice := &resourcev1.ResourceSlice{ObjectMeta: old.ObjectMeta}
+		if old.Spec.NodeName != "" {
+			slice.Spec.NodeName = &old.Spec.NodeName
+		}
+		o = slice
+	case *resourcev1beta2.ResourceSlice:
+		o = &resourcev1.ResourceSlice{
+			ObjectMeta: old.ObjectMeta,
+			Spec:       resourcev1.ResourceSliceSpec{NodeName: old.Spec.NodeName},
+		}
+	case *certificatesv1beta1.PodCertificateRequest:
+		o = &certificatesv1.PodCertificateRequest{
+			ObjectMeta: old.ObjectMeta,
+			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: old.Spec.NodeName},
+		}
+	}
+	object, ok := o.(apiObject)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", errUnknownType, o)
+	}
+	trim(object)
+	return object, nil
+}

@@ -1,0 +1,138 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// discovered is what a server says of itself.
+type discovered struct {
+	version   string
+	resources []APIResource
+	// failed are the API groups about which the server could not answer.
+	failed map[string]error
+}
+
+// discover asks for the version and the resources. Groups that cannot be
+// discovered, such as those of an extension that is down, are no error.
+func (c *client) discover(ctx context.Context) (*discovered, error) {
+	version, err := c.discovery.ServerVersionWithContext(ctx)
+	if err != nil {
+		return nil, c.explain(ctx, "ask for the version of", err)
+	}
+	d := &discovered{version: version.GitVersion, failed: map[string]error{}}
+	_, lists, err := c.discovery.ServerGroupsAndResourcesWithContext(ctx)
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		for gv, cause := range partial.Groups {
+			d.failed[gv.Group] = cause
+		}
+	} else if err != nil {
+		return nil, c.explain(ctx, "discover the resources of", err)
+	}
+	d.resources = mergeResources(lists)
+	return d, nil
+}
+
+// mergeResources makes one entry of the versions of a resource, in the order in
+// which the server prefers them. Subresources are left out.
+func mergeResources(lists []*metav1.APIResourceList) []APIResource {
+	var merged []APIResource
+	index := map[schema.GroupResource]int{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue
+			}
+			gr := schema.GroupResource{Group: gv.Group, Resource: r.Name}
+			i, known := index[gr]
+			if !known {
+				i = len(merged)
+				index[gr] = i
+				merged = append(merged, APIResource{
+					Group: gv.Group, Name: r.Name, Singular: r.SingularName, Kind: r.Kind,
+					ShortNames: r.ShortNames, Namespaced: r.Namespaced,
+				})
+			}
+			merged[i].Versions = append(merged[i].Versions, gv.Version)
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b APIResource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Name, b.Name))
+	})
+	return merged
+}
+
+// serving says how a server serves a kind.
+type serving uint8
+
+const (
+	notServed serving = iota // objects of the kind cannot exist
+	served
+	unreadable // served, but not in a way that can be read; see the reason
+)
+
+// serves finds the newest version in which a kind is served and can be read.
+func (d *discovered) serves(k kind) (version string, how serving, reason string) {
+	info := k.describe()
+	i := slices.IndexFunc(d.resources, func(r APIResource) bool {
+		return r.Group == info.group && r.Name == info.resource
+	})
+	if i < 0 {
+		if err, failed := d.failed[info.group]; failed {
+			return "", unreadable, fmt.Sprintf("the server could not say whether it serves %s: %v", info.groupResource(), err)
+		}
+		return "", notServed, ""
+	}
+	for _, v := range liveVersions(k) {
+		if slices.Contains(d.resources[i].Versions, v) {
+			return v, served, ""
+		}
+	}
+	return "", unreadable, fmt.Sprintf("the server serves %s only in version %s, which is not supported; supported versions are %s",
+		info.groupResource(), strings.Join(d.resources[i].Versions, ", "), strings.Join(liveVersions(k), ", "))
+}
+
+// liveVersions are the versions of a kind for which there are API types.
+func liveVersions(k kind) []string {
+	return slices.DeleteFunc(slices.Clone(k.describe().versions), func(v string) bool { return strings.Contains(v, "alpha") })
+}
+
+// explain makes an error of a first request that failed: the server, the cause,
+// and what to do.
+func (c *client) explain(ctx context.Context, doing string, err error) error {
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+		err = cause
+	}
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	remedy := "check that the API server runs and can be reached from here, and that the kubeconfig names the right server (kubectl config view --minify)"
+	switch {
+	case apierrors.IsUnauthorized(err):
+		remedy = "the credentials are missing or no longer valid; renew them and try kubectl auth whoami"
+	case apierrors.IsForbidden(err):
+		remedy = "the user may not read it; bind the cluster role system:discovery to the user"
+	case errors.As(err, &authority), errors.As(err, &hostname):
+		remedy = "check certificate-authority and server in the kubeconfig"
+	}
+	return fmt.Errorf("%s cluster %s: %w; %s", doing, c.host, err, remedy)
+}
+
+// missingReason says why a resource could not be read, and what to do.
+func missingReason(verb string, resource schema.GroupResource, err error) string {
+	return fmt.Sprintf("not allowed to %s: %v; bind a cluster role with the verbs list and watch on %s to the user", verb, err, resource)
+}

@@ -1,0 +1,101 @@
+package source
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+)
+
+// kind is a kind of object that a State keeps. The order is that of the kinds'
+// names, which is also the order of a snapshot.
+type kind uint8
+
+const (
+	kindCSIDriver kind = iota
+	kindClusterRole
+	kindClusterRoleBinding
+	kindNode
+	kindPersistentVolume
+	kindPersistentVolumeClaim
+	kindPod
+	kindPodCertificateRequest
+	kindResourceSlice
+	kindRole
+	kindRoleBinding
+	kindServiceAccount
+	kindVolumeAttachment
+	kindCount
+)
+
+// kindInfo says how the API serves a kind.
+type kindInfo struct {
+	name     string // Pod
+	group    string
+	resource string // pods
+	// versions that can be read from files, the newest first. The fields that
+	// are kept are the same in all of them, unless decode says otherwise.
+	versions   []string
+	namespaced bool
+	// affects are the kinds of objects about which answers may be incomplete
+	// when objects of this kind cannot be read.
+	affects []graph.Kind
+	// rbac is true when answers of RBAC may be incomplete as well.
+	rbac bool
+}
+
+const (
+	groupRBAC         = "rbac.authorization.k8s.io"
+	groupStorage      = "storage.k8s.io"
+	groupResource     = "resource.k8s.io"
+	groupCertificates = "certificates.k8s.io"
+)
+
+// kinds is a table and never changes.
+var kinds = [kindCount]kindInfo{
+	kindClusterRole:        {name: "ClusterRole", group: groupRBAC, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
+	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: groupRBAC, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
+	kindCSIDriver: {name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"},
+		affects: []graph.Kind{graph.ServiceAccount}},
+	kindNode: {name: "Node", resource: "nodes", versions: []string{"v1"}, affects: []graph.Kind{graph.Node}},
+	kindPersistentVolume: {name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
+		affects: []graph.Kind{graph.Secret, graph.ServiceAccount, graph.PersistentVolume}},
+	kindPersistentVolumeClaim: {name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{graph.ServiceAccount}},
+	kindPod: {name: "Pod", resource: "pods", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{graph.Pod, graph.Secret, graph.ConfigMap, graph.ServiceAccount,
+			graph.PersistentVolumeClaim, graph.PersistentVolume, graph.ResourceClaim}},
+	kindPodCertificateRequest: {name: "PodCertificateRequest", group: groupCertificates, resource: "podcertificaterequests", namespaced: true,
+		versions: []string{"v1", "v1beta1", "v1alpha1"}, affects: []graph.Kind{graph.PodCertificateRequest}},
+	kindResourceSlice: {name: "ResourceSlice", group: groupResource, resource: "resourceslices",
+		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, affects: []graph.Kind{graph.ResourceSlice}},
+	kindRole:        {name: "Role", group: groupRBAC, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRoleBinding: {name: "RoleBinding", group: groupRBAC, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{graph.ServiceAccount}},
+	kindVolumeAttachment: {name: "VolumeAttachment", group: groupStorage, resource: "volumeattachments", versions: []string{"v1"},
+		affects: []graph.Kind{graph.VolumeAttachment}},
+}
+
+// describe returns how the API serves the kind.
+func (k kind) describe() *kindInfo { return &kinds[k] }
+
+// String returns the Kubernetes kind: "Pod".
+func (k kind) String() string { return k.describe().name }
+
+func (i *kindInfo) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: i.group, Resource: i.resource}
+}
+
+func (i *kindInfo) groupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: i.group, Version: i.versions[0], Kind: i.name}
+}
+
+// kindOf finds the kept kind of a group and kind name.
+func kindOf(group, name string) (kind, bool) {
+	for k := range kindCount {
+		if info := k.describe(); info.name == name && info.group == group {
+			return k, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,259 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// FileOptions say how files are read.
+type FileOptions struct {
+	// Stdin is what the path "-" reads.
+	Stdin io.Reader
+	// Progress, if set, is called from time to time, never concurrently.
+	Progress func(Progress)
+	// Retain keeps the trimmed objects themselves, for [WriteSnapshot].
+	Retain bool
+}
+
+// Progress says how far reading has come.
+type Progress struct {
+	// Source is the file, or the resource of the cluster, that is being read.
+	Source string
+	// Done and Total are in bytes as stored for a file, and in objects for a
+	// resource. Total is 0 when it is unknown.
+	Done, Total int64
+	// Objects is how many objects have been kept so far, of all sources.
+	Objects int
+}
+
+// LoadFiles reads manifests and snapshots. A path is a file, a folder, or "-"
+// for standard input; files are YAML or JSON, of any number of documents or
+// lists of them, and may be compressed with gzip or zstd.
+//
+// Objects of kinds that do not matter are skipped. Namespaced objects without a
+// namespace are in "default". Of several objects of one name the last counts,
+// and there is a warning. The first document that is broken ends the reading
+// with an [InputError].
+//
+// Memory follows what is kept. A list of any length is read item by item,
+// in YAML if it is in block style, as kubectl prints it.
+func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, error) {
+	files, err := inputs(paths)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{state: newState(), opts: opts}
+	if opts.Retain {
+		l.state.retained = &retained{}
+	}
+	for _, file := range files {
+		if err := l.load(ctx, file); err != nil {
+			return nil, err
+		}
+	}
+	l.finish()
+	l.state.Origin = "file " + files[0].name
+	if more := len(files) - 1; more > 0 {
+		l.state.Origin += fmt.Sprintf(" and %d more", more)
+	}
+	return l.state, nil
+}
+
+// loader fills a state from files, one after the other.
+type loader struct {
+	state *State
+	opts  FileOptions
+	// policy objects wait until it is known whether they are from a cluster.
+	policy  []object
+	headers []*snapshotHeader
+	plain   bool // whether a file without snapshot header was among them
+	kept    int
+}
+
+// load reads one file. One goroutine cuts the text into documents, others
+// decode them, and the results are taken into the state in the order of the
+// file.
+func (l *loader) load(ctx context.Context, in input) (err error) {
+	text, err := in.open(l.opts.Stdin)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, text.close()) }()
+
+	// Whoever leaves early leaves the goroutines to wind down by themselves: a
+	// read of standard input may take for ever.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	batches := newBatcher(ctx, text.counter)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for b := range batches.work {
+				b.decode(l.opts.Retain)
+			}
+		}()
+	}
+	splitErr := make(chan error, 1)
+	go func() { splitErr <- split(in.name, text, batches) }()
+	expected := newExpectation(in.name)
+	if err := l.collect(ctx, in, batches, expected); err != nil {
+		cancel(err)
+		return err
+	}
+	if err := <-splitErr; err != nil {
+		return err
+	}
+	l.plain = l.plain || !expected.snapshot
+	return expected.check()
+}
+
+// collect takes all batches in, in the order of the file.
+func (l *loader) collect(ctx context.Context, in input, batches *batcher, expected *expectation) error {
+	for {
+		var b *batch
+		select {
+		case b = <-batches.ordered:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if b == nil {
+			return context.Cause(ctx)
+		}
+		<-b.done
+		if err := l.take(b, expected); err != nil {
+			return err
+		}
+		if l.opts.Progress != nil {
+			l.opts.Progress(Progress{Source: in.name, Done: b.read, Total: in.size, Objects: l.kept})
+		}
+		batches.recycle(b)
+	}
+}
+
+// split cuts the whole text. JSON is recognised by its first byte.
+func split(file string, text *stream, batches *batcher) error {
+	defer batches.close()
+	isJSON, err := startsJSON(text)
+	if err != nil {
+		return &InputError{File: file, Err: fmt.Errorf("read: %w", err)}
+	}
+	yaml := &yamlSplitter{r: text.Reader, file: file, emit: batches.add, whole: maxWholeYAML}
+	if isJSON {
+		w := newWindow(text)
+		js := &jsonSplitter{window: w, file: file, emit: batches.add}
+		if done, err := js.split(); done || err != nil {
+			return err
+		}
+		yaml.r = newReader(w)
+		yaml.number, yaml.line = js.number, w.line-1
+	}
+	return yaml.split()
+}
+
+// take applies what a batch of documents holds.
+func (l *loader) take(b *batch, expected *expectation) error {
+	for _, h := range b.content.headers {
+		if err := l.takeHeader(b.file, h); err != nil {
+			return err
+		}
+		expected.add(h)
+	}
+	for i := range b.content.objects {
+		o := &b.content.objects[i]
+		replaced, err := l.state.set(o.kind, o.api)
+		if err != nil {
+			return err
+		}
+		if replaced {
+			l.state.warn("objects given twice", (&InputError{
+				File: b.file, Document: o.doc, Item: o.item, Line: o.line,
+				Object: o.kind.String() + " " + displayName(o.api),
+				Err:    errors.New("given twice; the last one counts"),
+			}).Error())
+		}
+		if o.kind.describe().rbac {
+			l.policy = append(l.policy, *o)
+		}
+		l.state.retained.add(o)
+		expected.count(o.kind)
+		l.kept++
+	}
+	for _, kind := range b.content.skipped {
+		l.state.facts.skipped[kind]++
+	}
+	return b.err
+}
+
+func displayName(o apiObject) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// takeHeader takes over what a snapshot says of its cluster.
+func (l *loader) takeHeader(file string, h *snapshotHeader) error {
+	s := l.state
+	if h.KubernetesVersion != "" {
+		if s.ServerVersion != "" && s.ServerVersion != h.KubernetesVersion {
+			s.warn("versions", fmt.Sprintf("%s: snapshot is of Kubernetes %s, another was of %s; the last one counts",
+				file, h.KubernetesVersion, s.ServerVersion))
+		}
+		s.setVersion(h.KubernetesVersion)
+	}
+	if h.Resources != nil {
+		s.Resources = slices.Clone(h.Resources)
+	}
+	for _, m := range h.Missing {
+		if k, ok := kindOfResource(m.Group, m.Resource); ok {
+			s.miss(k, m.Reason)
+		}
+	}
+	if h.RBACReadable {
+		s.facts.rbacRead = 1<<kindCount - 1
+	}
+	l.headers = append(l.headers, h)
+	return nil
+}
+
+// setVersion records the server's version and warns when it is not supported.
+func (s *State) setVersion(version string) {
+	s.ServerVersion = version
+	minor, err := kubeversion.Parse(version)
+	if err != nil {
+		s.warn("versions", err.Error()+"; answers are those of the version that is assumed instead")
+		return
+	}
+	s.Version = minor
+}
+
+// finish decides whether aggregated cluster roles must be filled here: in
+// manifests nobody else has done it, in what a cluster says it is the cluster's
+// matter.
+func (l *loader) finish() {
+	fromCluster := !l.plain && !slices.ContainsFunc(l.headers, func(h *snapshotHeader) bool { return !h.Cluster })
+	l.state.fromCluster = fromCluster
+	if fromCluster {
+		return
+	}
+	l.state.RBAC = rbac.NewPolicy(rbac.ComputeAggregation())
+	for _, o := range l.policy {
+		setPolicy(l.state.RBAC, o.api)
+	}
+}
+
+// kindOfResource finds the kept kind of a resource.
+func kindOfResource(group, resource string) (kind, bool) {
+	for k := range kindCount {
+		if info := k.describe(); info.resource == resource && info.group == group {
+			return k, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,178 @@
+package source
+
+import (
+	"maps"
+	"slices"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// interned is a string that many objects share.
+type interned = unique.Handle[string]
+
+// objectKey names an object of a known kind. Cluster-scoped objects have the
+// empty namespace.
+type objectKey struct {
+	namespace interned
+	name      string
+}
+
+func keyOf(namespace, objectName string) objectKey {
+	return objectKey{unique.Make(namespace), objectName}
+}
+
+// objects are what is kept of objects besides the graph and the policy. Maps of
+// pods and volumes have hundreds of thousands of entries, hence the records.
+type objects struct {
+	pods     map[objectKey]podRecord
+	volumes  map[objectKey]volumeRecord
+	nodes    map[objectKey]NodeInfo
+	claims   map[objectKey]string // the volume's name
+	accounts map[objectKey]types.UID
+	drivers  map[objectKey][]storagev1.TokenRequest
+	// others are kinds of which only the names are needed here.
+	others [kindCount]map[objectKey]struct{}
+}
+
+// NodeInfo is what a Node object says that commands show.
+type NodeInfo struct {
+	UID            types.UID
+	Labels         map[string]string
+	KubeletVersion string
+}
+
+func newObjects() objects {
+	o := objects{
+		pods:     map[objectKey]podRecord{},
+		volumes:  map[objectKey]volumeRecord{},
+		nodes:    map[objectKey]NodeInfo{},
+		claims:   map[objectKey]string{},
+		accounts: map[objectKey]types.UID{},
+		drivers:  map[objectKey][]storagev1.TokenRequest{},
+	}
+	for k := range o.others {
+		o.others[k] = map[objectKey]struct{}{}
+	}
+	return o
+}
+
+// table is the map of one kind, whatever its records are.
+type table interface {
+	has(objectKey) bool
+	remove(objectKey)
+	len() int
+	keys() []objectKey
+}
+
+type records[R any] map[objectKey]R
+
+func (r records[R]) has(k objectKey) bool { _, ok := r[k]; return ok }
+func (r records[R]) remove(k objectKey)   { delete(r, k) }
+func (r records[R]) len() int             { return len(r) }
+func (r records[R]) keys() []objectKey    { return slices.Collect(maps.Keys(r)) }
+
+func (o *objects) table(k kind) table {
+	switch k {
+	case kindPod:
+		return records[podRecord](o.pods)
+	case kindPersistentVolume:
+		return records[volumeRecord](o.volumes)
+	case kindNode:
+		return records[NodeInfo](o.nodes)
+	case kindPersistentVolumeClaim:
+		return records[string](o.claims)
+	case kindServiceAccount:
+		return records[types.UID](o.accounts)
+	case kindCSIDriver:
+		return records[[]storagev1.TokenRequest](o.drivers)
+	default:
+		return records[struct{}](o.others[k])
+	}
+}
+
+func (o *objects) count(k kind) int { return o.table(k).len() }
+
+// HasNode reports whether the state holds a Node object of that name.
+func (s *State) HasNode(name string) bool {
+	_, ok := s.NodeInfo(name)
+	return ok
+}
+
+// NodeInfo returns what the named Node object says.
+func (s *State) NodeInfo(name string) (NodeInfo, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	info, ok := s.objects.nodes[keyOf("", name)]
+	return info, ok
+}
+
+// NodeNames lists the names of the Node objects, sorted. Nodes to which objects
+// are related, whether they exist or not, are in [graph.Graph.Nodes].
+func (s *State) NodeNames() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := make([]string, 0, len(s.objects.nodes))
+	for k := range s.objects.nodes {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Node returns the kept part of a Node object: name, UID, labels and kubelet
+// version.
+func (s *State) Node(name string) (*corev1.Node, bool) {
+	info, ok := s.NodeInfo(name)
+	if !ok {
+		return nil, false
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: info.UID, Labels: maps.Clone(info.Labels)},
+		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: info.KubeletVersion}},
+	}, true
+}
+
+// PersistentVolumeClaim returns the kept part of a claim: its names and
+// spec.volumeName.
+func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	volume, ok := s.objects.claims[keyOf(namespace, name)]
+	if !ok {
+		return nil, false
+	}
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+	}, true
+}
+
+// CSIDriver returns the kept part of a CSI driver: its name and
+// spec.tokenRequests.
+func (s *State) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	requests, ok := s.objects.drivers[keyOf("", name)]
+	if !ok {
+		return nil, false
+	}
+	return &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       storagev1.CSIDriverSpec{TokenRequests: slices.Clone(requests)},
+	}, true
+}
+
+// ServiceAccount returns the kept part of a service account: its names and UID.
+func (s *State) ServiceAccount(namespace, name string) (*corev1.ServiceAccount, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	uid, ok := s.objects.accounts[keyOf(namespace, name)]
+	if !ok {
+		return nil, false
+	}
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}, true
+}

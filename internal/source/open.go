@@ -1,0 +1,206 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// input is one file to read.
+type input struct {
+	name string // for messages
+	path string // "-" for standard input
+	size int64  // in bytes as stored; 0 when unknown
+}
+
+// inputs lists the files that the paths stand for, folders walked in sorted
+// order.
+func inputs(paths []string) ([]input, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("no input given: name a file, a folder, or - for standard input")
+	}
+	var found []input
+	for _, path := range paths {
+		if path == "-" {
+			if slices.ContainsFunc(found, func(in input) bool { return in.path == "-" }) {
+				return nil, errors.New("standard input (-) is given twice, but can be read only once")
+			}
+			found = append(found, input{name: "stdin", path: "-"})
+			continue
+		}
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("read %s: no such file or folder", path)
+		case err != nil:
+			return nil, fmt.Errorf("read input: %w", err)
+		case !info.IsDir():
+			found = append(found, input{name: path, path: path, size: regularSize(info)})
+			continue
+		}
+		files, err := folder(path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, files...)
+	}
+	return found, nil
+}
+
+func regularSize(info fs.FileInfo) int64 {
+	if info.Mode().IsRegular() {
+		return info.Size()
+	}
+	return 0
+}
+
+// folder lists the files of a folder and its folders that look like manifests
+// or snapshots. Hidden files and folders are left out.
+func folder(root string) ([]input, error) {
+	var found []input
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("read folder: %w", err)
+		}
+		if path != root && strings.HasPrefix(entry.Name(), ".") {
+			if entry.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if entry.IsDir() || !isManifest(entry.Name()) && entry.Type()&fs.ModeSymlink == 0 {
+			return nil
+		}
+		info, err := os.Stat(path) // follows links
+		switch {
+		case err != nil && entry.Type()&fs.ModeSymlink != 0:
+			return fmt.Errorf("read %s: the link leads nowhere; remove it or name the files one by one", path)
+		case err != nil:
+			return fmt.Errorf("read folder: %w", err)
+		case info.IsDir():
+			return fmt.Errorf("read %s: links to folders are not followed; name the folder that it leads to", path)
+		case !isManifest(entry.Name()):
+			return nil
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("read %s: not a regular file", path)
+		}
+		found = append(found, input{name: path, path: path, size: info.Size()})
+		return nil
+	})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("read %s: no manifests or snapshots in this folder (looked for names ending in %s)",
+			root, strings.Join(manifestSuffixes(), ", "))
+	}
+	return found, err
+}
+
+func manifestSuffixes() []string {
+	return []string{".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".snapshot"}
+}
+
+// isManifest looks at the name, compressed or not.
+func isManifest(name string) bool {
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
+	return slices.Contains(manifestSuffixes(), filepath.Ext(name))
+}
+
+// stream is the text of an input.
+type stream struct {
+	*bufio.Reader
+	counter *counter
+	close   func() error
+}
+
+// counter counts the bytes as stored.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// open begins to read an input and decompresses it if it is compressed,
+// whatever its name.
+func (in input) open(stdin io.Reader) (*stream, error) {
+	closeFile := func() error { return nil }
+	raw := stdin
+	if in.path != "-" {
+		file, err := os.Open(in.path)
+		if err != nil {
+			return nil, fmt.Errorf("read input: %w", err)
+		}
+		raw, closeFile = file, file.Close
+	} else if raw == nil {
+		return nil, errors.New("read stdin: there is no standard input")
+	}
+	s := &stream{counter: &counter{r: raw}, close: closeFile}
+	stored := bufio.NewReaderSize(s.counter, windowSize)
+	text, err := decompress(stored)
+	if err != nil {
+		return nil, errors.Join(&InputError{File: in.name, Err: err}, closeFile())
+	}
+	s.Reader = bufio.NewReaderSize(text, windowSize)
+	return s, s.skipByteOrderMark(in.name)
+}
+
+func decompress(stored *bufio.Reader) (io.Reader, error) {
+	magic, err := stored.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		text, err := gzip.NewReader(stored)
+		if err != nil {
+			return nil, fmt.Errorf("decompress gzip: %w", err)
+		}
+		return decompressed{text}, nil
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxObject))
+		if err != nil {
+			return nil, fmt.Errorf("decompress zstd: %w", err)
+		}
+		return decompressed{text}, nil
+	}
+	return stored, nil
+}
+
+// decompressed says what an unexpected end means in compressed data.
+type decompressed struct{ io.Reader }
+
+func (d decompressed) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("compressed data ends early; the file is incomplete")
+	}
+	return n, err
+}
+
+// skipByteOrderMark accepts UTF-8 with a mark, and refuses UTF-16, which some
+// shells write when output is redirected.
+func (s *stream) skipByteOrderMark(name string) error {
+	mark, err := s.Peek(3)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return &InputError{File: name, Err: fmt.Errorf("read: %w", err)}
+	case bytes.Equal(mark, []byte{0xef, 0xbb, 0xbf}):
+		_, _ = s.Discard(3)
+	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
+		return &InputError{File: name, Err: errors.New("text is UTF-16; save it as UTF-8")}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package source
+
+import (
+	"encoding/hex"
+	"unique"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// podRecord is what is kept of a pod beside its relations. There may be half a
+// million, so names that pods share are interned, and so is the encoding of the
+// volumes, which are the same for most pods.
+type podRecord struct {
+	uid     packedUID
+	node    interned
+	account interned
+	rest    interned // an encoded podRest
+	mirror  bool
+}
+
+// podRest is the part of a pod that most pods have in common.
+type podRest struct {
+	// UID is set when it does not have the usual form.
+	UID     types.UID       `json:"uid,omitempty"`
+	Volumes []corev1.Volume `json:"volumes,omitempty"`
+}
+
+// packedUID is a UID of the form that Kubernetes makes, 16 bytes in lower-case
+// hexadecimal with dashes. The zero value is no UID.
+type packedUID [16]byte
+
+const uidLength = 36 // 8-4-4-4-12
+
+// packUID reports false for UIDs of any other form.
+func packUID(uid types.UID) (packedUID, bool) {
+	var p packedUID
+	if len(uid) != uidLength {
+		return p, false
+	}
+	digits := uid[:8] + uid[9:13] + uid[14:18] + uid[19:23] + uid[24:]
+	if _, err := hex.Decode(p[:], []byte(digits)); err != nil || p.String() != string(uid) {
+		return packedUID{}, false
+	}
+	return p, true
+}
+
+func (p packedUID) String() string {
+	if p == (packedUID{}) {
+		return ""
+	}
+	d := hex.EncodeToString(p[:])
+	return d[:8] + "-" + d[8:12] + "-" + d[12:16] + "-" + d[16:20] + "-" + d[20:]
+}
+
+// newPodRecord reads a trimmed pod.
+func newPodRecord(pod *corev1.Pod) (podRecord, error) {
+	r := podRecord{node: unique.Make(pod.Spec.NodeName), account: unique.Make(pod.Spec.ServiceAccountName)}
+	_, r.mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	rest := podRest{Volumes: tokenVolumes(pod.Spec.Volumes)}
+	var packed bool
+	if r.uid, packed = packUID(pod.UID); !packed {
+		rest.UID = pod.UID
+	}
+	text, err := json.Marshal(&rest, compact())
+	if err != nil {
+		return podRecord{}, err
+	}
+	r.rest = unique.Make(string(text))
+	return r, nil
+}
+
+// tokenVolumes picks the volumes that bear on the audiences and certificates
+// that a node may ask for. The names of projected volumes, different in each
+// pod, are left out.
+func tokenVolumes(volumes []corev1.Volume) []corev1.Volume {
+	var picked []corev1.Volume
+	for _, v := range volumes {
+		source := corev1.VolumeSource{
+			Projected:             tokenProjections(v.Projected),
+			PersistentVolumeClaim: v.PersistentVolumeClaim,
+			Ephemeral:             v.Ephemeral,
+			GCEPersistentDisk:     v.GCEPersistentDisk,
+			AWSElasticBlockStore:  v.AWSElasticBlockStore,
+			AzureDisk:             v.AzureDisk,
+			AzureFile:             v.AzureFile,
+			Cinder:                v.Cinder,
+			VsphereVolume:         v.VsphereVolume,
+			PortworxVolume:        v.PortworxVolume,
+		}
+		if v.CSI != nil {
+			source.CSI = &corev1.CSIVolumeSource{Driver: v.CSI.Driver}
+		}
+		if source == (corev1.VolumeSource{}) {
+			continue
+		}
+		kept := corev1.Volume{VolumeSource: source}
+		if source.Projected == nil {
+			kept.Name = v.Name
+		}
+		picked = append(picked, kept)
+	}
+	return picked
+}
+
+func tokenProjections(projected *corev1.ProjectedVolumeSource) *corev1.ProjectedVolumeSource {
+	if projected == nil {
+		return nil
+	}
+	var picked []corev1.VolumeProjection
+	for _, s := range projected.Sources {
+		if s.ServiceAccountToken != nil || s.PodCertificate != nil {
+			picked = append(picked, corev1.VolumeProjection{ServiceAccountToken: s.ServiceAccountToken, PodCertificate: s.PodCertificate})
+		}
+	}
+	if picked == nil {
+		return nil
+	}
+	return &corev1.ProjectedVolumeSource{Sources: picked}
+}
+
+// Pod returns the kept part of a pod: its names, UID and mirror mark, its node
+// and service account, and those volumes that decide which token audiences and
+// certificates its node may ask for. Objects that the pod refers to are in
+// [State.Graph].
+func (s *State) Pod(namespace, name string) (*corev1.Pod, bool) {
+	s.mu.RLock()
+	r, ok := s.objects.pods[keyOf(namespace, name)]
+	s.mu.RUnlock()
+	if !ok {
+		return nil, false
+	}
+	var rest podRest
+	if err := json.Unmarshal([]byte(r.rest.Value()), &rest); err != nil {
+		panic("pod record does not decode: " + err.Error())
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: rest.UID},
+		Spec: corev1.PodSpec{
+			NodeName:           r.node.Value(),
+			ServiceAccountName: r.account.Value(),
+			Volumes:            rest.Volumes,
+		},
+	}
+	if rest.UID == "" {
+		pod.UID = types.UID(r.uid.String())
+	}
+	if r.mirror {
+		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
+	}
+	return pod, true
+}
+
+// volumeRecord is what is kept of a persistent volume beside its relations:
+// what decides which CSI driver serves it.
+type volumeRecord struct {
+	source interned // an encoded corev1.PersistentVolumeSource
+}
+
+func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
+	kept := pv.Spec.PersistentVolumeSource
+	if kept.CSI != nil {
+		kept.CSI = &corev1.CSIPersistentVolumeSource{Driver: kept.CSI.Driver}
+	}
+	text, err := json.Marshal(&kept, compact())
+	if err != nil {
+		return volumeRecord{}, err
+	}
+	return volumeRecord{unique.Make(string(text))}, nil
+}
+
+// PersistentVolume returns the kept part of a persistent volume: its name and
+// what decides which CSI driver serves it. Claim and secrets are in
+// [State.Graph].
+func (s *State) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
+	s.mu.RLock()
+	r, ok := s.objects.volumes[keyOf("", name)]
+	s.mu.RUnlock()
+	if !ok {
+		return nil, false
+	}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := json.Unmarshal([]byte(r.source.Value()), &pv.Spec.PersistentVolumeSource); err != nil {
+		panic("volume record does not decode: " + err.Error())
+	}
+	return pv, true
+}
+
+// compact marshals API objects as Kubernetes does, without the fields that are
+// zero.
+func compact() json.Options {
+	return json.JoinOptions(
+		json.OmitZeroStructFields(true),
+		// An empty object, such as the source of an ephemeral volume, counts.
+		jsonv1.OmitEmptyWithLegacySemantics(true),
+		json.Deterministic(true),
+	)
+}

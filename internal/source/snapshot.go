@@ -1,0 +1,203 @@
+package source
+
+import (
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+const (
+	snapshotGroup   = "snapshot.node-authorizer.io"
+	snapshotVersion = "v1alpha1"
+	snapshotKind    = "Snapshot"
+)
+
+// snapshotHeader is the first document of a snapshot.
+type snapshotHeader struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// KubernetesVersion of the server, "v1.36.3"; empty when unknown.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Cluster is true when the objects are from a cluster, false when they are
+	// from manifests that no controller has seen.
+	Cluster bool `json:"cluster"`
+	// RBACReadable is true when roles and bindings could be read, even if there
+	// are none.
+	RBACReadable bool `json:"rbacReadable"`
+	// Objects counts the objects that follow, by kind.
+	Objects map[string]int `json:"objects"`
+	// Missing is what could not be read.
+	Missing []snapshotMissing `json:"missing,omitempty"`
+	// Resources that the cluster serves; absent when unknown.
+	Resources []APIResource `json:"resources,omitempty"`
+}
+
+type snapshotMissing struct {
+	Group    string `json:"group,omitempty"`
+	Resource string `json:"resource"`
+	Reason   string `json:"reason"`
+}
+
+// header reads the header of a snapshot.
+func (d *decoder) header(p part, h head) error {
+	if h.Kind != snapshotKind || h.version() != snapshotVersion {
+		return p.fail(0, h.Kind, fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
+			h.APIVersion, snapshotGroup, snapshotVersion))
+	}
+	var header snapshotHeader
+	if err := json.Unmarshal(p.json, &header); err != nil {
+		return p.jsonError(h, err)
+	}
+	d.headers = append(d.headers, &header)
+	return nil
+}
+
+// expectation is what the headers in a file promise of it.
+type expectation struct {
+	file     string
+	snapshot bool
+	promised map[string]int
+	found    [kindCount]int
+}
+
+func newExpectation(file string) *expectation {
+	return &expectation{file: file, promised: map[string]int{}}
+}
+
+func (e *expectation) add(h *snapshotHeader) {
+	e.snapshot = true
+	for kind, n := range h.Objects {
+		e.promised[kind] += n
+	}
+}
+
+func (e *expectation) count(k kind) { e.found[k]++ }
+
+// check reports whether the file holds fewer objects than promised.
+func (e *expectation) check() error {
+	if !e.snapshot {
+		return nil
+	}
+	for _, kind := range slices.Sorted(maps.Keys(e.promised)) {
+		found := 0
+		for k := range kindCount {
+			if k.String() == kind {
+				found = e.found[k]
+			}
+		}
+		if found < e.promised[kind] {
+			return &InputError{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind %s, but holds %d; take it again",
+				e.promised[kind], kind, found)}
+		}
+	}
+	return nil
+}
+
+// retained is the objects of a state as they stand in a snapshot.
+type retained struct {
+	objects [kindCount][]retainedObject
+}
+
+type retainedObject struct {
+	namespace, name string
+	encoded         []byte
+}
+
+func (r *retained) add(o *object) {
+	if r == nil {
+		return
+	}
+	r.objects[o.kind] = append(r.objects[o.kind], retainedObject{o.api.GetNamespace(), o.api.GetName(), o.encoded})
+}
+
+// reset forgets the objects of a kind.
+func (r *retained) reset(k kind) {
+	if r != nil {
+		r.objects[k] = nil
+	}
+}
+
+// sorted returns the objects of a kind by namespace and name, the last of each
+// name.
+func (r *retained) sorted(k kind) []retainedObject {
+	compare := func(a, b retainedObject) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	}
+	objects := slices.Clone(r.objects[k])
+	slices.Reverse(objects)
+	slices.SortStableFunc(objects, compare)
+	return slices.CompactFunc(objects, func(a, b retainedObject) bool { return compare(a, b) == 0 })
+}
+
+// encode writes a trimmed object as it stands in a snapshot.
+func encode(k kind, o apiObject) ([]byte, error) {
+	o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
+	text, err := json.Marshal(o, compact())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", k, displayName(o), err)
+	}
+	return text, nil
+}
+
+// WriteSnapshot writes the state as one gzip-compressed file that [LoadFiles]
+// reads. The state must have been read with the option to retain objects. The
+// same state gives the same bytes. gzip is used, although others compress
+// faster, because every system has the tools to look into the file.
+func WriteSnapshot(w io.Writer, s *State) error {
+	if s.retained == nil {
+		return errors.New("write snapshot: the state was read without retaining objects")
+	}
+	compressed := gzip.NewWriter(w)
+	if err := writeObjects(compressed, s); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	if err := compressed.Close(); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+// writeObjects writes the header and each object on a line of its own.
+func writeObjects(w io.Writer, s *State) error {
+	header := snapshotHeader{
+		APIVersion:        snapshotGroup + "/" + snapshotVersion,
+		Kind:              snapshotKind,
+		KubernetesVersion: s.ServerVersion,
+		Cluster:           s.fromCluster,
+		RBACReadable:      s.RBACLoaded(),
+		Objects:           map[string]int{},
+		Resources:         s.Resources,
+	}
+	for _, m := range s.Missing() {
+		header.Missing = append(header.Missing, snapshotMissing{m.Resource.Group, m.Resource.Resource, m.Reason})
+	}
+	var objects [kindCount][]retainedObject
+	for k := range kindCount {
+		objects[k] = s.retained.sorted(k)
+		if n := len(objects[k]); n > 0 {
+			header.Objects[k.String()] = n
+		}
+	}
+	text, err := json.Marshal(&header, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("encode header: %w", err)
+	}
+	if _, err := w.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	for k := range kindCount {
+		for _, o := range objects[k] {
+			if _, err := w.Write(append(o.encoded, '\n')); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package source
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// State is a cluster as far as node authorization needs it. A State that comes
+// from [Watch] changes with the cluster; its methods, graph and policy may be
+// used concurrently at any time.
+type State struct {
+	// Graph relates nodes to objects.
+	Graph *graph.Graph
+	// RBAC is the cluster's roles and bindings; it is never nil.
+	// [State.RBACLoaded] says whether any could be read.
+	RBAC *rbac.Policy
+	// Version is the server's minor version. It is 0 when it is unknown, as
+	// with plain manifests, or outside of the supported range.
+	Version kubeversion.Minor
+	// ServerVersion is the version as the server or snapshot tells it,
+	// "v1.36.3"; empty when unknown.
+	ServerVersion string
+	// Resources are the resources that the cluster serves, sorted by group and
+	// name; nil when unknown, as with plain manifests.
+	Resources []APIResource
+	// Origin says where the state is from, for people: "cluster
+	// https://10.0.0.1:6443", "file cluster.yaml and 2 more".
+	Origin string
+
+	mu      sync.RWMutex
+	objects objects
+	facts   facts
+	// fromCluster is true when nothing is from manifests.
+	fromCluster bool
+	// retained objects make a snapshot; nil unless they were asked for.
+	retained *retained
+}
+
+// APIResource is a resource that a cluster serves.
+type APIResource struct {
+	// Group is the API group; empty for the core group.
+	Group string `json:"group,omitempty"`
+	// Versions serve the resource, the preferred one first.
+	Versions []string `json:"versions"`
+	// Name is the plural name used in requests: "pods".
+	Name       string   `json:"name"`
+	Singular   string   `json:"singular,omitempty"`
+	Kind       string   `json:"kind"`
+	ShortNames []string `json:"shortNames,omitempty"`
+	Namespaced bool     `json:"namespaced,omitempty"`
+}
+
+// Missing is a resource that could not be read, so that answers may be
+// incomplete.
+type Missing struct {
+	// Resource that could not be read: resourceslices.resource.k8s.io.
+	Resource schema.GroupResource
+	// Reason is one line for people, with what to do about it.
+	Reason string
+	// Affects are the kinds of objects about which answers may be incomplete.
+	Affects []graph.Kind
+	// RBAC is true when answers of the RBAC authorizer may be incomplete.
+	RBAC bool
+}
+
+// facts are what is known about the reading itself.
+type facts struct {
+	missing  map[kind]Missing
+	skipped  map[string]int
+	warnings warnings
+	// rbacRead has a bit for each kind of RBAC objects that could be read.
+	rbacRead uint32
+}
+
+func newState() *State {
+	return &State{
+		Graph:   graph.New(),
+		RBAC:    rbac.NewPolicy(),
+		objects: newObjects(),
+		facts:   facts{missing: map[kind]Missing{}, skipped: map[string]int{}},
+	}
+}
+
+// RBACLoaded reports whether roles and bindings were read: whether there are
+// any, or the cluster lets all four kinds be read and has none.
+func (s *State) RBACLoaded() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := true
+	for k := range kindCount {
+		if k.describe().rbac {
+			if s.objects.count(k) > 0 {
+				return true
+			}
+			all = all && s.facts.rbacRead&(1<<k) != 0
+		}
+	}
+	return all
+}
+
+// Missing lists what could not be read, sorted by resource.
+func (s *State) Missing() []Missing {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(s.facts.missing), func(a, b Missing) int {
+		return strings.Compare(a.Resource.String(), b.Resource.String())
+	})
+}
+
+// Counts returns how many objects of each kind the state holds. Kinds without
+// objects are left out.
+func (s *State) Counts() map[string]int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	counts := map[string]int{}
+	for k := range kindCount {
+		if n := s.objects.count(k); n > 0 {
+			counts[k.String()] = n
+		}
+	}
+	return counts
+}
+
+// Skipped returns how many objects of each other kind the files held, by kind
+// and group: "Secret", "Deployment.apps".
+func (s *State) Skipped() map[string]int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return maps.Clone(s.facts.skipped)
+}
+
+// Warnings lists what a person should know about the input, each one line, in
+// the order of the input.
+func (s *State) Warnings() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.facts.warnings.lines()
+}
+
+func (s *State) warn(class, line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.facts.warnings.add(class, line)
+}
+
+// miss records that a kind could not be read. It reports whether that is new.
+func (s *State) miss(k kind, reason string) (Missing, bool) {
+	info := k.describe()
+	m := Missing{Resource: info.groupResource(), Reason: reason, Affects: info.affects, RBAC: info.rbac}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, known := s.facts.missing[k]
+	s.facts.missing[k] = m
+	return m, !known
+}
+
+// found records that a kind can be read. It reports whether that is new.
+func (s *State) found(k kind) (Missing, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, known := s.facts.missing[k]
+	delete(s.facts.missing, k)
+	return m, known
+}

@@ -1,0 +1,374 @@
+package source
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+// stubServer is an API server that serves the kept kinds from memory: discovery,
+// lists with pages, and watches from any resource version it remembers.
+type stubServer struct {
+	*httptest.Server
+	t *testing.T
+
+	mu        sync.Mutex
+	changed   *sync.Cond
+	version   string
+	resources map[string]map[string]metav1.APIResource // group/version, resource
+	objects   map[string]map[string]runtime.Object     // resource, namespace/name
+	log       []stubEvent
+	forbidden map[string]bool // "list pods"
+	watchList bool
+	oldest    int // events up to this version are forgotten
+	expire    int // how many continue tokens are refused
+	closed    bool
+	requests  []string
+	accepted  map[string]bool // media types that clients asked for
+}
+
+type stubEvent struct {
+	version  int
+	resource string
+	kind     string // ADDED, MODIFIED, DELETED
+	object   runtime.Object
+}
+
+func newStub(t *testing.T) *stubServer {
+	s := &stubServer{
+		t: t, version: "v1.36.3", resources: map[string]map[string]metav1.APIResource{},
+		objects: map[string]map[string]runtime.Object{}, forbidden: map[string]bool{}, accepted: map[string]bool{},
+	}
+	s.changed = sync.NewCond(&s.mu)
+	for k := range kindCount {
+		info := k.describe()
+		s.serve(schema.GroupVersion{Group: info.group, Version: "v1"}, k)
+	}
+	s.serveResource("v1", metav1.APIResource{Name: "secrets", Kind: "Secret", Namespaced: true})
+	s.Server = httptest.NewServer(http.HandlerFunc(s.handle))
+	t.Cleanup(func() {
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.changed.Broadcast()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (s *stubServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
+
+func (s *stubServer) serve(gv schema.GroupVersion, k kind) {
+	info := k.describe()
+	s.serveResource(gv.String(), metav1.APIResource{Name: info.resource, SingularName: strings.ToLower(info.name), Kind: info.name, Namespaced: info.namespaced})
+}
+
+func (s *stubServer) serveResource(gv string, r metav1.APIResource) {
+	if s.resources[gv] == nil {
+		s.resources[gv] = map[string]metav1.APIResource{}
+	}
+	s.resources[gv][r.Name] = r
+	s.resources[gv][r.Name+"/status"] = metav1.APIResource{Name: r.Name + "/status", Kind: r.Kind, Namespaced: r.Namespaced}
+}
+
+func (s *stubServer) unserve(gv, resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.resources[gv], resource)
+	delete(s.resources[gv], resource+"/status")
+	if len(s.resources[gv]) == 0 {
+		delete(s.resources, gv)
+	}
+}
+
+func (s *stubServer) permit(what string, allowed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forbidden[what] = !allowed
+}
+
+// set stores an object and tells watchers.
+func (s *stubServer) set(resource string, o apiObject) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects[resource] == nil {
+		s.objects[resource] = map[string]runtime.Object{}
+	}
+	event := stubEvent{version: s.now() + 1, resource: resource, kind: "ADDED", object: o.DeepCopyObject()}
+	o = event.object.(apiObject)
+	if s.objects[resource][displayName(o)] != nil {
+		event.kind = "MODIFIED"
+	}
+	o.SetResourceVersion(strconv.Itoa(event.version))
+	s.objects[resource][displayName(o)] = o
+	s.log = append(s.log, event)
+	s.changed.Broadcast()
+}
+
+func (s *stubServer) delete(resource, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[resource][name].DeepCopyObject()
+	delete(s.objects[resource], name)
+	version := s.now() + 1
+	o.(apiObject).SetResourceVersion(strconv.Itoa(version))
+	s.log = append(s.log, stubEvent{version: version, resource: resource, kind: "DELETED", object: o})
+	s.changed.Broadcast()
+}
+
+// forget makes watches from old versions impossible and ends those that run.
+func (s *stubServer) forget() {
+	s.mu.Lock()
+	s.oldest = s.now() + 1
+	s.log = append(s.log, stubEvent{version: s.oldest})
+	s.mu.Unlock()
+	s.changed.Broadcast()
+	s.CloseClientConnections()
+}
+
+func (s *stubServer) now() int {
+	if len(s.log) == 0 {
+		return 100
+	}
+	return s.log[len(s.log)-1].version
+}
+
+func (s *stubServer) seen(request string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.requests, func(r string) bool { return strings.HasPrefix(r, request) })
+}
+
+func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
+	s.accepted[r.Header.Get("Accept")] = true
+	s.mu.Unlock()
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.URL.Path == "/version":
+		s.write(w, http.StatusOK, map[string]string{"major": "1", "minor": "36", "gitVersion": s.version})
+	case r.URL.Path == "/api":
+		s.write(w, http.StatusOK, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	case r.URL.Path == "/apis":
+		s.write(w, http.StatusOK, s.groups())
+	case parts[0] == "api" && len(parts) == 2, parts[0] == "apis" && len(parts) == 3:
+		s.discovery(w, strings.Join(parts[1:], "/"))
+	case parts[0] == "api" && len(parts) == 3, parts[0] == "apis" && len(parts) == 4:
+		s.resource(w, r, strings.Join(parts[1:len(parts)-1], "/"), parts[len(parts)-1])
+	default:
+		s.fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
+	}
+}
+
+func (s *stubServer) groups() *metav1.APIGroupList {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	for _, gv := range slices.Sorted(maps.Keys(s.resources)) {
+		group, version, found := strings.Cut(gv, "/")
+		if !found {
+			continue
+		}
+		v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
+		if n := len(list.Groups); n > 0 && list.Groups[n-1].Name == group {
+			list.Groups[n-1].Versions = append(list.Groups[n-1].Versions, v)
+			continue
+		}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+	}
+	return list
+}
+
+func (s *stubServer) discovery(w http.ResponseWriter, gv string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.resources[gv] == nil {
+		s.fail(w, apierrors.NewNotFound(schema.GroupResource{}, gv))
+		return
+	}
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
+	for _, name := range slices.Sorted(maps.Keys(s.resources[gv])) {
+		list.APIResources = append(list.APIResources, s.resources[gv][name])
+	}
+	s.write(w, http.StatusOK, list)
+}
+
+func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resource string) {
+	query := r.URL.Query()
+	verb := "list"
+	if query.Get("watch") != "" {
+		verb = "watch"
+	}
+	s.mu.Lock()
+	info, known := s.resources[gv][resource]
+	denied := s.forbidden[verb+" "+resource]
+	watchList := s.watchList
+	s.mu.Unlock()
+	switch gr := parseGV(gv).WithResource(resource).GroupResource(); {
+	case !known:
+		s.fail(w, apierrors.NewNotFound(gr, ""))
+	case denied:
+		s.fail(w, apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
+	case verb == "list":
+		s.list(w, query.Get("limit"), query.Get("continue"), gv, info)
+	case query.Get("sendInitialEvents") == "true" && !watchList:
+		s.fail(w, apierrors.NewInvalid(schema.GroupKind{}, "", nil))
+	default:
+		s.watch(w, r, gv, info, query.Get("resourceVersion"), query.Get("sendInitialEvents") == "true")
+	}
+}
+
+func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info metav1.APIResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if token != "" && s.expire > 0 {
+		s.expire--
+		s.fail(w, apierrors.NewResourceExpired("the continue parameter is too old"))
+		return
+	}
+	names := slices.Sorted(maps.Keys(s.objects[info.Name]))
+	names = slices.DeleteFunc(names, func(n string) bool { return token != "" && n <= token })
+	list := map[string]any{"kind": info.Kind + "List", "apiVersion": gv, "items": []any{}}
+	m := metav1.ListMeta{ResourceVersion: strconv.Itoa(s.now())}
+	if n, err := strconv.Atoi(limit); err == nil && n > 0 && len(names) > n {
+		rest := int64(len(names) - n)
+		names = names[:n]
+		m.Continue, m.RemainingItemCount = names[n-1], &rest
+	}
+	list["metadata"] = m
+	for _, n := range names {
+		list["items"] = append(list["items"].([]any), s.objects[info.Name][n])
+	}
+	s.writeProtobuf(w, list, parseGV(gv).WithKind(info.Kind+"List"))
+}
+
+// writeProtobuf sends a list as API servers do when they are asked to.
+func (s *stubServer) writeProtobuf(w http.ResponseWriter, list map[string]any, gvk schema.GroupVersionKind) {
+	c, err := newClient(s.config())
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		s.t.Error(err)
+	}
+	typed, _, err := c.codecs.UniversalDeserializer().Decode(text, &gvk, nil)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	info, _ := runtime.SerializerInfoForMediaType(c.codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	if err := info.Serializer.Encode(typed, w); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// watch streams the events after a version, or all objects first.
+func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, info metav1.APIResource, from string, initial bool) {
+	version, _ := strconv.Atoi(from)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	send := func(kind string, o any) {
+		text, err := json.Marshal(map[string]any{"type": kind, "object": o})
+		if err != nil {
+			s.t.Error(err)
+		}
+		_, _ = w.Write(append(text, '\n'))
+		w.(http.Flusher).Flush()
+	}
+	if initial {
+		for _, n := range slices.Sorted(maps.Keys(s.objects[info.Name])) {
+			send("ADDED", s.typed(gv, info.Kind, s.objects[info.Name][n]))
+		}
+		version = s.now()
+		send("BOOKMARK", map[string]any{"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{
+			ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+		}})
+	}
+	if version < s.oldest {
+		send("ERROR", apierrors.NewResourceExpired("too old resource version").Status())
+		return
+	}
+	w.(http.Flusher).Flush()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-r.Context().Done():
+			s.changed.Broadcast()
+		case <-stop:
+		}
+	}()
+	for !s.closed && r.Context().Err() == nil {
+		for _, e := range s.log {
+			if e.version > version && e.resource == info.Name {
+				send(e.kind, s.typed(gv, info.Kind, e.object))
+			}
+		}
+		version = max(version, s.now())
+		s.changed.Wait()
+	}
+}
+
+// typed is the object with its kind, as watches send it.
+func (s *stubServer) typed(gv, kind string, o runtime.Object) runtime.Object {
+	o = o.DeepCopyObject()
+	o.GetObjectKind().SetGroupVersionKind(parseGV(gv).WithKind(kind))
+	return o
+}
+
+func parseGV(gv string) schema.GroupVersion {
+	parsed, err := schema.ParseGroupVersion(gv)
+	if err != nil {
+		panic(err)
+	}
+	return parsed
+}
+
+func (s *stubServer) fail(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	s.write(w, int(cmp.Or(status.Code, 500)), status)
+}
+
+func (s *stubServer) write(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// boundPod is a pod on a node that uses a secret.
+func boundPod(namespace, name, node, secret string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11"},
+		Spec: corev1.PodSpec{
+			NodeName:         node,
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: secret}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "example.com/c", Env: []corev1.EnvVar{{Name: "A", Value: "sentinel"}},
+			}},
+		},
+	}
+}

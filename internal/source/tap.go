@@ -1,0 +1,254 @@
+package source
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// tap sits between a reflector and the API server. The reflector knows how to
+// list and watch, and when to begin anew; the tap takes the objects into the
+// state as they pass by and hands on their names only. So a reflector, which
+// holds all objects of a list until the last has come, never holds more than
+// names.
+type tap struct {
+	live     *Live
+	endpoint *endpoint
+	stop     context.CancelFunc
+
+	mu      sync.Mutex
+	listing *listing // of the list that is under way, if one is
+}
+
+// list is a reflector's way to list.
+func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	if opts.ResourceVersion == "0" {
+		opts.ResourceVersion = "" // with "0" servers answer without pages
+	}
+	page, err := t.endpoint.page(ctx, opts)
+	if err != nil {
+		return nil, t.failed("list", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if opts.Continue == "" {
+		t.begin()
+	}
+	names := &nameList{}
+	if m, err := meta.ListAccessor(page); err == nil {
+		names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
+	}
+	err = meta.EachListItem(page, func(item runtime.Object) error {
+		o, err := t.add(item)
+		names.Items = append(names.Items, o)
+		return err
+	})
+	if err != nil {
+		return nil, t.failed("list", err)
+	}
+	if names.Continue == "" {
+		t.end()
+	}
+	return names, nil
+}
+
+// watch is a reflector's way to watch. With initial events the watch begins
+// with the objects that exist, and a bookmark ends them.
+func (t *tap) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	w, err := t.endpoint.watch(ctx, opts)
+	switch {
+	case err != nil && initial:
+		return nil, err // the reflector lists instead
+	case err != nil:
+		return nil, t.failed("watch", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.listing = nil; initial {
+		t.begin()
+	} else {
+		t.live.restored(t.endpoint.kind)
+	}
+	tapped := &tappedWatch{tap: t, server: w, events: make(chan watch.Event), done: make(chan struct{})}
+	go tapped.run()
+	return tapped, nil
+}
+
+// failed looks at the error of a request. Without the right, or when the
+// resource is gone, the reflector is stopped: it would try again every few
+// seconds.
+func (t *tap) failed(verb string, err error) error {
+	k, resource := t.endpoint.kind, t.endpoint.resource.GroupResource()
+	switch {
+	case apierrors.IsForbidden(err):
+		t.live.missing(k, missingReason(verb, resource, err))
+		t.stop()
+	case apierrors.IsNotFound(err):
+		t.live.settled(k)
+		t.stop()
+	default:
+		t.live.failed(k, err)
+	}
+	return err
+}
+
+func (t *tap) begin() {
+	t.listing = &listing{state: t.live.state, kind: t.endpoint.kind, keys: map[objectKey]struct{}{}}
+}
+
+// end takes out what is no longer there.
+func (t *tap) end() {
+	t.listing.end()
+	t.live.report(t.endpoint.resource.Resource, int64(t.listing.count), 0, t.listing.count%progressStep)
+	t.listing = nil
+	if k := t.endpoint.kind; k.describe().rbac {
+		t.live.state.rbacRead(k)
+	}
+	t.live.settled(t.endpoint.kind)
+}
+
+// progressStep is after how many objects progress is reported.
+const progressStep = 1000
+
+// add takes an object of a list into the state.
+func (t *tap) add(o runtime.Object) (runtime.Object, error) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return nil, err
+	}
+	named := &objectName{version: m.GetResourceVersion()}
+	named.key, err = t.listing.addObject(o)
+	if t.listing.count%progressStep == 0 {
+		t.live.report(t.endpoint.resource.Resource, int64(t.listing.count), -1, progressStep)
+	}
+	return named, err
+}
+
+// take applies an event and returns what the reflector gets instead.
+func (t *tap) take(event watch.Event) (watch.Event, error) {
+	switch event.Type {
+	case watch.Added, watch.Modified, watch.Deleted:
+	case watch.Bookmark:
+		m, err := meta.Accessor(event.Object)
+		if err == nil && t.listing != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			t.end()
+			t.live.restored(t.endpoint.kind)
+		}
+		return event, nil
+	default:
+		if err := apierrors.FromObject(event.Object); event.Type == watch.Error {
+			t.live.failed(t.endpoint.kind, err)
+		}
+		return event, nil
+	}
+	m, err := meta.Accessor(event.Object)
+	if err != nil {
+		return event, err
+	}
+	named := &objectName{key: keyOf(m.GetNamespace(), m.GetName()), version: m.GetResourceVersion()}
+	switch {
+	case event.Type == watch.Deleted:
+		t.live.state.remove(t.endpoint.kind, m.GetNamespace(), m.GetName())
+		if t.listing != nil {
+			delete(t.listing.keys, named.key)
+		}
+	case t.listing != nil:
+		_, err = t.add(event.Object)
+	default:
+		var o apiObject
+		if o, err = current(event.Object); err == nil {
+			err = t.live.state.take(t.endpoint.kind, o)
+		}
+	}
+	return watch.Event{Type: event.Type, Object: named}, err
+}
+
+// tappedWatch applies the events of a watch as they pass by.
+type tappedWatch struct {
+	tap    *tap
+	server watch.Interface
+	events chan watch.Event
+	done   chan struct{}
+	once   sync.Once
+}
+
+func (w *tappedWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch. When it returns, no event is applied any more: what
+// comes next may be newer.
+func (w *tappedWatch) Stop() {
+	w.once.Do(func() {
+		w.tap.mu.Lock()
+		close(w.done)
+		w.tap.mu.Unlock()
+		w.server.Stop()
+	})
+}
+
+func (w *tappedWatch) run() {
+	defer close(w.events)
+	for event := range w.server.ResultChan() {
+		event, ok := w.apply(event)
+		if !ok {
+			return
+		}
+		select {
+		case w.events <- event:
+		case <-w.done:
+			return
+		}
+	}
+}
+
+// apply returns false when the watch has been stopped.
+func (w *tappedWatch) apply(event watch.Event) (watch.Event, bool) {
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	select {
+	case <-w.done:
+		return event, false
+	default:
+	}
+	event, err := w.tap.take(event)
+	if err != nil {
+		status := apierrors.NewInternalError(err).Status()
+		return watch.Event{Type: watch.Error, Object: &status}, true
+	}
+	return event, true
+}
+
+// objectName stands for an object that the tap has dealt with.
+type objectName struct {
+	key     objectKey
+	version string
+}
+
+// GetObjectMeta is what a reflector wants to know of an object.
+func (n *objectName) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: n.key.namespace.Value(), Name: n.key.name, ResourceVersion: n.version}
+}
+
+// GetObjectKind returns no kind.
+func (n *objectName) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the name itself, which never changes.
+func (n *objectName) DeepCopyObject() runtime.Object { return n }
+
+// nameList stands for a page of a list.
+type nameList struct {
+	metav1.ListMeta
+	Items []runtime.Object
+}
+
+// GetObjectKind returns no kind.
+func (l *nameList) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject returns the list itself, which never changes.
+func (l *nameList) DeepCopyObject() runtime.Object { return l }

@@ -1,0 +1,84 @@
+package source
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// trim drops, in place, all fields of an object that its kind's rule does not
+// keep. It is the one place where files, live clusters and snapshots agree on
+// what is kept.
+func trim(o apiObject) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		trimPod(o)
+	case *corev1.PersistentVolume:
+		trimPersistentVolume(o)
+	case *corev1.PersistentVolumeClaim:
+		*o = corev1.PersistentVolumeClaim{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: o.Spec.VolumeName},
+		}
+	case *corev1.Node:
+		trimNode(o)
+	case *corev1.ServiceAccount:
+		meta := named(&o.ObjectMeta)
+		meta.UID = o.UID
+		*o = corev1.ServiceAccount{ObjectMeta: meta}
+	case *storagev1.VolumeAttachment:
+		*o = storagev1.VolumeAttachment{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: o.Spec.NodeName},
+		}
+	case *storagev1.CSIDriver:
+		*o = storagev1.CSIDriver{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       storagev1.CSIDriverSpec{TokenRequests: o.Spec.TokenRequests},
+		}
+	case *resourcev1.ResourceSlice:
+		*o = resourcev1.ResourceSlice{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       resourcev1.ResourceSliceSpec{NodeName: o.Spec.NodeName},
+		}
+	case *certificatesv1.PodCertificateRequest:
+		*o = certificatesv1.PodCertificateRequest{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: o.Spec.NodeName},
+		}
+	default:
+		trimRBAC(o)
+	}
+}
+
+// trimNode keeps what commands show of a node.
+func trimNode(node *corev1.Node) {
+	meta := named(&node.ObjectMeta)
+	meta.UID = node.UID
+	meta.Labels = node.Labels
+	*node = corev1.Node{
+		ObjectMeta: meta,
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{
+			KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+		}},
+	}
+}
+
+// trimRBAC keeps rules, subjects and role references whole. Labels of cluster
+// roles decide which aggregated roles include them.
+func trimRBAC(o apiObject) {
+	switch o := o.(type) {
+	case *rbacv1.Role:
+		*o = rbacv1.Role{ObjectMeta: named(&o.ObjectMeta), Rules: o.Rules}
+	case *rbacv1.ClusterRole:
+		meta := named(&o.ObjectMeta)
+		meta.Labels = o.Labels
+		*o = rbacv1.ClusterRole{ObjectMeta: meta, Rules: o.Rules, AggregationRule: o.AggregationRule}
+	case *rbacv1.RoleBinding:
+		*o = rbacv1.RoleBinding{ObjectMeta: named(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
+	case *rbacv1.ClusterRoleBinding:
+		*o = rbacv1.ClusterRoleBinding{ObjectMeta: named(&o.ObjectMeta), Subjects: o.Subjects, RoleRef: o.RoleRef}
+	}
+}

@@ -1,0 +1,223 @@
+package source
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// filler sets fields of an object; each string says which field it is in.
+type filler struct {
+	rand *rand.Rand // nil sets all fields
+}
+
+func (f filler) leaveOut() bool { return f.rand != nil && f.rand.IntN(2) == 0 }
+
+func (f filler) fill(v reflect.Value, path string) {
+	switch v.Interface().(type) {
+	case metav1.Time, metav1.MicroTime, metav1.TypeMeta, resource.Quantity, intstr.IntOrString, metav1.FieldsV1:
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if !f.leaveOut() {
+			v.SetString("«" + path + "»")
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Pointer:
+		if !f.leaveOut() {
+			v.Set(reflect.New(v.Type().Elem()))
+			f.fill(v.Elem(), path)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 || f.leaveOut() {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			f.fill(v.Index(i), path+"[]")
+		}
+	case reflect.Map:
+		if f.leaveOut() {
+			return
+		}
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		key.SetString("«" + path + "{key}»")
+		f.fill(value, path+"{}")
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			switch {
+			case name == "" || field.Anonymous:
+				f.fill(v.Field(i), path)
+			case path == "":
+				f.fill(v.Field(i), name)
+			default:
+				f.fill(v.Field(i), path+"."+name)
+			}
+		}
+	}
+}
+
+// filled makes an object of the kind with many fields.
+func (f filler) filled(k kind) apiObject {
+	o := newAPIObject(k)
+	f.fill(reflect.ValueOf(o).Elem(), "")
+	o.SetName("name")
+	o.SetNamespace("")
+	if k.describe().namespaced {
+		o.SetNamespace("namespace")
+	}
+	if pod, ok := o.(*corev1.Pod); ok && !f.leaveOut() {
+		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "«mirror»", "other": "«annotation»"}
+	}
+	return o
+}
+
+// The fields that are kept are those in the golden file, and no others.
+func TestKeptFields(t *testing.T) {
+	var b strings.Builder
+	for k := range kindCount {
+		o := filler{}.filled(k)
+		trim(o)
+		text, err := encode(k, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := regexp.MustCompile(`«[^»]*»`).FindAllString(string(text), -1)
+		slices.Sort(fields)
+		for _, field := range slices.Compact(fields) {
+			fmt.Fprintf(&b, "%s %s\n", k, strings.Trim(field, "«»"))
+		}
+	}
+	golden := "testdata/kept.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := read(t, golden); b.String() != want {
+		t.Errorf("kept fields are not those in %s; run with -update and look at the difference\n%s", golden, b.String())
+	}
+}
+
+// What is decoded from a file is what remains of the same object from a
+// cluster.
+func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for k := range kindCount {
+		t.Run(k.String(), func(t *testing.T) {
+			for i := range 300 {
+				f := filler{rand: random}
+				if i == 0 {
+					f = filler{}
+				}
+				o := f.filled(k)
+				o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
+				text, err := stdjson.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				d := decoder{retain: true}
+				if err := d.decode(&document{file: "f", number: 1, line: 1, text: text}); err != nil {
+					t.Fatalf("%v in %s", err, text)
+				}
+				trim(o)
+				want, err := encode(k, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := d.objects[0].encoded; !bytes.Equal(got, want) {
+					t.Fatalf("from a file\n%s\nfrom a cluster\n%s", got, want)
+				}
+			}
+		})
+	}
+}
+
+// Trimming what is trimmed changes nothing, so that a snapshot can be read and
+// written again.
+func TestTrimIsIdempotent(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for k := range kindCount {
+		for range 100 {
+			o := filler{rand: random}.filled(k)
+			trim(o)
+			once, err := encode(k, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trim(o)
+			if twice, _ := encode(k, o); !bytes.Equal(once, twice) {
+				t.Fatalf("once\n%s\ntwice\n%s", once, twice)
+			}
+		}
+	}
+}
+
+// The records that stand for pods and volumes give back what was put in.
+func TestRecordsGiveBackWhatCounts(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		pod := filler{rand: random}.filled(kindPod).(*corev1.Pod)
+		if random.IntN(2) == 0 {
+			pod.UID = "0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11"
+		}
+		trim(pod)
+		s := newState()
+		if _, err := s.set(kindPod, pod); err != nil {
+			t.Fatal(err)
+		}
+		got, ok := s.Pod(pod.Namespace, pod.Name)
+		_, mirror := got.Annotations[corev1.MirrorPodAnnotationKey]
+		_, wantMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+		switch {
+		case !ok, got.UID != pod.UID, mirror != wantMirror,
+			got.Spec.NodeName != pod.Spec.NodeName, got.Spec.ServiceAccountName != pod.Spec.ServiceAccountName:
+			t.Fatalf("got %+v, want %+v", got, pod)
+		case !reflect.DeepEqual(got.Spec.Volumes, tokenVolumes(pod.Spec.Volumes)):
+			t.Fatalf("got volumes\n%s\nwant\n%s", toYAML(got.Spec.Volumes), toYAML(tokenVolumes(pod.Spec.Volumes)))
+		}
+	}
+}
+
+func TestPackedUID(t *testing.T) {
+	for uid, packs := range map[string]bool{
+		"0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11": true,
+		"0B6A5D60-5F2C-4A7F-9D0E-8F3F6B7F2C11": false, // would come back in lower case
+		"0b6a5d60x5f2c-4a7f-9d0e-8f3f6b7f2c11": false,
+		"00000000-0000-0000-0000-000000000000": false, // stands for no UID
+		"72c5ff53b1f7ad2f4d76f3a0f9c1ad5e":     false,
+		"":                                     false,
+	} {
+		packed, ok := packUID(types.UID(uid))
+		if ok != packs {
+			t.Errorf("%q packs: %v", uid, ok)
+		}
+		if ok && packed.String() != uid {
+			t.Errorf("%q comes back as %q", uid, packed)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package nodeauthz_test
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// A graph holds what the cluster's objects say, and an Authorizer answers from
+// it: a node reads the secrets of its own pods.
+func Example() {
+	g := graph.New()
+	g.SetPod(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"},
+		Spec: corev1.PodSpec{
+			NodeName: "worker-1",
+			Volumes: []corev1.Volume{{Name: "credentials", VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: "db"},
+			}}},
+		},
+	})
+	authorizer := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))
+
+	for _, node := range []string{"worker-1", "worker-2"} {
+		user, groups := nodeidentity.User(node)
+		answer := authorizer.Decide(&nodeauthz.Request{
+			User: user, Groups: groups,
+			Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
+		})
+		fmt.Println(node, answer.Decision, answer.Code)
+	}
+	// Output:
+	// worker-1 Allow PathToObject
+	// worker-2 NoOpinion NoPathToObject
+}
+
+// Explain decides like Decide, and says why.
+func ExampleAuthorizer_Explain() {
+	g := graph.New()
+	g.SetPod(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"},
+		Spec: corev1.PodSpec{
+			NodeName: "worker-1",
+			Volumes: []corev1.Volume{{Name: "credentials", VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: "db"},
+			}}},
+		},
+	})
+	authorizer := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))
+
+	user, groups := nodeidentity.User("worker-2")
+	refusal := authorizer.Explain(&nodeauthz.Request{
+		User: user, Groups: groups,
+		Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
+	})
+	fmt.Println(refusal.Decision, refusal.Reason.Code)
+	fmt.Println(refusal.Reason.Message)
+	fmt.Println(refusal.Reason.Path)
+	// Output:
+	// NoOpinion NoPathToObject
+	// secret shop/db is referenced by pod shop/api (spec.volumes[name=credentials].secret) on node worker-1, not on node worker-2
+	// secret shop/db <- pod shop/api (spec.volumes[name=credentials].secret) <- node worker-1
+}
