@@ -27,6 +27,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	shop, err := filepath.Abs("../../examples/shop.snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
@@ -36,6 +40,7 @@ func TestScripts(t *testing.T) {
 			// No kubeconfig of the person who runs the tests is read.
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 			env.Setenv("KUBERNETES_SERVICE_HOST", "")
+			env.Setenv("SHOP", shop)
 			return os.WriteFile(filepath.Join(env.WorkDir, "cluster.yaml"), fixture, 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

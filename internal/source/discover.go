@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 )
 
@@ -44,9 +45,14 @@ func (c *client) discover(ctx context.Context) (*discovered, error) {
 	return d, nil
 }
 
-// mergeResources makes one entry of the versions of a resource, in the order in
-// which the server prefers them. Subresources are left out.
+// mergeResources makes one entry of the versions of a resource, the most stable
+// first: discovery lists them in no fixed order. Subresources are left out.
 func mergeResources(lists []*metav1.APIResourceList) []APIResource {
+	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int {
+		x, _ := schema.ParseGroupVersion(a.GroupVersion)
+		y, _ := schema.ParseGroupVersion(b.GroupVersion)
+		return cmp.Or(strings.Compare(x.Group, y.Group), version.CompareKubeAwareVersionStrings(y.Version, x.Version))
+	})
 	var merged []APIResource
 	index := map[schema.GroupResource]int{}
 	for _, list := range lists {

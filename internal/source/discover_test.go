@@ -1,0 +1,26 @@
+package source
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Discovery lists the versions of a group in no fixed order; a snapshot of the
+// same cluster must not show that.
+func TestVersionsOfAResourceAreInAFixedOrder(t *testing.T) {
+	list := func(version string) *metav1.APIResourceList {
+		return &metav1.APIResourceList{GroupVersion: "autoscaling/" + version, APIResources: []metav1.APIResource{{Name: "horizontalpodautoscalers"}}}
+	}
+	want := []string{"v2", "v1", "v2beta1"}
+	for _, order := range [][]string{{"v1", "v2", "v2beta1"}, {"v2beta1", "v2", "v1"}, {"v2", "v2beta1", "v1"}} {
+		var lists []*metav1.APIResourceList
+		for _, version := range order {
+			lists = append(lists, list(version))
+		}
+		if got := mergeResources(lists)[0].Versions; !slices.Equal(got, want) {
+			t.Errorf("versions listed as %v become %v, want %v", order, got, want)
+		}
+	}
+}
