@@ -11,8 +11,8 @@
 // holds at every moment exactly what its objects say: the history that led
 // there leaves no trace.
 //
-// HasPath is the question that every kubelet request asks. It takes two map
-// look-ups and one membership test, whatever the fan-out, allocates nothing and
+// HasPath is the question that every kubelet request asks. It takes one look-up
+// and one membership test, whatever the fan-out, allocates nothing and
 // takes no lock, because each object keeps the exact set of nodes that reach
 // it. Each answer is that of the state before or after any concurrent change,
 // never of a state between: a change adds relations before it takes any away.

@@ -112,7 +112,7 @@ func (t *table) place(buckets []bucket, v *vertex) {
 			}
 			t.used++
 		}
-		slot := slotOf(free)
+		slot := slotOf(free) // the lowest mark, which is a true one
 		b.slots[slot].Store(v)
 		b.setTag(slot, v.id.tag())
 		return
