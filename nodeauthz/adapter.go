@@ -51,14 +51,18 @@ func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (
 	if answer.Decision == verdict.Allow {
 		return authorizer.DecisionAllow, "", nil
 	}
-	var err error
+	reason, err := a.refusal(&req, answer)
+	return authorizer.DecisionNoOpinion, reason, err
+}
+
+func (a *Authorizer) refusal(req *Request, answer Answer) (reason string, err error) {
 	if answer.Code == NoPathToObject && a.options.synced != nil && !a.options.synced() {
 		err = ErrNotSynced
 	}
 	if a.options.detailed && answer.Code != NotANode {
-		return authorizer.DecisionNoOpinion, a.explain(&req, answer).Reason.Message, err
+		return a.explain(req, answer).Reason.Message, err
 	}
-	return authorizer.DecisionNoOpinion, summary(answer.Code), err
+	return summary(answer.Code), err
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer. The Node
@@ -73,20 +77,15 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// requestOf reads attributes into req. Records, which is what kube-apiserver
-// passes, are read directly: their methods copy the whole record each time.
+// requestOf reads attributes into an empty request. Records, which is what
+// kube-apiserver passes, are read directly: their methods copy the whole record
+// each time.
 func requestOf(attrs authorizer.Attributes, req *Request) {
-	switch record := attrs.(type) {
-	case *authorizer.AttributesRecord:
+	if record, ok := attrs.(*authorizer.AttributesRecord); ok {
 		requestOfRecord(record, req)
 		return
-	case authorizer.AttributesRecord:
-		requestOfRecord(&record, req)
-		return
 	}
-	if u := attrs.GetUser(); u != nil {
-		req.User, req.Groups = u.GetName(), u.GetGroups()
-	}
+	req.User, req.Groups = identityOf(attrs.GetUser())
 	req.Verb = attrs.GetVerb()
 	req.ResourceRequest = attrs.IsResourceRequest()
 	req.Group, req.Resource, req.Subresource = attrs.GetAPIGroup(), attrs.GetResource(), attrs.GetSubresource()
@@ -97,13 +96,18 @@ func requestOf(attrs authorizer.Attributes, req *Request) {
 }
 
 func requestOfRecord(r *authorizer.AttributesRecord, req *Request) {
-	if r.User != nil {
-		req.User, req.Groups = r.User.GetName(), r.User.GetGroups()
-	}
+	req.User, req.Groups = identityOf(r.User)
 	req.Verb, req.ResourceRequest = r.Verb, r.ResourceRequest
 	req.Group, req.Resource, req.Subresource = r.APIGroup, r.Resource, r.Subresource
 	req.Namespace, req.Name, req.Path = r.Namespace, r.Name, r.Path
 	req.FieldSelector = r.FieldSelectorRequirements
+}
+
+func identityOf(u user.Info) (name string, groups []string) {
+	if u == nil {
+		return "", nil
+	}
+	return u.GetName(), u.GetGroups()
 }
 
 // RulesFor implements authorizer.RuleResolver: the rules of a node in a

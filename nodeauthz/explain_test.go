@@ -221,9 +221,6 @@ func TestExplanationIsReadableAsJSON(t *testing.T) {
         }
       ]
     ],
-    "nodes": [
-      "worker-2"
-    ],
     "totalNodes": 1
   }
 }`},

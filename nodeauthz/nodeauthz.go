@@ -1,7 +1,6 @@
 package nodeauthz
 
 import (
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -59,83 +58,72 @@ func (a *Authorizer) Decide(req *Request) Answer {
 	if answer.rule, answer.Code = answer.entry.match(req.Subresource, verb(req.Verb)); answer.rule == nil {
 		return answer
 	}
-	if answer.Code = a.check(answer.entry.resource, answer.rule.condition, identity.Name, req); allows(answer.Code) {
-		answer.Decision = verdict.Allow
-	}
+	answer.Decision, answer.Code = a.check(answer.entry.resource, answer.rule.condition, identity.Name, req)
 	return answer
 }
 
-func allows(code verdict.Code) bool {
-	switch code {
-	case PathToObject, OwnName, OwnFieldSelector, GrantedToNodes:
-		return true
-	}
-	return false
-}
-
 // check evaluates a rule's condition.
-func (a *Authorizer) check(r *resource, c condition, node string, req *Request) verdict.Code {
+func (a *Authorizer) check(r *resource, c condition, node string, req *Request) (verdict.Decision, verdict.Code) {
 	switch c {
 	case granted:
-		return GrantedToNodes
+		return verdict.Allow, GrantedToNodes
 	case related:
 		return a.checkRelated(r, node, req)
 	case ownName:
 		return checkOwnName(r, node, req)
 	case selected:
-		return checkSelected(node, req.FieldSelector)
+		return checkSelected(node, req)
 	case selectedOrRelated:
-		code := checkSelected(node, req.FieldSelector)
-		if code == FieldSelectorRequired && req.Name != "" {
-			return a.checkRelated(r, node, req)
+		if decision, code := checkSelected(node, req); decision == verdict.Allow || req.Name == "" {
+			return decision, code
 		}
-		return code
+		return a.checkRelated(r, node, req)
 	}
 	return checkLease(c, node, req)
 }
 
-func (a *Authorizer) checkRelated(r *resource, node string, req *Request) verdict.Code {
+func (a *Authorizer) checkRelated(r *resource, node string, req *Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Name == "":
-		return NameRequired
+		return verdict.NoOpinion, NameRequired
 	case req.Namespace == "" && !r.clusterScoped:
-		return NamespaceRequired
+		return verdict.NoOpinion, NamespaceRequired
 	case a.graph.HasPath(node, r.kind, req.Namespace, req.Name):
-		return PathToObject
+		return verdict.Allow, PathToObject
 	case req.Namespace != "" && r.clusterScoped:
-		return ClusterScoped
+		return verdict.NoOpinion, ClusterScoped
 	}
-	return NoPathToObject
+	return verdict.NoOpinion, NoPathToObject
 }
 
-func checkOwnName(r *resource, node string, req *Request) verdict.Code {
+func checkOwnName(r *resource, node string, req *Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Name == node:
-		return OwnName
+		return verdict.Allow, OwnName
 	case r.group == storage:
-		return NotOwnCSINode
+		return verdict.NoOpinion, NotOwnCSINode
 	}
-	return NotOwnNode
+	return verdict.NoOpinion, NotOwnNode
 }
 
-func checkSelected(node string, selector fields.Requirements) verdict.Code {
-	for i := range selector {
-		r := &selector[i]
+func checkSelected(node string, req *Request) (verdict.Decision, verdict.Code) {
+	for i := range req.FieldSelector {
+		r := &req.FieldSelector[i]
 		if r.Field == nodeNameField && r.Operator == selection.Equals && r.Value == node {
-			return OwnFieldSelector
+			return verdict.Allow, OwnFieldSelector
 		}
 	}
-	return FieldSelectorRequired
+	return verdict.NoOpinion, FieldSelectorRequired
 }
 
-func checkLease(c condition, node string, req *Request) verdict.Code {
+func checkLease(c condition, node string, req *Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Namespace != leasesNamespace:
-		return NotLeaseNamespace
+		return verdict.NoOpinion, NotLeaseNamespace
 	case c == leaseNamespace:
-		return GrantedToNodes
+		return verdict.Allow, GrantedToNodes
 	case req.Name == node:
-		return OwnName
+		return verdict.Allow, OwnName
 	}
-	return NotOwnLease
+	return verdict.NoOpinion, NotOwnLease
 }

@@ -80,6 +80,9 @@ func (e *entry) match(subresource string, v verbSet) (*rule, verdict.Code) {
 			return nil, FeatureDisabled
 		}
 	}
+	if subresource == "" {
+		return nil, VerbNotAllowed
+	}
 	for i := range e.rules {
 		if e.rules[i].covers(subresource) {
 			return nil, VerbNotAllowed

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar through the real main. Each finds
-// testdata/cluster.yaml in its folder. With UPDATE_SCRIPTS=1 the golden output
+// testdata/cluster.yaml in its folder. With UPDATE_GOLDEN=1 the golden output
 // in the scripts is rewritten.
 func TestScripts(t *testing.T) {
 	fixture, err := os.ReadFile(filepath.Join("testdata", "cluster.yaml"))
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
-		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		UpdateScripts:       os.Getenv("UPDATE_GOLDEN") != "",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {

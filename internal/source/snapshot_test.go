@@ -90,7 +90,7 @@ func TestSnapshotFormat(t *testing.T) {
 	state.miss(kindResourceSlice, "not allowed")
 	got := decompressAll(t, snapshot(t, state))
 	golden := "testdata/snapshot.golden"
-	if *update {
+	if update {
 		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	stdjson "encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,7 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
+// update says whether the golden files are to be written.
+var update = os.Getenv("UPDATE_GOLDEN") != ""
 
 // filler sets fields of an object; each string says which field it is in.
 type filler struct {
@@ -113,13 +113,13 @@ func TestKeptFields(t *testing.T) {
 		}
 	}
 	golden := "testdata/kept.golden"
-	if *update {
+	if update {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if want := read(t, golden); b.String() != want {
-		t.Errorf("kept fields are not those in %s; run with -update and look at the difference\n%s", golden, b.String())
+		t.Errorf("kept fields are not those in %s; run with UPDATE_GOLDEN=1 and look at the difference\n%s", golden, b.String())
 	}
 }
 
