@@ -47,22 +47,18 @@ func WithDetailedReasons() Option {
 func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
 	var req Request
 	requestOf(attrs, &req)
-	answer := a.Decide(&req)
-	if answer.Decision == verdict.Allow {
+	decision, code, node, e, r := a.decide(&req)
+	if decision == verdict.Allow {
 		return authorizer.DecisionAllow, "", nil
 	}
-	reason, err := a.refusal(&req, answer)
-	return authorizer.DecisionNoOpinion, reason, err
-}
-
-func (a *Authorizer) refusal(req *Request, answer Answer) (reason string, err error) {
-	if answer.Code == NoPathToObject && a.options.synced != nil && !a.options.synced() {
+	var err error
+	if code == NoPathToObject && a.options.synced != nil && !a.options.synced() {
 		err = ErrNotSynced
 	}
-	if a.options.detailed && answer.Code != NotANode {
-		return a.explain(req, answer).Reason.Message, err
+	if a.options.detailed && code != NotANode {
+		return authorizer.DecisionNoOpinion, a.explain(&req, Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}).Reason.Message, err
 	}
-	return summary(answer.Code), err
+	return authorizer.DecisionNoOpinion, summary(code), err
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer. The Node
