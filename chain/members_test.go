@@ -55,18 +55,32 @@ func TestNodeThenRBAC(t *testing.T) {
 		code     verdict.Code // of the last asked
 		says     string
 	}{
-		{"Node allows what its pods need", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "pull"}),
-			verdict.Allow, NameNode, nodeauthz.PathToObject, "secret shop/pull"},
-		{"RBAC allows what Node leaves open", node(nodeauthz.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
-			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`},
-		{"RBAC allows URLs", node(nodeauthz.Request{Verb: "get", Path: "/healthz"}),
-			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`},
-		{"a role that does not exist grants nothing", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}),
-			verdict.NoOpinion, "", CodeNoBindingAllows, "none of the 2 bindings that apply to user system:node:a allows it"},
-		{"a user without bindings", nodeauthz.Request{User: "ada", Verb: "get", Resource: "pods", ResourceRequest: true},
-			verdict.NoOpinion, "", CodeNoBindingAllows, "no role is bound to user ada or its groups"},
-		{"system:masters may do everything", nodeauthz.Request{User: "root", Groups: []string{"system:masters"}, Verb: "get", Resource: "pods", ResourceRequest: true},
-			verdict.Allow, NameMasters, CodePrivilegedGroup, "system:masters"},
+		{
+			"Node allows what its pods need", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "pull"}),
+			verdict.Allow, NameNode, nodeauthz.PathToObject, "secret shop/pull",
+		},
+		{
+			"RBAC allows what Node leaves open", node(nodeauthz.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
+			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
+		},
+		{
+			"RBAC allows URLs", node(nodeauthz.Request{Verb: "get", Path: "/healthz"}),
+			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
+		},
+		{
+			"a role that does not exist grants nothing", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}),
+			verdict.NoOpinion, "", CodeNoBindingAllows, "none of the 2 bindings that apply to user system:node:a allows it",
+		},
+		{
+			"a user without bindings",
+			nodeauthz.Request{User: "ada", Verb: "get", Resource: "pods", ResourceRequest: true},
+			verdict.NoOpinion, "", CodeNoBindingAllows, "no role is bound to user ada or its groups",
+		},
+		{
+			"system:masters may do everything",
+			nodeauthz.Request{User: "root", Groups: []string{"system:masters"}, Verb: "get", Resource: "pods", ResourceRequest: true},
+			verdict.Allow, NameMasters, CodePrivilegedGroup, "system:masters",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			c := cluster()
@@ -92,7 +106,8 @@ func TestRBACHints(t *testing.T) {
 		"":    "it differs in the resource name",
 	} {
 		opinion, err := cluster()[2].Explain(t.Context(), &nodeauthz.Request{
-			User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true})
+			User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true,
+		})
 		if err != nil || !strings.HasSuffix(opinion.Hint, want) {
 			t.Errorf("hint for %q = %q, %v", name, opinion.Hint, err)
 		}

@@ -134,24 +134,49 @@ func TestPodUpdate(t *testing.T) {
 		before, after []func(*corev1.Pod)
 		want          []string // after, beside the pod
 	}{
-		{"an ephemeral container adds what it names", nil,
-			[]func(*corev1.Pod){withEphemeralContainer("debug", secretEnv("tools"))}, []string{"secret shop/tools"}},
-		{"a template's claim appears in the status",
-			[]func(*corev1.Pod){template}, []func(*corev1.Pod){template, status("api-gpu-x7c2p")}, []string{"resourceclaim shop/api-gpu-x7c2p"}},
-		{"a template's claim changes in the status",
-			[]func(*corev1.Pod){template, status("old")}, []func(*corev1.Pod){template, status("new")}, []string{"resourceclaim shop/new"}},
-		{"a template's claim leaves the status",
-			[]func(*corev1.Pod){template, status("old")}, []func(*corev1.Pod){template}, nil},
+		{
+			"an ephemeral container adds what it names", nil,
+			[]func(*corev1.Pod){withEphemeralContainer("debug", secretEnv("tools"))},
+			[]string{"secret shop/tools"},
+		},
+		{
+			"a template's claim appears in the status",
+			[]func(*corev1.Pod){template},
+			[]func(*corev1.Pod){template, status("api-gpu-x7c2p")},
+			[]string{"resourceclaim shop/api-gpu-x7c2p"},
+		},
+		{
+			"a template's claim changes in the status",
+			[]func(*corev1.Pod){template, status("old")},
+			[]func(*corev1.Pod){template, status("new")},
+			[]string{"resourceclaim shop/new"},
+		},
+		{
+			"a template's claim leaves the status",
+			[]func(*corev1.Pod){template, status("old")},
+			[]func(*corev1.Pod){template},
+			nil,
+		},
 		{"an extended resource claim appears in the status", nil, []func(*corev1.Pod){extended("api-extended")}, []string{"resourceclaim shop/api-extended"}},
 		{"an extended resource claim leaves the status", []func(*corev1.Pod){extended("api-extended")}, nil, nil},
-		{"a volume is replaced by one of the same name",
+		{
+			"a volume is replaced by one of the same name",
 			[]func(*corev1.Pod){withVolume("data", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "old"}})},
-			[]func(*corev1.Pod){withVolume("data", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "new"}})}, []string{"secret shop/new"}},
-		{"the same references in another order",
-			[]func(*corev1.Pod){withSecret("a"), withSecret("b")}, []func(*corev1.Pod){withSecret("b"), withSecret("a")},
-			[]string{"secret shop/a", "secret shop/b"}},
-		{"one of two references to an object goes",
-			[]func(*corev1.Pod){withSecret("db"), withEnv("api", secretEnv("db"))}, []func(*corev1.Pod){withSecret("db")}, []string{"secret shop/db"}},
+			[]func(*corev1.Pod){withVolume("data", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "new"}})},
+			[]string{"secret shop/new"},
+		},
+		{
+			"the same references in another order",
+			[]func(*corev1.Pod){withSecret("a"), withSecret("b")},
+			[]func(*corev1.Pod){withSecret("b"), withSecret("a")},
+			[]string{"secret shop/a", "secret shop/b"},
+		},
+		{
+			"one of two references to an object goes",
+			[]func(*corev1.Pod){withSecret("db"), withEnv("api", secretEnv("db"))},
+			[]func(*corev1.Pod){withSecret("db")},
+			[]string{"secret shop/db"},
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			g := graph.New()
@@ -175,7 +200,13 @@ func TestReferenceIsRenamedInPlace(t *testing.T) {
 	g.SetPod(newPod("api", "worker-1", withEnv("first", secretEnv("db"))))
 	g.SetPod(newPod("api", "worker-1", withEnv("second", secretEnv("db"))))
 	g.SetPod(newPod("web", "worker-1", withEnv("third", secretEnv("tls"))))
-	for secret, field := range map[string]string{"db": "spec.containers[name=second].env", "tls": "spec.containers[name=third].env"} {
+	g.SetPod(newPod("job", "worker-1", withEnv("app", secretEnv("token"))))
+	g.SetPod(newPod("job", "worker-1", withEnvFrom("app", fromSecret("token"))))
+	for secret, field := range map[string]string{
+		"db":    "spec.containers[name=second].env",
+		"tls":   "spec.containers[name=third].env",
+		"token": "spec.containers[name=app].envFrom",
+	} {
 		if got := g.Path("worker-1", graph.Secret, "shop", secret)[0].Field; got != field {
 			t.Errorf("secret %s is named in %s, want %s", secret, got, field)
 		}

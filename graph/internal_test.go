@@ -22,13 +22,18 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 			pod.Spec.NodeName = fmt.Sprint("worker-", i)
 			pod.Spec.ServiceAccountName = "default"
 			pod.Spec.Volumes = []corev1.Volume{{Name: fmt.Sprint("volume-", i), VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
 			g.SetPod(pod)
-			g.SetPersistentVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv-", i)},
+			g.SetPersistentVolume(&corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("pv-", i)},
 				Spec: corev1.PersistentVolumeSpec{
 					ClaimRef: &corev1.ObjectReference{Namespace: pod.Namespace, Name: "data"},
 					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-						NodeStageSecretRef: &corev1.SecretReference{Namespace: "vault", Name: "shared"}}}}})
+						NodeStageSecretRef: &corev1.SecretReference{Namespace: "vault", Name: "shared"},
+					}},
+				},
+			})
 		}
 		for i := range pods {
 			g.DeletePod(key(pods - 1 - i))
@@ -149,7 +154,8 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}}
 		p.Spec.NodeName = node
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}}}
 		return p
 	}
 	bind := func(claim string) {
@@ -190,6 +196,45 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 			t.Fatal("a node reaches a volume that had left its claim before the node came to use it")
 		}
 		last.Store(nil)
+	}
+}
+
+// TestKeysAreComparedNotHashes puts one of two keys that the table cannot tell
+// apart by their hashes into it, and asks for the other.
+func TestKeysAreComparedNotHashes(t *testing.T) {
+	type key struct {
+		kind            Kind
+		namespace, name string
+	}
+	for _, tc := range []struct {
+		differ string
+		key    func(i int) key
+		mark   func(id vertexID) uint32 // what a look-up goes by
+	}{
+		{"names", func(i int) key { return key{Secret, "shop", fmt.Sprint("secret-", i)} }, func(id vertexID) uint32 { return uint32(id) }},
+		{"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} }, func(id vertexID) uint32 { return uint32(id) }},
+		{"kinds", func(i int) key { return key{Kind(1 + i%2), "shop", fmt.Sprint("object-", i/2)} }, func(id vertexID) uint32 {
+			return uint32(id.tag())<<8 | id.hash()%minBuckets
+		}},
+	} {
+		t.Run(tc.differ, func(t *testing.T) {
+			names := newTable()
+			seen := map[uint32]key{}
+			for i := 0; ; i++ {
+				k := tc.key(i)
+				id := names.id(k.kind, k.namespace, k.name)
+				twin, known := seen[tc.mark(id)]
+				seen[tc.mark(id)] = k
+				if !known || tc.differ == "kinds" && (twin.name != k.name || twin.kind == k.kind) {
+					continue
+				}
+				names.insert(&vertex{name: k.name, namespace: &namespace{name: k.namespace}, id: id})
+				if names.find(k.kind, k.namespace, k.name) == nil || names.find(twin.kind, twin.namespace, twin.name) != nil {
+					t.Errorf("%v is taken for %v", twin, k)
+				}
+				return
+			}
+		})
 	}
 }
 

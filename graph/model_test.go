@@ -168,7 +168,8 @@ func (d *driver) step() {
 	case 9:
 		ns, name, node := d.namespace(), d.name("pcr", 2), d.node()
 		d.graph.SetPodCertificateRequest(&certificatesv1.PodCertificateRequest{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)}})
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)},
+		})
 		d.model.requests[ns+"/"+name] = node
 	}
 }

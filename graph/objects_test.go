@@ -48,7 +48,8 @@ func withConfigMap(name string) func(*corev1.Pod) {
 
 func withClaim(name string) func(*corev1.Pod) {
 	return withVolume("claim-"+name, corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	})
 }
 
 // withEnv adds a container with variables.
@@ -61,7 +62,8 @@ func withEnv(container string, env ...corev1.EnvVar) func(*corev1.Pod) {
 func withEphemeralContainer(name string, env ...corev1.EnvVar) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
-			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Env: env}})
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Env: env},
+		})
 	}
 }
 
@@ -86,7 +88,8 @@ func withInitContainer(c corev1.Container) func(*corev1.Pod) {
 func withEphemeralEnvFrom(container string, from ...corev1.EnvFromSource) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
-			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: container, EnvFrom: from}}}
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: container, EnvFrom: from},
+		}}
 	}
 }
 
@@ -112,12 +115,14 @@ func local(name string) corev1.LocalObjectReference { return corev1.LocalObjectR
 
 func secretEnv(secret string) corev1.EnvVar {
 	return corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{
-		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local(secret), Key: "password"}}}
+		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local(secret), Key: "password"},
+	}}
 }
 
 func configEnv(configMap string) corev1.EnvVar {
 	return corev1.EnvVar{Name: "MODE", ValueFrom: &corev1.EnvVarSource{
-		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local(configMap), Key: "mode"}}}
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local(configMap), Key: "mode"},
+	}}
 }
 
 // newVolume returns a persistent volume bound to a claim in namespace shop;
@@ -150,5 +155,6 @@ func newSlice(name string, node *string) *resourcev1.ResourceSlice {
 func newRequest(name, node string) *certificatesv1.PodCertificateRequest {
 	return &certificatesv1.PodCertificateRequest{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
-		Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)}}
+		Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)},
+	}
 }

@@ -20,76 +20,138 @@ func TestPodRelates(t *testing.T) {
 		name  string
 		field string
 	}{
-		{"its service account", withServiceAccount("api"),
-			graph.ServiceAccount, "api", "spec.serviceAccountName"},
+		{
+			"its service account", withServiceAccount("api"),
+			graph.ServiceAccount, "api", "spec.serviceAccountName",
+		},
 		{"its service account, also when it mounts no token", func(pod *corev1.Pod) {
 			pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = "api", new(bool)
 		}, graph.ServiceAccount, "api", "spec.serviceAccountName"},
-		{"image pull secrets", func(pod *corev1.Pod) { pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local("registry")} },
-			graph.Secret, "registry", "spec.imagePullSecrets"},
+		{
+			"image pull secrets", func(pod *corev1.Pod) { pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local("registry")} },
+			graph.Secret, "registry", "spec.imagePullSecrets",
+		},
 
-		{"a secret in a container's env", withEnv("api", secretEnv("db")),
-			graph.Secret, "db", "spec.containers[name=api].env"},
-		{"a config map in a container's env", withEnv("api", configEnv("settings")),
-			graph.ConfigMap, "settings", "spec.containers[name=api].env"},
-		{"a secret in a container's envFrom", withEnvFrom("api", fromSecret("db")),
-			graph.Secret, "db", "spec.containers[name=api].envFrom"},
-		{"a config map in a container's envFrom", withEnvFrom("api", fromConfigMap("settings")),
-			graph.ConfigMap, "settings", "spec.containers[name=api].envFrom"},
-		{"a secret that is optional", withEnv("api", optional(secretEnv("db"))),
-			graph.Secret, "db", "spec.containers[name=api].env"},
-		{"a secret in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{secretEnv("db")}}),
-			graph.Secret, "db", "spec.initContainers[name=migrate].env"},
-		{"a config map in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{configEnv("settings")}}),
-			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].env"},
-		{"a secret in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromSecret("db")}}),
-			graph.Secret, "db", "spec.initContainers[name=migrate].envFrom"},
-		{"a config map in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromConfigMap("settings")}}),
-			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].envFrom"},
-		{"a secret in an ephemeral container's env", withEphemeralContainer("debug", secretEnv("db")),
-			graph.Secret, "db", "spec.ephemeralContainers[name=debug].env"},
-		{"a config map in an ephemeral container's env", withEphemeralContainer("debug", configEnv("settings")),
-			graph.ConfigMap, "settings", "spec.ephemeralContainers[name=debug].env"},
-		{"a secret in an ephemeral container's envFrom", withEphemeralEnvFrom("debug", fromSecret("db")),
-			graph.Secret, "db", "spec.ephemeralContainers[name=debug].envFrom"},
-		{"a config map in an ephemeral container's envFrom", withEphemeralEnvFrom("debug", fromConfigMap("settings")),
-			graph.ConfigMap, "settings", "spec.ephemeralContainers[name=debug].envFrom"},
+		{
+			"a secret in a container's env", withEnv("api", secretEnv("db")),
+			graph.Secret, "db", "spec.containers[name=api].env",
+		},
+		{
+			"a config map in a container's env", withEnv("api", configEnv("settings")),
+			graph.ConfigMap, "settings", "spec.containers[name=api].env",
+		},
+		{
+			"a secret in a container's envFrom", withEnvFrom("api", fromSecret("db")),
+			graph.Secret, "db", "spec.containers[name=api].envFrom",
+		},
+		{
+			"a config map in a container's envFrom", withEnvFrom("api", fromConfigMap("settings")),
+			graph.ConfigMap, "settings", "spec.containers[name=api].envFrom",
+		},
+		{
+			"a secret that is optional", withEnv("api", optional(secretEnv("db"))),
+			graph.Secret, "db", "spec.containers[name=api].env",
+		},
+		{
+			"a secret in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{secretEnv("db")}}),
+			graph.Secret, "db", "spec.initContainers[name=migrate].env",
+		},
+		{
+			"a config map in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{configEnv("settings")}}),
+			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].env",
+		},
+		{
+			"a secret in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromSecret("db")}}),
+			graph.Secret, "db", "spec.initContainers[name=migrate].envFrom",
+		},
+		{
+			"a config map in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromConfigMap("settings")}}),
+			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].envFrom",
+		},
+		{
+			"a secret in an ephemeral container's env", withEphemeralContainer("debug", secretEnv("db")),
+			graph.Secret, "db", "spec.ephemeralContainers[name=debug].env",
+		},
+		{
+			"a config map in an ephemeral container's env", withEphemeralContainer("debug", configEnv("settings")),
+			graph.ConfigMap, "settings", "spec.ephemeralContainers[name=debug].env",
+		},
+		{
+			"a secret in an ephemeral container's envFrom", withEphemeralEnvFrom("debug", fromSecret("db")),
+			graph.Secret, "db", "spec.ephemeralContainers[name=debug].envFrom",
+		},
+		{
+			"a config map in an ephemeral container's envFrom", withEphemeralEnvFrom("debug", fromConfigMap("settings")),
+			graph.ConfigMap, "settings", "spec.ephemeralContainers[name=debug].envFrom",
+		},
 
-		{"a secret volume", withVolume("data", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}),
-			graph.Secret, "db", "spec.volumes[name=data].secret"},
-		{"a projected secret", withProjection(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: local("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].projected"},
-		{"an azureFile volume", withVolume("data", corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "db"}}),
-			graph.Secret, "db", "spec.volumes[name=data].azureFile"},
-		{"a cephfs volume", withVolume("data", corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].cephfs"},
-		{"a cinder volume", withVolume("data", corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].cinder"},
-		{"a flexVolume volume", withVolume("data", corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].flexVolume"},
-		{"an rbd volume", withVolume("data", corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].rbd"},
-		{"a scaleIO volume", withVolume("data", corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].scaleIO"},
-		{"an iscsi volume", withVolume("data", corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].iscsi"},
-		{"a storageos volume", withVolume("data", corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].storageos"},
-		{"a csi volume", withVolume("data", corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: localRef("db")}}),
-			graph.Secret, "db", "spec.volumes[name=data].csi.nodePublishSecretRef"},
+		{
+			"a secret volume", withVolume("data", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}),
+			graph.Secret, "db", "spec.volumes[name=data].secret",
+		},
+		{
+			"a projected secret", withProjection(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: local("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].projected",
+		},
+		{
+			"an azureFile volume", withVolume("data", corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "db"}}),
+			graph.Secret, "db", "spec.volumes[name=data].azureFile",
+		},
+		{
+			"a cephfs volume", withVolume("data", corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].cephfs",
+		},
+		{
+			"a cinder volume", withVolume("data", corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].cinder",
+		},
+		{
+			"a flexVolume volume", withVolume("data", corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].flexVolume",
+		},
+		{
+			"an rbd volume", withVolume("data", corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].rbd",
+		},
+		{
+			"a scaleIO volume", withVolume("data", corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].scaleIO",
+		},
+		{
+			"an iscsi volume", withVolume("data", corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].iscsi",
+		},
+		{
+			"a storageos volume", withVolume("data", corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].storageos",
+		},
+		{
+			"a csi volume", withVolume("data", corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: localRef("db")}}),
+			graph.Secret, "db", "spec.volumes[name=data].csi.nodePublishSecretRef",
+		},
 
-		{"a configMap volume", withVolume("data", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("settings")}}),
-			graph.ConfigMap, "settings", "spec.volumes[name=data].configMap"},
-		{"a projected config map", withProjection(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("settings")}}),
-			graph.ConfigMap, "settings", "spec.volumes[name=data].projected"},
+		{
+			"a configMap volume", withVolume("data", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("settings")}}),
+			graph.ConfigMap, "settings", "spec.volumes[name=data].configMap",
+		},
+		{
+			"a projected config map", withProjection(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("settings")}}),
+			graph.ConfigMap, "settings", "spec.volumes[name=data].projected",
+		},
 
-		{"a claim", withVolume("data", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "orders"}}),
-			graph.PersistentVolumeClaim, "orders", "spec.volumes[name=data].persistentVolumeClaim"},
-		{"the claim that is made for a generic ephemeral volume", withVolume("scratch", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
-			graph.PersistentVolumeClaim, "api-scratch", "spec.volumes[name=scratch].ephemeral"},
+		{
+			"a claim", withVolume("data", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "orders"}}),
+			graph.PersistentVolumeClaim, "orders", "spec.volumes[name=data].persistentVolumeClaim",
+		},
+		{
+			"the claim that is made for a generic ephemeral volume", withVolume("scratch", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
+			graph.PersistentVolumeClaim, "api-scratch", "spec.volumes[name=scratch].ephemeral",
+		},
 
-		{"a resource claim by name", withResourceClaims(corev1.PodResourceClaim{Name: "gpu", ResourceClaimName: new("a100")}),
-			graph.ResourceClaim, "a100", "spec.resourceClaims[name=gpu]"},
+		{
+			"a resource claim by name", withResourceClaims(corev1.PodResourceClaim{Name: "gpu", ResourceClaimName: new("a100")}),
+			graph.ResourceClaim, "a100", "spec.resourceClaims[name=gpu]",
+		},
 		{"the resource claim that was made from a template", func(pod *corev1.Pod) {
 			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("any-gpu")}}
 			pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("api-gpu-x7c2p")}}
@@ -142,8 +204,10 @@ func TestPodRelatesNothingThrough(t *testing.T) {
 		{"an empty name in env", withEnv("api", secretEnv(""), configEnv(""))},
 		{"an empty name in envFrom", withEnvFrom("api", fromSecret(""), fromConfigMap(""))},
 		{"an env with a literal value", withEnv("api", corev1.EnvVar{Name: "MODE", Value: "db"})},
-		{"an env from a field", withEnv("api", corev1.EnvVar{Name: "NODE",
-			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}})},
+		{"an env from a field", withEnv("api", corev1.EnvVar{
+			Name:      "NODE",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}},
+		})},
 		{"an envFrom without a source", withEnvFrom("api", corev1.EnvFromSource{Prefix: "DB_"})},
 		{"an empty secret volume", withSecret("")},
 		{"an empty configMap volume", withConfigMap("")},
@@ -151,10 +215,17 @@ func TestPodRelatesNothingThrough(t *testing.T) {
 		{"a volume without a source", withVolume("data", corev1.VolumeSource{})},
 		{"volumes that have no secret", func(pod *corev1.Pod) {
 			for _, source := range []corev1.VolumeSource{
-				{CephFS: &corev1.CephFSVolumeSource{}}, {Cinder: &corev1.CinderVolumeSource{}}, {FlexVolume: &corev1.FlexVolumeSource{}},
-				{RBD: &corev1.RBDVolumeSource{}}, {ScaleIO: &corev1.ScaleIOVolumeSource{}}, {ISCSI: &corev1.ISCSIVolumeSource{}},
-				{StorageOS: &corev1.StorageOSVolumeSource{}}, {CSI: &corev1.CSIVolumeSource{}}, {AzureFile: &corev1.AzureFileVolumeSource{}},
-				{Projected: &corev1.ProjectedVolumeSource{}}, {HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}},
+				{CephFS: &corev1.CephFSVolumeSource{}},
+				{Cinder: &corev1.CinderVolumeSource{}},
+				{FlexVolume: &corev1.FlexVolumeSource{}},
+				{RBD: &corev1.RBDVolumeSource{}},
+				{ScaleIO: &corev1.ScaleIOVolumeSource{}},
+				{ISCSI: &corev1.ISCSIVolumeSource{}},
+				{StorageOS: &corev1.StorageOSVolumeSource{}},
+				{CSI: &corev1.CSIVolumeSource{}},
+				{AzureFile: &corev1.AzureFileVolumeSource{}},
+				{Projected: &corev1.ProjectedVolumeSource{}},
+				{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}},
 			} {
 				withVolume("data", source)(pod)
 			}

@@ -37,10 +37,12 @@ func TestVolumeRelatesItsSecret(t *testing.T) {
 		{"cinder: in the secret's namespace", cinder("vault"), "vault", "spec.cinder.secretRef"},
 		{"storageos: in the secret's namespace", storageOS("vault"), "vault", "spec.storageos.secretRef"},
 		{"csi: the secret to publish on a node", corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			NodePublishSecretRef: secretIn("vault", "key")}}, "vault", "spec.csi.nodePublishSecretRef"},
+			NodePublishSecretRef: secretIn("vault", "key"),
+		}}, "vault", "spec.csi.nodePublishSecretRef"},
 		{"csi: the secret to stage on a node", stageSecret("vault", "key"), "vault", "spec.csi.nodeStageSecretRef"},
 		{"csi: the secret to expand on a node", corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			NodeExpandSecretRef: secretIn("vault", "key")}}, "vault", "spec.csi.nodeExpandSecretRef"},
+			NodeExpandSecretRef: secretIn("vault", "key"),
+		}}, "vault", "spec.csi.nodeExpandSecretRef"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			g := graph.New()
@@ -84,7 +86,8 @@ func TestVolumeRelatesNoSecret(t *testing.T) {
 		source corev1.PersistentVolumeSource
 	}{
 		{"csi: what only controllers publish and expand with", corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			ControllerPublishSecretRef: secretIn("vault", "key"), ControllerExpandSecretRef: secretIn("vault", "key")}}},
+			ControllerPublishSecretRef: secretIn("vault", "key"), ControllerExpandSecretRef: secretIn("vault", "key"),
+		}}},
 		{"csi: a secret without a namespace", stageSecret("", "key")},
 		{"cinder: a secret without a namespace", cinder("")},
 		{"storageos: a secret without a namespace", storageOS("")},
@@ -247,5 +250,6 @@ func cinder(namespace string) corev1.PersistentVolumeSource {
 
 func storageOS(namespace string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{
-		SecretRef: &corev1.ObjectReference{Namespace: namespace, Name: "key"}}}
+		SecretRef: &corev1.ObjectReference{Namespace: namespace, Name: "key"},
+	}}
 }

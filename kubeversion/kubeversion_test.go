@@ -164,12 +164,18 @@ func TestWithOverrides(t *testing.T) {
 	}{
 		{"nothing", "", nil, nil},
 		{"one gate", "ClusterTrustBundle=true", []kubeversion.Gate{"ClusterTrustBundle"}, nil},
-		{"several", "ClusterTrustBundle=true,AuthorizeNodeWithSelectors=false",
-			[]kubeversion.Gate{"ClusterTrustBundle"}, []kubeversion.Gate{"AuthorizeNodeWithSelectors"}},
+		{
+			"several", "ClusterTrustBundle=true,AuthorizeNodeWithSelectors=false",
+			[]kubeversion.Gate{"ClusterTrustBundle"},
+			[]kubeversion.Gate{"AuthorizeNodeWithSelectors"},
+		},
 		{"the last one counts", "ClusterTrustBundle=true,ClusterTrustBundle=false", nil, []kubeversion.Gate{"ClusterTrustBundle"}},
 		{"spaces and empty items do not matter", " ClusterTrustBundle = true , ,", []kubeversion.Gate{"ClusterTrustBundle"}, nil},
-		{"booleans as Go writes them", "ClusterTrustBundle=1,AuthorizeNodeWithSelectors=F",
-			[]kubeversion.Gate{"ClusterTrustBundle"}, []kubeversion.Gate{"AuthorizeNodeWithSelectors"}},
+		{
+			"booleans as Go writes them", "ClusterTrustBundle=1,AuthorizeNodeWithSelectors=F",
+			[]kubeversion.Gate{"ClusterTrustBundle"},
+			[]kubeversion.Gate{"AuthorizeNodeWithSelectors"},
+		},
 	} {
 		got, err := f.WithOverrides(tc.list)
 		if err != nil {

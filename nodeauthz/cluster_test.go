@@ -48,15 +48,23 @@ func newCluster() *graph.Graph {
 			},
 		})
 		g.SetPersistentVolume(volume("pv-"+node.claim, node.claim, node.claim+"-key"))
-		g.SetVolumeAttachment(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "csi-" + node.name},
-			Spec: storagev1.VolumeAttachmentSpec{NodeName: node.name}})
-		g.SetResourceSlice(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node.name + "-gpus"},
-			Spec: resourcev1.ResourceSliceSpec{NodeName: &node.name}})
-		g.SetPodCertificateRequest(&certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: node.pod + "-cert"},
-			Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node.name)}})
+		g.SetVolumeAttachment(&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "csi-" + node.name},
+			Spec:       storagev1.VolumeAttachmentSpec{NodeName: node.name},
+		})
+		g.SetResourceSlice(&resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: node.name + "-gpus"},
+			Spec:       resourcev1.ResourceSliceSpec{NodeName: &node.name},
+		})
+		g.SetPodCertificateRequest(&certificatesv1.PodCertificateRequest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: node.pod + "-cert"},
+			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node.name)},
+		})
 	}
-	static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "proxy-worker-1",
-		Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "1"}}}
+	static := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "kube-system", Name: "proxy-worker-1",
+		Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "1"},
+	}}
 	static.Spec.NodeName = "worker-1"
 	g.SetPod(static)
 	g.SetPersistentVolume(volume("pv-idle", "idle", "idle-key"))

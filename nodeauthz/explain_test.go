@@ -21,9 +21,11 @@ func TestExplanations(t *testing.T) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: replica}}
 		pod.Spec.NodeName = "worker-" + replica[len("web-"):] + "0"
 		pod.Spec.Containers = []corev1.Container{{Name: "web", EnvFrom: []corev1.EnvFromSource{
-			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tls"}}}}}}
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tls"}}},
+		}}}
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"}}}}
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "images"},
+		}}}
 		g.SetPod(pod)
 	}
 	a := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))

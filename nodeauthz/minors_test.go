@@ -36,119 +36,225 @@ func TestEveryMinor(t *testing.T) {
 		gates   string // where the minor has them; empty: the defaults of all
 		codes   []since
 	}{
-		{"nodes read all nodes, then only themselves", by1("get", "nodes", "worker-2"), "",
-			[]since{{30, GrantedToNodes}, {32, NotOwnNode}}},
-		{"nodes list all nodes, then only themselves", by1("list", "nodes", ""), "",
-			[]since{{30, GrantedToNodes}, {32, NotOwnNode}}},
-		{"nodes watch themselves always", by1("watch", "nodes", "worker-1"), "",
-			[]since{{30, GrantedToNodes}, {32, OwnName}}},
-		{"with selectors: only themselves", by1("list", "nodes", ""), selectors + "=true",
-			[]since{{31, NotOwnNode}}},
-		{"without: all nodes", by1("list", "nodes", ""), selectors + "=false",
-			[]since{{30, GrantedToNodes}, {34, ""}}},
-		{"nodes write nodes always", by1("update", "nodes", "worker-2"), "",
-			[]since{{30, GrantedToNodes}}},
-		{"nodes write node status always", by1("patch", "nodes/status", "worker-2"), "",
-			[]since{{30, GrantedToNodes}}},
-		{"nodes never delete nodes", by1("delete", "nodes", "worker-1"), "",
-			[]since{{30, VerbNotAllowed}}},
+		{
+			"nodes read all nodes, then only themselves", by1("get", "nodes", "worker-2"), "",
+			[]since{{30, GrantedToNodes}, {32, NotOwnNode}},
+		},
+		{
+			"nodes list all nodes, then only themselves", by1("list", "nodes", ""), "",
+			[]since{{30, GrantedToNodes}, {32, NotOwnNode}},
+		},
+		{
+			"nodes watch themselves always", by1("watch", "nodes", "worker-1"), "",
+			[]since{{30, GrantedToNodes}, {32, OwnName}},
+		},
+		{
+			"with selectors: only themselves", by1("list", "nodes", ""), selectors + "=true",
+			[]since{{31, NotOwnNode}},
+		},
+		{
+			"without: all nodes", by1("list", "nodes", ""), selectors + "=false",
+			[]since{{30, GrantedToNodes}, {34, ""}},
+		},
+		{
+			"nodes write nodes always", by1("update", "nodes", "worker-2"), "",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"nodes write node status always", by1("patch", "nodes/status", "worker-2"), "",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"nodes never delete nodes", by1("delete", "nodes", "worker-1"), "",
+			[]since{{30, VerbNotAllowed}},
+		},
 
-		{"nodes read all pods, then only their own", by1("get", "pods", "shop/web"), "",
-			[]since{{30, GrantedToNodes}, {32, NoPathToObject}}},
-		{"nodes read their own pods always", by1("get", "pods", "shop/api"), "",
-			[]since{{30, GrantedToNodes}, {32, PathToObject}}},
-		{"nodes list all pods, then only with a selector", by1("list", "pods", ""), "",
-			[]since{{30, GrantedToNodes}, {32, FieldSelectorRequired}}},
-		{"nodes watch their own pods always", by1("watch", "pods", "", "spec.nodeName=worker-1"), "",
-			[]since{{30, GrantedToNodes}, {32, OwnFieldSelector}}},
-		{"with selectors: only their own pods", by1("list", "pods", ""), selectors + "=true",
-			[]since{{31, FieldSelectorRequired}}},
-		{"without: all pods", by1("get", "pods", "shop/web"), selectors + "=false",
-			[]since{{30, GrantedToNodes}, {34, ""}}},
-		{"nodes create pods always", by1("create", "pods", "shop/"), "",
-			[]since{{30, GrantedToNodes}}},
-		{"nodes evict pods always", by1("create", "pods/eviction", "shop/web"), "",
-			[]since{{30, GrantedToNodes}}},
-		{"nodes write pod status always", by1("update", "pods/status", "shop/web"), "",
-			[]since{{30, GrantedToNodes}}},
-		{"nodes never update pods", by1("update", "pods", "shop/api"), "",
-			[]since{{30, VerbNotAllowed}}},
+		{
+			"nodes read all pods, then only their own", by1("get", "pods", "shop/web"), "",
+			[]since{{30, GrantedToNodes}, {32, NoPathToObject}},
+		},
+		{
+			"nodes read their own pods always", by1("get", "pods", "shop/api"), "",
+			[]since{{30, GrantedToNodes}, {32, PathToObject}},
+		},
+		{
+			"nodes list all pods, then only with a selector", by1("list", "pods", ""), "",
+			[]since{{30, GrantedToNodes}, {32, FieldSelectorRequired}},
+		},
+		{
+			"nodes watch their own pods always", by1("watch", "pods", "", "spec.nodeName=worker-1"), "",
+			[]since{{30, GrantedToNodes}, {32, OwnFieldSelector}},
+		},
+		{
+			"with selectors: only their own pods", by1("list", "pods", ""), selectors + "=true",
+			[]since{{31, FieldSelectorRequired}},
+		},
+		{
+			"without: all pods", by1("get", "pods", "shop/web"), selectors + "=false",
+			[]since{{30, GrantedToNodes}, {34, ""}},
+		},
+		{
+			"nodes create pods always", by1("create", "pods", "shop/"), "",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"nodes evict pods always", by1("create", "pods/eviction", "shop/web"), "",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"nodes write pod status always", by1("update", "pods/status", "shop/web"), "",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"nodes never update pods", by1("update", "pods", "shop/api"), "",
+			[]since{{30, VerbNotAllowed}},
+		},
 
-		{"nodes list all slices, then only with a selector", by1("list", slices, ""), "",
-			[]since{{30, GrantedToNodes}, {32, FieldSelectorRequired}}},
-		{"nodes watch their own slices always", by1("watch", slices, "", "spec.nodeName=worker-1"), "",
-			[]since{{30, GrantedToNodes}, {32, OwnFieldSelector}}},
-		{"nodes delete collections of slices since 1.31", by1("deletecollection", slices, ""), "",
-			[]since{{30, VerbNotAllowed}, {31, GrantedToNodes}, {32, FieldSelectorRequired}}},
-		{"with selectors: only their own", by1("deletecollection", slices, ""), selectors + "=true",
-			[]since{{31, FieldSelectorRequired}}},
-		{"without: all slices", by1("deletecollection", slices, ""), selectors + "=false",
-			[]since{{30, VerbNotAllowed}, {31, GrantedToNodes}, {34, ""}}},
-		{"nodes get only their own slices always", by1("get", slices, "worker-2-gpus"), "",
-			[]since{{30, NoPathToObject}}},
-		{"slices do not depend on their gate", by1("get", slices, "worker-1-gpus"), dra + "=false",
-			[]since{{30, PathToObject}, {35, ""}}},
-		{"resource claims do not depend on their gate", by1("get", "resourceclaims.resource.k8s.io", "shop/a100"), dra + "=false",
-			[]since{{30, PathToObject}, {35, ""}}},
+		{
+			"nodes list all slices, then only with a selector", by1("list", slices, ""), "",
+			[]since{{30, GrantedToNodes}, {32, FieldSelectorRequired}},
+		},
+		{
+			"nodes watch their own slices always", by1("watch", slices, "", "spec.nodeName=worker-1"), "",
+			[]since{{30, GrantedToNodes}, {32, OwnFieldSelector}},
+		},
+		{
+			"nodes delete collections of slices since 1.31", by1("deletecollection", slices, ""), "",
+			[]since{{30, VerbNotAllowed}, {31, GrantedToNodes}, {32, FieldSelectorRequired}},
+		},
+		{
+			"with selectors: only their own", by1("deletecollection", slices, ""), selectors + "=true",
+			[]since{{31, FieldSelectorRequired}},
+		},
+		{
+			"without: all slices", by1("deletecollection", slices, ""), selectors + "=false",
+			[]since{{30, VerbNotAllowed}, {31, GrantedToNodes}, {34, ""}},
+		},
+		{
+			"nodes get only their own slices always", by1("get", slices, "worker-2-gpus"), "",
+			[]since{{30, NoPathToObject}},
+		},
+		{
+			"slices do not depend on their gate", by1("get", slices, "worker-1-gpus"), dra + "=false",
+			[]since{{30, PathToObject}, {35, ""}},
+		},
+		{
+			"resource claims do not depend on their gate", by1("get", "resourceclaims.resource.k8s.io", "shop/a100"), dra + "=false",
+			[]since{{30, PathToObject}, {35, ""}},
+		},
 
-		{"nodes get the service accounts of their pods since 1.34", by1("get", "serviceaccounts", "shop/api"), "",
-			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}, {34, PathToObject}}},
-		{"in 1.33 with a gate", by1("get", "serviceaccounts", "shop/api"), saTokens + "=true",
-			[]since{{33, PathToObject}}},
-		{"since 1.34 not without it", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false",
-			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}, {37, PathToObject}}}, // 1.37 has PodCertificateRequest on
-		{"unless pods may have certificates", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false," + podCerts + "=true",
-			[]since{{34, PathToObject}}},
-		{"not without both", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false," + podCerts + "=false",
-			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}}},
-		{"never those of other nodes' pods", by1("get", "serviceaccounts", "shop/web"), saTokens + "=true",
-			[]since{{33, NoPathToObject}}},
-		{"nodes never list service accounts", by1("list", "serviceaccounts", "shop/"), "",
-			[]since{{30, VerbNotAllowed}}},
-		{"nodes always make tokens for their pods", by1("create", "serviceaccounts/token", "shop/api"), "",
-			[]since{{30, PathToObject}}},
+		{
+			"nodes get the service accounts of their pods since 1.34", by1("get", "serviceaccounts", "shop/api"), "",
+			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}, {34, PathToObject}},
+		},
+		{
+			"in 1.33 with a gate", by1("get", "serviceaccounts", "shop/api"), saTokens + "=true",
+			[]since{{33, PathToObject}},
+		},
+		{
+			"since 1.34 not without it", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false",
+			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}, {37, PathToObject}},
+		}, // 1.37 has PodCertificateRequest on
+		{
+			"unless pods may have certificates", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false," + podCerts + "=true",
+			[]since{{34, PathToObject}},
+		},
+		{
+			"not without both", by1("get", "serviceaccounts", "shop/api"), saTokens + "=false," + podCerts + "=false",
+			[]since{{30, VerbNotAllowed}, {33, FeatureDisabled}},
+		},
+		{
+			"never those of other nodes' pods", by1("get", "serviceaccounts", "shop/web"), saTokens + "=true",
+			[]since{{33, NoPathToObject}},
+		},
+		{
+			"nodes never list service accounts", by1("list", "serviceaccounts", "shop/"), "",
+			[]since{{30, VerbNotAllowed}},
+		},
+		{
+			"nodes always make tokens for their pods", by1("create", "serviceaccounts/token", "shop/api"), "",
+			[]since{{30, PathToObject}},
+		},
 
-		{"pod certificates are unknown, then off, then on", by1("create", requests, "shop/"), "",
-			[]since{{30, NoRuleForResource}, {34, FeatureDisabled}, {37, GrantedToNodes}}},
-		{"requests are got by path", by1("get", requests, "shop/api-cert"), podCerts + "=true",
-			[]since{{34, PathToObject}}},
-		{"requests are listed with a selector", by1("list", requests, "", "spec.nodeName=worker-1"), podCerts + "=true",
-			[]since{{34, OwnFieldSelector}}},
-		{"and only so", by1("list", requests, ""), podCerts + "=true",
-			[]since{{34, FieldSelectorRequired}}},
-		{"not without the gate", by1("get", requests, "shop/api-cert"), podCerts + "=false",
-			[]since{{30, NoRuleForResource}, {34, FeatureDisabled}}},
-		{"nor any subresource with it", by1("get", requests+"/status", "shop/api-cert"), podCerts + "=true",
-			[]since{{34, SubresourceNotAllowed}}},
+		{
+			"pod certificates are unknown, then off, then on", by1("create", requests, "shop/"), "",
+			[]since{{30, NoRuleForResource}, {34, FeatureDisabled}, {37, GrantedToNodes}},
+		},
+		{
+			"requests are got by path", by1("get", requests, "shop/api-cert"), podCerts + "=true",
+			[]since{{34, PathToObject}},
+		},
+		{
+			"requests are listed with a selector", by1("list", requests, "", "spec.nodeName=worker-1"), podCerts + "=true",
+			[]since{{34, OwnFieldSelector}},
+		},
+		{
+			"and only so", by1("list", requests, ""), podCerts + "=true",
+			[]since{{34, FieldSelectorRequired}},
+		},
+		{
+			"not without the gate", by1("get", requests, "shop/api-cert"), podCerts + "=false",
+			[]since{{30, NoRuleForResource}, {34, FeatureDisabled}},
+		},
+		{
+			"nor any subresource with it", by1("get", requests+"/status", "shop/api-cert"), podCerts + "=true",
+			[]since{{34, SubresourceNotAllowed}},
+		},
 
-		{"trust bundles are off until 1.37", by1("list", trustBundles, ""), "",
-			[]since{{30, FeatureDisabled}, {37, GrantedToNodes}}},
-		{"nodes read them with the gate", by1("watch", trustBundles, ""), bundles + "=true",
-			[]since{{30, GrantedToNodes}}},
-		{"not without", by1("get", trustBundles, "ca"), bundles + "=false",
-			[]since{{30, FeatureDisabled}}},
-		{"and never write them", by1("update", trustBundles, "ca"), bundles + "=true",
-			[]since{{30, VerbNotAllowed}}},
+		{
+			"trust bundles are off until 1.37", by1("list", trustBundles, ""), "",
+			[]since{{30, FeatureDisabled}, {37, GrantedToNodes}},
+		},
+		{
+			"nodes read them with the gate", by1("watch", trustBundles, ""), bundles + "=true",
+			[]since{{30, GrantedToNodes}},
+		},
+		{
+			"not without", by1("get", trustBundles, "ca"), bundles + "=false",
+			[]since{{30, FeatureDisabled}},
+		},
+		{
+			"and never write them", by1("update", trustBundles, "ca"), bundles + "=true",
+			[]since{{30, VerbNotAllowed}},
+		},
 
-		{"the status of csinodes can be opened since 1.37", by1("update", csiNodeStatus, "worker-1"), "",
-			[]since{{30, SubresourceNotAllowed}, {37, FeatureDisabled}}},
-		{"with a gate that is older", by1("update", csiNodeStatus, "worker-1"), volumeHealth + "=true",
-			[]since{{30, SubresourceNotAllowed}, {37, OwnName}}},
-		{"to read", by1("get", csiNodeStatus, "worker-1"), volumeHealth + "=true",
-			[]since{{30, SubresourceNotAllowed}, {37, OwnName}}},
-		{"for the node's own", by1("patch", csiNodeStatus, "worker-2"), volumeHealth + "=true",
-			[]since{{30, SubresourceNotAllowed}, {37, NotOwnCSINode}}},
-		{"never to create", by1("create", csiNodeStatus, "worker-1"), volumeHealth + "=true",
-			[]since{{30, SubresourceNotAllowed}, {37, VerbNotAllowed}}},
-		{"also with the slash in the resource", whole("get", "storage.k8s.io", "csinodes/status", "worker-2"), volumeHealth + "=true",
-			[]since{{30, NoRuleForResource}, {37, GrantedToNodes}}},
-		{"where the default is the same", whole("get", "storage.k8s.io", "csinodes/status", "worker-1"), "",
-			[]since{{30, NoRuleForResource}, {37, FeatureDisabled}}},
+		{
+			"the status of csinodes can be opened since 1.37", by1("update", csiNodeStatus, "worker-1"), "",
+			[]since{{30, SubresourceNotAllowed}, {37, FeatureDisabled}},
+		},
+		{
+			"with a gate that is older", by1("update", csiNodeStatus, "worker-1"), volumeHealth + "=true",
+			[]since{{30, SubresourceNotAllowed}, {37, OwnName}},
+		},
+		{
+			"to read", by1("get", csiNodeStatus, "worker-1"), volumeHealth + "=true",
+			[]since{{30, SubresourceNotAllowed}, {37, OwnName}},
+		},
+		{
+			"for the node's own", by1("patch", csiNodeStatus, "worker-2"), volumeHealth + "=true",
+			[]since{{30, SubresourceNotAllowed}, {37, NotOwnCSINode}},
+		},
+		{
+			"never to create", by1("create", csiNodeStatus, "worker-1"), volumeHealth + "=true",
+			[]since{{30, SubresourceNotAllowed}, {37, VerbNotAllowed}},
+		},
+		{
+			"also with the slash in the resource", whole("get", "storage.k8s.io", "csinodes/status", "worker-2"), volumeHealth + "=true",
+			[]since{{30, NoRuleForResource}, {37, GrantedToNodes}},
+		},
+		{
+			"where the default is the same", whole("get", "storage.k8s.io", "csinodes/status", "worker-1"), "",
+			[]since{{30, NoRuleForResource}, {37, FeatureDisabled}},
+		},
 
-		{"events of the new group since 1.35", by1("create", "events.events.k8s.io", "shop/"), "",
-			[]since{{30, NoRuleForResource}, {35, GrantedToNodes}}},
-		{"events of the core group always", by1("create", "events", "shop/"), "",
-			[]since{{30, GrantedToNodes}}},
+		{
+			"events of the new group since 1.35", by1("create", "events.events.k8s.io", "shop/"), "",
+			[]since{{30, NoRuleForResource}, {35, GrantedToNodes}},
+		},
+		{
+			"events of the core group always", by1("create", "events", "shop/"), "",
+			[]since{{30, GrantedToNodes}},
+		},
 	} {
 		t.Run(tc.shows, func(t *testing.T) {
 			for _, minor := range kubeversion.Minors() {

@@ -35,7 +35,8 @@ func TestAggregation(t *testing.T) {
 	stated.Rules = []rbacv1.PolicyRule{listPods}
 	invalid := aggregated("all")
 	invalid.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{
-		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}}
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}},
+	}
 
 	tests := []struct {
 		name    string
@@ -44,28 +45,61 @@ func TestAggregation(t *testing.T) {
 		want    bool
 		from    string
 	}{
-		{"an unfilled role grants nothing by itself", false,
-			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "x")}, false, ""},
-		{"computed, it grants what it selects", true,
-			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "x")}, true, "part"},
-		{"and nothing else", true,
-			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "y")}, false, ""},
-		{"any selector selects", true,
-			[]any{aggregated("all", "y", "x"), labelled(clusterRole("part", getPods), "x")}, true, "part"},
-		{"no selector selects nothing", true,
-			[]any{aggregated("all"), labelled(clusterRole("part", getPods), "x")}, false, ""},
-		{"stated rules are kept", true,
-			[]any{stated, labelled(clusterRole("part", getPods), "x")}, false, ""},
-		{"aggregations nest", true,
-			[]any{aggregated("all", "x"), labelled(aggregated("some", "y"), "x"), labelled(clusterRole("part", getPods), "y")}, true, "part"},
-		{"a role may select itself", true,
-			[]any{labelled(aggregated("all", "x"), "x"), labelled(clusterRole("part", getPods), "x")}, true, "part"},
-		{"roles may select each other", true,
-			[]any{labelled(aggregated("all", "y"), "x"), labelled(aggregated("some", "x", "z"), "y"), labelled(clusterRole("part", getPods), "z")}, true, "part"},
-		{"of equal rules the first role's counts", true,
-			[]any{aggregated("all", "x"), labelled(clusterRole("part-b", getPods), "x"), labelled(clusterRole("part-a", getPods), "x")}, true, "part-a"},
-		{"an invalid selector grants nothing", true,
-			[]any{invalid, labelled(clusterRole("part", getPods), "x")}, false, ""},
+		{
+			"an unfilled role grants nothing by itself", false,
+			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "x")},
+			false, "",
+		},
+		{
+			"computed, it grants what it selects", true,
+			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "x")},
+			true, "part",
+		},
+		{
+			"and nothing else", true,
+			[]any{aggregated("all", "x"), labelled(clusterRole("part", getPods), "y")},
+			false, "",
+		},
+		{
+			"any selector selects", true,
+			[]any{aggregated("all", "y", "x"), labelled(clusterRole("part", getPods), "x")},
+			true, "part",
+		},
+		{
+			"no selector selects nothing", true,
+			[]any{aggregated("all"), labelled(clusterRole("part", getPods), "x")},
+			false, "",
+		},
+		{
+			"stated rules are kept", true,
+			[]any{stated, labelled(clusterRole("part", getPods), "x")},
+			false, "",
+		},
+		{
+			"aggregations nest", true,
+			[]any{aggregated("all", "x"), labelled(aggregated("some", "y"), "x"), labelled(clusterRole("part", getPods), "y")},
+			true, "part",
+		},
+		{
+			"a role may select itself", true,
+			[]any{labelled(aggregated("all", "x"), "x"), labelled(clusterRole("part", getPods), "x")},
+			true, "part",
+		},
+		{
+			"roles may select each other", true,
+			[]any{labelled(aggregated("all", "y"), "x"), labelled(aggregated("some", "x", "z"), "y"), labelled(clusterRole("part", getPods), "z")},
+			true, "part",
+		},
+		{
+			"of equal rules the first role's counts", true,
+			[]any{aggregated("all", "x"), labelled(clusterRole("part-b", getPods), "x"), labelled(clusterRole("part-a", getPods), "x")},
+			true, "part-a",
+		},
+		{
+			"an invalid selector grants nothing", true,
+			[]any{invalid, labelled(clusterRole("part", getPods), "x")},
+			false, "",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,7 +147,8 @@ func TestComputedAggregationDropsEqualRules(t *testing.T) {
 func TestInvalidAggregationIsReported(t *testing.T) {
 	role := aggregated("all")
 	role.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{
-		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}}}
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}},
+	}
 	p := fill(t, rbac.NewPolicy(rbac.ComputeAggregation()), role, clusterRoleBinding("b", "all", user("ann")))
 	got := p.Evaluate(getPod).Unresolved
 	want := `ClusterRoleBinding "b" to ClusterRole "all": cluster role "all": aggregation rule, selector 0: "Near" is not a valid label selector operator`

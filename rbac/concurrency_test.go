@@ -75,8 +75,10 @@ func TestAnswerDoesNotDependOnOrderOfInsertion(t *testing.T) {
 	ask := func() []any {
 		p := policy(t, objects...)
 		resource, nonResource, err := p.RulesFor(getPod.User, getPod.Groups, "shop")
-		return []any{p.Evaluate(getPod), p.Evaluate(denied), p.Explain(getPod), p.Explain(denied),
-			resource, nonResource, err.Error()}
+		return []any{
+			p.Evaluate(getPod), p.Evaluate(denied), p.Explain(getPod), p.Explain(denied),
+			resource, nonResource, err.Error(),
+		}
 	}
 	want := ask()
 	if got := want[0].(rbac.Decision).Grant.Binding.Name; got != "m" {

@@ -22,8 +22,10 @@ func TestGrantsAreThoseOfAllNamespaces(t *testing.T) {
 	p.SetRoleBinding(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}, RoleRef: reader, Subjects: nodes})
 	p.SetRoleBinding(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "blog", Name: "y"}, RoleRef: reader, Subjects: nodes})
 	p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "z"}, RoleRef: reader, Subjects: nodes[:1]})
-	p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "lost"},
-		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "gone"}, Subjects: nodes[:1]})
+	p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "lost"},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "gone"}, Subjects: nodes[:1],
+	})
 
 	grants, err := p.Grants("system:node:a", []string{"system:nodes"})
 	if !errors.Is(err, ErrRoleNotFound) {

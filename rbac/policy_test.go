@@ -29,13 +29,17 @@ func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 }
 
 func roleBinding(namespace, name, roleKind, roleName string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: meta(namespace, name), Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: roleName}}
+	return &rbacv1.RoleBinding{
+		ObjectMeta: meta(namespace, name), Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: roleName},
+	}
 }
 
 func clusterRoleBinding(name, roleName string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName}}
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta("", name), Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName},
+	}
 }
 
 func user(name string) rbacv1.Subject {
@@ -138,31 +142,69 @@ func TestScope(t *testing.T) {
 		req     rbac.Request
 		want    bool
 	}{
-		{"a role binding holds in its namespace",
-			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))}, in("shop"), true},
-		{"and in no other",
-			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))}, in("bank"), false},
-		{"and not across namespaces",
-			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))}, in(""), false},
-		{"a role is of the binding's namespace",
-			[]any{role("bank", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))}, in("shop"), false},
-		{"a role binding may give a cluster role",
-			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "ClusterRole", "r", user("ann"))}, in("shop"), true},
-		{"which then holds in the namespace only",
-			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "ClusterRole", "r", user("ann"))}, in("bank"), false},
-		{"a role is not a cluster role of that name",
-			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))}, in("shop"), false},
-		{"a cluster role binding holds everywhere",
-			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann"))}, in("shop"), true},
-		{"and across namespaces",
-			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann"))}, in(""), true},
-		{"a cluster role binding cannot give a role",
-			[]any{role("", "r", getPods), &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "b"),
-				Subjects: []rbacv1.Subject{user("ann")}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"}}}, in("shop"), false},
-		{"a role binding without namespace holds nowhere",
-			[]any{clusterRole("r", getPods), roleBinding("", "b", "ClusterRole", "r", user("ann"))}, in(""), false},
-		{"and does not replace a cluster role binding",
-			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann")), roleBinding("", "b", "ClusterRole", "x")}, in(""), true},
+		{
+			"a role binding holds in its namespace",
+			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))},
+			in("shop"), true,
+		},
+		{
+			"and in no other",
+			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))},
+			in("bank"), false,
+		},
+		{
+			"and not across namespaces",
+			[]any{role("shop", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))},
+			in(""), false,
+		},
+		{
+			"a role is of the binding's namespace",
+			[]any{role("bank", "r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))},
+			in("shop"), false,
+		},
+		{
+			"a role binding may give a cluster role",
+			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "ClusterRole", "r", user("ann"))},
+			in("shop"), true,
+		},
+		{
+			"which then holds in the namespace only",
+			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "ClusterRole", "r", user("ann"))},
+			in("bank"), false,
+		},
+		{
+			"a role is not a cluster role of that name",
+			[]any{clusterRole("r", getPods), roleBinding("shop", "b", "Role", "r", user("ann"))},
+			in("shop"), false,
+		},
+		{
+			"a cluster role binding holds everywhere",
+			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann"))},
+			in("shop"), true,
+		},
+		{
+			"and across namespaces",
+			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann"))},
+			in(""), true,
+		},
+		{
+			"a cluster role binding cannot give a role",
+			[]any{role("", "r", getPods), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: meta("", "b"),
+				Subjects:   []rbacv1.Subject{user("ann")}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "r"},
+			}},
+			in("shop"), false,
+		},
+		{
+			"a role binding without namespace holds nowhere",
+			[]any{clusterRole("r", getPods), roleBinding("", "b", "ClusterRole", "r", user("ann"))},
+			in(""), false,
+		},
+		{
+			"and does not replace a cluster role binding",
+			[]any{clusterRole("r", getPods), clusterRoleBinding("b", "r", user("ann")), roleBinding("", "b", "ClusterRole", "x")},
+			in(""), true,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,32 +43,50 @@ func TestRuleAllows(t *testing.T) {
 		{"a rule without groups allows nothing", rule(get, nil, []string{"pods"}), getPods, false},
 		{"a star within a word is no wildcard", rule(get, core, []string{"po*"}), getPods, false},
 
-		{"a subresource is named after its resource", rule(get, core, []string{"pods/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true},
-		{"a resource does not include its subresources", rule(get, core, []string{"pods"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), false},
+		{
+			"a subresource is named after its resource", rule(get, core, []string{"pods/log"}),
+			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+		},
+		{
+			"a resource does not include its subresources", rule(get, core, []string{"pods"}),
+			with(func(r *rbac.Request) { r.Subresource = "log" }), false,
+		},
 		{"a subresource does not include its resource", rule(get, core, []string{"pods/log"}), getPods, false},
-		{"*/log is the subresource of any resource", rule(get, core, []string{"*/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true},
-		{"*/log is not another subresource that ends alike", rule(get, core, []string{"*/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "catalog" }), false},
+		{
+			"*/log is the subresource of any resource", rule(get, core, []string{"*/log"}),
+			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+		},
+		{
+			"*/log is not another subresource that ends alike", rule(get, core, []string{"*/log"}),
+			with(func(r *rbac.Request) { r.Subresource = "catalog" }), false,
+		},
 		{"*/log is no resource", rule(get, core, []string{"*/log"}), getPods, false},
 		{"*/ is nothing", rule(get, core, []string{"*/"}), getPods, false},
-		{"* includes subresources", rule(get, core, []string{"*"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true},
-		{"pods/* is no wildcard", rule(get, core, []string{"pods/*"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), false},
-		{"a resource may contain slashes", rule(get, core, []string{"https://sts.example.com"}),
-			with(func(r *rbac.Request) { r.Resource = "https://sts.example.com" }), true},
+		{
+			"* includes subresources", rule(get, core, []string{"*"}),
+			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+		},
+		{
+			"pods/* is no wildcard", rule(get, core, []string{"pods/*"}),
+			with(func(r *rbac.Request) { r.Subresource = "log" }), false,
+		},
+		{
+			"a resource may contain slashes", rule(get, core, []string{"https://sts.example.com"}),
+			with(func(r *rbac.Request) { r.Resource = "https://sts.example.com" }), true,
+		},
 
 		{"no resource names is any name", rule(get, core, []string{"pods"}), getPods, true},
 		{"a listed name matches", rule(get, core, []string{"pods"}, "db", "web"), getPods, true},
 		{"another name does not match", rule(get, core, []string{"pods"}, "db"), getPods, false},
-		{"names exclude requests without a name", rule(get, core, []string{"pods"}, "web"),
-			with(func(r *rbac.Request) { r.Name = "" }), false},
+		{
+			"names exclude requests without a name", rule(get, core, []string{"pods"}, "web"),
+			with(func(r *rbac.Request) { r.Name = "" }), false,
+		},
 		{"* is no wildcard for names", rule(get, core, []string{"pods"}, "*"), getPods, false},
-		{"an empty listed name is the request without a name", rule(get, core, []string{"pods"}, ""),
-			with(func(r *rbac.Request) { r.Name = "" }), true},
+		{
+			"an empty listed name is the request without a name", rule(get, core, []string{"pods"}, ""),
+			with(func(r *rbac.Request) { r.Name = "" }), true,
+		},
 
 		{"a URL matches exactly", urlRule("get", "/healthz"), url("get", "/healthz"), true},
 		{"a URL is no prefix", urlRule("get", "/healthz"), url("get", "/healthz/etcd"), false},

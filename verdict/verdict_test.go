@@ -104,12 +104,20 @@ func TestReasonAsJSON(t *testing.T) {
 		reason verdict.Reason
 		want   string
 	}{
-		{"what is empty is left out", verdict.Reason{Code: "NotANode", Message: "user jane is not a node"},
-			`{"code":"NotANode","message":"user jane is not a node"}`},
-		{"a path is a list of edges", verdict.Reason{Code: "PathToObject", Message: "on it", Hint: "none",
-			Path: verdict.Path{{From: pod, To: node, Holder: pod, Field: "spec.nodeName"}}},
+		{
+			"what is empty is left out",
+			verdict.Reason{Code: "NotANode", Message: "user jane is not a node"},
+			`{"code":"NotANode","message":"user jane is not a node"}`,
+		},
+		{
+			"a path is a list of edges",
+			verdict.Reason{
+				Code: "PathToObject", Message: "on it", Hint: "none",
+				Path: verdict.Path{{From: pod, To: node, Holder: pod, Field: "spec.nodeName"}},
+			},
 			`{"code":"PathToObject","message":"on it","path":[{"from":{"kind":"Pod","namespace":"shop","name":"api"},` +
-				`"to":{"kind":"Node","name":"worker-1"},"holder":{"kind":"Pod","namespace":"shop","name":"api"},"field":"spec.nodeName"}],"hint":"none"}`},
+				`"to":{"kind":"Node","name":"worker-1"},"holder":{"kind":"Pod","namespace":"shop","name":"api"},"field":"spec.nodeName"}],"hint":"none"}`,
+		},
 	} {
 		got, err := json.Marshal(tc.reason)
 		if err != nil || string(got) != tc.want {

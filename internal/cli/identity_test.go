@@ -16,8 +16,10 @@ func TestImpliedGroups(t *testing.T) {
 		{"once", "ada", []string{"system:authenticated"}, []string{"system:authenticated"}},
 		{"but for the anonymous one", "system:anonymous", nil, []string{"system:unauthenticated"}},
 		{"and those said not to be", "ada", []string{"system:unauthenticated"}, []string{"system:unauthenticated"}},
-		{"service accounts are in their groups", "system:serviceaccount:shop:api", nil,
-			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}},
+		{
+			"service accounts are in their groups", "system:serviceaccount:shop:api", nil,
+			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"},
+		},
 		{"unless groups are given", "system:serviceaccount:shop:api", []string{"dev"}, []string{"dev", "system:authenticated"}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -15,15 +15,19 @@ import (
 // The verbs of API requests and of URLs, and those that only RBAC gives a
 // meaning. Others are asked about as well, with a warning, as in kubectl.
 var (
-	resourceVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
-		"use", "bind", "escalate", "impersonate", "approve", "sign", "attest", "*"}
+	resourceVerbs = []string{
+		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
+		"use", "bind", "escalate", "impersonate", "approve", "sign", "attest", "*",
+	}
 	urlVerbs = []string{"get", "put", "post", "head", "options", "delete", "patch", "*"}
 )
 
 // subresources that people may write after a slash, where kubectl takes them
 // for a name.
-var subresources = []string{"status", "scale", "log", "exec", "attach", "portforward", "proxy", "eviction",
-	"binding", "ephemeralcontainers", "resize", "token", "approval", "finalize"}
+var subresources = []string{
+	"status", "scale", "log", "exec", "attach", "portforward", "proxy", "eviction",
+	"binding", "ephemeralcontainers", "resize", "token", "approval", "finalize",
+}
 
 // questionFlags are the flags beside VERB TYPE/NAME.
 type questionFlags struct {

@@ -35,24 +35,39 @@ func TestFieldSelectorConversion(t *testing.T) {
 		want         fields.Requirements
 		ignored      int
 	}{
-		{rule: "In with one value is Equals",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In", "worker-1")}, want: fields.Requirements{equals}},
-		{rule: "NotIn with one value is NotEquals",
-			requirements: []metav1.FieldSelectorRequirement{in("status.phase", "NotIn", "Failed")}, want: fields.Requirements{other}},
-		{rule: "In with two values is dropped, even twice the same",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In", "worker-1", "worker-1")}, ignored: 1},
-		{rule: "In without a value is dropped",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In")}, ignored: 1},
-		{rule: "Exists and DoesNotExist are dropped, also with a value",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Exists"), in("spec.nodeName", "DoesNotExist", "x")}, ignored: 2},
-		{rule: "an unknown operator is dropped",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Near", "worker-1")}, ignored: 1},
-		{rule: "the others stay when one is dropped",
+		{
+			rule:         "In with one value is Equals",
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In", "worker-1")}, want: fields.Requirements{equals},
+		},
+		{
+			rule:         "NotIn with one value is NotEquals",
+			requirements: []metav1.FieldSelectorRequirement{in("status.phase", "NotIn", "Failed")}, want: fields.Requirements{other},
+		},
+		{
+			rule:         "In with two values is dropped, even twice the same",
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In", "worker-1", "worker-1")}, ignored: 1,
+		},
+		{
+			rule:         "In without a value is dropped",
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In")}, ignored: 1,
+		},
+		{
+			rule:         "Exists and DoesNotExist are dropped, also with a value",
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Exists"), in("spec.nodeName", "DoesNotExist", "x")}, ignored: 2,
+		},
+		{
+			rule:         "an unknown operator is dropped",
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Near", "worker-1")}, ignored: 1,
+		},
+		{
+			rule:         "the others stay when one is dropped",
 			requirements: []metav1.FieldSelectorRequirement{in("a", "Exists"), in("spec.nodeName", "In", "worker-1"), in("status.phase", "NotIn", "Failed")},
-			want:         fields.Requirements{equals, other}, ignored: 1},
+			want:         fields.Requirements{equals, other}, ignored: 1,
+		},
 		{rule: "a raw selector is parsed", raw: "spec.nodeName=worker-1,status.phase!=Failed", want: fields.Requirements{equals, other}},
 		{rule: "a raw selector with == is Equals", raw: "spec.nodeName==worker-1", want: fields.Requirements{
-			{Field: "spec.nodeName", Operator: selection.Equals, Value: "worker-1"}}},
+			{Field: "spec.nodeName", Operator: selection.Equals, Value: "worker-1"},
+		}},
 		{rule: "a raw selector that cannot be parsed is dropped whole", raw: "spec.nodeName", ignored: 1},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -95,10 +110,13 @@ func TestAttributesAreTakenOver(t *testing.T) {
 	resource, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
 		User: "u", Groups: []string{"g"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "create", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "api"},
+			Verb: "create", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "api",
+		},
 	})
-	if want := (nodeauthz.Request{User: "u", Groups: []string{"g"}, Verb: "create", Group: "apps", Resource: "deployments",
-		Subresource: "scale", Namespace: "shop", Name: "api", ResourceRequest: true}); !reflect.DeepEqual(resource, want) {
+	if want := (nodeauthz.Request{
+		User: "u", Groups: []string{"g"}, Verb: "create", Group: "apps", Resource: "deployments",
+		Subresource: "scale", Namespace: "shop", Name: "api", ResourceRequest: true,
+	}); !reflect.DeepEqual(resource, want) {
 		t.Errorf("got %+v, want %+v", resource, want)
 	}
 	url, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
@@ -130,17 +148,22 @@ func TestValidate(t *testing.T) {
 		{"both kinds of attributes", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: resource, NonResourceAttributes: url}, "spec: Invalid"},
 		{"neither kind of attributes", authorizationv1.SubjectAccessReviewSpec{User: "u"}, "spec: Invalid"},
 		{"both forms of a field selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
-			RawSelector: "a=b", Requirements: []metav1.FieldSelectorRequirement{field}})}, "spec.resourceAttributes.fieldSelector"},
+			RawSelector: "a=b", Requirements: []metav1.FieldSelectorRequirement{field},
+		})}, "spec.resourceAttributes.fieldSelector"},
 		{"an empty field selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{})}, "spec.resourceAttributes.fieldSelector"},
 		{"a field requirement without a key", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
-			Requirements: []metav1.FieldSelectorRequirement{{Operator: "Exists"}}})}, "spec.resourceAttributes.fieldSelector.requirements[0].key"},
+			Requirements: []metav1.FieldSelectorRequirement{{Operator: "Exists"}},
+		})}, "spec.resourceAttributes.fieldSelector.requirements[0].key"},
 		{"In without values", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
-			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}}})}, "spec.resourceAttributes.fieldSelector.requirements[0].values"},
+			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}},
+		})}, "spec.resourceAttributes.fieldSelector.requirements[0].values"},
 		{"an operator of a newer client is let through", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
-			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "Near"}}})}, ""},
+			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "Near"}},
+		})}, ""},
 		{"an empty label selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withLabel(authorizationv1.LabelSelectorAttributes{})}, "spec.resourceAttributes.labelSelector"},
 		{"a label requirement with a bad key", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withLabel(authorizationv1.LabelSelectorAttributes{
-			Requirements: []metav1.LabelSelectorRequirement{{Key: "-", Operator: "Exists"}}})}, "spec.resourceAttributes.labelSelector.requirements[0].key"},
+			Requirements: []metav1.LabelSelectorRequirement{{Key: "-", Operator: "Exists"}},
+		})}, "spec.resourceAttributes.labelSelector.requirements[0].key"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			errs := Validate(&tc.spec)

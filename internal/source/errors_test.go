@@ -11,10 +11,14 @@ const goodPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, 
 // A broken document is an error with file, document number and line.
 func TestBrokenDocuments(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"wrong type in the n-th YAML document": {"a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n# comment\napiVersion: v1\nkind: Pod\nmetadata:\n  name: b\n  namespace: shop\nspec:\n  nodeName: 5\n",
-			`a.yaml: document 2, line 12: Pod shop/b: spec.nodeName: want a string, got a number`},
-		"wrong type deep in YAML": {"a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: x\n    env: []\n  - name: y\n    env:\n    - name: A\n      valueFrom:\n        secretKeyRef: db\n",
-			`a.yaml: document 1, line 12: Pod a: spec.containers[1].env[0].valueFrom.secretKeyRef: want an object, got a string`},
+		"wrong type in the n-th YAML document": {
+			"a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\n# comment\napiVersion: v1\nkind: Pod\nmetadata:\n  name: b\n  namespace: shop\nspec:\n  nodeName: 5\n",
+			`a.yaml: document 2, line 12: Pod shop/b: spec.nodeName: want a string, got a number`,
+		},
+		"wrong type deep in YAML": {
+			"a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: x\n    env: []\n  - name: y\n    env:\n    - name: A\n      valueFrom:\n        secretKeyRef: db\n",
+			`a.yaml: document 1, line 12: Pod a: spec.containers[1].env[0].valueFrom.secretKeyRef: want an object, got a string`,
+		},
 		"wrong type in YAML flow style":         {"a.yaml", "\n\n{apiVersion: v1, kind: Pod,\n metadata: {name: a},\n spec: {nodeName: [a]}}", `a.yaml: document 1, line 5: Pod a: spec.nodeName: want a string, got a list`},
 		"more behind a YAML document":           {"a.yaml", "# x\n{apiVersion: v1, kind: Pod, metadata: {name: a}}\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n", `a.yaml: document 1, line 3: not valid YAML: something follows the document; put --- between documents`},
 		"more behind an indented YAML document": {"a.yaml", "  a: b\nkind: Pod\n", `a.yaml: document 1, line 2: not valid YAML: something follows the document; put --- between documents`},

@@ -54,26 +54,44 @@ const (
 var kinds = [kindCount]kindInfo{
 	kindClusterRole:        {name: "ClusterRole", group: groupRBAC, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
 	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: groupRBAC, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
-	kindCSIDriver: {name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"},
-		affects: []graph.Kind{graph.ServiceAccount}},
+	kindCSIDriver: {
+		name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"},
+		affects: []graph.Kind{graph.ServiceAccount},
+	},
 	kindNode: {name: "Node", resource: "nodes", versions: []string{"v1"}, affects: []graph.Kind{graph.Node}},
-	kindPersistentVolume: {name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
-		affects: []graph.Kind{graph.Secret, graph.ServiceAccount, graph.PersistentVolume}},
-	kindPersistentVolumeClaim: {name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{graph.ServiceAccount}},
-	kindPod: {name: "Pod", resource: "pods", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{graph.Pod, graph.Secret, graph.ConfigMap, graph.ServiceAccount,
-			graph.PersistentVolumeClaim, graph.PersistentVolume, graph.ResourceClaim}},
-	kindPodCertificateRequest: {name: "PodCertificateRequest", group: groupCertificates, resource: "podcertificaterequests", namespaced: true,
-		versions: []string{"v1", "v1beta1", "v1alpha1"}, affects: []graph.Kind{graph.PodCertificateRequest}},
-	kindResourceSlice: {name: "ResourceSlice", group: groupResource, resource: "resourceslices",
-		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, affects: []graph.Kind{graph.ResourceSlice}},
+	kindPersistentVolume: {
+		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
+		affects: []graph.Kind{graph.Secret, graph.ServiceAccount, graph.PersistentVolume},
+	},
+	kindPersistentVolumeClaim: {
+		name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{graph.ServiceAccount},
+	},
+	kindPod: {
+		name: "Pod", resource: "pods", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{
+			graph.Pod, graph.Secret, graph.ConfigMap, graph.ServiceAccount,
+			graph.PersistentVolumeClaim, graph.PersistentVolume, graph.ResourceClaim,
+		},
+	},
+	kindPodCertificateRequest: {
+		name: "PodCertificateRequest", group: groupCertificates, resource: "podcertificaterequests", namespaced: true,
+		versions: []string{"v1", "v1beta1", "v1alpha1"}, affects: []graph.Kind{graph.PodCertificateRequest},
+	},
+	kindResourceSlice: {
+		name: "ResourceSlice", group: groupResource, resource: "resourceslices",
+		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, affects: []graph.Kind{graph.ResourceSlice},
+	},
 	kindRole:        {name: "Role", group: groupRBAC, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
 	kindRoleBinding: {name: "RoleBinding", group: groupRBAC, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
-	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{graph.ServiceAccount}},
-	kindVolumeAttachment: {name: "VolumeAttachment", group: groupStorage, resource: "volumeattachments", versions: []string{"v1"},
-		affects: []graph.Kind{graph.VolumeAttachment}},
+	kindServiceAccount: {
+		name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true,
+		affects: []graph.Kind{graph.ServiceAccount},
+	},
+	kindVolumeAttachment: {
+		name: "VolumeAttachment", group: groupStorage, resource: "volumeattachments", versions: []string{"v1"},
+		affects: []graph.Kind{graph.VolumeAttachment},
+	},
 }
 
 // describe returns how the API serves the kind.

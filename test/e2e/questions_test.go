@@ -197,7 +197,9 @@ func wideQuestions() []question {
 		{resource: "pods"},
 		{group: "resource.k8s.io", resource: "resourceslices"},
 		{group: "certificates.k8s.io", resource: "podcertificaterequests"},
-		{resource: "nodes"}, {resource: "secrets"}, {resource: "secrets", namespace: "shop"},
+		{resource: "nodes"},
+		{resource: "secrets"},
+		{resource: "secrets", namespace: "shop"},
 	} {
 		for _, verb := range []string{"list", "watch", "deletecollection"} {
 			for _, selector := range []string{"", "web-1", "pay-1"} {

@@ -1,0 +1,18 @@
+// Package generate makes clusters, their histories and questions about them,
+// each from a seed: the same seed and options always give the same objects in
+// the same order.
+//
+// The clusters are small worlds built to be confusing. Every kind of object and
+// every kind of reference that the Node authorizer follows occurs, next to the
+// ones that it must not follow; names are prefixes of each other; the same
+// names live in many namespaces and under many kinds; some objects are
+// referenced from most pods, and some nodes have no pods at all. References may
+// lead nowhere, and may be empty where the Kubernetes API lets them be.
+//
+// The questions aim at both outcomes: about half of them ask for an object that
+// something on the asking node mentions, the rest miss it by a name, a
+// namespace, a verb, a group, a selector or an identity.
+//
+// The package depends on the Kubernetes API types alone, so that tests and
+// benchmarks of any authorizer can use it.
+package generate

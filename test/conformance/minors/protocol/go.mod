@@ -1,0 +1,3 @@
+module github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol
+
+go 1.26.0
