@@ -36,29 +36,36 @@ func WithSynced(synced func() bool) Option {
 }
 
 // WithDetailedReasons lets Authorize return the whole message of a refusal,
-// which names the nearest path. Without it, the reason is one fixed sentence
-// for each code and costs nothing.
+// which names the nearest path. An API server shows the reason to whoever asks:
+// a node learns from it which objects exist and what runs on other nodes. Use it
+// where callers may know that. Without it, the reason is one fixed sentence for
+// each code and costs nothing.
 func WithDetailedReasons() Option {
 	return func(o *options) { o.detailed = true }
 }
 
 // Authorize implements authorizer.Authorizer: DecisionAllow or
 // DecisionNoOpinion. The reason is empty for users that are not nodes.
-func (a *Authorizer) Authorize(_ context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
+func (a *Authorizer) Authorize(ctx context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
 	var req Request
 	requestOf(attrs, &req)
 	decision, code, node, e, r := a.decide(&req)
 	if decision == verdict.Allow {
 		return authorizer.DecisionAllow, "", nil
 	}
-	var err error
-	if code == NoPathToObject && a.options.synced != nil && !a.options.synced() {
-		err = ErrNotSynced
+	if code == NoPathToObject && !a.synced.Load() {
+		if a.options.synced != nil && !a.options.synced() {
+			return authorizer.DecisionNoOpinion, summary(code), ErrNotSynced
+		}
+		// It may have synced since the decision.
+		a.synced.Store(true)
+		return a.Authorize(ctx, attrs)
 	}
 	if a.options.detailed && code != NotANode {
-		return authorizer.DecisionNoOpinion, a.explain(&req, Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}).Reason.Message, err
+		answer := Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
+		return authorizer.DecisionNoOpinion, a.explain(&req, answer).Reason.Message, nil
 	}
-	return authorizer.DecisionNoOpinion, summary(code), err
+	return authorizer.DecisionNoOpinion, summary(code), nil
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer. The Node
@@ -73,9 +80,9 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// requestOf reads attributes into an empty request. Records, which is what
-// kube-apiserver passes, are read directly: their methods copy the whole record
-// each time.
+// requestOf reads attributes into an empty request. Pointers to records, which
+// is what kube-apiserver passes, are read directly: their methods copy the whole
+// record each time.
 func requestOf(attrs authorizer.Attributes, req *Request) {
 	if record, ok := attrs.(*authorizer.AttributesRecord); ok {
 		requestOfRecord(record, req)

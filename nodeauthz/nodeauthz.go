@@ -1,6 +1,8 @@
 package nodeauthz
 
 import (
+	"sync/atomic"
+
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -16,6 +18,7 @@ type Authorizer struct {
 	features kubeversion.Features
 	table    ruleTable
 	options  options
+	synced   atomic.Bool // options.synced was true once
 }
 
 // New returns the authorizer over a graph, with the behaviour of the given

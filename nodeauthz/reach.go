@@ -55,6 +55,7 @@ func (a *Authorizer) Reach(node string) Reach {
 			if e.kind == object.Kind && (r.condition == related || r.condition == selectedOrRelated) {
 				g := r.grant(e)
 				g.Namespace, g.Name = object.Namespace, object.Name
+				g.Rule = (&rule{condition: related}).words()
 				g.Kind, g.Paths = object.Kind.String(), object.Paths
 				reach.Related = append(reach.Related, g)
 			}
