@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -162,6 +164,29 @@ func TestBeforeTheGraphHasSynced(t *testing.T) {
 	})
 }
 
+func TestSyncBetweenDecisionAndRefusal(t *testing.T) {
+	g := graph.New()
+	asked := 0
+	a := nodeauthz.New(g, kubeversion.For(kubeversion.Latest), nodeauthz.WithSynced(func() bool {
+		asked++
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}
+		pod.Spec.NodeName, pod.Spec.ServiceAccountName = "worker-1", "api"
+		g.SetPod(pod) // the last that was missing
+		return true
+	}))
+	if decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "serviceaccounts", "shop/api"))); decision != authorizer.DecisionAllow || err != nil {
+		t.Errorf("a relation that arrived with the sync: got %v, %v", decision, err)
+	}
+	for range 3 {
+		if decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "secrets", "shop/db"))); decision != authorizer.DecisionNoOpinion || err != nil {
+			t.Errorf("a relation that did not: got %v, %v", decision, err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("was asked %d times whether the graph has synced, want once after it had", asked)
+	}
+}
+
 func TestReasons(t *testing.T) {
 	missing := by1("get", "secrets", "shop/tls")
 	for _, tc := range []struct {
@@ -233,6 +258,19 @@ func TestRulesFor(t *testing.T) {
 			fmt.Fprintf(&b, "# namespace %q\n%s\nincomplete: %v, %v\n\n", namespace, strings.Join(lines, "\n"), incomplete, err)
 		}
 		compareGolden(t, "rules.golden", b.String())
+	})
+	t.Run("join the names of objects", func(t *testing.T) {
+		g := newCluster()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "another"}}
+		pod.Spec.NodeName = "worker-1"
+		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}, {Name: "cache"}}
+		g.SetPod(pod)
+		lines, _, _ := list(nodeauthz.New(g, kubeversion.For(kubeversion.Latest)), "system:node:worker-1", "shop")
+		for _, want := range []string{"[] [secrets] [get list watch] [cache db registry]", "[] [pods] [get] [another api]"} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("got\n%s\nwant %s among them", strings.Join(lines, "\n"), want)
+			}
+		}
 	})
 	t.Run("are complete where no selector is asked for", func(t *testing.T) {
 		lines, incomplete, err := list(nodeauthz.New(newCluster(), kubeversion.For(30)), "system:node:worker-1", "shop")

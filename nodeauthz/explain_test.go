@@ -30,6 +30,11 @@ func TestExplanations(t *testing.T) {
 	}
 	a := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))
 	old := nodeauthz.New(g, kubeversion.For(33))
+	gates, err := kubeversion.For(34).WithOverrides("KubeletServiceAccountTokenForCredentialProviders=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	off := nodeauthz.New(g, gates)
 
 	stranger, unnamed, outsider := by1("get", "secrets", "shop/db"), from("", "get", "secrets", "shop/db"), by1("get", "secrets", "shop/db")
 	stranger.User = "jane"
@@ -61,6 +66,7 @@ func TestExplanations(t *testing.T) {
 			by1("get", "configmaps", "shop/pages"),
 			by1("get", "secrets", "shop/tls"),
 			by1("get", "secrets", "vault/images-key"),
+			from("worker-20", "get", "secrets", "shop/db"),
 			by1("get", "secrets", "vault/idle-key"),
 			by1("get", "persistentvolumes", "pv-images"),
 			by1("get", "persistentvolumes", "pv-idle"),
@@ -102,8 +108,12 @@ func TestExplanations(t *testing.T) {
 			by1("list", "clustertrustbundles.certificates.k8s.io", ""),
 			by1("create", "podcertificaterequests.certificates.k8s.io", "shop/"),
 		}},
+		{"Refused in 1.34 with gates off", off, []*nodeauthz.Request{
+			by1("get", "serviceaccounts", "shop/api"),
+			by1("update", "clustertrustbundles.certificates.k8s.io", "ca"),
+		}},
 	} {
-		fmt.Fprintf(&b, "# %s\n", section.title)
+		fmt.Fprintf(&b, "\n# %s\n", section.title)
 		for _, req := range section.requests {
 			writeExplanation(&b, req, section.a.Explain(req))
 		}
@@ -169,7 +179,7 @@ func TestExplanationIsReadableAsJSON(t *testing.T) {
   "rule": "get, list, watch nodes (bears the node's name)",
   "reason": {
     "code": "OwnName",
-    "message": "nodes/worker-1 bears the node's own name"
+    "message": "the object's name is the node's own, worker-1"
   }
 }`},
 		{by1("get", "pods", "shop/web"), `{
@@ -199,7 +209,7 @@ func TestExplanationIsReadableAsJSON(t *testing.T) {
         "field": "spec.nodeName"
       }
     ],
-    "hint": "a node has access only to its own"
+    "hint": "a node has access only to its own pods: check the pod's name, namespace and spec.nodeName, which must be worker-1"
   },
   "nearest": {
     "paths": [

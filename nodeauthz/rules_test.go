@@ -321,6 +321,7 @@ func TestWhatNodesHaveNoAccessTo(t *testing.T) {
 		{"cluster roles", by1("get", "clusterroles.rbac.authorization.k8s.io", "system:node"), NoRuleForResource},
 		{"self reviews, which all users are granted elsewhere", by1("create", "selfsubjectaccessreviews.authorization.k8s.io", ""), NoRuleForResource},
 		{"a resource without a name", by1("get", "", ""), NoRuleForResource},
+		{"a resource with a longer name than any", by1("get", "validatingadmissionpolicybindings.admissionregistration.k8s.io", "any"), NoRuleForResource},
 		{"a resource with a star", by1("get", "*", ""), NoRuleForResource},
 		{"a resource in the wrong case", by1("get", "Secrets", "shop/db"), NoRuleForResource},
 		{"a verb with a star", by1("*", "secrets", "shop/db"), VerbNotAllowed},

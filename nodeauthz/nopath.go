@@ -1,0 +1,93 @@
+package nodeauthz
+
+import (
+	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+func pathMessage(path verdict.Path) string {
+	if len(path) == 0 {
+		// The relation went away since the decision was taken.
+		return summary(PathToObject)
+	}
+	if len(path) == 1 {
+		return fmt.Sprintf("%s is on %s", path[0].From, path[0].To)
+	}
+	return fmt.Sprintf("%s on %s", relation(path), path[len(path)-1].To)
+}
+
+// relation says how the first object of a path is tied to the pod at its end.
+func relation(path verdict.Path) string {
+	verb, used := "referenced by", ""
+	if path[0].From.Kind == graph.PersistentVolume.String() {
+		verb = "bound to"
+	}
+	if pod := path[len(path)-1].From; pod != path[0].To {
+		used = fmt.Sprintf(", used by %s", pod)
+	}
+	return fmt.Sprintf("%s is %s %s (%s)%s", path[0].From, verb, path[0].To, path[0].Field, used)
+}
+
+// noPath says who refers to the object instead.
+func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
+	kind := answer.entry.kind
+	object := verdict.Object{Kind: kind.String(), Namespace: req.Namespace, Name: req.Name}
+	reason := verdict.Reason{Code: NoPathToObject}
+	if len(nearest.Paths) == 0 {
+		reason.Message = fmt.Sprintf("no relationship found between node %s and %s: %s", answer.Node, object, unrelated(kind))
+	} else {
+		reason.Path = nearest.Paths[0]
+		reason.Message = elsewhere(object, reason.Path, nearest.TotalNodes, answer.Node)
+	}
+	reason.Hint = wayToObject(kind, req.Namespace, reason.Path, answer.Node)
+	return reason
+}
+
+// unrelated says what is missing when nothing leads from an object to any node.
+func unrelated(kind graph.Kind) string {
+	switch kind {
+	case graph.Pod, graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
+		return "it is on no node, or does not exist"
+	case graph.PersistentVolume:
+		return "it is bound to no claim, or does not exist"
+	}
+	return "nothing on any node refers to it"
+}
+
+// elsewhere says from where an object is reachable instead.
+func elsewhere(object verdict.Object, path verdict.Path, nodes int, node string) string {
+	last := path[len(path)-1]
+	switch {
+	case nodes == 0 && len(path) == 1:
+		return fmt.Sprintf("%s is bound to %s, which no pod on any node uses", object, last.To)
+	case nodes == 0:
+		return fmt.Sprintf("%s is referenced by %s, but no pod on any node uses its %s", object, path[0].To, last.To)
+	case len(path) == 1:
+		return fmt.Sprintf("%s is on %s, not on node %s", object, last.To, node)
+	case nodes == 1:
+		return fmt.Sprintf("%s on %s, not on node %s", relation(path), last.To, node)
+	case nodes == 2:
+		return fmt.Sprintf("%s on %s and reachable from one more node, but not from node %s", relation(path), last.To, node)
+	}
+	return fmt.Sprintf("%s on %s and reachable from %d more nodes, but not from node %s", relation(path), last.To, nodes-1, node)
+}
+
+// wayToObject says what would give a node access to an object.
+func wayToObject(kind graph.Kind, namespace string, path verdict.Path, node string) string {
+	for _, edge := range path {
+		if edge.Holder.Kind == graph.PersistentVolume.String() && edge.From == edge.Holder {
+			return fmt.Sprintf("a pod bound to node %s that mounts %s would give access", node, edge.To)
+		}
+	}
+	switch kind {
+	case graph.Pod:
+		return fmt.Sprintf("a node has access only to its own pods: check the pod's name, namespace and spec.nodeName, which must be %s", node)
+	case graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
+		return fmt.Sprintf("a node has access only to those whose spec.nodeName is its own, %s", node)
+	case graph.PersistentVolume:
+		return fmt.Sprintf("the volume must be bound (spec.claimRef) to a claim that a pod on node %s uses", node)
+	}
+	return fmt.Sprintf("a pod in namespace %s bound to node %s that refers to it would give access; mirror (static) pods give none", namespace, node)
+}
