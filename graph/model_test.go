@@ -3,6 +3,7 @@ package graph_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -235,8 +236,9 @@ func (d *driver) compare(t *testing.T) {
 			if last := r.Paths[0][len(r.Paths[0])-1].To; last.Kind != "Node" || last.Name != node {
 				t.Fatalf("path of %v ends at %v", key, last)
 			}
-			if len(d.graph.Paths(node, r.Kind, r.Namespace, r.Name)) == 0 {
-				t.Fatalf("%v has no paths", key)
+			paths := d.graph.Paths(node, r.Kind, r.Namespace, r.Name)
+			if !reflect.DeepEqual(paths, r.Paths) || !reflect.DeepEqual(paths, d.graph.PathsByNode(r.Kind, r.Namespace, r.Name)[node]) {
+				t.Fatalf("%v has different paths in Paths, Reach and PathsByNode", key)
 			}
 			if !slices.Contains(d.graph.NodesReaching(r.Kind, r.Namespace, r.Name), node) {
 				t.Fatalf("NodesReaching %v lacks the node", key)

@@ -42,6 +42,48 @@ func sortedPaths(paths []verdict.Path) []verdict.Path {
 	return slices.CompactFunc(paths, func(p, q verdict.Path) bool { return comparePaths(p, q) == 0 })
 }
 
+// PathsByNode returns every path from the object to each node that reaches it,
+// by the name of the node, the shortest first. Its cost follows the references
+// to the object.
+func (g *Graph) PathsByNode(kind Kind, namespace, name string) map[string][]verdict.Path {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	v := g.object(kind, namespace, name)
+	if v == nil {
+		return nil
+	}
+	byNode := map[string][]verdict.Path{}
+	g.eachPath(v, nil, func(path verdict.Path) {
+		node := path[len(path)-1].To.Name
+		byNode[node] = append(byNode[node], path)
+	})
+	for node, paths := range byNode {
+		byNode[node] = sortedPaths(paths)
+	}
+	return byNode
+}
+
+// eachPath visits every path from v to a node, each continuing the path to v.
+func (g *Graph) eachPath(v *vertex, toV verdict.Path, visit func(verdict.Path)) {
+	follow := func(e verdict.Edge, next *vertex) {
+		path := append(slices.Clip(toV), e)
+		if next.kind() == Node {
+			visit(path)
+			return
+		}
+		g.eachPath(next, path, visit)
+	}
+	if v.kind().holds() {
+		follow(g.ownEdge(v), v.links[0].other)
+		return
+	}
+	for _, back := range v.links {
+		if back.at > 0 { // not its own node or claim, which lead away from v
+			follow(g.edge(back.other, int(back.at)), back.other)
+		}
+	}
+}
+
 // Reached is an object that a node is related to.
 type Reached struct {
 	Kind      Kind

@@ -91,6 +91,11 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 		return whoCanResult{}, fmt.Errorf("%s names no nodes: nobody can be asked about", s.state.Origin)
 	}
 	result := whoCanResult{Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), State: s.info()}
+	var paths map[string][]verdict.Path
+	kind, related := nodeauthz.KindOf(q.Group, q.Resource)
+	if related && q.Name != "" {
+		paths = s.state.Graph.PathsByNode(kind, q.Namespace, q.Name)
+	}
 	for _, node := range known {
 		req := q.request(newIdentity(nodeidentity.User(node)))
 		decision, by, err := s.chain.Decide(ctx, req)
@@ -98,15 +103,20 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 			return result, fmt.Errorf("deciding about node %s: %w", node, err)
 		}
 		if decision == verdict.Allow {
-			can, err := s.nodeThatCan(ctx, node, by, req)
-			if err != nil {
-				return result, err
+			can := nodeThatCan{Node: node, DecidedBy: by}
+			if by == chain.NameNode {
+				can.Paths = paths[node]
+			}
+			if len(can.Paths) == 0 {
+				if can.Message, err = s.reasonWhy(ctx, req); err != nil {
+					return result, fmt.Errorf("explaining the decision about node %s: %w", node, err)
+				}
 			}
 			result.Nodes = append(result.Nodes, can)
 		}
 	}
 	if len(result.Nodes) < len(known) {
-		if kind, ok := nodeauthz.KindOf(q.Group, q.Resource); ok {
+		if related {
 			result.Missing = s.missing(holders(kind))
 		} else {
 			result.Missing = s.missing(nil)
@@ -115,20 +125,13 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 	return result, nil
 }
 
-func (s *session) nodeThatCan(ctx context.Context, node, by string, req *nodeauthz.Request) (nodeThatCan, error) {
-	can := nodeThatCan{Node: node, DecidedBy: by}
-	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && by == chain.NameNode && req.Name != "" {
-		can.Paths = s.state.Graph.Paths(node, kind, req.Namespace, req.Name)
-	}
-	if len(can.Paths) > 0 {
-		return can, nil
-	}
+// reasonWhy is the message of a decision that rests on no path.
+func (s *session) reasonWhy(ctx context.Context, req *nodeauthz.Request) (string, error) {
 	said, err := s.chain.Explain(ctx, req)
 	if err != nil {
-		return can, fmt.Errorf("explaining the decision about node %s: %w", node, err)
+		return "", err
 	}
-	can.Message = mainReason(said, newIdentity(req.User, req.Groups)).Message
-	return can, nil
+	return mainReason(said, newIdentity(req.User, req.Groups)).Message, nil
 }
 
 func (r whoCanResult) status() int {
