@@ -28,9 +28,9 @@ type options struct {
 	detailed bool
 }
 
-// WithSynced tells when the graph holds all that the cluster has. Until then
-// Authorize answers ErrNotSynced, beside NoOpinion, to requests that fail for
-// lack of a relation.
+// WithSynced tells when the graph holds all that the cluster has; it is asked
+// until it has once said so. Until then Authorize answers ErrNotSynced, beside
+// NoOpinion, to requests that fail for lack of a relation.
 func WithSynced(synced func() bool) Option {
 	return func(o *options) { o.synced = synced }
 }
