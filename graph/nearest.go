@@ -20,10 +20,10 @@ type Nearest struct {
 
 // nearestScan bounds how many references to one object Nearest looks at, so
 // that its cost does not follow the fan-out.
-const nearestScan = 64
+const nearestScan = 16
 
 // Nearest returns up to limit paths from the object to any nodes, the first in
-// order. Of an object with more than 64 references it looks at 64; which ones
+// order. Of an object with more than 16 references it looks at 16; which ones
 // depends on the order of changes.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	g.mu.RLock()

@@ -111,8 +111,9 @@ func (f Features) Enabled(g Gate) bool {
 	return ok && f.on&(1<<i) != 0
 }
 
-// With returns f with one gate set. Gates that do not matter here, that the
-// minor does not have, or that it has locked to another value are errors.
+// With returns f with one gate set. A gate that does not matter here is an
+// error, and so is a value that the minor cannot have, because it has locked the
+// gate or does not have it.
 func (f Features) With(g Gate, enabled bool) (Features, error) {
 	i, ok := index(g)
 	if !ok {

@@ -63,7 +63,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attrs authorizer.Attributes)
 	}
 	if a.options.detailed && code != NotANode {
 		answer := Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
-		return authorizer.DecisionNoOpinion, a.explain(&req, answer).Reason.Message, nil
+		return authorizer.DecisionNoOpinion, a.Message(&req, answer), nil
 	}
 	return authorizer.DecisionNoOpinion, summary(code), nil
 }

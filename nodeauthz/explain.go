@@ -28,6 +28,15 @@ func (a *Authorizer) Explain(req *Request) Explanation {
 	return a.explain(req, a.Decide(req))
 }
 
+// Message is the message of Explain's reason alone, at a fraction of its cost.
+// The answer is the one that Decide gave to the request.
+func (a *Authorizer) Message(req *Request, answer Answer) string {
+	if answer.Code == NoPathToObject {
+		return noPathMessage(req, answer, a.graph.Nearest(answer.entry.kind, req.Namespace, req.Name, 1))
+	}
+	return a.reason(req, answer).Message
+}
+
 func (a *Authorizer) explain(req *Request, answer Answer) Explanation {
 	e := Explanation{Answer: answer}
 	if answer.rule != nil {

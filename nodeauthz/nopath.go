@@ -25,24 +25,28 @@ func relation(path verdict.Path) string {
 		verb = "bound to"
 	}
 	if pod := path[len(path)-1].From; pod != path[0].To {
-		used = fmt.Sprintf(", used by %s", pod)
+		used = ", used by " + pod.String()
 	}
-	return fmt.Sprintf("%s is %s %s (%s)%s", path[0].From, verb, path[0].To, path[0].Field, used)
+	return path[0].From.String() + " is " + verb + " " + path[0].To.String() + " (" + path[0].Field + ")" + used
 }
 
 // noPath says who refers to the object instead.
 func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
+	reason := verdict.Reason{Code: NoPathToObject, Message: noPathMessage(req, answer, nearest)}
+	if len(nearest.Paths) > 0 {
+		reason.Path = nearest.Paths[0]
+	}
+	reason.Hint = wayToObject(answer.entry.kind, req.Namespace, reason.Path, answer.Node)
+	return reason
+}
+
+func noPathMessage(req *Request, answer Answer, nearest graph.Nearest) string {
 	kind := answer.entry.kind
 	object := verdict.Object{Kind: kind.String(), Namespace: req.Namespace, Name: req.Name}
-	reason := verdict.Reason{Code: NoPathToObject}
 	if len(nearest.Paths) == 0 {
-		reason.Message = fmt.Sprintf("no relationship found between node %s and %s: %s", answer.Node, object, unrelated(kind))
-	} else {
-		reason.Path = nearest.Paths[0]
-		reason.Message = elsewhere(object, reason.Path, nearest.TotalNodes, answer.Node)
+		return "no relationship found between node " + answer.Node + " and " + object.String() + ": " + unrelated(kind)
 	}
-	reason.Hint = wayToObject(kind, req.Namespace, reason.Path, answer.Node)
-	return reason
+	return elsewhere(object, nearest.Paths[0], nearest.TotalNodes, answer.Node)
 }
 
 // unrelated says what is missing when nothing leads from an object to any node.
@@ -67,7 +71,7 @@ func elsewhere(object verdict.Object, path verdict.Path, nodes int, node string)
 	case len(path) == 1:
 		return fmt.Sprintf("%s is on %s, not on node %s", object, last.To, node)
 	case nodes == 1:
-		return fmt.Sprintf("%s on %s, not on node %s", relation(path), last.To, node)
+		return relation(path) + " on " + last.To.String() + ", not on node " + node
 	case nodes == 2:
 		return fmt.Sprintf("%s on %s and reachable from one more node, but not from node %s", relation(path), last.To, node)
 	}

@@ -106,7 +106,7 @@ func (s *session) nodeAlone() review.Evaluate {
 		if answer.Decision == verdict.Allow || answer.Code == nodeauthz.NotANode {
 			return review.Opinion{Decision: answer.Decision}, nil
 		}
-		opinion := review.Opinion{Decision: answer.Decision, Reason: s.node.Explain(req).Reason.Message}
+		opinion := review.Opinion{Decision: answer.Decision, Reason: s.node.Message(req, answer)}
 		if answer.Code != nodeauthz.NoPathToObject || len(unread) == 0 {
 			return opinion, nil
 		}
