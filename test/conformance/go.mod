@@ -3,14 +3,12 @@ module github.com/node-authorizer/node-authorizer/test/conformance
 go 1.26.0
 
 require (
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/go-cmp v0.7.0
 	k8s.io/kubernetes v1.37.1
 )
 
-require (
-	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
-	github.com/klauspost/compress v1.20.3 // indirect
-)
+require github.com/klauspost/compress v1.20.3 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
