@@ -39,7 +39,8 @@ func latestTrial(t *testing.T, seed uint64) *trial {
 }
 
 func newLatestTrial(name string, seed uint64, features kubeversion.Features, gates map[string]bool,
-	c *generate.Cluster, ours *nodeauthz.Authorizer) *trial {
+	c *generate.Cluster, ours *nodeauthz.Authorizer,
+) *trial {
 	theirs := intree.New(intree.Graph(c))
 	return &trial{
 		name: name, seed: seed, features: features, gates: gates, cluster: c, ours: ours,

@@ -118,8 +118,10 @@ func compareRules(t *testing.T, seed uint64, ours *rbac.Policy, theirs *intreerb
 		got = append(got, lineOf(t, rule))
 	}
 	for _, rule := range theirResource {
-		want = append(want, lineOf(t, authorizationv1.ResourceRule{Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(),
-			Resources: rule.GetResources(), ResourceNames: rule.GetResourceNames()}))
+		want = append(want, lineOf(t, authorizationv1.ResourceRule{
+			Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(),
+			Resources: rule.GetResources(), ResourceNames: rule.GetResourceNames(),
+		}))
 	}
 	for _, rule := range theirNonResource {
 		want = append(want, lineOf(t, authorizationv1.NonResourceRule{Verbs: rule.GetVerbs(), NonResourceURLs: rule.GetNonResourceURLs()}))

@@ -49,19 +49,23 @@ func (b *podBuilder) envVarSource() *corev1.EnvVarSource {
 		return &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: b.name(), Path: "f", Key: "k"}}
 	case 3:
 		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")}, Key: "k"}}
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")}, Key: "k",
+		}}
 	default:
 		optional := chance(b.r, 50)
 		return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")}, Key: "k", Optional: &optional}}
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")}, Key: "k", Optional: &optional,
+		}}
 	}
 }
 
 func (b *podBuilder) envFromSource() corev1.EnvFromSource {
 	if chance(b.r, 50) {
 		return corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")}}}
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")},
+		}}
 	}
 	return corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")}}}
+		LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")},
+	}}
 }

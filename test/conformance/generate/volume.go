@@ -33,7 +33,8 @@ func (b *podBuilder) volumeSource(volume string) corev1.VolumeSource {
 
 func (b *podBuilder) claimSource() corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
-		ClaimName: b.reference("persistentvolumeclaims")}}
+		ClaimName: b.reference("persistentvolumeclaims"),
+	}}
 }
 
 func (b *podBuilder) secretSource() corev1.VolumeSource {
@@ -42,7 +43,8 @@ func (b *podBuilder) secretSource() corev1.VolumeSource {
 
 func (b *podBuilder) configMapSource() corev1.VolumeSource {
 	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")}}}
+		LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")},
+	}}
 }
 
 // projectedSource mixes projections, of which secrets and config maps count.
@@ -67,10 +69,12 @@ func (b *podBuilder) projection() corev1.VolumeProjection {
 		return corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{SignerName: "example.com/signer"}}
 	case 4:
 		return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")}}}
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("secrets")},
+		}}
 	default:
 		return corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")}}}
+			LocalObjectReference: corev1.LocalObjectReference{Name: b.reference("configmaps")},
+		}}
 	}
 }
 

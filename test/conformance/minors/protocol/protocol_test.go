@@ -33,14 +33,18 @@ func (e *echo) Gate(name string) (Gate, bool) { return Gate{Enabled: true}, name
 func TestServe(t *testing.T) {
 	for _, tc := range []struct{ rule, in, want string }{
 		{"the end of the questions ends the answers", "", ""},
-		{"a state is kept for later questions, and replaced by the next",
+		{
+			"a state is kept for later questions, and replaced by the next",
 			`{"state":{"volumeAttachments":[{"name":"a"}]}}
 			 {"requests":[{"name":"a"},{"name":"b"}]}
 			 {"state":{"volumeAttachments":[{"name":"b"}]},"requests":[{"name":"a"},{"name":"b"}]}`,
-			"{}\n{\"decisions\":\"AN\"}\n{\"decisions\":\"NA\"}\n"},
+			"{}\n{\"decisions\":\"AN\"}\n{\"decisions\":\"NA\"}\n",
+		},
 		{"a state that cannot be loaded is answered by its error", `{"state":{}}`, "{\"error\":\"nothing attached\"}\n"},
-		{"gates that the minor lacks are left out", `{"gates":["Known","Unknown"]}`,
-			"{\"gates\":{\"Known\":{\"enabled\":true,\"locked\":false}}}\n"},
+		{
+			"gates that the minor lacks are left out", `{"gates":["Known","Unknown"]}`,
+			"{\"gates\":{\"Known\":{\"enabled\":true,\"locked\":false}}}\n",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var out strings.Builder

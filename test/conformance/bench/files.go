@@ -1,0 +1,211 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const filesMethod = `The program itself reads a cluster from a file: nodes, pods, persistent volumes and
+volume attachments as ` + "`kubectl get -A -o json`" + ` prints them, and a snapshot that it
+makes of that. Every node has pods of the same daemon sets, replicas of deployments, and
+pods with a volume; each pod has a secret, a configmap and the token volume that every
+pod has. "After loading" is from the last few bytes of standard input, which are held
+back until the program has dealt with all others, until the last byte of its answer.`
+
+// files measures the program on a large cluster from a file.
+func (b *bench) files() (section, error) {
+	s := section{title: "A large cluster from a file", method: filesMethod}
+	l := landscape{nodes: b.sizes.fileNodes, podsPerNode: b.sizes.podsPerNode}
+	b.log("files: writing the input, if it is not there yet")
+	manifests, err := l.file(b.cache)
+	if err != nil {
+		return s, err
+	}
+	snapshot := filepath.Join(b.cache, "snapshot")
+	t := table{
+		caption: fmt.Sprintf("**Reading %s nodes with %s pods.**", thousands(float64(l.nodes)), thousands(float64(l.pods()))),
+		header:  []string{"", "file", "time", "MB/s", "processor time", "peak memory"},
+	}
+	cheapest := []string{"can-i", "get", "nodes/" + nodeName(0), "--node", nodeName(0)}
+	for _, r := range []struct {
+		what, file string
+		args       []string
+	}{
+		{"answer from the manifests", manifests, append(cheapest, "--from", manifests)},
+		{"make a snapshot", manifests, []string{"snapshot", "--from", manifests, "-o", snapshot}},
+		{"answer from the snapshot", snapshot, append(cheapest, "--from", snapshot)},
+	} {
+		if err := b.addRun(&t, r.what, r.file, r.args); err != nil {
+			return s, err
+		}
+	}
+	s.tables = append(s.tables, t)
+	answers, err := b.afterLoading(&s, l, snapshot)
+	if err != nil {
+		return s, err
+	}
+	s.tables = append(s.tables, answers)
+	s.remarks = append(s.remarks, loadingRemark)
+	return s, nil
+}
+
+// addRun runs the program and adds what it used.
+func (b *bench) addRun(t *table, what, file string, args []string) error {
+	var took, busy []float64
+	peak := 0.0
+	for range b.fileRounds {
+		b.log("files: %s", what)
+		u, err := b.program(args...)
+		if err != nil {
+			return err
+		}
+		took = append(took, u.time.Seconds())
+		busy = append(busy, u.processor.Seconds())
+		peak = max(peak, u.peak)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	size := float64(info.Size())
+	t.add(what, megabytes(size), fmt.Sprintf("%.1f s", median(took)), thousands(size/1e6/median(took)),
+		fmt.Sprintf("%.1f s", median(busy)), megabytes(peak))
+	return nil
+}
+
+// used is what a run of the program took.
+type used struct {
+	time, processor time.Duration
+	peak            float64 // of memory, in bytes
+}
+
+// program runs node-authorizer.
+func (b *bench) program(args ...string) (used, error) {
+	cmd := exec.CommandContext(b.ctx, b.binary, args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return used{}, fmt.Errorf("starting %s: %w", cmd, err)
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	var u used
+	for {
+		select {
+		case err := <-ended:
+			u.time = time.Since(begin)
+			u.processor = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			return u, outcome(cmd, err, &said)
+		case <-time.After(20 * time.Millisecond):
+			u.peak = max(u.peak, peakMemory(cmd.Process.Pid))
+		}
+	}
+}
+
+// outcome explains how a program ended. A refusal is no error.
+func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
+	if exit := new(exec.ExitError); err == nil || errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return nil
+	}
+	return fmt.Errorf("running %s: %w: %s", cmd, err, said)
+}
+
+// afterLoading measures what questions take when the state is there.
+func (b *bench) afterLoading(s *section, l landscape, snapshot string) (table, error) {
+	t := table{caption: "**After loading.**", header: []string{"question", "time", "answer"}}
+	app := l.appOf(0, 0)
+	for _, q := range []struct {
+		what string
+		args []string
+	}{
+		{"`reach` of a node", []string{"reach", nodeName(l.nodes / 2)}},
+		{"`reach` of a node, as JSON", []string{"reach", nodeName(l.nodes / 2), "-o", "json"}},
+		{"`who-can` get a secret of a deployment", []string{"who-can", "get", "secrets/" + appName(app) + "-credentials", "-n", appNamespace(app)}},
+		{"`who-can` get a secret that every node uses", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace}},
+		{"`who-can` get a secret that every node uses, as JSON", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace, "-o", "json"}},
+	} {
+		var took []float64
+		var size int
+		for range b.fileRounds {
+			b.log("files: %s", strings.Join(q.args, " "))
+			got, err := b.answer(snapshot, q.args)
+			if err != nil {
+				return t, err
+			}
+			took, size = append(took, float64(got.took.Nanoseconds())), got.size
+		}
+		t.add(q.what, nanoseconds(median(took)), megabytes(float64(size)))
+		s.targets = append(s.targets, atMost(q.what+", after loading", 100e6, median(took), nanoseconds, whyAnswers))
+	}
+	return t, nil
+}
+
+// answered is what came after the input.
+type answered struct {
+	took time.Duration
+	size int
+}
+
+// answer gives the program the file as its standard input, but for the last few
+// bytes, which follow when it has nothing left to do. What it does from then on
+// it could not do before: find the end of its input, and answer.
+func (b *bench) answer(file string, args []string) (answered, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return answered{}, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return answered{}, err
+	}
+	cmd := exec.CommandContext(b.ctx, b.binary, append(args, "--from", "-")...)
+	out := new(lastWrite)
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = out, &said
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		return answered{}, err
+	}
+	if err := cmd.Start(); err != nil {
+		return answered{}, fmt.Errorf("starting %s: %w", cmd, err)
+	}
+	const rest = 8 // the checksum at the end of a compressed file
+	_, copyErr := io.CopyN(to, in, info.Size()-rest)
+	waitIdle(cmd.Process.Pid)
+	begin := time.Now()
+	_, restErr := io.Copy(to, in)
+	err = errors.Join(copyErr, restErr, to.Close(), outcome(cmd, cmd.Wait(), &said))
+	return answered{took: out.last.Sub(begin), size: out.size}, err
+}
+
+// waitIdle waits until a process uses hardly any processor time.
+func waitIdle(pid int) {
+	const pause, idle = 500 * time.Millisecond, 5 * time.Millisecond
+	for used := processTimeOf(pid); ; {
+		time.Sleep(pause)
+		before := used
+		if used = processTimeOf(pid); used-before < idle {
+			return
+		}
+	}
+}
+
+// lastWrite notes when it was last written to.
+type lastWrite struct {
+	last time.Time
+	size int
+}
+
+func (w *lastWrite) Write(p []byte) (int, error) {
+	w.last = time.Now()
+	w.size += len(p)
+	return len(p), nil
+}

@@ -1,0 +1,21 @@
+//go:build !linux
+
+package main
+
+import (
+	"math"
+	"time"
+)
+
+// threadTime is the time that has passed, for want of the thread's own.
+func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
+// processTime is the time that has passed, too.
+func processTime() time.Duration { return threadTime() }
+
+// processTimeOf is not known: whoever waits until it stands still waits a
+// little and goes on.
+func processTimeOf(int) time.Duration { return 0 }
+
+// peakMemory is not known.
+func peakMemory(int) float64 { return math.NaN() }
