@@ -39,11 +39,12 @@ func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 // as it leads.
 func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 	if v.kind().holds() {
-		return []verdict.Path{g.onwards(v)}
+		return []verdict.Path{g.onwards(nil, v)}
 	}
 	var paths []verdict.Path
 	for _, ref := range g.firstReferences(v, limit) {
-		paths = append(paths, append(verdict.Path{g.edge(ref.other, int(ref.at))}, g.onwards(ref.other)...))
+		path := append(make(verdict.Path, 0, 2), g.edge(ref.other, int(ref.at)))
+		paths = append(paths, g.onwards(path, ref.other))
 	}
 	return paths
 }
@@ -88,10 +89,11 @@ func rank(holder *vertex) int {
 	return 2
 }
 
-// onwards returns the path from a holder towards a node: for a pod to its node,
-// for a volume through its claim to the node of the first pod that uses it.
-func (g *Graph) onwards(holder *vertex) verdict.Path {
-	path := verdict.Path{g.ownEdge(holder)}
+// onwards continues a path that has come to a holder towards a node: from a pod
+// to its node, from a volume through its claim to the node of the first pod that
+// uses it.
+func (g *Graph) onwards(path verdict.Path, holder *vertex) verdict.Path {
+	path = append(path, g.ownEdge(holder))
 	if holder.kind() == PersistentVolume {
 		for _, ref := range g.firstReferences(holder.links[0].other, 1) {
 			path = append(path, g.edge(ref.other, int(ref.at)), g.ownEdge(ref.other))

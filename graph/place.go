@@ -162,5 +162,9 @@ func (e *entryNames) release(n uint32) {
 
 // path renders a place: "spec.containers[name=api].env".
 func (e *entryNames) path(p place) string {
-	return strings.Replace(fieldPaths[p.field()], "*", e.names[p.entry()].name, 1)
+	before, after, list := strings.Cut(fieldPaths[p.field()], "*")
+	if !list {
+		return before
+	}
+	return before + e.names[p.entry()].name + after
 }

@@ -13,9 +13,24 @@ type Object struct {
 // String renders an object as people write it: "secret shop/db", "node worker-1".
 func (o Object) String() string {
 	if o.Namespace == "" {
-		return strings.ToLower(o.Kind) + " " + o.Name
+		return lower(o.Kind) + " " + o.Name
 	}
-	return strings.ToLower(o.Kind) + " " + o.Namespace + "/" + o.Name
+	return lower(o.Kind) + " " + o.Namespace + "/" + o.Name
+}
+
+// lower spares the kinds that refusals name most an allocation each.
+func lower(kind string) string {
+	switch kind {
+	case "Pod":
+		return "pod"
+	case "Node":
+		return "node"
+	case "Secret":
+		return "secret"
+	case "ConfigMap":
+		return "configmap"
+	}
+	return strings.ToLower(kind)
 }
 
 // Compare orders objects by kind, namespace and name.
