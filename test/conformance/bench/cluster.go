@@ -96,17 +96,20 @@ func newVolume(name, namespace, claim string, secret *corev1.SecretReference) *c
 
 func secretVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: strings.Clone("credentials"), VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: name}}}
+		Secret: &corev1.SecretVolumeSource{SecretName: name},
+	}}
 }
 
 func configVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: strings.Clone("config"), VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+	}}
 }
 
 func claimVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: strings.Clone("data"), VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}
 }
 
 // fill hands all objects of the layout to a contender, each made just before

@@ -52,8 +52,10 @@ func (c crowd) fill(to contender) {
 // strangers (who may not).
 func (c crowd) ask(count int) (members, strangers questions) {
 	attributes := func(u user.Info) *authorizer.AttributesRecord {
-		a := authorizer.AttributesRecord{User: u, Verb: "get", APIVersion: "v1", ResourceRequest: true,
-			Resource: "configmaps", Namespace: namespaceName(0), Name: configName(sharedObject)}
+		a := authorizer.AttributesRecord{
+			User: u, Verb: "get", APIVersion: "v1", ResourceRequest: true,
+			Resource: "configmaps", Namespace: namespaceName(0), Name: configName(sharedObject),
+		}
 		if c.behindVolumes {
 			a.Resource, a.Name = "secrets", secretName(sharedObject)
 		}

@@ -109,8 +109,10 @@ func modelPod(owner string, volumes ...corev1.Volume) *corev1.Pod {
 	meta.GenerateName = "@app@-6d4cf56db6-"
 	meta.Annotations = map[string]string{"checksum/config": "9d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f501be5d6c31", "prometheus.io/scrape": "true"}
 	yes := true
-	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "@app@-6d4cf56db6",
-		UID: "0b9c7a4e-1d44-4c1e-8b2f-9a1f20c3d4e5", Controller: &yes, BlockOwnerDeletion: &yes}}
+	meta.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: owner, Name: "@app@-6d4cf56db6",
+		UID: "0b9c7a4e-1d44-4c1e-8b2f-9a1f20c3d4e5", Controller: &yes, BlockOwnerDeletion: &yes,
+	}}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta,
@@ -130,15 +132,18 @@ func modelPod(owner string, volumes ...corev1.Volume) *corev1.Pod {
 }
 
 func modelContainer() corev1.Container {
-	probe := &corev1.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080), Scheme: corev1.URISchemeHTTP}}}
+	probe := &corev1.Probe{
+		PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080), Scheme: corev1.URISchemeHTTP}},
+	}
 	return corev1.Container{
 		Name: "main", Image: "registry.example.com/team/@app@:1.14.2", ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
 			{Name: "MODE", Value: "production"},
 			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}},
 			{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "@app@-credentials"}, Key: "password"}}},
+				LocalObjectReference: corev1.LocalObjectReference{Name: "@app@-credentials"}, Key: "password",
+			}}},
 		},
 		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 		Resources: corev1.ResourceRequirements{
@@ -162,10 +167,13 @@ func tokenVolume() corev1.Volume {
 		DefaultMode: &mode,
 		Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &expires, Path: "token"}},
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
-				Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
 			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
-				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
+			}}},
 		},
 	}}}
 }
@@ -176,8 +184,10 @@ func hostVolume() corev1.Volume {
 
 func modelStatus() corev1.PodStatus {
 	since := metav1.Unix(1_767_225_660, 0).Rfc3339Copy()
-	status := corev1.PodStatus{Phase: corev1.PodRunning, HostIP: "10.12.34.56", PodIP: "100.64.12.34",
-		PodIPs: []corev1.PodIP{{IP: "100.64.12.34"}}, StartTime: &since, QOSClass: corev1.PodQOSBurstable}
+	status := corev1.PodStatus{
+		Phase: corev1.PodRunning, HostIP: "10.12.34.56", PodIP: "100.64.12.34",
+		PodIPs: []corev1.PodIP{{IP: "100.64.12.34"}}, StartTime: &since, QOSClass: corev1.PodQOSBurstable,
+	}
 	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
 		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: since})
 	}
@@ -199,8 +209,10 @@ func modelNode() *corev1.Node {
 	node.Spec.ProviderID = "aws:///eu-central-1a/i-0@number@"
 	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.37.1", ContainerRuntimeVersion: "containerd://2.2.1", OperatingSystem: "linux", Architecture: "amd64"}
 	for i := range 30 {
-		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{SizeBytes: 51_234_567,
-			Names: []string{fmt.Sprintf("registry.example.com/team/service-%06d@sha256:1be5d6c319d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f50", i)}})
+		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
+			SizeBytes: 51_234_567,
+			Names:     []string{fmt.Sprintf("registry.example.com/team/service-%06d@sha256:1be5d6c319d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f50", i)},
+		})
 	}
 	return node
 }
@@ -222,8 +234,10 @@ func modelAttachment() *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachment"},
 		ObjectMeta: metav1.ObjectMeta{Name: "@name@", UID: "7f0c5a4e-91d4-4c1e-9b2f-@number@"},
-		Spec: storagev1.VolumeAttachmentSpec{Attacher: "disk.csi.example.com", NodeName: "@node@",
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "disk.csi.example.com", NodeName: "@node@",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+		},
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}
 }

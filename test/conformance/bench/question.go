@@ -132,18 +132,24 @@ func (a asker) get(resource, name string) authorizer.AttributesRecord {
 
 // do is a request in the namespace of the pod.
 func (a asker) do(verb, resource, name string) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{User: a.user, Verb: verb, APIVersion: "v1", Resource: resource,
-		Namespace: namespaceName(a.namespace), Name: name, ResourceRequest: true}
+	return authorizer.AttributesRecord{
+		User: a.user, Verb: verb, APIVersion: "v1", Resource: resource,
+		Namespace: namespaceName(a.namespace), Name: name, ResourceRequest: true,
+	}
 }
 
 func (a asker) clusterScoped(verb, group, resource, name string) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{User: a.user, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource,
-		Name: name, ResourceRequest: true}
+	return authorizer.AttributesRecord{
+		User: a.user, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource,
+		Name: name, ResourceRequest: true,
+	}
 }
 
 func (a asker) lease(name string) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{User: a.user, Verb: "update", APIGroup: "coordination.k8s.io", APIVersion: "v1",
-		Resource: "leases", Namespace: "kube-node-lease", Name: name, ResourceRequest: true}
+	return authorizer.AttributesRecord{
+		User: a.user, Verb: "update", APIGroup: "coordination.k8s.io", APIVersion: "v1",
+		Resource: "leases", Namespace: "kube-node-lease", Name: name, ResourceRequest: true,
+	}
 }
 
 // ask makes count questions of each kind, about pods chosen at random, in an

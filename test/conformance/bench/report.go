@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"time"
 )
 
 // section is what one part of a run found.
@@ -39,14 +38,18 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // atLeast is a target for a ratio.
 func atLeast(what string, bound float64, got spread, why string) target {
-	return target{what: what, want: "at least " + times(bound), got: got.String(), met: got.median >= bound,
-		why: shortBy(bound/got.median) + why}
+	return target{
+		what: what, want: "at least " + times(bound), got: got.String(), met: got.median >= bound,
+		why: shortBy(bound/got.median) + why,
+	}
 }
 
 // atMost is a target for a figure that should be small.
 func atMost(what string, bound, got float64, show func(float64) string, why string) target {
-	return target{what: what, want: "at most " + show(bound), got: show(got), met: got <= bound,
-		why: shortBy(got/bound) + why}
+	return target{
+		what: what, want: "at most " + show(bound), got: show(got), met: got <= bound,
+		why: shortBy(got/bound) + why,
+	}
 }
 
 func shortBy(factor float64) string { return fmt.Sprintf("missed by a factor of %.2f. ", factor) }
@@ -80,8 +83,6 @@ func nanoseconds(f float64) string {
 	}
 	return fmt.Sprintf("%.3g s", f/1e9)
 }
-
-func duration(d time.Duration) string { return nanoseconds(float64(d.Nanoseconds())) }
 
 func megabytes(f float64) string {
 	switch {

@@ -61,8 +61,10 @@ func (b *bench) reviews() (section, error) {
 			t.addReview(fmt.Sprintf("%s, %d cores", d.what, runtime.GOMAXPROCS(0)), all)
 		}
 		got := one.share()
-		s.targets = append(s.targets, target{what: "`review`, " + d.what, want: "at least 60 % of decoding and encoding",
-			got: percent(got), met: got >= 0.6, why: shortBy(0.6/got) + whyReview})
+		s.targets = append(s.targets, target{
+			what: "`review`, " + d.what, want: "at least 60 % of decoding and encoding",
+			got: percent(got), met: got >= 0.6, why: shortBy(0.6/got) + whyReview,
+		})
 	}
 	s.tables = append(s.tables, t)
 	s.remarks = append(s.remarks, reviewRemark)
