@@ -30,7 +30,7 @@ func (b *bench) files() (section, error) {
 	snapshot := filepath.Join(b.cache, "snapshot")
 	t := table{
 		caption: fmt.Sprintf("**Reading %s nodes with %s pods.**", thousands(float64(l.nodes)), thousands(float64(l.pods()))),
-		header:  []string{"", "file", "time", "MB/s", "processor time", "peak memory"},
+		header:  []string{"", "file", "time", "objects a second", "processor time", "peak memory"},
 	}
 	cheapest := []string{"can-i", "get", "nodes/" + nodeName(0), "--node", nodeName(0)}
 	for _, r := range []struct {
@@ -41,7 +41,7 @@ func (b *bench) files() (section, error) {
 		{"make a snapshot", manifests, []string{"snapshot", "--from", manifests, "-o", snapshot}},
 		{"answer from the snapshot", snapshot, append(cheapest, "--from", snapshot)},
 	} {
-		if err := b.addRun(&t, r.what, r.file, r.args); err != nil {
+		if err := b.addRun(&t, l.objects(), r.what, r.file, r.args); err != nil {
 			return s, err
 		}
 	}
@@ -56,7 +56,7 @@ func (b *bench) files() (section, error) {
 }
 
 // addRun runs the program and adds what it used.
-func (b *bench) addRun(t *table, what, file string, args []string) error {
+func (b *bench) addRun(t *table, objects int, what, file string, args []string) error {
 	var took, busy []float64
 	peak := 0.0
 	for range b.fileRounds {
@@ -73,8 +73,7 @@ func (b *bench) addRun(t *table, what, file string, args []string) error {
 	if err != nil {
 		return err
 	}
-	size := float64(info.Size())
-	t.add(what, megabytes(size), fmt.Sprintf("%.1f s", median(took)), thousands(size/1e6/median(took)),
+	t.add(what, megabytes(float64(info.Size())), fmt.Sprintf("%.1f s", median(took)), thousands(float64(objects)/median(took)),
 		fmt.Sprintf("%.1f s", median(busy)), megabytes(peak))
 	return nil
 }

@@ -22,6 +22,7 @@ const (
 )
 
 func (l landscape) pods() int      { return l.nodes * l.podsPerNode }
+func (l landscape) objects() int   { return l.nodes + l.pods() + 2*l.nodes*l.stateful() }
 func (l landscape) daemons() int   { return l.podsPerNode / 6 }
 func (l landscape) stateful() int  { return l.podsPerNode / 6 }
 func (l landscape) replicas() int  { return l.podsPerNode - l.daemons() - l.stateful() }

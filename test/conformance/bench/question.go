@@ -213,6 +213,12 @@ func mixed(kind string, all []questions) questions {
 	return q.compact()
 }
 
+// first returns the first n questions.
+func (q questions) first(n int) questions {
+	q.attr = q.attr[:min(n, len(q.attr))]
+	return q.compact()
+}
+
 // compact lays the questions out in memory in the order in which they are
 // asked. A server has just read a request when it puts it to an authorizer; the
 // processor, which fetches ahead what lies in order, then does not wait for the

@@ -42,7 +42,7 @@ much less than all kinds together, in which its searches through volumes dominat
 	unchangedRemark = `Updates that change nothing take ours longer: it reads all that a pod refers to and compares
 it with what the graph has. In-tree compares the node, the UID and the claims' statuses
 with those of the old pod, for which its informer keeps whole pods in memory. At 10,000
-such updates a second the difference is less than a hundredth of a core.`
+such updates a second the difference is about a hundredth of a core.`
 
 	loadingRemark = `What limits reading manifests is decoding JSON, which takes half of the processor time, a third of
 that for skipping what is not kept; a fifth goes into finding where objects end, by one

@@ -23,10 +23,13 @@ type target struct {
 	what string
 	// want and got are the figure aimed at and the figure measured.
 	want, got string
-	met       bool
+	// missedBy is the factor between the two; at most 1 if the target is met.
+	missedBy float64
 	// why explains a target that is missed.
 	why string
 }
+
+func (t target) met() bool { return t.missedBy <= 1 }
 
 type table struct {
 	caption string
@@ -38,21 +41,17 @@ func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // atLeast is a target for a ratio.
 func atLeast(what string, bound float64, got spread, why string) target {
-	return target{
-		what: what, want: "at least " + times(bound), got: got.String(), met: got.median >= bound,
-		why: shortBy(bound/got.median) + why,
-	}
+	return target{what: what, want: "at least " + times(bound), got: got.String(), missedBy: bound / got.median, why: why}
 }
 
 // atMost is a target for a figure that should be small.
 func atMost(what string, bound, got float64, show func(float64) string, why string) target {
-	return target{
-		what: what, want: "at most " + show(bound), got: show(got), met: got <= bound,
-		why: shortBy(got/bound) + why,
+	t := target{what: what, want: "at most " + show(bound), got: show(got), why: why}
+	if got > 0 {
+		t.missedBy = got / bound
 	}
+	return t
 }
-
-func shortBy(factor float64) string { return fmt.Sprintf("missed by a factor of %.2f. ", factor) }
 
 func times(f float64) string {
 	switch {
@@ -124,11 +123,7 @@ func (s section) write(w io.Writer) error {
 		b.WriteByte('\n')
 		writeTargets(&b, s.targets)
 	}
-	for _, t := range s.targets {
-		if !t.met && t.why != "" {
-			fmt.Fprintf(&b, "\n*%s:* %s\n", upperFirst(t.what), t.why)
-		}
-	}
+	writeReasons(&b, s.targets)
 	for _, t := range s.tables {
 		fmt.Fprintf(&b, "\n%s\n\n", t.caption)
 		writeRows(&b, t.header, t.rows)
@@ -144,12 +139,31 @@ func writeTargets(b *strings.Builder, targets []target) {
 	var rows [][]string
 	for _, t := range targets {
 		outcome := "met"
-		if !t.met {
+		if !t.met() {
 			outcome = "**missed**"
 		}
 		rows = append(rows, []string{t.what, t.want, t.got, outcome})
 	}
 	writeRows(b, []string{"target", "wanted", "measured", ""}, rows)
+}
+
+// writeReasons says by how much targets are missed, and why, once for those that
+// have a reason in common.
+func writeReasons(b *strings.Builder, targets []target) {
+	var reasons []string
+	missed := map[string][]string{}
+	for _, t := range targets {
+		if t.met() {
+			continue
+		}
+		if missed[t.why] == nil {
+			reasons = append(reasons, t.why)
+		}
+		missed[t.why] = append(missed[t.why], fmt.Sprintf("*%s* by a factor of %.2f", t.what, t.missedBy))
+	}
+	for _, why := range reasons {
+		fmt.Fprintf(b, "\nMissed: %s. %s\n", strings.Join(missed[why], "; "), why)
+	}
 }
 
 func writeRows(b *strings.Builder, header []string, rows [][]string) {

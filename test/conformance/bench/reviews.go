@@ -63,7 +63,7 @@ func (b *bench) reviews() (section, error) {
 		got := one.share()
 		s.targets = append(s.targets, target{
 			what: "`review`, " + d.what, want: "at least 60 % of decoding and encoding",
-			got: percent(got), met: got >= 0.6, why: shortBy(0.6/got) + whyReview,
+			got: percent(got), missedBy: 0.6 / got, why: whyReview,
 		})
 	}
 	s.tables = append(s.tables, t)
