@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -47,7 +48,7 @@ func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 		}
 	}
 	if decodeErr != nil {
-		return decodeErr
+		return badjson.Explain(decodeErr)
 	}
 	if errs := Validate(&into.Spec); len(errs) > 0 {
 		return errs.ToAggregate()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
 // maxListDepth bounds how lists may lie in lists.
@@ -70,7 +72,7 @@ type part struct {
 // element adds one object, or the items of a list.
 func (d *decoder) element(p part, depth int) error {
 	if kind := jsontext.Value(p.json).Kind(); kind != jsontext.KindBeginObject {
-		return p.fail(0, "", fmt.Errorf("want an object, got %s", jsonNoun(kind)))
+		return p.fail(0, "", fmt.Errorf("want an object, got %s", badjson.KindNoun(kind)))
 	}
 	h := readHead(p.json)
 	if inherited := p.parent.element(); h.Kind == "" && inherited.Kind != "" {
@@ -199,15 +201,15 @@ func (p part) validate() error {
 func (p part) jsonError(h head, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		return p.fail(int(syntax.ByteOffset), "", plain(syntax))
+		return p.fail(int(syntax.ByteOffset), "", badjson.What(syntax))
 	}
 	var semantic *json.SemanticError
 	if !errors.As(err, &semantic) {
 		return p.fail(0, p.describe(h), err)
 	}
-	located := p.locate(int(semantic.ByteOffset), semantic.JSONPointer, plain(semantic))
+	located := p.locate(int(semantic.ByteOffset), semantic.JSONPointer, badjson.What(semantic))
 	located.Object = p.describe(h)
-	located.Field = fieldPath(semantic.JSONPointer)
+	located.Field = badjson.FieldPath(semantic.JSONPointer)
 	return located
 }
 
@@ -248,24 +250,4 @@ func (p part) describe(h head) string {
 		return strings.TrimSpace(h.Kind + " " + name)
 	}
 	return h.Kind
-}
-
-// fieldPath writes a pointer as Kubernetes writes paths:
-// "spec.containers[0].name".
-func fieldPath(pointer jsontext.Pointer) string {
-	var b strings.Builder
-	for token := range pointer.Tokens() {
-		switch {
-		case token != "" && strings.Trim(token, "0123456789") == "":
-			b.WriteString("[" + token + "]")
-		case strings.ContainsAny(token, "./"):
-			b.WriteString("[" + token + "]")
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(token)
-		}
-	}
-	return b.String()
 }

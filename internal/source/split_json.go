@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
 // jsonSplitter cuts a stream of JSON documents into objects: each document, or
@@ -231,7 +233,7 @@ func (s *jsonSplitter) incomplete(err error) error {
 	var syntax *jsontext.SyntacticError
 	dec := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowDuplicateNames(true))
 	if _, invalid := dec.ReadValue(); errors.As(invalid, &syntax) && !errors.Is(invalid, io.ErrUnexpectedEOF) {
-		return s.fail(int(syntax.ByteOffset), plain(syntax))
+		return s.fail(int(syntax.ByteOffset), badjson.What(syntax))
 	}
 	if errors.Is(err, errTooLarge) {
 		return s.fail(0, err)

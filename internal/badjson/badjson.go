@@ -1,18 +1,30 @@
-package source
+// Package badjson says in words for people what is wrong with JSON. The decoder's
+// own words change from one process to the next on purpose, and speak of Go.
+package badjson
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// plain says in words for people what a JSON decoder found wrong, without the
-// place, which the caller knows better.
-func plain(err error) error {
+// Explain says what is wrong and in which field, if in one: "spec.user: want a
+// string, got a number".
+func Explain(err error) error {
+	var semantic *json.SemanticError
+	if errors.As(err, &semantic) && semantic.JSONPointer != "" {
+		return fmt.Errorf("%s: %w", FieldPath(semantic.JSONPointer), What(semantic))
+	}
+	return What(err)
+}
+
+// What says what is wrong, without the place, for callers that know it better.
+func What(err error) error {
 	var semantic *json.SemanticError
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -26,7 +38,7 @@ func plain(err error) error {
 		if semantic.Err != nil {
 			return semantic.Err
 		}
-		return fmt.Errorf("want %s, got %s", goNoun(semantic.GoType), jsonNoun(semantic.JSONKind))
+		return fmt.Errorf("want %s, got %s", goNoun(semantic.GoType), KindNoun(semantic.JSONKind))
 	}
 	return err
 }
@@ -47,7 +59,8 @@ func goNoun(t reflect.Type) string {
 	return "a number"
 }
 
-func jsonNoun(k jsontext.Kind) string {
+// KindNoun names a kind of JSON value: "a number".
+func KindNoun(k jsontext.Kind) string {
 	switch k {
 	case jsontext.KindString:
 		return "a string"
@@ -63,4 +76,24 @@ func jsonNoun(k jsontext.Kind) string {
 		return "an object"
 	}
 	return "nothing that is JSON"
+}
+
+// FieldPath writes a pointer as Kubernetes writes paths:
+// "spec.containers[0].name".
+func FieldPath(pointer jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range pointer.Tokens() {
+		switch {
+		case token != "" && strings.Trim(token, "0123456789") == "":
+			b.WriteString("[" + token + "]")
+		case strings.ContainsAny(token, "./"):
+			b.WriteString("[" + token + "]")
+		default:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(token)
+		}
+	}
+	return b.String()
 }
