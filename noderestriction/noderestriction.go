@@ -1,0 +1,125 @@
+package noderestriction
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Restriction is NodeRestriction of one cluster. It is safe for concurrent use
+// if its state and authorizer are.
+type Restriction struct {
+	state      State
+	authorizer Authorizer
+	table      ruleTable
+}
+
+// New returns the restriction over a state, with the behaviour of the given
+// version and gates. The authorizer is asked for audiences and signers that a
+// pod does not use; nil grants none.
+func New(state State, authorizer Authorizer, features kubeversion.Features) *Restriction {
+	return &Restriction{state: state, authorizer: authorizer, table: newRuleTable(features)}
+}
+
+// Answer is what Decide says.
+type Answer struct {
+	// Decision is Allow or Deny.
+	Decision verdict.Decision `json:"decision"`
+	Code     verdict.Code     `json:"code"`
+	// Node that asked; empty if no node did.
+	Node string `json:"node,omitempty"`
+	// Rule that the request was put to, for people, and the check that failed:
+	// "update nodes/status: taints do not change". Empty if there is none.
+	Rule string `json:"rule,omitempty"`
+	// Status is the HTTP status with which Kubernetes answers: 200, 403, 404, or
+	// 500 when the client should try again.
+	Status int `json:"status"`
+	// StatusReason is Kubernetes' word for Status; empty with 200 and 500.
+	StatusReason metav1.StatusReason `json:"statusReason,omitempty"`
+	// Reason says why. Its message and hint may be shown to the node that asked.
+	Reason verdict.Reason `json:"reason"`
+	// Stale is true for a refusal that a state which lags behind the API server
+	// could explain.
+	Stale bool `json:"stale,omitempty"`
+	// Err is what went wrong when a refusal is for want of an answer: an object
+	// that could not be followed, an authorizer that did not answer. It is for
+	// logs, not for the node.
+	Err error `json:"-"`
+}
+
+// Decide answers one request.
+func (r *Restriction) Decide(ctx context.Context, req *Request) Answer {
+	identity := nodeidentity.Of(req.User, req.Groups)
+	switch {
+	case !identity.IsNode:
+		return allow(NotANode, "", "")
+	case req.Operation == Connect:
+		return allow(NotRestricted, identity.Name, "")
+	case identity.Name == "":
+		return unnamedNode(req).answer("", "")
+	}
+	operation := operationOf(req.Operation)
+	if operation == 0 {
+		return unknownOperation(req).answer(identity.Name, "")
+	}
+	rule := r.table.find(req.Group, req.Resource, req.Subresource, operation)
+	if rule == nil {
+		return allow(NotRestricted, identity.Name, "")
+	}
+	q := &question{Restriction: r, ctx: ctx, req: req, node: identity.Name}
+	for i := range rule.checks {
+		if refusal := rule.checks[i].holds(q); refusal != nil {
+			return refusal.answer(identity.Name, rule.checks[i].title)
+		}
+	}
+	return allow(RestrictionsMet, identity.Name, rule.title)
+}
+
+// Reads says which objects of a request the rules look at, so that a caller need
+// not decode the others. It needs all of the request but the objects.
+func (r *Restriction) Reads(req *Request) (object, oldObject bool) {
+	rule := r.ruleFor(req)
+	if rule == nil {
+		return false, false
+	}
+	return rule.reads&theObject != 0, rule.reads&theOldObject != 0
+}
+
+// Checks says what a request is put to, one line for each check, in the order in
+// which they are made. It needs all of the request but the objects. It is empty
+// for requests that are not restricted.
+func (r *Restriction) Checks(req *Request) []string {
+	rule := r.ruleFor(req)
+	if rule == nil {
+		return nil
+	}
+	lines := make([]string, len(rule.checks))
+	for i := range rule.checks {
+		lines[i] = rule.checks[i].says
+	}
+	return lines
+}
+
+// ruleFor returns the rule for a request of a named node, nil if there is none.
+func (r *Restriction) ruleFor(req *Request) *activeRule {
+	if nodeidentity.Of(req.User, req.Groups).Name == "" {
+		return nil
+	}
+	return r.table.find(req.Group, req.Resource, req.Subresource, operationOf(req.Operation))
+}
+
+// question is a request while it is being decided.
+type question struct {
+	*Restriction
+	ctx  context.Context
+	req  *Request
+	node string
+	// pod and certificate are what earlier checks of the rule have found.
+	pod         *corev1.Pod
+	certificate *certificateSpec
+}

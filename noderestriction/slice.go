@@ -1,0 +1,70 @@
+package noderestriction
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func newSliceOfNode(q *question) *refusal {
+	return q.sliceNamesNode("object", q.req.Object)
+}
+
+// sliceOfNode also sees each slice that a deletion of many deletes.
+func sliceOfNode(q *question) *refusal {
+	return q.sliceNamesNode("old object", q.req.OldObject)
+}
+
+func (q *question) sliceNamesNode(which string, slice runtime.Object) *refusal {
+	name, ok := nodeOfSlice(slice)
+	switch {
+	case !ok:
+		return unexpected(which, slice)
+	case name != q.node:
+		return forbid(NotOwnResourceSlice, "the resource slice has spec.nodeName %q, not %s", name, q.node)
+	}
+	return nil
+}
+
+// nodeOfSlice returns the node that a slice names, empty if it names none, and
+// false for what is not a slice. Kubernetes 1.30 has the field outside of spec.
+func nodeOfSlice(o runtime.Object) (string, bool) {
+	switch slice := o.(type) {
+	case *resourcev1.ResourceSlice:
+		if slice != nil {
+			return valueOf(slice.Spec.NodeName), true
+		}
+	case *resourcev1beta2.ResourceSlice:
+		if slice != nil {
+			return valueOf(slice.Spec.NodeName), true
+		}
+	case *resourcev1beta1.ResourceSlice:
+		if slice != nil {
+			return slice.Spec.NodeName, true
+		}
+	case *unstructured.Unstructured:
+		if isOfKind(slice, "resource.k8s.io/v1alpha3", "ResourceSlice") {
+			name, _, err := unstructured.NestedString(slice.Object, "spec", "nodeName")
+			return name, err == nil
+		}
+		if isOfKind(slice, "resource.k8s.io/v1alpha2", "ResourceSlice") {
+			name, _, err := unstructured.NestedString(slice.Object, "nodeName")
+			return name, err == nil
+		}
+	}
+	return "", false
+}
+
+// isOfKind is for versions that have no Go type any more.
+func isOfKind(o *unstructured.Unstructured, apiVersion, kind string) bool {
+	return o != nil && o.GetAPIVersion() == apiVersion && o.GetKind() == kind
+}
+
+func valueOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

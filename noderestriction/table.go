@@ -1,0 +1,168 @@
+package noderestriction
+
+import (
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// operations is a set of operations.
+type operations uint8
+
+const (
+	onCreate operations = 1 << iota
+	onUpdate
+	onDelete
+
+	onAny = onCreate | onUpdate | onDelete
+)
+
+// operationOf returns the set of one operation, empty for those that rules do
+// not know.
+func operationOf(o Operation) operations {
+	switch o {
+	case Create:
+		return onCreate
+	case Update:
+		return onUpdate
+	case Delete:
+		return onDelete
+	}
+	return 0
+}
+
+// String names the operations of the set: "create, update"; "write" for all.
+func (o operations) String() string {
+	if o == onAny {
+		return "write"
+	}
+	var names []string
+	for _, known := range []Operation{Create, Update, Delete} {
+		if o&operationOf(known) != 0 {
+			names = append(names, strings.ToLower(string(known)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// objects is a set of the objects of a request.
+type objects uint8
+
+const (
+	theObject objects = 1 << iota
+	theOldObject
+)
+
+// requirement is what a rule or a check requires of the cluster; nil requires
+// nothing.
+type requirement func(kubeversion.Features) bool
+
+func (r requirement) holds(f kubeversion.Features) bool { return r == nil || r(f) }
+
+// check is one thing that a rule requires of a request.
+type check struct {
+	// says what must hold, for people.
+	says string
+	// reads are the objects that the check looks at.
+	reads objects
+	// holds returns nil if it does. Checks may rely on what earlier checks of
+	// their rule require.
+	holds func(*question) *refusal
+	when  requirement
+}
+
+// rule is what is required of some operations on a resource or a subresource.
+type rule struct {
+	subresource string // anySubresource: whatever it is
+	operations  operations
+	checks      []check
+	when        requirement
+}
+
+const anySubresource = "*"
+
+// resource is one resource with the rules for it. For a request, the first rule
+// with its subresource and operation counts.
+type resource struct {
+	group string
+	name  string
+	rules []rule
+}
+
+// activeRule is a rule with the checks that are made in one cluster.
+type activeRule struct {
+	subresource string
+	operations  operations
+	title       string // "update nodes"
+	reads       objects
+	checks      []activeCheck
+}
+
+type activeCheck struct {
+	title string // "update nodes: taints do not change"
+	says  string
+	holds func(*question) *refusal
+}
+
+type activeResource struct {
+	group, name string
+	rules       []activeRule
+}
+
+// ruleTable is what is required in one cluster.
+type ruleTable []activeResource
+
+func newRuleTable(f kubeversion.Features) ruleTable {
+	var t ruleTable
+	for _, r := range resources {
+		active := activeResource{group: r.group, name: r.name}
+		for _, rule := range r.rules {
+			if rule.when.holds(f) {
+				active.rules = append(active.rules, activate(&r, rule, f))
+			}
+		}
+		if len(active.rules) > 0 {
+			t = append(t, active)
+		}
+	}
+	return t
+}
+
+func activate(r *resource, rule rule, f kubeversion.Features) activeRule {
+	a := activeRule{subresource: rule.subresource, operations: rule.operations, title: titleOf(r, rule)}
+	for _, c := range rule.checks {
+		if c.when.holds(f) {
+			a.reads |= c.reads
+			a.checks = append(a.checks, activeCheck{title: a.title + ": " + c.says, says: c.says, holds: c.holds})
+		}
+	}
+	return a
+}
+
+// titleOf names a rule: "create csinodes.storage.k8s.io".
+func titleOf(r *resource, rule rule) string {
+	title := rule.operations.String() + " " + r.name
+	if r.group != "" {
+		title += "." + r.group
+	}
+	if rule.subresource != "" && rule.subresource != anySubresource {
+		title += "/" + rule.subresource
+	}
+	return title
+}
+
+// find returns the rule for an operation, nil if there is none.
+func (t ruleTable) find(group, resource, subresource string, o operations) *activeRule {
+	for i := range t {
+		if t[i].name != resource || t[i].group != group {
+			continue
+		}
+		for j := range t[i].rules {
+			r := &t[i].rules[j]
+			if r.operations&o != 0 && (r.subresource == subresource || r.subresource == anySubresource) {
+				return r
+			}
+		}
+	}
+	return nil
+}
