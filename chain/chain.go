@@ -2,15 +2,22 @@
 // that allows or denies decides, and one without an opinion leaves the question
 // to the next. Its results keep what each authorizer said.
 //
+// A chain is made of links by hand, or from the AuthorizationConfiguration that
+// an API server reads ([Load]): the Node authorizer, RBAC, webhooks with their
+// match conditions and failure policies, AlwaysAllow and AlwaysDeny.
+//
 // An authorizer that fails has no opinion, and its error is kept: when nobody
 // after it allows or denies, the question could not be decided, and the chain
-// returns the error. It never turns an error into an answer.
+// returns the error. It never turns an error into an answer. Where the
+// configuration does so, because the failure policy of a webhook is Deny, the
+// denial is the policy's, and the opinion says what failed.
 package chain
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -19,12 +26,19 @@ import (
 // Authorizer is one link of a chain. Both methods give the same decision for
 // the same state and request.
 type Authorizer interface {
-	// Name is the authorizer's name in an API server's configuration: "Node".
+	// Name is what people know the authorizer by: "Node", or the name that a
+	// webhook is configured with.
 	Name() string
 	// Decide answers fast.
 	Decide(ctx context.Context, req *nodeauthz.Request) (verdict.Decision, error)
 	// Explain also says why.
 	Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+}
+
+// briefer is a link with a shorter and cheaper form of its explanation, which
+// may be shown to whoever made the request. Without one, Explain is used.
+type briefer interface {
+	brief(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
 }
 
 // Opinion is what one authorizer says to a request.
@@ -35,6 +49,9 @@ type Opinion struct {
 	// none did.
 	Rule string `json:"rule,omitempty"`
 	verdict.Reason
+	// Error says why the authorizer could not evaluate the request; empty if it
+	// could. The decision is then NoOpinion, or the Deny of its failure policy.
+	Error string `json:"error,omitempty"`
 }
 
 // Result is what a chain says to a request.
@@ -44,7 +61,8 @@ type Result struct {
 	Decision verdict.Decision `json:"decision"`
 	// DecidedBy names the authorizer that decided; empty when nobody did.
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Opinions are those of the authorizers asked, in order.
+	// Opinions are those of the authorizers asked, in order, also of those that
+	// failed.
 	Opinions []Opinion `json:"opinions"`
 	// NotAsked names the authorizers after the one that decided.
 	NotAsked []string `json:"notAsked,omitempty"`
@@ -61,7 +79,7 @@ func (c Chain) Decide(ctx context.Context, req *nodeauthz.Request) (decision ver
 		decision, err := a.Decide(ctx, req)
 		switch {
 		case err != nil:
-			failed = append(failed, fmt.Errorf("authorizer %s: %w", a.Name(), err))
+			failed = append(failed, failure(a, err))
 		case decision != verdict.NoOpinion:
 			return decision, a.Name(), nil
 		}
@@ -69,18 +87,35 @@ func (c Chain) Decide(ctx context.Context, req *nodeauthz.Request) (decision ver
 	return verdict.NoOpinion, "", errors.Join(failed...)
 }
 
+// Brief answers like Decide, asks each authorizer once, and gives the reasons in
+// words that may be shown to whoever made the request: they name no other
+// objects or nodes, and nothing of a webhook's configuration. With an error, which is as in Decide, the result
+// holds all opinions.
+func (c Chain) Brief(ctx context.Context, req *nodeauthz.Request) (Result, error) {
+	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) {
+		if short, ok := a.(briefer); ok {
+			return short.brief(ctx, req)
+		}
+		return a.Explain(ctx, req)
+	})
+}
+
 // Explain answers with everything that the authorizers asked have to say. With
-// an error, which is as in Decide, the result holds the opinions of the others.
+// an error, which is as in Decide, the result holds all opinions.
 func (c Chain) Explain(ctx context.Context, req *nodeauthz.Request) (Result, error) {
-	result := Result{Decision: verdict.NoOpinion, Opinions: []Opinion{}}
+	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) { return a.Explain(ctx, req) })
+}
+
+func (c Chain) opinions(ctx context.Context, req *nodeauthz.Request, ask func(Authorizer) (Opinion, error)) (Result, error) {
+	result := Result{Decision: verdict.NoOpinion, Opinions: make([]Opinion, 0, len(c))}
 	var failed []error
 	for i, a := range c {
-		opinion, err := a.Explain(ctx, req)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("authorizer %s: %w", a.Name(), err))
-			continue
-		}
+		opinion, err := ask(a)
 		opinion.Authorizer = a.Name()
+		if err != nil {
+			opinion.Decision, opinion.Error = verdict.NoOpinion, err.Error()
+			failed = append(failed, failure(a, err))
+		}
 		result.Opinions = append(result.Opinions, opinion)
 		if opinion.Decision != verdict.NoOpinion {
 			result.Decision, result.DecidedBy = opinion.Decision, a.Name()
@@ -91,6 +126,8 @@ func (c Chain) Explain(ctx context.Context, req *nodeauthz.Request) (Result, err
 	return result, errors.Join(failed...)
 }
 
+func failure(a Authorizer, err error) error { return fmt.Errorf("authorizer %s: %w", a.Name(), err) }
+
 // Names lists the authorizers in order.
 func (c Chain) Names() []string {
 	var names []string
@@ -98,4 +135,20 @@ func (c Chain) Names() []string {
 		names = append(names, a.Name())
 	}
 	return names
+}
+
+// Reason is who decided and why, else what all who were asked say, in the one
+// line that the status of a SubjectAccessReview has room for: "RBAC: allowed by
+// …".
+func (r Result) Reason() string {
+	var said []string
+	for _, o := range r.Opinions {
+		switch {
+		case o.Authorizer == r.DecidedBy:
+			return o.Authorizer + ": " + o.Message
+		case o.Message != "" && o.Code != CodeNotPrivileged:
+			said = append(said, o.Authorizer+": "+o.Message)
+		}
+	}
+	return strings.Join(said, "; ")
 }

@@ -46,8 +46,8 @@ func TestChain(t *testing.T) {
 		{"the first that denies decides", Chain{deny("a"), allow("b")}, verdict.Deny, "a", 1, []string{"b"}, nil},
 		{"nobody has an opinion", Chain{none("a"), none("b")}, verdict.NoOpinion, "", 2, nil, nil},
 		{"an empty chain has no opinion", nil, verdict.NoOpinion, "", 0, nil, nil},
-		{"an error leaves the question to the next", Chain{fail("a"), allow("b")}, verdict.Allow, "b", 1, nil, nil},
-		{"an error is never an answer", Chain{fail("a"), none("b")}, verdict.NoOpinion, "", 1, nil, broken},
+		{"an error leaves the question to the next", Chain{fail("a"), allow("b")}, verdict.Allow, "b", 2, nil, nil},
+		{"an error is never an answer", Chain{fail("a"), none("b")}, verdict.NoOpinion, "", 2, nil, broken},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			decision, by, err := tc.chain.Decide(t.Context(), &nodeauthz.Request{})

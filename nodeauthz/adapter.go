@@ -55,7 +55,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attrs authorizer.Attributes)
 	}
 	if code == NoPathToObject && !a.synced.Load() {
 		if a.options.synced != nil && !a.options.synced() {
-			return authorizer.DecisionNoOpinion, summary(code), ErrNotSynced
+			return authorizer.DecisionNoOpinion, Summary(code), ErrNotSynced
 		}
 		// It may have synced since the decision.
 		a.synced.Store(true)
@@ -65,7 +65,7 @@ func (a *Authorizer) Authorize(ctx context.Context, attrs authorizer.Attributes)
 		answer := Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
 		return authorizer.DecisionNoOpinion, a.Message(&req, answer), nil
 	}
-	return authorizer.DecisionNoOpinion, summary(code), nil
+	return authorizer.DecisionNoOpinion, Summary(code), nil
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer. The Node

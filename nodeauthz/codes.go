@@ -28,9 +28,11 @@ const (
 	FieldSelectorRequired verdict.Code = "FieldSelectorRequired"
 )
 
-// summary is the message of each code for callers that need one without the
-// cost of looking for paths.
-func summary(code verdict.Code) string {
+// Summary is one fixed sentence for each code: cheaper than a message, which
+// names paths, and fit to be shown to the node that asks, because it names no
+// object. It is empty for NotANode, which says nothing about the request, and for
+// codes that are not the Node authorizer's.
+func Summary(code verdict.Code) string {
 	switch code {
 	case PathToObject:
 		return "the object is related to this node"

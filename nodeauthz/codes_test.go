@@ -22,12 +22,12 @@ func TestReasonsPageQuotesTheSentenceOfEachCode(t *testing.T) {
 	}
 	for _, code := range declaredCodes(t) {
 		if code == NotANode { // the other authorizers' business: nothing to say
-			if got := summary(code); got != "" {
+			if got := Summary(code); got != "" {
 				t.Errorf("users that are not nodes are told %q, want nothing", got)
 			}
 			continue
 		}
-		sentence := summary(code)
+		sentence := Summary(code)
 		if sentence == "" {
 			t.Errorf("%s has no sentence", code)
 		}

@@ -74,7 +74,7 @@ func qualified(group, resource, subresource string) string {
 
 // reason builds the text of an answer.
 func (a *Authorizer) reason(req *Request, answer Answer) verdict.Reason {
-	reason := verdict.Reason{Code: answer.Code, Message: summary(answer.Code)}
+	reason := verdict.Reason{Code: answer.Code, Message: Summary(answer.Code)}
 	switch answer.Code {
 	case PathToObject:
 		reason.Path = a.graph.Path(answer.Node, answer.entry.kind, req.Namespace, req.Name)

@@ -10,7 +10,7 @@ import (
 func pathMessage(path verdict.Path) string {
 	if len(path) == 0 {
 		// The relation went away since the decision was taken.
-		return summary(PathToObject)
+		return Summary(PathToObject)
 	}
 	if len(path) == 1 {
 		return fmt.Sprintf("%s is on %s", path[0].From, path[0].To)

@@ -44,9 +44,9 @@ func refusal(req *Request, answer Answer, features kubeversion.Features, reason 
 			reason.Hint = singleObjectHint(req, answer.Node)
 		}
 	case NotOwnCSINode, NotOwnLease:
-		reason.Message = fmt.Sprintf("%s, %s; %s", summary(answer.Code), answer.Node, given("name", req.Name))
+		reason.Message = fmt.Sprintf("%s, %s; %s", Summary(answer.Code), answer.Node, given("name", req.Name))
 	case NotLeaseNamespace:
-		reason.Message = fmt.Sprintf("%s; %s", summary(answer.Code), given("namespace", req.Namespace))
+		reason.Message = fmt.Sprintf("%s; %s", Summary(answer.Code), given("namespace", req.Namespace))
 	case FieldSelectorRequired:
 		reason.Message = fmt.Sprintf("node %s may %s %s only with the field selector %s=%s", answer.Node, req.Verb, resourceName(req), nodeNameField, answer.Node)
 		reason.Hint = fmt.Sprintf("add the field selector %s=%s", nodeNameField, answer.Node)

@@ -1,9 +1,13 @@
 package nodeauthz
 
-import "k8s.io/apimachinery/pkg/fields"
+import (
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
-// Request is a question put to the authorizer, with the attributes of a
-// SubjectAccessReview.
+// Request is a question put to an authorizer, with the attributes of a
+// SubjectAccessReview. The Node authorizer does not look at what stands after
+// Path.
 type Request struct {
 	// User and Groups identify who asks.
 	User   string
@@ -29,4 +33,13 @@ type Request struct {
 	// have no resource.
 	ResourceRequest bool
 	Path            string
+
+	// UID and Extra say more about who asks, as authentication found it.
+	UID   string
+	Extra map[string][]string
+	// Version is the API version; "*" stands for all, as in a review that
+	// names none.
+	Version string
+	// LabelSelector holds the requirements of the request's label selector.
+	LabelSelector labels.Requirements
 }

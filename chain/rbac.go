@@ -4,78 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
-
-// The reasons that the chain's own links give. Those of the Node authorizer are
-// in nodeauthz.
-const (
-	// CodeBindingAllows: a rule of a role that is bound to the user allows it.
-	CodeBindingAllows verdict.Code = "BindingAllows"
-	// CodeNoBindingAllows: no role that is bound to the user allows it.
-	CodeNoBindingAllows verdict.Code = "NoBindingAllows"
-	// CodePrivilegedGroup: the user is in system:masters.
-	CodePrivilegedGroup verdict.Code = "PrivilegedGroup"
-	// CodeNotPrivileged: the user is not in system:masters.
-	CodeNotPrivileged verdict.Code = "NotPrivileged"
-)
-
-// Names of the links, as API servers call them.
-const (
-	NameMasters = "system:masters"
-	NameNode    = "Node"
-	NameRBAC    = "RBAC"
-)
-
-// Masters is the link that every API server puts before those it is configured
-// with: members of the group system:masters may do everything.
-func Masters() Authorizer { return masters{} }
-
-type masters struct{}
-
-func (masters) Name() string { return NameMasters }
-
-func (masters) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
-	if slices.Contains(req.Groups, NameMasters) {
-		return verdict.Allow, nil
-	}
-	return verdict.NoOpinion, nil
-}
-
-func (m masters) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
-	decision, err := m.Decide(ctx, req)
-	if decision == verdict.Allow {
-		return Opinion{Decision: decision, Reason: verdict.Reason{
-			Code:    CodePrivilegedGroup,
-			Message: fmt.Sprintf("user %s is in group %s, which may do everything", req.User, NameMasters),
-		}}, err
-	}
-	return Opinion{Decision: decision, Reason: verdict.Reason{
-		Code:    CodeNotPrivileged,
-		Message: fmt.Sprintf("user %s is not in group %s", req.User, NameMasters),
-	}}, err
-}
-
-// Node is the Node authorizer as a link.
-func Node(a *nodeauthz.Authorizer) Authorizer { return node{a} }
-
-type node struct{ authorizer *nodeauthz.Authorizer }
-
-func (node) Name() string { return NameNode }
-
-func (n node) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
-	return n.authorizer.Decide(req).Decision, nil
-}
-
-func (n node) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
-	e := n.authorizer.Explain(req)
-	return Opinion{Decision: e.Decision, Rule: e.Rule, Reason: e.Reason}, nil
-}
 
 // RBAC is role-based access control as a link. A binding to a role that cannot
 // be read, other than one that does not exist, is an error when nothing else
@@ -98,11 +32,7 @@ func (l rbacLink) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, e
 	asked := rbacRequest(req)
 	d := l.policy.Evaluate(asked)
 	if d.Allowed {
-		return Opinion{
-			Decision: verdict.Allow,
-			Rule:     ruleText(d.Grant),
-			Reason:   verdict.Reason{Code: CodeBindingAllows, Message: "allowed by " + d.Grant.String()},
-		}, nil
+		return allowedByBinding(d.Grant), nil
 	}
 	findings := l.policy.Explain(asked)
 	return Opinion{
@@ -113,6 +43,25 @@ func (l rbacLink) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, e
 			Hint:    rbacHint(findings),
 		},
 	}, unreadable(d.Unresolved)
+}
+
+func (l rbacLink) brief(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+	d := l.policy.Evaluate(rbacRequest(req))
+	if d.Allowed {
+		return allowedByBinding(d.Grant), nil
+	}
+	return Opinion{
+		Decision: verdict.NoOpinion,
+		Reason:   verdict.Reason{Code: CodeNoBindingAllows, Message: "no role that is bound to the user allows it"},
+	}, unreadable(d.Unresolved)
+}
+
+func allowedByBinding(g rbac.Grant) Opinion {
+	return Opinion{
+		Decision: verdict.Allow,
+		Rule:     ruleText(g),
+		Reason:   verdict.Reason{Code: CodeBindingAllows, Message: "allowed by " + g.String()},
+	}
 }
 
 func rbacRequest(req *nodeauthz.Request) rbac.Request {

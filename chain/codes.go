@@ -1,0 +1,41 @@
+package chain
+
+import "github.com/node-authorizer/node-authorizer/verdict"
+
+// The reasons that the chain's own links give. Those of the Node authorizer are
+// in nodeauthz. See docs/reasons.md.
+const (
+	// CodeBindingAllows: a rule of a role that is bound to the user allows it.
+	CodeBindingAllows verdict.Code = "BindingAllows"
+	// CodeNoBindingAllows: no role that is bound to the user allows it.
+	CodeNoBindingAllows verdict.Code = "NoBindingAllows"
+	// CodePrivilegedGroup: the user is in system:masters.
+	CodePrivilegedGroup verdict.Code = "PrivilegedGroup"
+	// CodeNotPrivileged: the user is not in system:masters.
+	CodeNotPrivileged verdict.Code = "NotPrivileged"
+	// CodeEverythingAllowed: AlwaysAllow was asked.
+	CodeEverythingAllowed verdict.Code = "EverythingAllowed"
+	// CodeNothingAllowed: AlwaysDeny was asked.
+	CodeNothingAllowed verdict.Code = "NothingAllowed"
+	// CodeWebhookAllows: a webhook allows it.
+	CodeWebhookAllows verdict.Code = "WebhookAllows"
+	// CodeWebhookDenies: a webhook denies it.
+	CodeWebhookDenies verdict.Code = "WebhookDenies"
+	// CodeWebhookNoOpinion: a webhook neither allows nor denies it.
+	CodeWebhookNoOpinion verdict.Code = "WebhookNoOpinion"
+	// CodeWebhookNotAsked: a match condition of the webhook is false.
+	CodeWebhookNotAsked verdict.Code = "WebhookNotAsked"
+	// CodeWebhookFailed: a webhook could not be asked, or its answer not be
+	// used.
+	CodeWebhookFailed verdict.Code = "WebhookFailed"
+)
+
+// Names of the links that are not webhooks: their types in an API server's
+// configuration. Webhooks have the names that they are given there.
+const (
+	NameMasters     = "system:masters"
+	NameNode        = "Node"
+	NameRBAC        = "RBAC"
+	NameAlwaysAllow = "AlwaysAllow"
+	NameAlwaysDeny  = "AlwaysDeny"
+)

@@ -1,0 +1,32 @@
+package chain
+
+import (
+	"context"
+
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Node is the Node authorizer as a link.
+func Node(a *nodeauthz.Authorizer) Authorizer { return node{a} }
+
+type node struct{ authorizer *nodeauthz.Authorizer }
+
+func (node) Name() string { return NameNode }
+
+func (n node) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
+	return n.authorizer.Decide(req).Decision, nil
+}
+
+func (n node) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+	e := n.authorizer.Explain(req)
+	return Opinion{Decision: e.Decision, Rule: e.Rule, Reason: e.Reason}, nil
+}
+
+func (n node) brief(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+	answer := n.authorizer.Decide(req)
+	return Opinion{
+		Decision: answer.Decision,
+		Reason:   verdict.Reason{Code: answer.Code, Message: nodeauthz.Summary(answer.Code)},
+	}, nil
+}

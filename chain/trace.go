@@ -1,0 +1,68 @@
+package chain
+
+import (
+	"context"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
+	webhookmetrics "k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
+)
+
+// trace is what one request met on its way through Kubernetes' webhook client,
+// which returns the same for a match condition that is false, an answer from
+// its cache and one of the webhook.
+type trace struct {
+	excludedBy string // the match condition that was false
+	calls      int    // how often the webhook was called
+}
+
+type traceKey struct{}
+
+func withTrace(ctx context.Context, t *trace) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// traceOf returns the request's trace, else one that nobody reads.
+func traceOf(ctx context.Context) *trace {
+	if t, ok := ctx.Value(traceKey{}).(*trace); ok {
+		return t
+	}
+	return new(trace)
+}
+
+// tracingCompiler compiles match conditions like the compiler in it and lets
+// traces see which one was false.
+type tracingCompiler struct{ authorizationcel.Compiler }
+
+func (c tracingCompiler) CompileCELExpression(expression authorizationcel.ExpressionAccessor) (authorizationcel.CompilationResult, error) {
+	result, err := c.Compiler.CompileCELExpression(expression)
+	if err == nil {
+		result.Program = tracingProgram{result.Program, expression.GetExpression()}
+	}
+	return result, err
+}
+
+type tracingProgram struct {
+	cel.Program
+	expression string
+}
+
+func (p tracingProgram) ContextEval(ctx context.Context, vars any) (ref.Val, *cel.EvalDetails, error) {
+	value, details, err := p.Program.ContextEval(ctx, vars)
+	if err == nil && value == types.False {
+		traceOf(ctx).excludedBy = p.expression
+	}
+	return value, details, err
+}
+
+// tracingMetrics measures nothing and lets traces see calls. The metrics of
+// Kubernetes' client would go to the registry that the whole process shares.
+type tracingMetrics struct {
+	webhookmetrics.NoopAuthorizerMetrics
+}
+
+func (tracingMetrics) RecordWebhookEvaluation(ctx context.Context, _, _ string) {
+	traceOf(ctx).calls++
+}

@@ -1,0 +1,169 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// webhook is an authorization webhook as a link. Its calls, their cache, match
+// conditions and failure policy are those of Kubernetes' own client.
+type webhook struct {
+	name       string
+	authorizer authorizer.Authorizer
+	onError    verdict.Decision // the failure policy: NoOpinion or Deny
+	// connection is a hint: where address and credentials come from.
+	connection string
+}
+
+func (w *webhook) Name() string { return w.name }
+
+func (w *webhook) Decide(ctx context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
+	answer, _, err := w.authorizer.Authorize(ctx, attributes(req))
+	decision := decisionOf(answer)
+	if err != nil && decision == verdict.Deny {
+		return decision, nil // the failure policy's
+	}
+	return decision, err
+}
+
+func (w *webhook) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+	answer := w.ask(ctx, req)
+	return w.opinion(&answer, w.message(&answer))
+}
+
+// brief leaves out match conditions and addresses.
+func (w *webhook) brief(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+	answer := w.ask(ctx, req)
+	message := answer.reason
+	switch {
+	case answer.code == CodeWebhookFailed:
+		message = "the webhook failed, and " + w.outcome(&answer)
+	case answer.code == CodeWebhookNotAsked:
+		message = "the webhook is not asked about such requests"
+	case message == "":
+		message = map[verdict.Code]string{
+			CodeWebhookAllows: "the webhook allows it", CodeWebhookDenies: "the webhook denies it",
+			CodeWebhookNoOpinion: "the webhook has no opinion",
+		}[answer.code]
+	}
+	return w.opinion(&answer, message)
+}
+
+// answer is what became of one request.
+type answer struct {
+	trace
+	decision verdict.Decision
+	code     verdict.Code
+	reason   string // the webhook's own
+	err      error
+}
+
+func (w *webhook) ask(ctx context.Context, req *nodeauthz.Request) (a answer) {
+	decision, reason, err := w.authorizer.Authorize(withTrace(ctx, &a.trace), attributes(req))
+	a.decision, a.reason, a.err = decisionOf(decision), oneLine(reason), err
+	switch {
+	case err != nil:
+		a.code = CodeWebhookFailed
+	case a.excludedBy != "":
+		a.code = CodeWebhookNotAsked
+	case a.decision == verdict.Allow:
+		a.code = CodeWebhookAllows
+	case a.decision == verdict.Deny:
+		a.code = CodeWebhookDenies
+	default:
+		a.code = CodeWebhookNoOpinion
+	}
+	return a
+}
+
+// opinion takes an error for a decision only where Kubernetes does, which is
+// told in it.
+func (w *webhook) opinion(a *answer, message string) (Opinion, error) {
+	o := Opinion{Decision: a.decision, Reason: verdict.Reason{Code: a.code, Message: message}}
+	if a.err == nil {
+		return o, nil
+	}
+	o.Hint = w.connection
+	if a.decision != verdict.Deny {
+		return o, a.err
+	}
+	o.Error = oneLine(a.err.Error())
+	return o, nil
+}
+
+func (w *webhook) message(a *answer) string {
+	source := "webhook " + w.name
+	if a.calls == 0 {
+		source = "an earlier answer of " + source
+	}
+	if a.reason != "" {
+		source += ": " + a.reason
+	}
+	switch a.code {
+	case CodeWebhookFailed:
+		return fmt.Sprintf("webhook %s failed, and %s: %s", w.name, w.outcome(a), oneLine(a.err.Error()))
+	case CodeWebhookNotAsked:
+		return fmt.Sprintf("webhook %s is not asked: its match condition %q is false", w.name, oneLine(a.excludedBy))
+	case CodeWebhookAllows:
+		return "allowed by " + source
+	case CodeWebhookDenies:
+		return "denied by " + source
+	}
+	return "no opinion in " + source
+}
+
+// outcome is what becomes of an error. A webhook that both allows and denies
+// fails too, and Kubernetes takes it for a denial whatever the policy is.
+func (w *webhook) outcome(a *answer) string {
+	switch {
+	case a.decision != verdict.Deny:
+		return "its failure policy leaves the request to others"
+	case w.onError == verdict.Deny:
+		return "its failure policy denies the request"
+	}
+	return "the request is denied"
+}
+
+// maxLine is the length in bytes from which foreign text is cut off.
+const maxLine = 1024
+
+// oneLine makes one line, without characters that steer terminals, of text from
+// elsewhere.
+func oneLine(text string) string {
+	unfit := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }
+	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), unfit), " ")
+	if len(line) > maxLine {
+		return strings.ToValidUTF8(line[:maxLine], "") + "…"
+	}
+	return line
+}
+
+// attributes is a request in the form that Kubernetes' authorizers take.
+func attributes(req *nodeauthz.Request) *authorizer.AttributesRecord {
+	return &authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra},
+		Verb: req.Verb, Namespace: req.Namespace,
+		APIGroup: req.Group, APIVersion: req.Version, Resource: req.Resource, Subresource: req.Subresource, Name: req.Name,
+		ResourceRequest: req.ResourceRequest, Path: req.Path,
+		FieldSelectorRequirements: req.FieldSelector, LabelSelectorRequirements: req.LabelSelector,
+	}
+}
+
+// decisionOf fails closed for decisions that do not exist yet.
+func decisionOf(d authorizer.Decision) verdict.Decision {
+	switch d {
+	case authorizer.DecisionAllow:
+		return verdict.Allow
+	case authorizer.DecisionNoOpinion:
+		return verdict.NoOpinion
+	}
+	return verdict.Deny
+}
