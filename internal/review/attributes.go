@@ -18,10 +18,12 @@ import (
 //
 // A requirement that cannot be expressed is dropped by itself and the rest
 // stand: requirements are joined by "and", so dropping one only makes the
-// request broader. In and NotIn with exactly one value become Equals and
-// NotEquals, as a parsed selector has them; everything else is dropped.
+// request broader. Of field selectors, In and NotIn with exactly one value
+// become Equals and NotEquals, as a parsed selector has them; everything else is
+// dropped. A raw selector that cannot be parsed is dropped whole. A version that
+// is not given stands for all, "*".
 func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (nodeauthz.Request, Ignored) {
-	req := nodeauthz.Request{User: spec.User, Groups: spec.Groups}
+	req := nodeauthz.Request{User: spec.User, Groups: spec.Groups, UID: spec.UID, Extra: extra(spec.Extra)}
 	if spec.ResourceAttributes == nil {
 		req.Verb, req.Path = spec.NonResourceAttributes.Verb, spec.NonResourceAttributes.Path
 		return req, nil
@@ -30,15 +32,34 @@ func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (nodeauthz.Reques
 	req.ResourceRequest = true
 	req.Verb, req.Group, req.Resource, req.Subresource = in.Verb, in.Group, in.Resource, in.Subresource
 	req.Namespace, req.Name = in.Namespace, in.Name
+	if req.Version = in.Version; req.Version == "" {
+		req.Version = allVersions
+	}
 
 	var ignored Ignored
 	if in.FieldSelector != nil {
 		req.FieldSelector, ignored = fieldRequirements(in.FieldSelector)
 	}
 	if in.LabelSelector != nil {
-		ignored = append(ignored, unusableLabels(in.LabelSelector)...)
+		var labelsIgnored Ignored
+		req.LabelSelector, labelsIgnored = labelRequirements(in.LabelSelector)
+		ignored = append(ignored, labelsIgnored...)
 	}
 	return req, ignored
+}
+
+const allVersions = "*"
+
+// extra is nil for nil, so that a review without extra costs nothing.
+func extra(in map[string]authorizationv1.ExtraValue) map[string][]string {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string][]string, len(in))
+	for key, values := range in {
+		out[key] = values
+	}
+	return out
 }
 
 // Ignored says, one line each, which parts of a review's selectors no
@@ -76,15 +97,18 @@ var fieldOperators = map[metav1.FieldSelectorOperator]selection.Operator{
 	metav1.FieldSelectorOpNotIn: selection.NotEquals,
 }
 
-// unusableLabels checks label selectors for what an API server would report;
-// neither Node nor RBAC decides by them.
-func unusableLabels(in *authorizationv1.LabelSelectorAttributes) Ignored {
+// labelRequirements reads label selectors, by which neither Node nor RBAC
+// decides but webhooks may.
+func labelRequirements(in *authorizationv1.LabelSelectorAttributes) (labels.Requirements, Ignored) {
 	if len(in.Requirements) == 0 {
-		if _, err := labels.Parse(in.RawSelector); err != nil {
-			return Ignored{fmt.Sprintf("labelSelector.rawSelector ignored: %v", err)}
+		parsed, err := labels.Parse(in.RawSelector)
+		if err != nil {
+			return nil, Ignored{fmt.Sprintf("labelSelector.rawSelector ignored: %v", err)}
 		}
-		return nil
+		requirements, _ := parsed.Requirements()
+		return requirements, nil
 	}
+	var kept labels.Requirements
 	var ignored Ignored
 	for i, r := range in.Requirements {
 		operator, ok := labelOperators[r.Operator]
@@ -92,11 +116,14 @@ func unusableLabels(in *authorizationv1.LabelSelectorAttributes) Ignored {
 			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: unknown operator %q", i, r.Operator))
 			continue
 		}
-		if _, err := labels.NewRequirement(r.Key, operator, r.Values); err != nil {
+		requirement, err := labels.NewRequirement(r.Key, operator, r.Values)
+		if err != nil {
 			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: %v", i, err))
+			continue
 		}
+		kept = append(kept, *requirement)
 	}
-	return ignored
+	return kept, ignored
 }
 
 var labelOperators = map[metav1.LabelSelectorOperator]selection.Operator{

@@ -84,23 +84,56 @@ func TestFieldSelectorConversion(t *testing.T) {
 	}
 }
 
-func TestLabelSelectorsAreReported(t *testing.T) {
+func TestLabelSelectorConversion(t *testing.T) {
+	in := func(key string, operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: values}
+	}
 	for _, tc := range []struct {
-		rule     string
-		selector authorizationv1.LabelSelectorAttributes
-		want     string
+		rule         string
+		raw          string
+		requirements []metav1.LabelSelectorRequirement
+		want         string // joined by ";"
+		ignored      string
 	}{
-		{"one that can be used", authorizationv1.LabelSelectorAttributes{RawSelector: "app in (a,b)"}, ""},
-		{"a raw one that cannot be parsed", authorizationv1.LabelSelectorAttributes{RawSelector: "a in"}, "labelSelector.rawSelector ignored"},
-		{"an unknown operator", authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, `labelSelector.requirements[0] ignored: unknown operator "Near"`},
-		{"values that do not fit", authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists", Values: []string{"x"}}}}, "labelSelector.requirements[0] ignored"},
+		{rule: "a raw selector is parsed", raw: "app in (b,a),tier!=web,!old", want: "!old;app in (a,b);tier!=web"},
+		{rule: "a raw selector that cannot be parsed is dropped whole", raw: "app=a,b in", ignored: "labelSelector.rawSelector ignored"},
+		{
+			rule:         "each operator",
+			requirements: []metav1.LabelSelectorRequirement{in("a", "In", "x", "y"), in("b", "NotIn", "x"), in("c", "Exists"), in("d", "DoesNotExist")},
+			want:         "!d;a in (x,y);b notin (x);c",
+		},
+		{
+			rule:         "an unknown operator is dropped, and the others stay",
+			requirements: []metav1.LabelSelectorRequirement{in("a", "Near"), in("b", "In", "x")},
+			want:         "b in (x)", ignored: `labelSelector.requirements[0] ignored: unknown operator "Near"`,
+		},
+		{
+			rule:         "Exists with values is dropped",
+			requirements: []metav1.LabelSelectorRequirement{in("a", "Exists", "x")}, ignored: "labelSelector.requirements[0] ignored",
+		},
+		{
+			rule:         "In without values is dropped",
+			requirements: []metav1.LabelSelectorRequirement{in("a", "In")}, ignored: "labelSelector.requirements[0] ignored",
+		},
+		{
+			rule:         "a key that is none is dropped",
+			requirements: []metav1.LabelSelectorRequirement{in("-", "Exists")}, ignored: "labelSelector.requirements[0] ignored",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			spec := specWith(nil)
-			spec.ResourceAttributes.LabelSelector = &tc.selector
-			_, ignored := Attributes(spec)
-			if got := ignored.String(); !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") {
-				t.Errorf("ignored %q, want %q", got, tc.want)
+			spec.ResourceAttributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: tc.raw, Requirements: tc.requirements}
+			req, ignored := Attributes(spec)
+			var got []string
+			for _, r := range req.LabelSelector {
+				got = append(got, r.String())
+			}
+			slices.Sort(got)
+			if strings.Join(got, ";") != tc.want {
+				t.Errorf("requirements = %q, want %q", got, tc.want)
+			}
+			if got := ignored.String(); !strings.HasPrefix(got, tc.ignored) || (got == "") != (tc.ignored == "") {
+				t.Errorf("ignored %q, want %q", got, tc.ignored)
 			}
 		})
 	}
@@ -108,16 +141,20 @@ func TestLabelSelectorsAreReported(t *testing.T) {
 
 func TestAttributesAreTakenOver(t *testing.T) {
 	resource, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
-		User: "u", Groups: []string{"g"},
+		User: "u", UID: "1", Groups: []string{"g"}, Extra: map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "create", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "api",
 		},
 	})
 	if want := (nodeauthz.Request{
-		User: "u", Groups: []string{"g"}, Verb: "create", Group: "apps", Resource: "deployments",
+		User: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"scope": {"a", "b"}},
+		Verb: "create", Group: "apps", Version: "v1", Resource: "deployments",
 		Subresource: "scale", Namespace: "shop", Name: "api", ResourceRequest: true,
 	}); !reflect.DeepEqual(resource, want) {
 		t.Errorf("got %+v, want %+v", resource, want)
+	}
+	if unversioned, _ := Attributes(specWith(nil)); unversioned.Version != "*" {
+		t.Errorf("no version is %q, want *", unversioned.Version)
 	}
 	url, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
 		User: "u", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/healthz"},

@@ -1,10 +1,16 @@
-// Package review turns SubjectAccessReview documents into requests for
-// authorizers and their answers into statuses, the way kube-apiserver does
-// before and after it asks an authorizer.
+// Package review turns documents that ask for a decision into requests, and
+// decisions into the documents that answer them, the way kube-apiserver does
+// before and after it asks.
 //
-// Attributes, Validate and Status are one document's way in and out, whatever
-// carries it; Stream evaluates a whole stream of documents in order.
+// There are two kinds of documents. A SubjectAccessReview asks an authorizer
+// whether somebody may do something; an AdmissionReview asks an admission
+// controller about a write, with the object that is to be written.
 //
-// Source: https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/
+// [DecodeAccessReview] and [DecodeAdmission] are one document's way in, whatever
+// carries it, and the methods of what they return its way out; [Stream]
+// evaluates a whole stream of documents in order.
+//
+// Sources: https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/,
+// https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 // and, for selectors, KEP-4601.
 package review

@@ -14,16 +14,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-const (
-	apiVersion = "authorization.k8s.io/v1"
-	kind       = "SubjectAccessReview"
-)
-
-// Opinion is an authorizer's answer to one request.
+// Opinion is the answer of an authorizer, or of a chain of them, to one
+// request.
 type Opinion struct {
 	Decision verdict.Decision
-	// Reason is one line for people; empty for an Allow that needs none.
+	// Reason is one line that is shown to the one who asks; empty for an Allow
+	// that needs none.
 	Reason string
+	// Code is the stable name of the reason; empty when there is none.
+	Code verdict.Code
+	// Node is the node that asks; empty if none does.
+	Node string
+	// Authorizer decided; empty when none did.
+	Authorizer string
+	// Detail is nil, or returns the reason at length, for logs: it may name
+	// objects and nodes that the one who asks must not know of.
+	Detail func() string
+	// Stale is true for a refusal that may only be for want of news: the API
+	// server may already hold what would make it an Allow.
+	Stale bool
 }
 
 // Evaluate puts one request to an authorizer. An error means that the question
@@ -32,19 +41,46 @@ type Opinion struct {
 // the request.
 type Evaluate func(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
 
+// kindError says that a document is of another kind than the one wanted.
+type kindError struct {
+	header metav1.TypeMeta
+	want   string
+}
+
+func (e *kindError) Error() string {
+	return fmt.Sprintf("kind %q of apiVersion %q: want %s", e.header.Kind, e.header.APIVersion, e.want)
+}
+
+// asKubernetes reads JSON as kube-apiserver does: names are case-sensitive,
+// unknown fields are ignored, the last of repeated names counts, and bytes that
+// are not UTF-8 are replaced.
+func asKubernetes() json.Options {
+	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// readHeader reports false if the document's kind cannot be told.
+func readHeader(document []byte) (header metav1.TypeMeta, ok bool) {
+	err := json.Unmarshal(document, &header, asKubernetes())
+	return header, err == nil
+}
+
+const (
+	accessReviewKind    = "SubjectAccessReview"
+	accessReviewVersion = "authorization.k8s.io/v1"
+	wantAccessReview    = accessReviewKind + " of " + accessReviewVersion
+)
+
 // Decode reads one SubjectAccessReview of authorization.k8s.io/v1 and checks it.
 // Field names are case-sensitive and unknown fields are ignored, as in
-// kube-apiserver, which also takes the last of repeated names; metadata may be set, so that callers can tell their documents
-// apart, and has no influence.
+// kube-apiserver, which also takes the last of repeated names; metadata may be
+// set, so that callers can tell their documents apart, and has no influence.
 func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 	*into = authorizationv1.SubjectAccessReview{}
-	lenient := json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	decodeErr := json.Unmarshal(document, into, lenient)
-	if into.Kind != kind || into.APIVersion != apiVersion {
+	decodeErr := json.Unmarshal(document, into, asKubernetes())
+	if into.Kind != accessReviewKind || into.APIVersion != accessReviewVersion {
 		// A document of another kind may fail to decode because of its kind.
-		var header metav1.TypeMeta
-		if json.Unmarshal(document, &header, lenient) == nil {
-			return fmt.Errorf("kind %q of apiVersion %q: want %s of %s", header.Kind, header.APIVersion, kind, apiVersion)
+		if header, ok := readHeader(document); ok {
+			return &kindError{header, wantAccessReview}
 		}
 	}
 	if decodeErr != nil {

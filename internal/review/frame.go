@@ -8,9 +8,14 @@ import (
 	"strings"
 )
 
-// MaxDocument is the size in bytes beyond which a document is refused, the
-// limit that kube-apiserver sets for a request's body.
-const MaxDocument = 3 << 20
+// MaxDocument is the size in bytes beyond which a document is refused. An
+// AdmissionReview may hold an object twice, as it was and as it will be, each in
+// JSON and from a request of up to 3 MiB, the limit of kube-apiserver.
+const MaxDocument = 16 << 20
+
+// MaxDepth is how deep objects and lists may lie in one another. Objects of the
+// API that nodes write lie less than 20 deep.
+const MaxDepth = 256
 
 // span is where one document stands in a buffer.
 type span struct{ start, end int }
@@ -28,7 +33,23 @@ var (
 	errNotObject  = errors.New("want a JSON object")
 	errIncomplete = errors.New("the input ends within the document")
 	errTooLarge   = fmt.Errorf("larger than %d bytes", MaxDocument)
+	errTooDeep    = fmt.Errorf("nested more than %d deep", MaxDepth)
 )
+
+// checkLimits refuses what is too large, and what is nested too deep.
+func checkLimits(document []byte) error {
+	if len(document) > MaxDocument {
+		return errTooLarge
+	}
+	if bytes.Count(document, []byte{'{'})+bytes.Count(document, []byte{'['}) <= MaxDepth {
+		return nil
+	}
+	// What else is wrong with the document is for its decoder to say.
+	if _, err := new(framer).scan(document, 0, nil); errors.Is(err, errTooDeep) {
+		return err
+	}
+	return nil
+}
 
 // scan appends to spans the documents that end in b[from:]. An error stands for
 // the document that begins at f.start.
@@ -80,6 +101,9 @@ func (f *framer) step(c byte) (ended bool, err error) {
 	case '\n':
 		return false, errors.New("line break within a string")
 	case '{', '[':
+		if len(f.open) == MaxDepth {
+			return false, errTooDeep
+		}
 		f.open = append(f.open, c+2) // '{'+2 is '}', '['+2 is ']'
 	case '}', ']':
 		last := len(f.open) - 1

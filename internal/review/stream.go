@@ -3,12 +3,9 @@ package review
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
-
-	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // Summary counts what a stream held.
@@ -17,23 +14,32 @@ type Summary struct {
 	Allowed   int
 }
 
-// Stream reads newline-delimited or concatenated SubjectAccessReviews from in
-// and writes each back to out with its status, as one compact JSON line, in
-// order.
+// Evaluators answer the documents of a stream, each kind its own.
+type Evaluators struct {
+	Authorize Evaluate
+	Admit     Admit
+	// Reads says which objects Admit looks at.
+	Reads Reads
+}
+
+// Stream reads newline-delimited or concatenated documents from in and writes an
+// answer to each to out, as one compact JSON line, in order: a SubjectAccessReview
+// of authorization.k8s.io/v1 with its status added, and for an AdmissionReview of
+// admission.k8s.io/v1 one with the response and without the request.
 //
 // Answers to whatever has arrived are written before more input is waited for.
 // Documents are evaluated in parallel, in batches whose number is fixed, so
 // memory does not grow with the stream. The first document that cannot be read
 // ends it with a *DocumentError, after the answers to those before it.
-func Stream(ctx context.Context, evaluate Evaluate, in io.Reader, out io.Writer) (Summary, error) {
+func Stream(ctx context.Context, evaluators Evaluators, in io.Reader, out io.Writer) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	workers := runtime.GOMAXPROCS(0)
 	p := &pipeline{
-		evaluate: evaluate,
-		free:     make(chan *batch, 2*workers+1),
-		work:     make(chan *batch, 2*workers+1),
-		ordered:  make(chan *batch, 2*workers+1),
+		evaluators: evaluators,
+		free:       make(chan *batch, 2*workers+1),
+		work:       make(chan *batch, 2*workers+1),
+		ordered:    make(chan *batch, 2*workers+1),
 	}
 	for range cap(p.free) {
 		p.free <- &batch{done: make(chan struct{}, 1)}
@@ -48,10 +54,10 @@ func Stream(ctx context.Context, evaluate Evaluate, in io.Reader, out io.Writer)
 // pipeline connects one reader, several workers and one writer. Each batch goes
 // from free through work and ordered back to free.
 type pipeline struct {
-	evaluate Evaluate
-	free     chan *batch
-	work     chan *batch
-	ordered  chan *batch
+	evaluators Evaluators
+	free       chan *batch
+	work       chan *batch
+	ordered    chan *batch
 }
 
 // batch is a piece of the input that ends with a whole document, and the
@@ -162,7 +168,7 @@ func (p *pipeline) answer(ctx context.Context) {
 	for {
 		select {
 		case b := <-p.work:
-			b.answer(ctx, p.evaluate)
+			b.answer(ctx, p.evaluators)
 			b.done <- struct{}{}
 		case <-ctx.Done():
 			return
@@ -170,26 +176,19 @@ func (p *pipeline) answer(ctx context.Context) {
 	}
 }
 
-func (b *batch) answer(ctx context.Context, evaluate Evaluate) {
-	encoder := json.NewEncoder(&b.output)
-	encoder.SetEscapeHTML(false)
-	var document authorizationv1.SubjectAccessReview
+func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
+	a := newAnswerer(evaluators, &b.output)
 	for i, s := range b.spans {
-		err := b.broken
+		allowed, err := false, b.broken
 		if err == nil || i < len(b.spans)-1 {
-			err = Decode(b.input[s.start:s.end], &document)
+			allowed, err = a.answer(ctx, b.input[s.start:s.end])
 		}
 		if err != nil {
 			b.err = &DocumentError{Number: b.first + i, Line: b.line + lines(b.input[:s.start]), Err: err}
 			return
 		}
-		document.Status = Status(ctx, evaluate, &document.Spec)
-		if err := encoder.Encode(&document); err != nil {
-			b.err = fmt.Errorf("encoding document %d: %w", b.first+i, err)
-			return
-		}
 		b.answers.Documents++
-		if document.Status.Allowed {
+		if allowed {
 			b.answers.Allowed++
 		}
 	}

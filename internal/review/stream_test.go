@@ -13,8 +13,11 @@ import (
 	"testing/iotest"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -30,6 +33,24 @@ func byName(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
 	}
 	return Opinion{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}, nil
 }
+
+// named evaluates both kinds of documents by the name of the object.
+func named() Evaluators {
+	return Evaluators{Authorize: byName, Admit: admitByName, Reads: readNothing}
+}
+
+// admitByName allows what is named "yes" and refuses the rest.
+func admitByName(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
+	if req.Name == "yes" {
+		return noderestriction.Answer{Decision: verdict.Allow, Code: "Good", Node: "worker-1", Rule: "by name", Status: 200}
+	}
+	return noderestriction.Answer{
+		Decision: verdict.Deny, Code: "Bad", Node: "worker-1", Status: 403, StatusReason: metav1.StatusReasonForbidden,
+		Reason: verdict.Reason{Code: "Bad", Message: "not <" + req.Name + ">", Hint: "say yes"},
+	}
+}
+
+func readNothing(*noderestriction.Request) (object, oldObject bool) { return false, false }
 
 func document(name string) string {
 	return fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"verb":"get","resource":"pods","name":%q}}}`, name)
@@ -47,12 +68,41 @@ func TestStreamStatuses(t *testing.T) {
 		"error": `{"allowed":false,"evaluationError":"cannot say"}`,
 	} {
 		var out bytes.Buffer
-		if _, err := Stream(t.Context(), byName, strings.NewReader(document(name)), &out); err != nil {
+		if _, err := Stream(t.Context(), named(), strings.NewReader(document(name)), &out); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := out.String(), answered(name, status); got != want {
 			t.Errorf("got  %swant %s", got, want)
 		}
+	}
+}
+
+func admissionOf(name string) string {
+	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-%[1]s","kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"operation":"DELETE","name":"%[1]s","userInfo":{"username":"worker-1"},"object":null}}`, name)
+}
+
+func TestStreamOfBothKinds(t *testing.T) {
+	const (
+		allowed = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-yes","allowed":true,"status":{"code":200},"auditAnnotations":{"code":"Good","node":"worker-1","rule":"by name"}}}` + "\n"
+		refused = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-no","allowed":false,"status":{"code":403,"reason":"Forbidden","message":"not <no>"},"auditAnnotations":{"code":"Bad","node":"worker-1"}}}` + "\n"
+	)
+	// The kind is told whatever comes first.
+	last := strings.TrimSuffix(admissionOf("yes"), "}") + `,"x":"SubjectAccessReview"}`
+	last = strings.Replace(last, `"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`, `"metadata":{"name":"`+strings.Repeat("x", 200)+`"},`, 1)
+	last = strings.TrimSuffix(last, "}") + `,"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`
+	misleading := strings.Replace(document("yes"), "{", `{"x":"AdmissionReview",`, 1)
+	var out bytes.Buffer
+	in := admissionOf("no") + document("yes") + "\n" + admissionOf("yes") + last + misleading
+	total, err := Stream(t.Context(), named(), strings.NewReader(in), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := answered("yes", `{"allowed":true}`)
+	if want := refused + access + allowed + allowed + access; out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+	if total != (Summary{Documents: 5, Allowed: 4}) {
+		t.Errorf("total = %+v", total)
 	}
 }
 
@@ -78,7 +128,7 @@ func TestStreamFraming(t *testing.T) {
 		} {
 			t.Run(rule+", "+reading, func(t *testing.T) {
 				var out bytes.Buffer
-				total, err := Stream(t.Context(), byName, reader, &out)
+				total, err := Stream(t.Context(), named(), reader, &out)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -96,7 +146,7 @@ func TestStreamFraming(t *testing.T) {
 func TestStreamOfNothing(t *testing.T) {
 	for _, input := range []string{"", " \n\n"} {
 		var out bytes.Buffer
-		if total, err := Stream(t.Context(), byName, strings.NewReader(input), &out); err != nil || total != (Summary{}) || out.Len() > 0 {
+		if total, err := Stream(t.Context(), named(), strings.NewReader(input), &out); err != nil || total != (Summary{}) || out.Len() > 0 {
 			t.Errorf("Stream(%q) = %+v, %v, output %q", input, total, err, out.String())
 		}
 	}
@@ -115,16 +165,20 @@ func TestStreamEndsAtABrokenDocument(t *testing.T) {
 		{"an end within the document", `{"kind":"SubjectAccessReview",`, "document 3, line 3: the input ends within the document"},
 		{"a line break within a string", "{\"kind\":\"Subject\n\"}", "document 3, line 3: line break within a string"},
 		{"a wrong type", strings.Replace(document("x"), `"u"`, `1`, 1), "document 3, line 3: spec.user: want a string, got a number"},
-		{"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`, `document 3, line 3: kind "Pod" of apiVersion "v1": want SubjectAccessReview of authorization.k8s.io/v1`},
+		{"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`, `document 3, line 3: kind "Pod" of apiVersion "v1": want SubjectAccessReview of authorization.k8s.io/v1 or AdmissionReview of admission.k8s.io/v1`},
 		{"an old version", `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview"}`, `document 3, line 3: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1beta1": want`},
+		{"an old version of an AdmissionReview", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{}}`, `document 3, line 3: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1beta1": want`},
+		{"an AdmissionReview without a request", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{}}`, "document 3, line 3: request: Required value"},
+		{"an AdmissionReview with a wrong type", strings.Replace(admissionOf("yes"), `"worker-1"`, `[]`, 1), "document 3, line 3: request.userInfo.username: want a string, got a list"},
+		{"a document nested too deep", `{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`, "document 3, line 3: nested more than 256 deep"},
 		{"no kind", `{}`, `document 3, line 3: kind "" of apiVersion "": want SubjectAccessReview`},
 		{"field names in another case", `{"apiVersion":"authorization.k8s.io/v1","KIND":"SubjectAccessReview"}`, `document 3, line 3: kind ""`},
 		{"an invalid review", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u"}}`, "document 3, line 3: spec: Invalid value: set exactly one of resourceAttributes and nonResourceAttributes"},
-		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 3145728 bytes"},
+		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 16777216 bytes"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var out bytes.Buffer
-			total, err := Stream(t.Context(), byName, strings.NewReader(good+good+tc.broken+"\n"+good), &out)
+			total, err := Stream(t.Context(), named(), strings.NewReader(good+good+tc.broken+"\n"+good), &out)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -150,7 +204,7 @@ func TestStreamKeepsTheOrder(t *testing.T) {
 		want.WriteString(answered(name, fmt.Sprintf(`{"allowed":false,"reason":"no opinion <- of %s"}`, name)))
 	}
 	var out bytes.Buffer
-	total, err := Stream(t.Context(), byName, iotest.HalfReader(&in), &out)
+	total, err := Stream(t.Context(), named(), iotest.HalfReader(&in), &out)
 	if err != nil || total.Documents != n {
 		t.Fatalf("total = %+v, %v", total, err)
 	}
@@ -164,7 +218,7 @@ func TestStreamAnswersBeforeItWaits(t *testing.T) {
 	receive, answers := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := Stream(context.Background(), byName, documents, answers)
+		_, err := Stream(context.Background(), named(), documents, answers)
 		done <- err
 	}()
 	for range 3 {
@@ -184,7 +238,7 @@ func TestStreamAnswersBeforeItWaits(t *testing.T) {
 
 func TestStreamStopsWhenNobodyReads(t *testing.T) {
 	endless := io.MultiReader(strings.NewReader(strings.Repeat(document("yes")+"\n", 10000)))
-	_, err := Stream(t.Context(), byName, endless, failingWriter{})
+	_, err := Stream(t.Context(), named(), endless, failingWriter{})
 	if !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("err = %v", err)
 	}
@@ -197,7 +251,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 func TestStreamTellsThatReadingFailed(t *testing.T) {
 	broken := errors.New("disk on fire")
 	var out bytes.Buffer
-	_, err := Stream(t.Context(), byName, io.MultiReader(strings.NewReader(document("yes")), iotest.ErrReader(broken)), &out)
+	_, err := Stream(t.Context(), named(), io.MultiReader(strings.NewReader(document("yes")), iotest.ErrReader(broken)), &out)
 	if !errors.Is(err, broken) {
 		t.Errorf("err = %v", err)
 	}
@@ -211,7 +265,7 @@ func TestStreamCanBeInterrupted(t *testing.T) {
 	documents, _ := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := Stream(ctx, byName, documents, io.Discard)
+		_, err := Stream(ctx, named(), documents, io.Discard)
 		done <- err
 	}()
 	cancel()
@@ -223,6 +277,7 @@ func TestStreamCanBeInterrupted(t *testing.T) {
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(document("yes")), 1)
 	f.Add([]byte(document("no")+"\n"+document("error")), 7)
+	f.Add([]byte(admissionOf("yes")+document("no")+admissionOf("no")), 5)
 	f.Add([]byte(`{"a":[}`), 2)
 	f.Add([]byte("{\"a\":\"\\u0000\"}{}"), 3)
 	f.Fuzz(func(t *testing.T, input []byte, chunk int) {
@@ -268,7 +323,7 @@ func decoded(input []byte) []string {
 
 func streamed(input []byte, chunk int) (string, error) {
 	var out bytes.Buffer
-	_, err := Stream(context.Background(), byName, &chunked{input, chunk}, &out)
+	_, err := Stream(context.Background(), named(), &chunked{input, chunk}, &out)
 	return out.String(), err
 }
 
@@ -296,6 +351,9 @@ func FuzzDecode(f *testing.F) {
 		if Decode(input, &document) != nil {
 			return
 		}
+		if theirs, err := kubernetesDecodes(input); !repeatsNames(input) && (err != nil || !equality.Semantic.DeepEqual(&document, theirs)) {
+			t.Errorf("got %+v, Kubernetes reads %+v, %v", document, theirs, err)
+		}
 		req, _ := Attributes(&document.Spec)
 		if req.ResourceRequest == (document.Spec.ResourceAttributes == nil) {
 			t.Errorf("request %+v of %s", req, input)
@@ -315,7 +373,7 @@ func BenchmarkStream(b *testing.B) {
 	input := []byte(strings.Repeat(document("object-with-an-ordinary-name")+"\n", n))
 	b.Run("stream", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Stream(b.Context(), byName, bytes.NewReader(input), io.Discard); err != nil {
+			if _, err := Stream(b.Context(), named(), bytes.NewReader(input), io.Discard); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -57,9 +57,19 @@ func newAPIObject(k kind) apiObject {
 // set takes a trimmed object into the state and reports whether it replaced one
 // of the same name. The state keeps strings of the object and, of RBAC objects,
 // the object.
+//
+// The record comes before the relation and goes after it: a request that was
+// allowed because of a relation finds the object in what follows.
 func (s *State) set(k kind, o apiObject) (replaced bool, err error) {
-	key := keyOf(o.GetNamespace(), o.GetName())
+	replaced, err = s.record(k, o)
 	s.relate(o)
+	s.listeners.tell(o)
+	return replaced, err
+}
+
+// record keeps what is needed of the object besides its relations.
+func (s *State) record(k kind, o apiObject) (replaced bool, err error) {
+	key := keyOf(o.GetNamespace(), o.GetName())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	replaced = s.objects.table(k).has(key)

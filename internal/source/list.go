@@ -32,6 +32,9 @@ type LiveOptions struct {
 	// be unreadable (once, however often it is tried) and when it can be read
 	// again. It may be called concurrently.
 	MissingChanged func(m Missing, missing bool)
+	// WithoutRBAC lets [Watch] leave out roles and bindings, for those who do
+	// not ask the RBAC authorizer and need no right to read them.
+	WithoutRBAC bool
 
 	retry *wait.Backoff // in tests
 }

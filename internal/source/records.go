@@ -82,7 +82,6 @@ func tokenVolumes(volumes []corev1.Volume) []corev1.Volume {
 		source := corev1.VolumeSource{
 			Projected:             tokenProjections(v.Projected),
 			PersistentVolumeClaim: v.PersistentVolumeClaim,
-			Ephemeral:             v.Ephemeral,
 			GCEPersistentDisk:     v.GCEPersistentDisk,
 			AWSElasticBlockStore:  v.AWSElasticBlockStore,
 			AzureDisk:             v.AzureDisk,
@@ -93,6 +92,11 @@ func tokenVolumes(volumes []corev1.Volume) []corev1.Volume {
 		}
 		if v.CSI != nil {
 			source.CSI = &corev1.CSIVolumeSource{Driver: v.CSI.Driver}
+		}
+		if v.Ephemeral != nil {
+			// API servers accept none without a template, and that there is one
+			// is what makes its claim count.
+			source.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}
 		}
 		if source == (corev1.VolumeSource{}) {
 			continue
@@ -164,6 +168,13 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 	kept := pv.Spec.PersistentVolumeSource
 	if kept.CSI != nil {
 		kept.CSI = &corev1.CSIPersistentVolumeSource{Driver: kept.CSI.Driver}
+	}
+	if file := kept.AzureFile; file != nil && file.SecretNamespace == nil && pv.Spec.ClaimRef != nil {
+		// The claim is not kept, and it says where the secret is unless the
+		// volume does. Without that, the volume leads to no driver.
+		defaulted := *file
+		defaulted.SecretNamespace = &pv.Spec.ClaimRef.Namespace
+		kept.AzureFile = &defaulted
 	}
 	text, err := json.Marshal(&kept, compact())
 	if err != nil {

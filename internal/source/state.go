@@ -41,7 +41,8 @@ type State struct {
 	// fromCluster is true when nothing is from manifests.
 	fromCluster bool
 	// retained objects make a snapshot; nil unless they were asked for.
-	retained *retained
+	retained  *retained
+	listeners listeners
 }
 
 // APIResource is a resource that a cluster serves.

@@ -35,6 +35,7 @@ func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object
 	if err != nil {
 		return nil, t.failed("list", err)
 	}
+	t.live.heard(t.endpoint.kind)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if opts.Continue == "" {
@@ -75,6 +76,7 @@ func (t *tap) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interfa
 		t.begin()
 	} else {
 		t.live.restored(t.endpoint.kind)
+		t.live.following(t.endpoint.kind, Followed)
 	}
 	tapped := &tappedWatch{tap: t, server: w, events: make(chan watch.Event), done: make(chan struct{})}
 	go tapped.run()
@@ -91,7 +93,7 @@ func (t *tap) failed(verb string, err error) error {
 		t.live.missing(k, missingReason(verb, resource, err))
 		t.stop()
 	case apierrors.IsNotFound(err):
-		t.live.settled(k)
+		t.live.absent(k)
 		t.stop()
 	default:
 		t.live.failed(k, err)
@@ -111,6 +113,7 @@ func (t *tap) end() {
 	if k := t.endpoint.kind; k.describe().rbac {
 		t.live.state.rbacRead(k)
 	}
+	t.live.following(t.endpoint.kind, Followed)
 	t.live.settled(t.endpoint.kind)
 }
 
@@ -133,6 +136,9 @@ func (t *tap) add(o runtime.Object) (runtime.Object, error) {
 
 // take applies an event and returns what the reflector gets instead.
 func (t *tap) take(event watch.Event) (watch.Event, error) {
+	if event.Type != watch.Error {
+		t.live.heard(t.endpoint.kind)
+	}
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:

@@ -203,6 +203,50 @@ func TestRecordsGiveBackWhatCounts(t *testing.T) {
 	}
 }
 
+// The claim of an ephemeral volume bears on audiences if there is a template for
+// it, which is not kept.
+func TestEphemeralVolumesHaveATemplate(t *testing.T) {
+	s := newState()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
+		Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}},
+	}}}}
+	pod.Namespace, pod.Name = "shop", "api"
+	if _, err := s.set(kindPod, pod); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := s.Pod("shop", "api")
+	if v := got.Spec.Volumes; len(v) != 1 || v[0].Name != "scratch" || v[0].Ephemeral == nil || v[0].Ephemeral.VolumeClaimTemplate == nil {
+		t.Errorf("got %s", toYAML(v))
+	}
+}
+
+// The namespace of the secret decides whether an azureFile volume leads to a CSI
+// driver.
+func TestAzureFileVolumesHaveANamespace(t *testing.T) {
+	for _, tc := range []struct {
+		rule  string
+		file  corev1.AzureFilePersistentVolumeSource
+		claim *corev1.ObjectReference
+		want  *string
+	}{
+		{"the claim's", corev1.AzureFilePersistentVolumeSource{SecretName: "s"}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("shop")},
+		{"its own", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("vault")}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("vault")},
+		{"its own, which is empty", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("")}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("")},
+		{"none without a claim", corev1.AzureFilePersistentVolumeSource{SecretName: "s"}, nil, nil},
+	} {
+		s := newState()
+		pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: tc.claim}}
+		pv.Name, pv.Spec.AzureFile = "files", &tc.file
+		if _, err := s.set(kindPersistentVolume, pv); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := s.PersistentVolume("files")
+		if namespace := got.Spec.AzureFile.SecretNamespace; !reflect.DeepEqual(namespace, tc.want) {
+			t.Errorf("%s: got %s", tc.rule, toYAML(got.Spec.AzureFile))
+		}
+	}
+}
+
 func TestPackedUID(t *testing.T) {
 	for uid, packs := range map[string]bool{
 		"0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11": true,

@@ -29,6 +29,7 @@ type Live struct {
 	// waiting are the kinds that have neither been read nor turned out to be
 	// unreadable, with what went wrong last.
 	waiting map[kind]error
+	watched map[kind]*Watched
 	synced  chan struct{} // closed when waiting is empty
 }
 
@@ -58,12 +59,15 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	l := &Live{
 		state: d.state(c.host), client: c, opts: opts, report: reporter(opts.Progress),
-		cancel: cancel, waiting: map[kind]error{}, synced: make(chan struct{}),
+		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*Watched{}, synced: make(chan struct{}),
 	}
 	for k := range kindCount {
-		l.waiting[k] = nil
+		if !opts.WithoutRBAC || !k.describe().rbac {
+			l.waiting[k] = nil
+			l.watched[k] = &Watched{Resource: k.describe().groupResource()}
+		}
 	}
-	for k := range kindCount {
+	for k := range l.watched {
 		l.wg.Go(func() { l.follow(ctx, d, k) })
 	}
 	return l, nil
@@ -156,7 +160,7 @@ func (l *Live) reflect(ctx context.Context, d *discovered, k kind) {
 	switch how {
 	case notServed:
 		l.restored(k)
-		l.settled(k)
+		l.absent(k)
 		return
 	case unreadable:
 		l.missing(k, reason)
@@ -178,10 +182,13 @@ func (l *Live) reflect(ctx context.Context, d *discovered, k kind) {
 	r.RunWithContext(ctx)
 }
 
-// failed notes why a kind is still waited for.
+// failed notes what went wrong with a kind, and that it may be why the kind is
+// still waited for.
 func (l *Live) failed(k kind, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.watched[k].Errors++
+	l.watched[k].Err = err
 	if _, waits := l.waiting[k]; waits {
 		l.waiting[k] = err
 	}
@@ -204,6 +211,13 @@ func (l *Live) missing(k kind, reason string) {
 	if m, changed := l.state.miss(k, reason); changed && l.opts.MissingChanged != nil {
 		l.opts.MissingChanged(m, true)
 	}
+	l.following(k, Unreadable)
+	l.settled(k)
+}
+
+// absent notes that the server does not serve a kind.
+func (l *Live) absent(k kind) {
+	l.following(k, NotServed)
 	l.settled(k)
 }
 
