@@ -1,0 +1,77 @@
+package freshness
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// quiet is a cluster that knows every node and tells of nothing.
+type quiet struct{}
+
+func (quiet) OnChange(func(string)) func() { return func() {} }
+func (quiet) KnowsNode(string) bool        { return true }
+
+// BenchmarkUnderAttack measures what a node that asks for all it may not have
+// costs, while as many of its requests wait as may: its next request, which is
+// answered at once, a change that concerns another node, and a change that
+// concerns it, up to the last look at its questions.
+func BenchmarkUnderAttack(b *testing.B) {
+	node := nodeauthz.New(graph.New(), kubeversion.For(kubeversion.Latest))
+	looks := make(chan struct{}, DefaultMaxPerNode)
+	w := New(quiet{}, Options{})
+	defer w.Stop()
+	authorize := w.Authorize(time.Hour, func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		answer := node.Decide(req)
+		return review.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: true}, nil
+	}, func(req *nodeauthz.Request) bool {
+		allowed := node.Decide(req).Decision == verdict.Allow
+		looks <- struct{}{}
+		return allowed
+	})
+	request := func(i int) *nodeauthz.Request {
+		return &nodeauthz.Request{
+			User: "system:node:worker", Groups: []string{"system:nodes"}, Verb: "get", Resource: "secrets",
+			Namespace: "shop", Name: fmt.Sprintf("secret-%d", i), ResourceRequest: true,
+		}
+	}
+
+	ctx, cancel := context.WithCancel(b.Context())
+	var waiting sync.WaitGroup
+	for i := range DefaultMaxPerNode {
+		waiting.Go(func() { _, _ = authorize(ctx, request(i)) })
+	}
+	for w.queues.waiting.Load() < DefaultMaxPerNode {
+		runtime.Gosched()
+	}
+	b.Run("request", func(b *testing.B) {
+		limited := request(-1)
+		for b.Loop() {
+			_, _ = authorize(ctx, limited)
+		}
+	})
+	b.Run("change-of-another-node", func(b *testing.B) {
+		for b.Loop() {
+			w.queues.changed("other")
+		}
+	})
+	b.Run("change-of-the-node", func(b *testing.B) {
+		for b.Loop() {
+			w.queues.changed("worker")
+			for range DefaultMaxPerNode {
+				<-looks
+			}
+		}
+	})
+	cancel()
+	waiting.Wait()
+}

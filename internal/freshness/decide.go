@@ -1,0 +1,87 @@
+package freshness
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// NotSynced is the code of answers that cannot be given yet: they would be
+// refusals, and the state that they would be about has not been read.
+const NotSynced verdict.Code = "NotSynced"
+
+// Authorize wraps an evaluator of access reviews. An opinion that is stale is
+// held back, at most for the given time; 0 holds nothing back. Related reports,
+// at little cost and for a copy of the request, whether the graph now shows the
+// relation that was missing; only then the evaluator is asked again.
+func (w *Waiter) Authorize(limit time.Duration, next review.Evaluate, related func(*nodeauthz.Request) bool) review.Evaluate {
+	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		complete, asked := w.complete(), w.queues.changes.Load()
+		opinion, err := next(ctx, req)
+		if err != nil || !opinion.Stale {
+			return opinion, err
+		}
+		if !complete {
+			return review.Opinion{
+				Decision: verdict.NoOpinion, Code: NotSynced, Node: opinion.Node, Authorizer: opinion.Authorizer,
+			}, nodeauthz.ErrNotSynced
+		}
+		w.hold(ctx, kindAuthorize, opinion.Node, limit, accessQuestion(req, related, asked), func() bool {
+			opinion, err = next(ctx, req)
+			return err == nil && opinion.Stale
+		})
+		return opinion, err
+	}
+}
+
+// access is what a missing relation depends on, for requests of one node.
+type access struct{ verb, group, resource, subresource, namespace, name string }
+
+func accessQuestion(req *nodeauthz.Request, related func(*nodeauthz.Request) bool, asked uint64) *question {
+	kept := *req
+	kept.Groups, kept.FieldSelector = slices.Clone(req.Groups), slices.Clone(req.FieldSelector)
+	return &question{
+		key:   access{req.Verb, req.Group, req.Resource, req.Subresource, req.Namespace, req.Name},
+		probe: func() bool { return related(&kept) },
+		asked: asked,
+	}
+}
+
+// Admit wraps an evaluator of admission requests. An answer that is stale is
+// held back, at most for the given time; 0 holds nothing back. The evaluator is
+// asked again after changes that concern the node.
+func (w *Waiter) Admit(limit time.Duration, next review.Admit) review.Admit {
+	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+		complete, asked := w.complete(), w.queues.changes.Load()
+		answer := next(ctx, req)
+		if !answer.Stale {
+			return answer
+		}
+		if !complete {
+			return notSynced(answer)
+		}
+		w.hold(ctx, kindAdmit, answer.Node, limit, &question{asked: asked}, func() bool {
+			answer = next(ctx, req)
+			return answer.Stale
+		})
+		return answer
+	}
+}
+
+// notSynced makes a refusal an error that clients try again after.
+func notSynced(refused noderestriction.Answer) noderestriction.Answer {
+	return noderestriction.Answer{
+		Decision: verdict.Deny, Code: NotSynced, Node: refused.Node, Rule: refused.Rule,
+		Status: 500,
+		Reason: verdict.Reason{
+			Code:    NotSynced,
+			Message: "the state of the cluster has not been read yet",
+			Hint:    "try again in a moment",
+		},
+	}
+}

@@ -1,0 +1,31 @@
+package freshness
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// Nodes come and go; nothing is left of those that do not wait.
+func TestNothingIsLeftOfAWait(t *testing.T) {
+	qs := newQueues(10, 1000)
+	var running sync.WaitGroup
+	for i := range 8 {
+		running.Go(func() {
+			for j := range 500 {
+				node := fmt.Sprintf("node-%d", (i+j)%20)
+				waiting := qs.enter(node, &question{key: j % 3, probe: func() bool { return j%2 == 0 }})
+				qs.changed(node)
+				if waiting != nil {
+					qs.leave(waiting)
+				}
+			}
+		})
+	}
+	running.Wait()
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if len(qs.byNode) != 0 || len(qs.dirty) != 0 || qs.waiting.Load() != 0 {
+		t.Errorf("left: %d nodes, %d to look at, %d requests", len(qs.byNode), len(qs.dirty), qs.waiting.Load())
+	}
+}

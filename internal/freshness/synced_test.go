@@ -1,0 +1,157 @@
+package freshness_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/freshness"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Until the state has been read, nothing is refused for want of news, and
+// nothing is allowed that the state does not show.
+func TestRefusalsBeforeTheSyncAreErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		synced := false
+		w := freshness.New(c, freshness.Options{Synced: func() bool { return synced }})
+		defer w.Stop()
+		authorize, admit := w.Authorize(limit, c.evaluate, c.probe), w.Admit(limit, c.admit)
+		begin := time.Now()
+		for _, node := range []string{"worker", "unheard-of"} {
+			opinion, err := authorize(t.Context(), get(node, "db"))
+			if !errors.Is(err, nodeauthz.ErrNotSynced) || opinion.Decision != verdict.NoOpinion || opinion.Code != freshness.NotSynced || opinion.Node != node {
+				t.Errorf("%s: opinion %+v, error %v", node, opinion, err)
+			}
+			answer := admit(t.Context(), &noderestriction.Request{User: node, Name: "api"})
+			if answer.Decision != verdict.Deny || answer.Status != 500 || answer.StatusReason != "" || answer.Code != freshness.NotSynced ||
+				answer.Reason.Code != freshness.NotSynced || answer.Node != node {
+				t.Errorf("%s: answer %+v", node, answer)
+			}
+		}
+		if time.Since(begin) != 0 {
+			t.Error("waited for what is no news")
+		}
+		c.relate("worker", "shown")
+		if opinion, err := authorize(t.Context(), get("worker", "shown")); err != nil || opinion.Decision != verdict.Allow {
+			t.Errorf("what the state shows already is not allowed: %+v, %v", opinion, err)
+		}
+
+		synced = true
+		if opinion, err := authorize(t.Context(), get("worker", "db")); err != nil || opinion.Decision != verdict.NoOpinion || opinion.Code != nodeauthz.NoPathToObject {
+			t.Errorf("after the sync: opinion %+v, error %v", opinion, err)
+		}
+		synced = false // is not asked any more
+		if answer := admit(t.Context(), &noderestriction.Request{User: "worker", Name: "api"}); answer.Status != 404 {
+			t.Errorf("after the sync: answer %+v", answer)
+		}
+	})
+}
+
+// A state that syncs while the evaluator decides may have been incomplete when
+// it did.
+func TestSyncDuringADecisionIsTooLate(t *testing.T) {
+	c := newCluster()
+	synced := false
+	w := freshness.New(c, freshness.Options{Synced: func() bool { return synced }})
+	defer w.Stop()
+	evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		opinion, err := c.evaluate(ctx, req)
+		synced = true
+		return opinion, err
+	}, c.probe)
+	if _, err := evaluate(t.Context(), get("worker", "db")); !errors.Is(err, nodeauthz.ErrNotSynced) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestOtherAnswersAreNotHeldBack(t *testing.T) {
+	broken := errors.New("webhook audit: connection refused")
+	for rule, given := range map[string]struct {
+		opinion review.Opinion
+		err     error
+	}{
+		"an allow":                             {review.Opinion{Decision: verdict.Allow, Node: "worker"}, nil},
+		"a refusal that news would not change": {review.Opinion{Decision: verdict.NoOpinion, Node: "worker", Code: nodeauthz.VerbNotAllowed}, nil},
+		"an error":                             {review.Opinion{Node: "worker", Stale: true}, broken},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, o := newCluster(), &outcomes{}
+				w := freshness.New(c, freshness.Options{Waited: o.waited})
+				defer w.Stop()
+				opinion, err := w.Authorize(limit, func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+					return given.opinion, given.err
+				}, c.probe)(t.Context(), get("worker", "db"))
+				if opinion.Decision != given.opinion.Decision || !errors.Is(err, given.err) {
+					t.Errorf("got %+v, %v", opinion, err)
+				}
+				o.want(t, nil)
+			})
+		})
+	}
+}
+
+func TestWritesWaitForTheWatch(t *testing.T) {
+	for _, tc := range []struct {
+		rule    string
+		change  func(c *cluster)
+		want    int
+		outcome string
+		asked   int64
+	}{
+		{"the pod comes in time", func(c *cluster) { c.tell("worker"); synctest.Wait(); c.relate("worker", "api") }, 200, "admit arrived", 3},
+		{"it does not", func(*cluster) {}, 404, "admit expired", 1},
+		{"it comes to another node", func(c *cluster) { c.relate("other", "api") }, 404, "admit expired", 1},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, o := newCluster(), &outcomes{}
+				w := freshness.New(c, freshness.Options{Waited: o.waited})
+				defer w.Stop()
+				var other sync.WaitGroup
+				other.Go(func() { synctest.Wait(); tc.change(c) })
+				answer := w.Admit(limit, c.admit)(t.Context(), &noderestriction.Request{User: "worker", Name: "api"})
+				if answer.Status != tc.want {
+					t.Errorf("answer %+v, want status %d", answer, tc.want)
+				}
+				o.want(t, map[string]int{tc.outcome: 1})
+				other.Wait()
+				// Once at first, and once for each change that concerns the node.
+				if n := c.asked.Load(); n != tc.asked {
+					t.Errorf("asked %d times, want %d", n, tc.asked)
+				}
+			})
+		})
+	}
+}
+
+// What changes between the decision and the wait is not missed.
+func TestNewsBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, o := newCluster(), &outcomes{}
+		w := freshness.New(c, freshness.Options{Waited: o.waited})
+		defer w.Stop()
+		late := false
+		evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+			opinion, err := c.evaluate(ctx, req)
+			if !late {
+				late = true
+				c.relate("worker", "db")
+			}
+			return opinion, err
+		}, c.probe)
+		begin := time.Now()
+		if opinion, err := evaluate(t.Context(), get("worker", "db")); err != nil || opinion.Decision != verdict.Allow || time.Since(begin) != 0 {
+			t.Errorf("%v, %v after %v", opinion.Decision, err, time.Since(begin))
+		}
+		o.want(t, map[string]int{"authorize arrived": 1})
+	})
+}

@@ -1,0 +1,122 @@
+package observe
+
+import (
+	"context"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Types of decisions.
+const (
+	typeAuthorize = "authorize"
+	typeAdmit     = "admit"
+	typeMutate    = "mutate"
+)
+
+// Outcomes of decisions.
+const (
+	outcomeAllow     = "allow"
+	outcomeDeny      = "deny"
+	outcomeNoOpinion = "no_opinion"
+	outcomeError     = "error"
+)
+
+// Authorize counts the opinions of an evaluator of access reviews.
+func (m *Metrics) Authorize(next review.Evaluate) review.Evaluate {
+	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		opinion, err := next(ctx, req)
+		outcome := outcomeError
+		if err == nil {
+			outcome = outcomeOf(opinion.Decision)
+		}
+		resource := nonResource
+		if req.ResourceRequest {
+			resource = resourceLabel(req.Group, req.Resource)
+		}
+		m.decisions.WithLabelValues(typeAuthorize, outcome, string(opinion.Code), resource).Inc()
+		return opinion, err
+	}
+}
+
+// Admit counts the answers of an evaluator of admission requests. One that says
+// "try again" is an error.
+func (m *Metrics) Admit(next review.Admit) review.Admit {
+	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+		answer := next(ctx, req)
+		outcome := outcomeOf(answer.Decision)
+		if undecided(&answer) {
+			outcome = outcomeError
+		}
+		m.decisions.WithLabelValues(typeAdmit, outcome, string(answer.Code), resourceLabel(req.Group, req.Resource)).Inc()
+		return answer
+	}
+}
+
+// Mutated counts a pod that was asked about, changed or not.
+func (m *Metrics) Mutated(changed bool) {
+	code := "Unchanged"
+	if changed {
+		code = "Patched"
+	}
+	m.decisions.WithLabelValues(typeMutate, outcomeAllow, code, "pods").Inc()
+}
+
+func outcomeOf(d verdict.Decision) string {
+	switch d {
+	case verdict.Allow:
+		return outcomeAllow
+	case verdict.NoOpinion:
+		return outcomeNoOpinion
+	}
+	return outcomeDeny
+}
+
+// undecided reports whether an answer is an error and not a refusal.
+func undecided(answer *noderestriction.Answer) bool { return answer.Status >= 500 }
+
+const (
+	nonResource   = "non_resource"
+	otherResource = "other"
+)
+
+// resourceLabel is the name of a resource that nodes use, and one for all
+// others: the labels of a metric must not depend on what callers ask.
+func resourceLabel(group, resource string) string {
+	if label, known := resourceLabels[groupResource{group, resource}]; known {
+		return label
+	}
+	return otherResource
+}
+
+type groupResource struct{ group, resource string }
+
+// resourceLabels is a table and never changes.
+var resourceLabels = map[groupResource]string{
+	{"", "configmaps"}:                        "configmaps",
+	{"", "endpoints"}:                         "endpoints",
+	{"", "events"}:                            "events",
+	{"", "nodes"}:                             "nodes",
+	{"", "persistentvolumeclaims"}:            "persistentvolumeclaims",
+	{"", "persistentvolumes"}:                 "persistentvolumes",
+	{"", "pods"}:                              "pods",
+	{"", "secrets"}:                           "secrets",
+	{"", "serviceaccounts"}:                   "serviceaccounts",
+	{"", "services"}:                          "services",
+	{"authentication.k8s.io", "tokenreviews"}: "tokenreviews.authentication.k8s.io",
+	{"authorization.k8s.io", "localsubjectaccessreviews"}: "localsubjectaccessreviews.authorization.k8s.io",
+	{"authorization.k8s.io", "subjectaccessreviews"}:      "subjectaccessreviews.authorization.k8s.io",
+	{"certificates.k8s.io", "certificatesigningrequests"}: "certificatesigningrequests.certificates.k8s.io",
+	{"certificates.k8s.io", "clustertrustbundles"}:        "clustertrustbundles.certificates.k8s.io",
+	{"certificates.k8s.io", "podcertificaterequests"}:     "podcertificaterequests.certificates.k8s.io",
+	{"coordination.k8s.io", "leases"}:                     "leases.coordination.k8s.io",
+	{"events.k8s.io", "events"}:                           "events.events.k8s.io",
+	{"node.k8s.io", "runtimeclasses"}:                     "runtimeclasses.node.k8s.io",
+	{"resource.k8s.io", "resourceclaims"}:                 "resourceclaims.resource.k8s.io",
+	{"resource.k8s.io", "resourceslices"}:                 "resourceslices.resource.k8s.io",
+	{"storage.k8s.io", "csidrivers"}:                      "csidrivers.storage.k8s.io",
+	{"storage.k8s.io", "csinodes"}:                        "csinodes.storage.k8s.io",
+	{"storage.k8s.io", "volumeattachments"}:               "volumeattachments.storage.k8s.io",
+}

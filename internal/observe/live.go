@@ -1,0 +1,88 @@
+package observe
+
+import (
+	"time"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+// Cluster is a state that is followed. The live state of package source is one.
+type Cluster interface {
+	State() *source.State
+	Resources() []source.Watched
+}
+
+// Watch exports the size of a state and how it is followed, as they are when
+// metrics are asked for. It may be called once.
+func (m *Metrics) Watch(cluster Cluster) {
+	m.registry.CustomMustRegister(newLiveCollector(cluster))
+}
+
+type liveCollector struct {
+	metrics.BaseStableCollector
+	cluster Cluster
+
+	objects, nodes, references            *metrics.Desc
+	synced, lastEvent, errors, unreadable *metrics.Desc
+}
+
+func newLiveCollector(cluster Cluster) *liveCollector {
+	desc := func(name, help string, labels ...string) *metrics.Desc {
+		return metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, "")
+	}
+	return &liveCollector{
+		cluster:    cluster,
+		objects:    desc("graph_objects", "Objects in the graph by kind, nodes left out.", "kind"),
+		nodes:      desc("graph_nodes", "Nodes that something in the graph is related to."),
+		references: desc("graph_references", "References between objects and nodes in the graph."),
+		synced:     desc("watch_synced", "1 when all objects of the resource have been read and changes are followed.", "resource"),
+		lastEvent: desc("watch_last_event_timestamp_seconds",
+			"When the API server last sent an object or a bookmark, in seconds since 1970.", "resource"),
+		errors:     desc("watch_errors_total", "Requests and watches that failed and were tried again.", "resource"),
+		unreadable: desc("missing_rights", "1 when the resource may not be read, so that answers may be incomplete.", "resource"),
+	}
+}
+
+// DescribeWithStability implements metrics.StableCollector.
+func (c *liveCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+	for _, d := range []*metrics.Desc{c.objects, c.nodes, c.references, c.synced, c.lastEvent, c.errors, c.unreadable} {
+		ch <- d
+	}
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (c *liveCollector) CollectWithStability(ch chan<- metrics.Metric) {
+	gauge := func(d *metrics.Desc, value float64, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
+	}
+	size := c.cluster.State().Graph.Stats()
+	for _, kind := range graph.Kinds() {
+		if kind != graph.Node {
+			gauge(c.objects, float64(size.Vertices[kind]), kind.String())
+		}
+	}
+	gauge(c.nodes, float64(size.Vertices[graph.Node]))
+	gauge(c.references, float64(size.Links))
+	for _, w := range c.cluster.Resources() {
+		resource := w.Resource.String()
+		if w.Following == source.NotServed {
+			continue // nothing can be missing
+		}
+		gauge(c.synced, one(w.Following == source.Followed), resource)
+		gauge(c.unreadable, one(w.Following == source.Unreadable), resource)
+		ch <- metrics.NewLazyConstMetric(c.errors, metrics.CounterValue, float64(w.Errors), resource)
+		if !w.LastEvent.IsZero() {
+			gauge(c.lastEvent, float64(w.LastEvent.UnixNano())/float64(time.Second), resource)
+		}
+	}
+}
+
+func one(condition bool) float64 {
+	if condition {
+		return 1
+	}
+	return 0
+}

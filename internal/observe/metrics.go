@@ -1,0 +1,132 @@
+package observe
+
+import (
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/component-base/metrics"
+)
+
+// prefix begins the name of every metric.
+const prefix = "node_authorizer_"
+
+// Metrics are the metrics of one server. They are safe for concurrent use.
+type Metrics struct {
+	registry metrics.KubeRegistry
+
+	decisions        *metrics.CounterVec
+	requests         *metrics.CounterVec
+	duration         *metrics.HistogramVec
+	inFlight         *metrics.GaugeVec
+	bodyErrors       *metrics.CounterVec
+	waits            *metrics.CounterVec
+	waitSeconds      *metrics.HistogramVec
+	accessReviews    *metrics.Counter
+	notLogged        *metrics.Counter
+	certificateUntil *metrics.GaugeVec
+	certificateFails *metrics.Counter
+	build            *metrics.GaugeVec
+}
+
+// NewMetrics returns metrics that nothing has been counted in.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: metrics.NewKubeRegistry(),
+		decisions: counters("decisions_total",
+			"Decisions by type, outcome, code of the reason and resource.", "type", "decision", "code", "resource"),
+		requests:   counters("requests_total", "HTTP requests by endpoint and status code.", "endpoint", "status"),
+		duration:   histograms("request_duration_seconds", "Time from a request's arrival to its answer, waits included.", requestBuckets(), "endpoint"),
+		inFlight:   gauges("requests_in_flight", "Requests that are being answered.", "endpoint"),
+		bodyErrors: counters("request_body_errors_total", "Requests that were no question, by what was wrong with them.", "endpoint", "reason"),
+		waits: counters("freshness_waits_total",
+			"Refusals that were held back for want of news, by how the wait ended.", "type", "outcome"),
+		waitSeconds: histograms("freshness_wait_seconds", "How long refusals were held back.", waitBuckets(), "type", "outcome"),
+		accessReviews: counter("access_review_errors_total",
+			"SubjectAccessReviews for audiences and signers that the cluster did not answer."),
+		notLogged: counter("refusals_not_logged_total", "Refusals that the limit on log lines left out."),
+		certificateUntil: gauges("certificate_expiration_timestamp_seconds",
+			"When the certificate in a file expires, in seconds since 1970.", "file"),
+		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be used."),
+		build: gauges("build_info", "What runs; always 1.",
+			"version", "commit", "go_version", "kubernetes_version"),
+	}
+	m.registry.MustRegister(
+		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
+		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
+	)
+	m.registry.RawMustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler serves the metrics in Prometheus' text form.
+func (m *Metrics) Handler() http.Handler {
+	return metrics.HandlerFor(m.registry, metrics.HandlerOpts{ErrorHandling: metrics.ContinueOnError})
+}
+
+// Build is what runs.
+type Build struct {
+	Version string
+	Commit  string
+	// KubernetesVersion is the minor whose rules are applied: "1.37".
+	KubernetesVersion string
+}
+
+// Build tells what runs.
+func (m *Metrics) Build(b Build) {
+	m.build.Reset()
+	m.build.WithLabelValues(b.Version, b.Commit, runtime.Version(), b.KubernetesVersion).Set(1)
+}
+
+// Waited counts a wait of package freshness.
+func (m *Metrics) Waited(kind, outcome string, took time.Duration) {
+	m.waits.WithLabelValues(kind, outcome).Inc()
+	m.waitSeconds.WithLabelValues(kind, outcome).Observe(took.Seconds())
+}
+
+// BodyError returns what counts an endpoint's requests that were no questions.
+func (m *Metrics) BodyError(endpoint string) func(reason string) {
+	return func(reason string) { m.bodyErrors.WithLabelValues(endpoint, reason).Inc() }
+}
+
+// AccessReviewFailed counts a SubjectAccessReview that was not answered.
+func (m *Metrics) AccessReviewFailed() { m.accessReviews.Inc() }
+
+// RefusalsNotLogged counts refusals that were left out of the log.
+func (m *Metrics) RefusalsNotLogged(n int) { m.notLogged.Add(float64(n)) }
+
+// CertificateExpires tells when the first certificate in a file to expire does.
+func (m *Metrics) CertificateExpires(file string, at time.Time) {
+	m.certificateUntil.WithLabelValues(file).Set(float64(at.Unix()))
+}
+
+// CertificateReloadFailed counts a changed file that could not be used.
+func (m *Metrics) CertificateReloadFailed() { m.certificateFails.Inc() }
+
+// requestBuckets go from a decision alone to the longest timeout of a webhook.
+func requestBuckets() []float64 {
+	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+}
+
+func waitBuckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
+}
+
+func counter(name, help string) *metrics.Counter {
+	return metrics.NewCounter(&metrics.CounterOpts{Name: prefix + name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *metrics.CounterVec {
+	return metrics.NewCounterVec(&metrics.CounterOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *metrics.GaugeVec {
+	return metrics.NewGaugeVec(&metrics.GaugeOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func histograms(name, help string, buckets []float64, labels ...string) *metrics.HistogramVec {
+	return metrics.NewHistogramVec(&metrics.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
+}

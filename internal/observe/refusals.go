@@ -1,0 +1,148 @@
+package observe
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-logr/logr"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// RefusalOptions say how refusals are logged.
+type RefusalOptions struct {
+	// Verbosity is the level of the lines: they are written when the logger's is
+	// at least as high.
+	Verbosity int
+	// PerSecond is how many lines are written in the long run, Burst how many at
+	// once. One node gets at most half of both, so that it cannot keep others
+	// out of the log.
+	PerSecond float64
+	Burst     int
+	// NotLogged, if set, is told of the number of refusals left out.
+	NotLogged func(n int)
+}
+
+// Refusals is the log of refusals. It is safe for concurrent use.
+type Refusals struct {
+	logger logr.Logger
+	limit  *limit
+}
+
+// NewRefusals returns a log that writes to the logger.
+func NewRefusals(logger logr.Logger, opts RefusalOptions) *Refusals {
+	logger = logger.V(opts.Verbosity)
+	if opts.NotLogged == nil {
+		opts.NotLogged = func(int) {}
+	}
+	return &Refusals{logger: logger, limit: newLimit(opts, func(n int) {
+		logger.Info("refusals left out of the log", "count", n)
+	})}
+}
+
+// Flush writes how many refusals have been left out since that was last said.
+func (r *Refusals) Flush() { r.limit.flush() }
+
+const (
+	refused    = "request refused"
+	notDecided = "request could not be decided"
+)
+
+// Authorize logs the refusals of an evaluator of access reviews. A user who is
+// not a node and about whom nobody has an opinion is not refused: that is for
+// other authorizers to do.
+func (r *Refusals) Authorize(next review.Evaluate) review.Evaluate {
+	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		opinion, err := next(ctx, req)
+		if err == nil && (opinion.Decision == verdict.Allow || opinion.Code == nodeauthz.NotANode) {
+			return opinion, err
+		}
+		if r.logger.Enabled() && r.limit.allows(opinion.Node) {
+			r.log(accessLine(req, &opinion), err != nil, err)
+		}
+		return opinion, err
+	}
+}
+
+// Admit logs the refusals of an evaluator of admission requests.
+func (r *Refusals) Admit(next review.Admit) review.Admit {
+	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+		answer := next(ctx, req)
+		if answer.Decision != verdict.Allow && r.logger.Enabled() && r.limit.allows(answer.Node) {
+			r.log(admissionLine(req, &answer), undecided(&answer), answer.Err)
+		}
+		return answer
+	}
+}
+
+func (r *Refusals) log(l *line, undecided bool, err error) {
+	message := refused
+	if undecided {
+		message = notDecided
+	}
+	if err != nil {
+		l.add("error", err.Error())
+	}
+	r.logger.Info(message, l.fields...)
+}
+
+// line is the fields of a log line, as names and values in turn.
+type line struct{ fields []any }
+
+// maxValue is how much of a value is logged, in bytes. Names of objects are
+// shorter; what callers make up may not be.
+const maxValue = 512
+
+// add leaves out what is empty.
+func (l *line) add(name, value string) *line {
+	if value == "" {
+		return l
+	}
+	if len(value) > maxValue {
+		value = value[:maxValue] + "…"
+	}
+	l.fields = append(l.fields, name, strings.ToValidUTF8(value, "\uFFFD"))
+	return l
+}
+
+func (l *line) identity(node, user string) *line {
+	if node != "" {
+		return l.add("node", node)
+	}
+	return l.add("user", user)
+}
+
+func accessLine(req *nodeauthz.Request, opinion *review.Opinion) *line {
+	l := new(line).add("type", typeAuthorize).identity(opinion.Node, req.User).add("verb", req.Verb)
+	if req.ResourceRequest {
+		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name)
+	} else {
+		l.add("path", req.Path)
+	}
+	reason := opinion.Reason
+	if opinion.Detail != nil {
+		reason = opinion.Detail()
+	}
+	return l.add("code", string(opinion.Code)).add("authorizer", opinion.Authorizer).add("reason", reason)
+}
+
+func admissionLine(req *noderestriction.Request, answer *noderestriction.Answer) *line {
+	return new(line).add("type", typeAdmit).identity(answer.Node, req.User).
+		add("verb", strings.ToLower(string(req.Operation))).
+		add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name).
+		add("code", string(answer.Code)).add("rule", answer.Rule).add("reason", answer.Reason.Message)
+}
+
+// qualified renders a resource as kubectl does: "csinodes.storage.k8s.io/status".
+func qualified(group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return resource
+}

@@ -1,0 +1,116 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+func seeds(f *testing.F) {
+	for _, name := range []string{"access.json", "access-v1beta1.json", "node-status.json", "pod-create.json"} {
+		f.Add([]byte(document(f, name)))
+	}
+	f.Add([]byte("null"))
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"\ud800"}}`))
+}
+
+// checkAnswer holds for every body: an answer, or a status that says what is
+// wrong with the body.
+func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func([]byte)) {
+	w := post(t, handler, string(body))
+	switch w.Code {
+	case http.StatusOK:
+		answered(w.Body.Bytes())
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		if status := rejected(t, w); status.Message == "" {
+			t.Errorf("no message: %s", w.Body)
+		}
+	default:
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}
+
+// FuzzAuthorize: whatever the body, nothing is allowed without an Allow of the
+// evaluator.
+func FuzzAuthorize(f *testing.F) {
+	seeds(f)
+	handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		return review.Opinion{Decision: verdict.NoOpinion, Reason: req.Name + req.User}, nil
+	}, webhook.Options{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkAnswer(t, handler, body, func(text []byte) {
+			var answer authorizationv1.SubjectAccessReview
+			if err := json.Unmarshal(text, &answer); err != nil || answer.Kind != "SubjectAccessReview" || answer.Status.Allowed {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
+	})
+}
+
+// FuzzAdmit puts what can be decoded to NodeRestriction itself.
+func FuzzAdmit(f *testing.F) {
+	seeds(f)
+	restriction := noderestriction.New(nothing{}, nil, kubeversion.For(kubeversion.Latest))
+	handler := webhook.Admit(restriction.Decide, restriction.Reads, webhook.Options{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkAnswer(t, handler, body, func(text []byte) {
+			var answer admissionv1.AdmissionReview
+			if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil || answer.Response.Result == nil ||
+				answer.Response.Allowed != (answer.Response.Result.Code == http.StatusOK) {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
+	})
+}
+
+// FuzzMutate: whatever the body, the write is allowed, and a patch is a list of
+// changes to tolerations.
+func FuzzMutate(f *testing.F) {
+	seeds(f)
+	handler := webhook.Mutate(webhook.Options{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		checkAnswer(t, handler, body, func(text []byte) {
+			var answer admissionv1.AdmissionReview
+			if err := json.Unmarshal(text, &answer); err != nil || answer.Response == nil || !answer.Response.Allowed {
+				t.Fatalf("%v: %s", err, text)
+			}
+			if answer.Response.Patch == nil {
+				return
+			}
+			var steps []struct{ Op, Path string }
+			if err := json.Unmarshal(answer.Response.Patch, &steps); err != nil || len(steps) == 0 {
+				t.Fatalf("%v: %s", err, answer.Response.Patch)
+			}
+			for _, s := range steps {
+				if len(s.Path) < len("/spec/tolerations") || s.Path[:len("/spec/tolerations")] != "/spec/tolerations" {
+					t.Errorf("changes %s", s.Path)
+				}
+			}
+		})
+	})
+}
+
+// nothing is the state of an empty cluster.
+type nothing struct{}
+
+func (nothing) Pod(string, string) (*corev1.Pod, bool)                       { return nil, false }
+func (nothing) Node(string) (*corev1.Node, bool)                             { return nil, false }
+func (nothing) ServiceAccount(string, string) (*corev1.ServiceAccount, bool) { return nil, false }
+func (nothing) PersistentVolume(string) (*corev1.PersistentVolume, bool)     { return nil, false }
+func (nothing) CSIDriver(string) (*storagev1.CSIDriver, bool)                { return nil, false }
+func (nothing) PersistentVolumeClaim(string, string) (*corev1.PersistentVolumeClaim, bool) {
+	return nil, false
+}

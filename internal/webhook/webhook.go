@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+)
+
+// Options say what handlers accept. The zero value has the defaults.
+type Options struct {
+	// MaxBodyBytes is the size beyond which a request is refused; 0: that of
+	// [review.MaxDocument], which holds in any case.
+	MaxBodyBytes int64
+	// Rejected, if set, is told why a request was not a question: one of the
+	// Reason constants.
+	Rejected func(reason string)
+	// Mutated, if set, is told of each pod that Mutate was asked about, and
+	// whether it was changed.
+	Mutated func(changed bool)
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, review.MaxDocument)
+	if o.Rejected == nil {
+		o.Rejected = func(string) {}
+	}
+	if o.Mutated == nil {
+		o.Mutated = func(bool) {}
+	}
+	return o
+}
+
+// Authorize returns the handler that answers SubjectAccessReviews, of v1 and
+// v1beta1, each in its own version.
+func Authorize(evaluate review.Evaluate, opts Options) http.Handler {
+	return newEndpoint(opts, func(ctx context.Context, body []byte) ([]byte, error) {
+		asked, err := review.DecodeAccessReview(body)
+		if err != nil {
+			return nil, err
+		}
+		return asked.Answer(ctx, evaluate), nil
+	})
+}
+
+// Admit returns the handler that answers AdmissionReviews, of v1. Reads says
+// which objects have to be decoded.
+func Admit(admit review.Admit, reads review.Reads, opts Options) http.Handler {
+	return newEndpoint(opts, func(ctx context.Context, body []byte) ([]byte, error) {
+		asked, err := review.DecodeAdmission(body, reads)
+		if err != nil {
+			return nil, err
+		}
+		return asked.Respond(admit(ctx, asked.Request())), nil
+	})
+}
