@@ -11,6 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -44,6 +45,9 @@ type answer struct {
 type stateInfo struct {
 	Origin            string `json:"origin"`
 	KubernetesVersion string `json:"kubernetesVersion"`
+	// AuthorizationConfig is the file that the chain was made from; empty for
+	// the usual one.
+	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
 	// Authorizers are those of the chain, in order.
 	Authorizers []string `json:"authorizers"`
 }
@@ -58,9 +62,10 @@ func (m missing) String() string { return m.Resource + ": " + m.Reason }
 
 func (s *session) info() stateInfo {
 	return stateInfo{
-		Origin:            s.state.Origin,
-		KubernetesVersion: s.features.Minor().String(),
-		Authorizers:       visible(s.chain.Names()),
+		Origin:              s.state.Origin,
+		KubernetesVersion:   s.features.Minor().String(),
+		AuthorizationConfig: s.configured,
+		Authorizers:         visible(s.chain.Names()),
 	}
 }
 
@@ -72,7 +77,7 @@ func visible(names []string) []string {
 // decide puts the question to the chain.
 func (s *session) decide(ctx context.Context, who identity, q question) (answer, chain.Result) {
 	req := q.request(who)
-	result, err := s.chain.Explain(ctx, req)
+	result, _ := s.chain.Explain(ctx, req) // the opinions tell the errors
 	result.Opinions = slices.DeleteFunc(result.Opinions, func(o chain.Opinion) bool {
 		return o.Authorizer == chain.NameMasters && o.Decision == verdict.NoOpinion
 	})
@@ -80,22 +85,26 @@ func (s *session) decide(ctx context.Context, who identity, q question) (answer,
 		Answer: no, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
 		Reason: mainReason(result, who), State: s.info(),
 	}
+	why := doubt(result)
 	switch {
+	case s.needsRBAC(result) && (!who.isNode || s.configured != ""):
+		a.undecided(s.rbacNeeded(who))
+	case why != "":
+		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
 	case result.Decision == verdict.Allow:
 		a.Answer = yes
-	case err != nil:
-		a.Answer = unknown
-		a.Reason = verdict.Reason{Code: codeEvaluationFailed, Message: err.Error()}
-	case !who.isNode && !s.state.RBACLoaded():
-		a.Answer = unknown
-		a.Reason = s.rbacNeeded(who)
 	}
-	if a.Decision == verdict.NoOpinion {
+	if result.Decision != verdict.Allow {
 		if a.Missing = s.missingFor(req, result); len(a.Missing) > 0 {
 			a.Answer = unknown
 		}
 	}
 	return a, result
+}
+
+// undecided takes back what the chain decided, because it rests on an error.
+func (a *answer) undecided(why verdict.Reason) {
+	a.Answer, a.Decision, a.DecidedBy, a.Reason = unknown, verdict.NoOpinion, "", why
 }
 
 // Codes of questions that could not be decided.
@@ -105,9 +114,13 @@ const (
 )
 
 func (s *session) rbacNeeded(who identity) verdict.Reason {
+	why := "RBAC decides about " + who.kind()
+	if s.configured != "" {
+		why = s.configured + " asks RBAC"
+	}
 	return verdict.Reason{
 		Code:    codeRBACNotLoaded,
-		Message: fmt.Sprintf("RBAC decides about %s, and %s has no roles and bindings", who.kind(), s.state.Origin),
+		Message: fmt.Sprintf("%s, and %s has no roles and bindings", why, s.state.Origin),
 		Hint:    "add the roles and bindings with --from, or ask the cluster",
 	}
 }
@@ -136,14 +149,19 @@ func (s *session) missingFor(req *nodeauthz.Request, result chain.Result) []miss
 	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && failedForPath(result) {
 		relevant = holders(kind)
 	}
-	return s.missing(relevant)
+	rbac := s.configured == "" || asked(result, chain.NameRBAC)
+	return s.missingWhere(func(m source.Missing) bool { return m.RBAC && rbac || relevant[m.Resource] })
 }
 
 // missing lists what could not be read among the resources given, and of RBAC.
 func (s *session) missing(relevant map[schema.GroupResource]bool) []missing {
+	return s.missingWhere(func(m source.Missing) bool { return m.RBAC || relevant[m.Resource] })
+}
+
+func (s *session) missingWhere(relevant func(source.Missing) bool) []missing {
 	var found []missing
 	for _, m := range s.state.Missing() {
-		if m.RBAC || relevant[m.Resource] {
+		if relevant(m) {
 			found = append(found, missing{Resource: m.Resource.String(), Reason: m.Reason})
 		}
 	}

@@ -21,7 +21,9 @@ TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. Instead of
 TYPE/NAME, a URL that begins with a slash can be asked about.
 
 The Node authorizer is asked first, then RBAC if the state has any roles or
-bindings. Exit status: 0 yes, 1 no, 2 could not decide.`,
+bindings; with --authorization-config, the authorizers of that file, whose webhooks
+are called. NodeRestriction, which writes of nodes have to pass as well, is not:
+see explain. Exit status: 0 yes, 1 no, 2 could not decide.`,
 		Example: `  # May worker-1 read this secret?
   node-authorizer can-i get secrets/db -n shop --node worker-1
 
@@ -70,6 +72,7 @@ type askFlags struct {
 func addAsk(a *app, cmd *cobra.Command) *askFlags {
 	f := &askFlags{app: a, state: addState(a, cmd), question: addQuestion(cmd), identity: addIdentity(cmd)}
 	f.state.addBehaviour(cmd)
+	f.state.addAuthorization(cmd, "the Node authorizer, then RBAC")
 	f.state.addNamespace(cmd, "namespace of the object (default: the kubeconfig's, else \"default\")")
 	return f
 }

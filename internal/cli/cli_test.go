@@ -44,8 +44,11 @@ func TestScripts(t *testing.T) {
 			return os.WriteFile(filepath.Join(env.WorkDir, "cluster.yaml"), fixture, 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status":    status,
-			"apiserver": startServer,
+			"status":       status,
+			"apiserver":    startServer,
+			"webhook":      startWebhook,
+			"certificates": writeCertificates,
+			"await":        await,
 		},
 	})
 }

@@ -10,11 +10,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// explainResult is the answer with what each authorizer said.
+// explainResult is the answer with what each authorizer said, and NodeRestriction
+// after them.
 type explainResult struct {
 	answer
 	Authorizers []chain.Opinion `json:"authorizers"`
 	NotAsked    []string        `json:"notAsked,omitempty"`
+	// Admission is nil for what NodeRestriction has nothing to do with: reads,
+	// and users that are not nodes.
+	Admission *admission `json:"admission,omitempty"`
+
+	// decidedBefore is the authorizer after which no other was asked.
+	decidedBefore string
 }
 
 func newExplain(a *app) *cobra.Command {
@@ -24,9 +31,18 @@ func newExplain(a *app) *cobra.Command {
 		Long: `Explains a decision: who asks, what each authorizer says, the rule and the path
 that it rests on or the nearest path that exists, and what would change it.
 
+When a node writes, it also says what NodeRestriction checks after the
+authorizers have allowed it; and with the object that is written (-f), and where
+they are compared the one before (--old-object), what NodeRestriction decides.
+The answer is then yes only if both allow. A patch is an update with the object
+that results from it.
+
 Arguments and exit status are those of can-i.`,
 		Example: `  # Why may worker-1 not read this secret?
   node-authorizer explain get secrets/db -n shop --node worker-1
+
+  # May worker-1 change its Node object from this to that?
+  node-authorizer explain update nodes/worker-1 --node worker-1 --old-object this.yaml -f that.yaml
 
   # Draw the path
   node-authorizer explain get secrets/db -n shop --node worker-2 -o dot | dot -Tsvg > path.svg`,
@@ -34,9 +50,14 @@ Arguments and exit status are those of can-i.`,
 		ValidArgsFunction: completeQuestion,
 	}
 	ask := addAsk(a, cmd)
+	objects := addObjects(cmd)
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML, render.Dot)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		written, err := objects.read(a, ask.state)
 		if err != nil {
 			return err
 		}
@@ -45,9 +66,16 @@ Arguments and exit status are those of can-i.`,
 			return err
 		}
 		result, said := s.decide(cmd.Context(), who, q)
+		admission, err := s.admission(cmd.Context(), who, q, written, result.Answer)
+		if err != nil {
+			return err
+		}
+		result.admit(admission)
 		a.warnMissing(result.Missing)
 		a.status = result.status()
-		return a.write(explainResult{answer: result, Authorizers: said.Opinions, NotAsked: said.NotAsked}, format)
+		return a.write(explainResult{
+			answer: result, Authorizers: said.Opinions, NotAsked: said.NotAsked, Admission: admission, decidedBefore: said.DecidedBy,
+		}, format)
 	}
 	return cmd
 }
@@ -64,20 +92,27 @@ func (r explainResult) Text(p *render.Page) {
 		render.Field{Name: "request", Value: r.Request.String()},
 		render.Field{Name: "state", Value: r.State.Origin},
 		render.Field{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
+		render.Field{Name: "chain", Value: r.State.AuthorizationConfig},
 	)
 	for _, o := range r.Authorizers {
 		r.opinion(p, o)
 	}
 	for _, name := range r.NotAsked {
 		p.Section("%s authorizer: not asked", name)
-		p.Line("  %s decided before", r.DecidedBy)
+		p.Line("  %s decided before", r.decidedBefore)
 	}
-	if !r.listed(chain.NameRBAC) {
+	if r.State.AuthorizationConfig == "" && !r.listed(chain.NameRBAC) {
 		p.Section("%s authorizer: not asked", chain.NameRBAC)
 		p.Line("  the state has no roles and bindings")
 	}
+	if r.Admission != nil {
+		r.Admission.text(p, r.Reason.Hint)
+	}
 	p.Section("Decision: %s", r.styled())
 	p.Line("  %s", r.Reason.Message)
+	if r.Admission != nil && len(r.Admission.Needs) > 0 {
+		p.Line("  unless %s refuses it: see what it decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
+	}
 	for _, m := range r.Missing {
 		p.Line("  could not read %s", m)
 	}
@@ -103,15 +138,23 @@ func (r explainResult) opinion(p *render.Page, o chain.Opinion) {
 		verdict.Deny:      render.Bad.In("denies"),
 		verdict.NoOpinion: "no opinion",
 	}[o.Decision]
+	if o.Error != "" && o.Decision == verdict.NoOpinion {
+		decision = render.Unsure.In("failed")
+	}
 	p.Section("%s authorizer: %s", o.Authorizer, decision)
 	hint := o.Hint
 	if hint == r.Reason.Hint {
 		hint = "" // has a section of its own
 	}
+	failure := o.Error
+	if strings.Contains(o.Message, failure) {
+		failure = "" // told
+	}
 	p.Fields(
 		render.Field{Name: "code", Value: string(o.Code)},
 		render.Field{Name: "rule", Value: o.Rule},
 		render.Field{Name: "reason", Value: o.Message},
+		render.Field{Name: "error", Value: failure},
 		render.Field{Name: "hint", Value: hint},
 	)
 	if len(o.Path) == 0 {

@@ -172,9 +172,13 @@ func (q question) String() string {
 
 // request puts the question in the mouth of a user.
 func (q question) request(who identity) *nodeauthz.Request {
+	version := "*" // of all versions, as in a SubjectAccessReview without one
+	if q.URL != "" {
+		version = ""
+	}
 	return &nodeauthz.Request{
 		User: who.User, Groups: who.Groups,
-		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource,
+		Verb: q.Verb, Group: q.Group, Version: version, Resource: q.Resource, Subresource: q.Subresource,
 		Namespace: q.Namespace, Name: q.Name, FieldSelector: q.selector,
 		ResourceRequest: q.URL == "", Path: q.URL,
 	}

@@ -23,25 +23,34 @@ const stdinName = "-"
 func newReview(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [-f FILE]",
-		Short: "Answer SubjectAccessReview documents, one JSON line each",
-		Long: `Reads SubjectAccessReviews of authorization.k8s.io/v1 as JSON, one after the
-other, and writes each back with its status, one line each, in the same order.
+		Short: "Answer SubjectAccessReview and AdmissionReview documents, one JSON line each",
+		Long: `Reads SubjectAccessReviews of authorization.k8s.io/v1 and AdmissionReviews of
+admission.k8s.io/v1 as JSON, one after the other and mixed as they come, and
+writes the answers, one line each, in the same order: the SubjectAccessReview with
+its status, or an AdmissionReview with the response.
 
-The reviews are put to the Node authorizer alone: when it has no opinion, the
-status says allowed: false and denied: false. Selectors and fields are read as
-kube-apiserver reads them; resource names are taken as written.
+SubjectAccessReviews are put to the Node authorizer alone: when it has no opinion,
+the status says allowed: false and denied: false. Selectors and fields are read as
+kube-apiserver reads them; resource names are taken as written. With
+--authorization-config they are put to the authorizers of that file, and its
+webhooks are called.
+
+AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
+as whether a node may request tokens for an audience that its pod does not use, it
+asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 
 A document that cannot be read ends the run. Exit status: 0 all were allowed,
 1 some were not, 2 a document could not be read.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
 
   # As a filter
-  produce-reviews | node-authorizer review --from snapshot.gz | jq -c .status`,
+  produce-reviews | node-authorizer review --from snapshot.gz | jq -c '.status // .response'`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := addState(a, cmd)
 	state.addBehaviour(cmd)
+	state.addAuthorization(cmd, "the Node authorizer alone")
 	file := cmd.Flags().StringP("filename", "f", stdinName, "file with the documents, - for stdin")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == stdinName && state.readsStdin() {
@@ -84,7 +93,14 @@ func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
 }
 
 func (a *app) review(ctx context.Context, s *session, documents io.Reader, name string) error {
-	total, err := review.Stream(ctx, s.nodeAlone(), documents, a.out)
+	restriction := s.restriction()
+	authorize := s.nodeAlone()
+	if s.configured != "" {
+		authorize = s.chained()
+	}
+	total, err := review.Stream(ctx, review.Evaluators{
+		Authorize: authorize, Admit: s.admit(restriction), Reads: restriction.Reads,
+	}, documents, a.out)
 	if err != nil {
 		if document := new(review.DocumentError); errors.As(err, &document) {
 			return fmt.Errorf("%s: %w", name, err)

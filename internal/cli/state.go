@@ -22,6 +22,8 @@ type stateFlags struct {
 	namespace  string
 	version    string
 	gates      string
+	// authorization is the path of an AuthorizationConfiguration.
+	authorization string
 	// retain keeps what a snapshot is made of.
 	retain bool
 }
@@ -57,6 +59,13 @@ func (f *stateFlags) addBehaviour(cmd *cobra.Command) {
 	})))
 }
 
+// addAuthorization adds the flag that replaces the chain of authorizers.
+func (f *stateFlags) addAuthorization(cmd *cobra.Command, usual string) {
+	cmd.Flags().StringVar(&f.authorization, "authorization-config", "",
+		"ask the authorizers of this AuthorizationConfiguration, the file that kube-apiserver reads, webhooks included (default: "+usual+")")
+	must(cmd.MarkFlagFilename("authorization-config"))
+}
+
 // addNamespace adds -n with the meaning that it has for the command.
 func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
@@ -68,7 +77,10 @@ type session struct {
 	features kubeversion.Features
 	node     *nodeauthz.Authorizer
 	chain    chain.Chain
-	names    *resources.Mapper
+	// configured is the path of the chain's configuration; empty for the usual
+	// chain.
+	configured string
+	names      *resources.Mapper
 	// namespace is the one given, else the kubeconfig's, else "default".
 	namespace string
 }
@@ -76,6 +88,10 @@ type session struct {
 // load reads the state. What people should know about it goes to stderr.
 func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 	if err := f.check(cmd); err != nil {
+		return nil, err
+	}
+	configuration, err := f.configuration()
+	if err != nil {
 		return nil, err
 	}
 	state, err := f.readState(cmd.Context())
@@ -90,25 +106,19 @@ func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 		return nil, err
 	}
 	node := nodeauthz.New(state.Graph, features)
-	return &session{
-		state:     state,
-		features:  features,
-		node:      node,
-		chain:     newChain(state, node),
-		names:     newNames(state),
-		namespace: f.defaultNamespace(),
-	}, nil
-}
-
-// newChain is the order of an API server that runs with
-// --authorization-mode=Node,RBAC. RBAC is left out of a state without roles and
-// bindings, whose answers would say nothing.
-func newChain(state *source.State, node *nodeauthz.Authorizer) chain.Chain {
-	links := chain.Chain{chain.Masters(), chain.Node(node)}
-	if state.RBACLoaded() {
-		links = append(links, chain.RBAC(state.RBAC))
+	s := &session{
+		state:      state,
+		features:   features,
+		node:       node,
+		chain:      newChain(state, node),
+		configured: f.authorization,
+		names:      newNames(state),
+		namespace:  f.defaultNamespace(),
 	}
-	return links
+	if configuration != nil {
+		s.chain, err = configuredChain(cmd.Context(), configuration, state, node)
+	}
+	return s, err
 }
 
 func newNames(state *source.State) *resources.Mapper {

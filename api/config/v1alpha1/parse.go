@@ -1,0 +1,309 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Parse reads a config file, YAML or JSON, over the defaults and checks it. The
+// error is Problems. Names are case-sensitive; a field that is given as null
+// keeps its default; anchors and aliases are refused.
+func Parse(file []byte) (*ServerConfiguration, error) {
+	root, err := document(file)
+	if err != nil {
+		return nil, Problems{{Message: err.Error()}}
+	}
+	config := Defaults()
+	config.TypeMeta = metav1.TypeMeta{}
+	d := decoder{lines: map[string]int{}}
+	d.decode(root, reflect.ValueOf(config).Elem(), "")
+	if problem, ok := wrongKind(config, d.lines); ok {
+		return nil, Problems{problem}
+	}
+	problems := d.problems
+	for _, p := range Validate(config) {
+		if d.isBroken(p.Field) {
+			continue // its value is not what the file says
+		}
+		p.Line = d.lineOf(p.Field)
+		problems = append(problems, p)
+	}
+	if len(problems) > 0 {
+		problems.sort()
+		return nil, problems
+	}
+	return config, nil
+}
+
+var errEmpty = errors.New("the file is empty: node-authorizer config defaults prints one to begin with")
+
+// document parses the one YAML document of a file.
+func document(file []byte) (*yaml.Node, error) {
+	reader := yaml.NewDecoder(bytes.NewReader(file))
+	var first, second yaml.Node
+	if err := reader.Decode(&first); errors.Is(err, io.EOF) {
+		return nil, errEmpty
+	} else if err != nil {
+		return nil, notYAML(err)
+	}
+	if err := reader.Decode(&second); err == nil {
+		return nil, errors.New("the file has more than one document: want one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, notYAML(err)
+	}
+	if len(first.Content) == 0 {
+		return nil, errEmpty
+	}
+	return first.Content[0], nil
+}
+
+func notYAML(err error) error {
+	return errors.New("neither YAML nor JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// wrongKind looks at what a file says of itself: in a file of another kind,
+// other mistakes are no news.
+func wrongKind(config *ServerConfiguration, lines map[string]int) (Problem, bool) {
+	if config.APIVersion != APIVersion {
+		return Problem{"apiVersion", lines["apiVersion"], "want " + APIVersion + given(config.APIVersion)}, true
+	}
+	if config.Kind != Kind {
+		return Problem{"kind", lines["kind"], "want " + Kind + given(config.Kind)}, true
+	}
+	return Problem{}, false
+}
+
+// decoder puts a YAML tree into structs, and goes on after mistakes.
+type decoder struct {
+	problems Problems
+	// lines of all fields in the file.
+	lines map[string]int
+	// broken fields have a value of the wrong form.
+	broken map[string]bool
+}
+
+// lineOf finds the line of a field or of the nearest field that it belongs to.
+func (d *decoder) lineOf(field string) int {
+	for ; field != ""; field = owner(field) {
+		if line, ok := d.lines[field]; ok {
+			return line
+		}
+	}
+	return 0
+}
+
+// isBroken reports whether a field, or one that it belongs to, has a value of
+// the wrong form.
+func (d *decoder) isBroken(field string) bool {
+	for ; field != ""; field = owner(field) {
+		if d.broken[field] {
+			return true
+		}
+	}
+	return false
+}
+
+// owner is the path of the field or list that a field belongs to.
+func owner(field string) string { return field[:max(strings.LastIndexAny(field, ".["), 0)] }
+
+// refuse notes a value of the wrong form.
+func (d *decoder) refuse(n *yaml.Node, path, want string) {
+	if d.broken == nil {
+		d.broken = map[string]bool{}
+	}
+	d.broken[path] = true
+	d.problems.add(n.Line, path, "want %s, got %s", want, describe(n))
+}
+
+func (d *decoder) decode(n *yaml.Node, into reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode || n.Anchor != "" {
+		d.refuse(n, path, "the value itself")
+		return
+	}
+	if n.Tag == "!!null" && path != "" {
+		return // the default
+	}
+	switch target := into.Addr().Interface().(type) {
+	case *metav1.Duration:
+		d.duration(n, target, path)
+		return
+	case *int64:
+		if n.Tag != "!!int" || n.Decode(target) != nil {
+			d.refuse(n, path, "a whole number")
+		}
+		return
+	case *int32:
+		if n.Tag != "!!int" || n.Decode(target) != nil {
+			d.refuse(n, path, "a whole number")
+		}
+		return
+	case *bool:
+		if n.Tag != "!!bool" || n.Decode(target) != nil {
+			d.refuse(n, path, "true or false")
+		}
+		return
+	}
+	switch into.Kind() {
+	case reflect.String:
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+			d.refuse(n, path, "a string in quotes")
+			return
+		}
+		into.SetString(n.Value)
+	case reflect.Struct:
+		d.object(n, path, func(name string) (reflect.Value, bool) { return fieldOf(into, name) }, fieldNames(into.Type()))
+	case reflect.Map:
+		d.gates(n, into, path)
+	case reflect.Slice:
+		d.list(n, into, path)
+	}
+}
+
+// object decodes the fields of a mapping into where find says they belong.
+func (d *decoder) object(n *yaml.Node, path string, find func(name string) (reflect.Value, bool), known []string) {
+	if n.Kind != yaml.MappingNode {
+		d.refuse(n, path, "an object with the fields "+strings.Join(known, ", "))
+		return
+	}
+	d.eachField(n, path, func(name string, value *yaml.Node, fieldPath string) {
+		target, ok := find(name)
+		if !ok {
+			d.problems.add(d.lines[fieldPath], fieldPath, "unknown field%s", instead(name, known))
+			return
+		}
+		d.decode(value, target, fieldPath)
+	})
+}
+
+// eachField visits the fields of a mapping, each name once.
+func (d *decoder) eachField(n *yaml.Node, path string, visit func(name string, value *yaml.Node, fieldPath string)) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "" {
+			d.problems.add(key.Line, path, "want the name of a field, got %s", describe(key))
+			continue
+		}
+		field := sub(path, key.Value)
+		if first, twice := seen[key.Value]; twice {
+			d.problems.add(key.Line, field, "given twice, first in line %d: remove one", first)
+			continue
+		}
+		seen[key.Value], d.lines[field] = key.Line, key.Line
+		visit(key.Value, value, field)
+	}
+}
+
+// gates decodes a map of names to booleans.
+func (d *decoder) gates(n *yaml.Node, into reflect.Value, path string) {
+	if n.Kind != yaml.MappingNode {
+		d.refuse(n, path, "an object such as {NAME: true}")
+		return
+	}
+	gates := map[string]bool{}
+	d.eachField(n, path, func(name string, value *yaml.Node, fieldPath string) {
+		var on bool
+		d.decode(value, reflect.ValueOf(&on).Elem(), fieldPath)
+		if value.Tag == "!!null" {
+			d.refuse(value, fieldPath, "true or false")
+		}
+		gates[name] = on
+	})
+	if len(gates) > 0 {
+		into.Set(reflect.ValueOf(gates))
+	}
+}
+
+func (d *decoder) list(n *yaml.Node, into reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.refuse(n, path, "a list")
+		return
+	}
+	for i, item := range n.Content {
+		element := reflect.New(into.Type().Elem()).Elem()
+		itemPath := elementPath(path, i)
+		d.lines[itemPath] = item.Line
+		d.decode(item, element, itemPath)
+		into.Set(reflect.Append(into, element))
+	}
+}
+
+func (d *decoder) duration(n *yaml.Node, into *metav1.Duration, path string) {
+	const want = "a duration such as 250ms, 10s or 1m30s"
+	parsed, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || err != nil {
+		d.refuse(n, path, want)
+		return
+	}
+	into.Duration = parsed
+}
+
+// fieldOf finds a field by its JSON name, in embedded structs too.
+func fieldOf(of reflect.Value, name string) (reflect.Value, bool) {
+	for i := range of.NumField() {
+		f := of.Type().Field(i)
+		if f.Anonymous {
+			if found, ok := fieldOf(of.Field(i), name); ok {
+				return found, true
+			}
+		} else if jsonName(f) == name {
+			return of.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// fieldNames lists JSON names in the order of the declaration.
+func fieldNames(of reflect.Type) []string {
+	var names []string
+	for i := range of.NumField() {
+		if f := of.Field(i); f.Anonymous {
+			names = append(fieldNames(f.Type), names...)
+		} else {
+			names = append(names, jsonName(f))
+		}
+	}
+	return names
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// instead is the end of a message about an unknown name.
+func instead(name string, known []string) string {
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+		return ": did you mean " + known[i] + "?"
+	}
+	return "; the fields here are " + strings.Join(known, ", ")
+}
+
+// describe names what a file has instead of what is wanted.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case n.Anchor != "":
+		return "an anchor"
+	case n.Kind == yaml.MappingNode:
+		return "an object"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	case n.Tag == "!!merge":
+		return "a merge key"
+	case n.Tag == "!!str":
+		return "the string " + quoted(n.Value)
+	}
+	return shortened(n.Value)
+}

@@ -1,0 +1,207 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const head = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
+
+// minimal is the shortest valid file.
+const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
+
+// filled is Document with the fields that have no default.
+func filled() string {
+	return strings.NewReplacer(
+		`certificateFile: ""`, `certificateFile: tls.crt`, `keyFile: ""`, `keyFile: tls.key`, `clientCAFile: ""`, `clientCAFile: ca.crt`,
+	).Replace(Document)
+}
+
+func parse(t *testing.T, file string) *ServerConfiguration {
+	t.Helper()
+	config, err := Parse([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func TestDocumentSaysTheDefaults(t *testing.T) {
+	document, short := parse(t, filled()), parse(t, minimal)
+	if !reflect.DeepEqual(document, short) {
+		t.Errorf("the document says\n%+v\nthe defaults are\n%+v", document, short)
+	}
+}
+
+func TestDocumentExplainsEveryField(t *testing.T) {
+	var walk func(of reflect.Type, path string)
+	walk = func(of reflect.Type, path string) {
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if f.Anonymous {
+				continue
+			}
+			name := jsonName(f)
+			if !strings.Contains(Document, "\n"+strings.Repeat("  ", strings.Count(path, "."))+name+":") {
+				t.Errorf("the document lacks %s%s", path, name)
+			}
+			if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[metav1.Duration]() {
+				walk(f.Type, path+name+".")
+			}
+		}
+	}
+	walk(reflect.TypeFor[ServerConfiguration](), "")
+}
+
+func TestEveryFieldIsRead(t *testing.T) {
+	const file = head + `
+cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}}
+webhook:
+  address: 127.0.0.1:1
+  certificateFile: c
+  keyFile: k
+  clientAuthentication: Required
+  clientCAFile: ca
+  allowedClientNames: [kube-apiserver, front-proxy]
+  maxBodyBytes: 4096
+metrics: {address: ""}
+authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
+admission: {freshnessWait: 0s, accessReviews: {allowedTTL: 1m30s, deniedTTL: 0s}}
+log: {format: json, verbosity: 4, refusals: {verbosity: 2, perSecond: 3, burst: 5}}
+shutdown: {delay: 5s, timeout: 1m}
+`
+	seconds := func(n time.Duration) metav1.Duration { return metav1.Duration{Duration: n * time.Second} }
+	want := &ServerConfiguration{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Cluster: Cluster{
+			Kubeconfig: "admin.conf", KubernetesVersion: "1.36",
+			FeatureGates: map[string]bool{"PodCertificateRequest": true, "CSIVolumeHealth": false},
+		},
+		Webhook: Webhook{
+			Address: "127.0.0.1:1", CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
+			ClientCAFile: "ca", AllowedClientNames: []string{"kube-apiserver", "front-proxy"}, MaxBodyBytes: 4096,
+		},
+		Authorization: Authorization{Mode: ChainMode, ConfigFile: "chain.yaml", FreshnessWait: seconds(1)},
+		Admission:     Admission{AccessReviews: AccessReviews{AllowedTTL: seconds(90)}},
+		Log:           Log{Format: JSONLog, Verbosity: 4, Refusals: Refusals{Verbosity: 2, PerSecond: 3, Burst: 5}},
+		Shutdown:      Shutdown{Delay: seconds(5), Timeout: seconds(60)},
+	}
+	if got := parse(t, file); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestJSONIsReadToo(t *testing.T) {
+	text, err := json.Marshal(parse(t, minimal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := parse(t, string(text)), parse(t, minimal); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestNullKeepsTheDefault(t *testing.T) {
+	got := parse(t, minimal+"metrics: null\nlog: {refusals: {burst: }}\nauthorization:\n  freshnessWait: ~\n")
+	if want := parse(t, minimal); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestClientsNeedNoCertificateWithNone(t *testing.T) {
+	parse(t, head+"webhook: {certificateFile: c, keyFile: k, clientAuthentication: None}")
+}
+
+func TestTheSamePortOnOtherAddressesIsNoMistake(t *testing.T) {
+	parse(t, minimal+"metrics: {address: '127.0.0.1:8443'}")
+}
+
+// TestMistakes compares with FILE.golden what is said of testdata/invalid/FILE.
+func TestMistakes(t *testing.T) {
+	files, err := filepath.Glob("testdata/invalid/*.[yj]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if filepath.Ext(file) == ".golden" {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, err := Parse(text)
+			if problems := (Problems{}); config != nil || !errors.As(err, &problems) || len(problems) == 0 {
+				t.Fatalf("got %v, error %v; want problems", config, err)
+			}
+			compareGolden(t, file+".golden", err.Error()+"\n")
+		})
+	}
+}
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("got\n%s\nwant, as in %s,\n%s", got, file, want)
+	}
+}
+
+// FuzzParse checks that what is accepted is valid, and is read again the same
+// way from JSON.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add([]byte(Document))
+	f.Add([]byte(filled()))
+	files, err := filepath.Glob("testdata/invalid/*.[yj]*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		config, err := Parse(file)
+		if err != nil {
+			if problems := (Problems{}); !errors.As(err, &problems) || len(problems) == 0 || config != nil {
+				t.Fatalf("the error is not problems: %v", err)
+			}
+			return
+		}
+		if problems := Validate(config); len(problems) > 0 {
+			t.Fatalf("accepted in spite of %v", problems)
+		}
+		text, err := json.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(text)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if !reflect.DeepEqual(again, config) {
+			t.Errorf("got %+v\nthen %+v", config, again)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+func newConfig(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the server's config file, or print one to begin with",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigValidate(a), newConfigDefaults(a))
+	return cmd
+}
+
+func newConfigValidate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Say everything that is wrong with a config file of the server",
+		Long: `Says everything that is wrong with a config file of the server, one line for each
+mistake: the file and line, the field, and what to write instead.
+
+The files that the configuration names are not looked at. FILE can be - for stdin.
+Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
+		Example: "  node-authorizer config validate /etc/node-authorizer/server.yaml",
+		Args:    exactly("FILE"),
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		_, err := a.readConfig(args[0])
+		var problems v1alpha1.Problems
+		if !errors.As(err, &problems) {
+			return err
+		}
+		for _, line := range configProblems(args[0], problems) {
+			fmt.Fprintln(a.out, render.Printable(line))
+		}
+		a.status = statusDenied
+		return nil
+	}
+	return cmd
+}
+
+func newConfigDefaults(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "defaults",
+		Short: "Print a config file of the server that says the defaults and explains each field",
+		Example: `  node-authorizer config defaults > server.yaml
+  # fill in the certificates, then
+  node-authorizer config validate server.yaml`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(a.out, v1alpha1.Document)
+			return err
+		},
+	}
+}
+
+// readConfig reads and checks a config file. Mistakes in it are
+// v1alpha1.Problems.
+func (a *app) readConfig(path string) (*v1alpha1.ServerConfiguration, error) {
+	var text []byte
+	var err error
+	if path == stdinName {
+		text, err = io.ReadAll(a.in)
+	} else {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints one to begin with", err)
+	}
+	return v1alpha1.Parse(text)
+}
+
+// configProblems are the mistakes as editors find their places:
+// "server.yaml:3: webhook.keyFile: …".
+func configProblems(path string, problems v1alpha1.Problems) []string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		place := path
+		if p.Line > 0 {
+			place = fmt.Sprintf("%s:%d", path, p.Line)
+		}
+		p.Line = 0
+		lines[i] = place + ": " + p.String()
+	}
+	return lines
+}

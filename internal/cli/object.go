@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+)
+
+// objectFlags name the files with the objects of a write.
+type objectFlags struct {
+	object, oldObject string
+}
+
+func addObjects(cmd *cobra.Command) *objectFlags {
+	f := &objectFlags{}
+	cmd.Flags().StringVarP(&f.object, "filename", "f", "",
+		"file with the object that is written, in YAML or JSON, - for stdin: also say what NodeRestriction decides")
+	cmd.Flags().StringVar(&f.oldObject, "old-object", "",
+		"file with the object as it was before, for NodeRestriction to compare with")
+	must(cmd.MarkFlagFilename("filename"))
+	must(cmd.MarkFlagFilename("old-object"))
+	return f
+}
+
+// writtenObjects are the texts of the objects of a write; nil when not given.
+type writtenObjects struct {
+	object, oldObject *objectText
+}
+
+type objectText struct {
+	file string
+	json []byte
+}
+
+// read is called before the state is read, so that a mistake is told at once.
+func (f *objectFlags) read(a *app, state *stateFlags) (writtenObjects, error) {
+	fromStdin := 0
+	for _, path := range append([]string{f.object, f.oldObject}, state.from...) {
+		if path == stdinName {
+			fromStdin++
+		}
+	}
+	if (f.object == stdinName || f.oldObject == stdinName) && fromStdin > 1 {
+		return writtenObjects{}, usagef("of -f, --old-object and --from, only one can be stdin: put the others into files")
+	}
+	var w writtenObjects
+	var err error
+	if w.object, err = a.readObject(f.object); err != nil {
+		return w, err
+	}
+	w.oldObject, err = a.readObject(f.oldObject)
+	return w, err
+}
+
+func (a *app) readObject(path string) (*objectText, error) {
+	if path == "" {
+		return nil, nil
+	}
+	name, in := path, io.Reader(nil)
+	if path == stdinName {
+		name, in = "stdin", a.in
+	} else {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the object: %w; give a file, or - for stdin", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, review.MaxDocument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the object: %w", err)
+	case len(text) > review.MaxDocument:
+		return nil, fmt.Errorf("%s: larger than %d bytes", name, review.MaxDocument)
+	}
+	object, err := oneDocument(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &objectText{name, object}, nil
+}
+
+// oneDocument returns the only document of a file as JSON.
+func oneDocument(text []byte) ([]byte, error) {
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	var found []byte
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		converted, err := yaml.YAMLToJSONStrict(document)
+		switch {
+		case err != nil:
+			return nil, err
+		case string(converted) == "null":
+		case found != nil:
+			return nil, errors.New("holds several documents: want one object")
+		default:
+			found = converted
+		}
+	}
+	if found == nil {
+		return nil, errors.New("holds no object")
+	}
+	return found, nil
+}
+
+// decode reads the object, which must be of the kind that the question is about.
+func (t *objectText) decode(q question) (runtime.Object, error) {
+	var header metav1.TypeMeta
+	if err := yaml.Unmarshal(t.json, &header); err != nil {
+		return nil, fmt.Errorf("%s: want an object with kind and apiVersion", t.file)
+	}
+	kind, want := header.GroupVersionKind(), q.writtenKind()
+	if kind.GroupKind() != want {
+		return nil, fmt.Errorf("%s: kind %q of apiVersion %q: what is written to %s is %s", t.file, header.Kind, header.APIVersion, q.target(), describeKind(want))
+	}
+	object, err := review.DecodeObject(t.json, kind)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.file, err)
+	}
+	of, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.file, err)
+	}
+	if name := of.GetName(); name != "" && q.Name != "" && name != q.Name {
+		return nil, fmt.Errorf("%s: the object's name is %s, and that of the question %s", t.file, name, q.Name)
+	}
+	if namespace := of.GetNamespace(); namespace != "" && namespace != q.Namespace {
+		return nil, fmt.Errorf("%s: the object's namespace is %s, and that of the question %q: use -n %s", t.file, namespace, q.Namespace, namespace)
+	}
+	return object, nil
+}
+
+// writtenKind is the kind of the objects that are written to a resource or
+// subresource.
+func (q question) writtenKind() schema.GroupKind {
+	switch [2]string{q.Resource, q.Subresource} {
+	case [2]string{"pods", "eviction"}:
+		return schema.GroupKind{Group: "policy", Kind: "Eviction"}
+	case [2]string{"serviceaccounts", "token"}:
+		return schema.GroupKind{Group: "authentication.k8s.io", Kind: "TokenRequest"}
+	}
+	return schema.GroupKind{Group: q.Group, Kind: q.kind}
+}
+
+func describeKind(kind schema.GroupKind) string {
+	if kind.Group == "" {
+		return "a " + kind.Kind
+	}
+	return "a " + kind.Kind + " of " + kind.Group
+}
+
+// target names what is asked about: "pods/status".
+func (q question) target() string {
+	if q.Subresource == "" {
+		return q.Resource
+	}
+	return q.Resource + "/" + q.Subresource
+}

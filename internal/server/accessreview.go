@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+)
+
+// accessReviewTimeout is how long the API server may take for one answer. It
+// waits for ours meanwhile, 10 seconds by default.
+const accessReviewTimeout = 3 * time.Second
+
+// accessReviewRetry is how a request that failed is tried again.
+func accessReviewRetry() *wait.Backoff {
+	return &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
+}
+
+// accessReviews puts the extra authorization checks to the API server, whose
+// authorizers decide: RBAC, for example.
+type accessReviews struct {
+	authorizer authorizer.Authorizer
+	failed     func() // counts
+}
+
+func newAccessReviews(cluster *rest.Config, config v1alpha1.AccessReviews, failed func()) (*accessReviews, error) {
+	cluster = rest.CopyConfig(cluster)
+	cluster.Timeout = accessReviewTimeout
+	cluster.QPS = -1 // the API server limits by itself
+	client, err := authorizationclient.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", cluster.Host, err)
+	}
+	delegating, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client,
+		AllowCacheTTL:             config.AllowedTTL.Duration,
+		DenyCacheTTL:              config.DeniedTTL.Duration,
+		WebhookRetryBackoff:       accessReviewRetry(),
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("ask cluster %s for access reviews: %w", cluster.Host, err)
+	}
+	return &accessReviews{authorizer: delegating, failed: failed}, nil
+}
+
+// Authorize implements noderestriction.Authorizer.
+func (r *accessReviews) Authorize(ctx context.Context, a *noderestriction.Access) (allowed bool, reason string, err error) {
+	decision, reason, err := r.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: a.User, UID: a.UID, Groups: a.Groups, Extra: a.Extra},
+		Verb: a.Verb, APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource,
+		Namespace: a.Namespace, Name: a.Name, ResourceRequest: true,
+	})
+	if err != nil {
+		r.failed()
+		return false, reason, fmt.Errorf("ask the API server whether %s may %s %s: %w", a.User, a.Verb, a.Resource, err)
+	}
+	return decision == authorizer.DecisionAllow, reason, nil
+}

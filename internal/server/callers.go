@@ -1,0 +1,110 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// callers says who may call the webhooks.
+type callers struct {
+	certificates *certificates
+	// names are the common names that may call; with none, all.
+	names []string
+}
+
+// only lets callers through that show a certificate of an authority that is
+// current, with a name that may call.
+func (c *callers) only(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status, message := c.check(r); status != http.StatusOK {
+			http.Error(w, message, status)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *callers) check(r *http.Request) (status int, message string) {
+	authorities := c.certificates.current.Load().callers
+	if authorities == nil {
+		return http.StatusOK, ""
+	}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig with which the API server calls this webhook"
+	}
+	certificate := r.TLS.PeerCertificates[0]
+	if err := knownConnection(r.Context()).check(r.TLS.PeerCertificates, authorities); err != nil {
+		return http.StatusUnauthorized, fmt.Sprintf("the client certificate of %s is not valid: %v", strconv.Quote(certificate.Subject.CommonName), err)
+	}
+	if name := certificate.Subject.CommonName; len(c.names) > 0 && !slices.Contains(c.names, name) {
+		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames of the server, or call it with another certificate", strconv.Quote(name))
+	}
+	return http.StatusOK, ""
+}
+
+// connection remembers that the certificate shown on it was found good.
+type connection struct{ good atomic.Pointer[verified] }
+
+// verified says with which authorities a certificate was found good, and until
+// when it is.
+type verified struct {
+	authorities *x509.CertPool
+	until       time.Time
+}
+
+type connectionKey struct{}
+
+// rememberConnection is a http.Server's ConnContext.
+func rememberConnection(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{})
+}
+
+// knownConnection returns the connection of a request, a new one if it is not
+// remembered.
+func knownConnection(ctx context.Context) *connection {
+	if known, ok := ctx.Value(connectionKey{}).(*connection); ok {
+		return known
+	}
+	return &connection{}
+}
+
+// check verifies the chain that a caller showed, once for each set of
+// authorities.
+func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool) error {
+	now := time.Now()
+	if good := c.good.Load(); good != nil && good.authorities == authorities && now.Before(good.until) {
+		return nil
+	}
+	options := x509.VerifyOptions{
+		Roots: authorities, Intermediates: x509.NewCertPool(), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	for _, intermediate := range shown[1:] {
+		options.Intermediates.AddCert(intermediate)
+	}
+	chains, err := shown[0].Verify(options)
+	if err != nil {
+		return err
+	}
+	c.good.Store(&verified{authorities, lastExpiry(chains)})
+	return nil
+}
+
+// lastExpiry is when the last of the chains ceases to hold.
+func lastExpiry(chains [][]*x509.Certificate) time.Time {
+	var last time.Time
+	for _, chain := range chains {
+		first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
+		if first.After(last) {
+			last = first
+		}
+	}
+	return last
+}

@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// clusterConfig says how to connect to the API server. Nothing is asked yet.
+func clusterConfig(path, userAgent string) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if path == "" {
+		if config, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("use the service account of the pod: %w; outside of a pod, set cluster.kubeconfig", err)
+		}
+	} else {
+		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path, WarnIfAllMissing: false}
+		if config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
+			return nil, fmt.Errorf("read cluster.kubeconfig: %s", oneLine(err.Error()))
+		}
+	}
+	config.UserAgent = userAgent
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// connectBackoff is how often an API server is tried that does not answer:
+// often, because kubelets wait for both of us when a control plane starts.
+func connectBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
+}
+
+// connect begins to watch the cluster, however long that takes. It returns nil
+// when the context ends first.
+func (s *Server) connect(ctx context.Context) *source.Live {
+	backoff := connectBackoff()
+	told := ""
+	for ctx.Err() == nil {
+		live, err := source.Watch(ctx, s.cluster, source.LiveOptions{
+			WithoutRBAC: !s.asksRBAC(), MissingChanged: s.missingChanged,
+		})
+		if err == nil {
+			return live
+		}
+		s.trouble.Store(&err)
+		if err.Error() != told {
+			told = err.Error()
+			s.logger.Info("waiting for the API server", "cause", told)
+		}
+		select {
+		case <-time.After(backoff.Step()):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+func (s *Server) missingChanged(m source.Missing, missing bool) {
+	switch {
+	case !missing:
+		s.logger.Info("resource can be read again", "resource", m.Resource.String())
+	case standAlone(m.Resource):
+		s.logger.Info("resource cannot be read: questions about it have no answer", "resource", m.Resource.String(), "reason", m.Reason)
+	default:
+		s.logger.Error(errors.New(m.Reason), "resource cannot be read: the server is not ready", "resource", m.Resource.String())
+	}
+}
+
+// featuresOf are the rules for a cluster whose server tells its version. A
+// version that is not known has those of the nearest one that is.
+func featuresOf(config *v1alpha1.Cluster, serverVersion string) (features kubeversion.Features, exact bool, err error) {
+	minor, err := kubeversion.Parse(serverVersion)
+	exact = err == nil
+	if config.KubernetesVersion != "" {
+		minor, err = kubeversion.Parse(config.KubernetesVersion)
+		if err != nil {
+			return features, false, fmt.Errorf("cluster.kubernetesVersion: %w", err)
+		}
+		exact = true
+	}
+	if !exact {
+		minor = nearestMinor(serverVersion)
+	}
+	features = kubeversion.For(minor)
+	for _, gate := range slices.Sorted(maps.Keys(config.FeatureGates)) {
+		if features, err = features.With(kubeversion.Gate(gate), config.FeatureGates[gate]); err != nil {
+			return features, exact, fmt.Errorf("cluster.featureGates.%s: %w; correct the configuration and start the server again", gate, err)
+		}
+	}
+	return features, exact, nil
+}
+
+// nearestMinor is the oldest minor for older servers, the latest for all
+// others.
+func nearestMinor(serverVersion string) kubeversion.Minor {
+	var minor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(serverVersion, "v"), "1.%d", &minor); err == nil && minor < int(kubeversion.Oldest) {
+		return kubeversion.Oldest
+	}
+	return kubeversion.Latest
+}
+
+// syncing says what of the cluster has not been read yet.
+func syncing(live *source.Live) error {
+	if live.Synced() {
+		return nil
+	}
+	var waiting []string
+	for _, w := range live.Resources() {
+		if w.Following != source.Reading {
+			continue
+		}
+		line := w.Resource.String()
+		if w.Err != nil {
+			line += " (" + w.Err.Error() + ")"
+		}
+		waiting = append(waiting, line)
+	}
+	return fmt.Errorf("reading %s", strings.Join(waiting, ", "))
+}

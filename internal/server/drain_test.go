@@ -1,0 +1,164 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// TestDrain follows a shutdown: not ready at once, still serving for the delay,
+// then only what has begun is answered.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay = seconds(7) })
+	asleep, wake := make(chan time.Duration, 1), make(chan struct{})
+	s.sleep = func(d time.Duration) {
+		asleep <- d
+		<-wake
+	}
+	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		begun <- struct{}{}
+		<-finish
+		_, _ = io.WriteString(w, "answer")
+	})}})
+	client, other := s.caller(s.callers.client("kube-apiserver")), s.caller(s.callers.client("kube-apiserver"))
+	answers := make(chan error, 2)
+	ask := func(client *http.Client) {
+		got, err := s.post(client, "/authorize", "")
+		if err == nil && (got.status != 200 || got.body != "answer") {
+			err = errors.New(got.body)
+		}
+		answers <- err
+	}
+	go ask(client)
+	<-begun
+
+	s.stop()
+	if d := <-asleep; d != 7*time.Second {
+		t.Errorf("slept for %v, want the delay", d)
+	}
+	if got, err := s.get(s.caller(nil), "/readyz"); err != nil || got.status != 503 || !strings.Contains(got.body, "[-]shutdown failed: the server is shutting down\n") {
+		t.Errorf("readyz during the delay: got %+v, %v", got, err)
+	}
+	if got, err := s.get(s.caller(nil), "/livez"); err != nil || got.status != 200 {
+		t.Errorf("livez during the delay: got %+v, %v", got, err)
+	}
+	go ask(other) // on a new connection
+	<-begun
+
+	close(wake)
+	eventually(t, "the listener is closed", func() bool {
+		_, err := net.Dial("tcp", s.shell.webhook.listener.Addr().String())
+		return err != nil
+	})
+	select {
+	case err := <-s.done:
+		t.Fatalf("serving ended with requests under way: %v", err)
+	default:
+	}
+	close(finish)
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Errorf("a request that had begun: %v", err)
+		}
+	}
+	if err := s.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoRequestIsLostInADrain has callers ask without a pause, in HTTP/2 as API
+// servers do. During the delay all are answered; afterwards what the server has
+// taken is answered, and the rest cannot connect.
+func TestNoRequestIsLostInADrain(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	var answered [8]atomic.Int64
+	everybody := func() {
+		t.Helper()
+		for i := range answered {
+			from := answered[i].Load()
+			eventually(t, "a caller is answered twice", func() bool { return answered[i].Load() > from+2 })
+		}
+	}
+	s.sleep = func(time.Duration) { everybody() }
+	s.serve(parts{})
+	var callers sync.WaitGroup
+	for i := range answered {
+		client := s.caller(s.callers.client("kube-apiserver"))
+		callers.Go(func() {
+			for {
+				var sent atomic.Bool
+				got, err := s.trace(client, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+				if err != nil && s.stopping.Load() && (cannotConnect(err) || !sent.Load()) {
+					return
+				}
+				if err != nil || got.body != "question" || got.proto != "HTTP/2.0" {
+					t.Errorf("got %+v, %v", got, err)
+					return
+				}
+				answered[i].Add(1)
+			}
+		})
+	}
+	everybody()
+	s.stop()
+	callers.Wait()
+	if err := s.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+func cannotConnect(err error) bool {
+	refused := new(net.OpError)
+	return errors.As(err, &refused) && refused.Op == "dial"
+}
+
+// trace posts a question and watches it on its way.
+func (s *testShell) trace(client *http.Client, trace *httptrace.ClientTrace) (response, error) {
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(s.t.Context(), trace), http.MethodPost, s.url("/authorize"), strings.NewReader("question"))
+	if err != nil {
+		return response{}, err
+	}
+	return read(client.Do(req))
+}
+
+func TestRequestsThatTakeTooLongAreCutOff(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+		c.Shutdown.Timeout = metav1.Duration{Duration: time.Millisecond}
+	})
+	begun := make(chan struct{})
+	s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+	})}})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "")
+		failed <- err
+	}()
+	<-begun
+	s.stop()
+	if err := s.ended(); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the request was answered")
+	}
+	if log := s.log.String(); !strings.Contains(log, "requests that were under way are cut off") {
+		t.Errorf("the log does not say so:\n%s", log)
+	}
+}

@@ -1,0 +1,46 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+)
+
+var errNoAnswer = errors.New("it has not answered yet")
+
+// graphSync holds when the state of the cluster has been read.
+func (s *Server) graphSync() (string, error) {
+	live := s.live.Load()
+	if live == nil {
+		cause := errNoAnswer
+		if err := s.trouble.Load(); err != nil {
+			cause = *err
+		}
+		return "", fmt.Errorf("waiting for the API server: %w", cause)
+	}
+	return "", syncing(live)
+}
+
+// rights holds when all that decisions depend on may be read.
+func (s *Server) rights() (string, error) {
+	live := s.live.Load()
+	if live == nil {
+		return "not asked yet", nil
+	}
+	return rights(live.State().Missing())
+}
+
+// authorization holds when there is something to decide with.
+func (s *Server) authorization() (string, error) {
+	minor := s.answers.Load().minor
+	if minor == 0 {
+		if err := s.trouble.Load(); err != nil && s.live.Load() != nil {
+			return "", *err
+		}
+		return "", errors.New("the version of the API server is not known yet")
+	}
+	mode := "mode Node"
+	if s.chain != nil {
+		mode = fmt.Sprintf("mode Chain with %v", s.chain.Names())
+	}
+	return fmt.Sprintf("%s, rules of Kubernetes %s", mode, minor), nil
+}

@@ -1,0 +1,389 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// events records what a certificateObserver is told.
+type events struct {
+	mu      sync.Mutex
+	expires map[string]time.Time
+	failed  int
+}
+
+func (e *events) CertificateExpires(file string, at time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.expires == nil {
+		e.expires = map[string]time.Time{}
+	}
+	e.expires[filepath.Base(file)] = at
+}
+
+func (e *events) CertificateReloadFailed() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed++
+}
+
+func (e *events) failures() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed
+}
+
+// testShell is a shell that serves while a test runs.
+type testShell struct {
+	*shell
+	t           *testing.T
+	events      *events
+	log         *logLines
+	server      *authority // of the server's certificate
+	callers     *authority
+	certificate string // paths
+	key         string
+	authorities string
+	stop        context.CancelFunc
+	done        chan error
+}
+
+// logLines is a log that tests read.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.text.WriteString(prefix + args + "\n")
+	}, funcr.Options{})
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newTestShell makes a shell; configure may change its configuration, and serve
+// starts it.
+func newTestShell(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *testShell {
+	t.Helper()
+	dir := t.TempDir()
+	s := &testShell{
+		t: t, events: &events{}, log: &logLines{}, server: newAuthority(t, "servers"), callers: newAuthority(t, "callers"),
+		certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), authorities: filepath.Join(dir, "ca.crt"),
+	}
+	certificate, key := s.server.server()
+	write(t, s.certificate, certificate)
+	write(t, s.key, key)
+	write(t, s.authorities, s.callers.pem)
+	config := v1alpha1.Defaults()
+	config.Webhook.Address, config.Metrics.Address = "127.0.0.1:0", ""
+	config.Webhook.CertificateFile, config.Webhook.KeyFile, config.Webhook.ClientCAFile = s.certificate, s.key, s.authorities
+	if configure != nil {
+		configure(config)
+	}
+	var err error
+	if s.shell, err = newShell(config, s.log.logger(), s.events); err != nil {
+		t.Fatal(err)
+	}
+	s.reload = time.Millisecond
+	return s
+}
+
+func (s *testShell) serve(p parts) *testShell {
+	if p.webhooks == nil {
+		p.webhooks = map[string]http.Handler{"/authorize": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(w, r.Body)
+		})}
+	}
+	ctx, stop := context.WithCancel(s.t.Context())
+	s.stop, s.done = stop, make(chan error, 1)
+	go func() { s.done <- s.shell.serve(ctx, p) }()
+	s.t.Cleanup(func() {
+		stop()
+		<-s.done
+	})
+	return s
+}
+
+// ended waits until serve has returned.
+func (s *testShell) ended() error {
+	err := <-s.done
+	s.done <- err
+	return err
+}
+
+// caller is a HTTP client that shows a certificate, or none.
+func (s *testShell) caller(certificate *tls.Certificate) *http.Client {
+	client := callerWith(&tls.Config{RootCAs: pool(s.server)}, certificate)
+	s.t.Cleanup(client.CloseIdleConnections) // a drain waits a second for the client to do so
+	return client
+}
+
+func callerWith(config *tls.Config, certificate *tls.Certificate) *http.Client {
+	if certificate != nil {
+		// Shown even if the server asks for those of other authorities.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+}
+
+func pool(authorities ...*authority) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, a := range authorities {
+		p.AddCert(a.certificate)
+	}
+	return p
+}
+
+func (s *testShell) url(path string) string {
+	return "https://" + s.shell.webhook.listener.Addr().String() + path
+}
+
+// response is what a test looks at.
+type response struct {
+	status int
+	body   string
+	proto  string
+	tls    *tls.ConnectionState
+}
+
+func (s *testShell) get(client *http.Client, path string) (response, error) {
+	return read(client.Get(s.url(path)))
+}
+
+func (s *testShell) post(client *http.Client, path, body string) (response, error) {
+	return read(client.Post(s.url(path), "application/json", bytes.NewReader([]byte(body))))
+}
+
+func read(r *http.Response, err error) (response, error) {
+	if err != nil {
+		return response{}, err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	return response{r.StatusCode, string(body), r.Proto, r.TLS}, err
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestCallersShowACertificate(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
+	}).serve(parts{})
+	none := s.caller(nil)
+	for _, tc := range []struct {
+		rule    string
+		client  *http.Client
+		path    string
+		status  int
+		message string
+	}{
+		{"no certificate", none, "/authorize", 401, "a client certificate is required"},
+		{"another name", s.caller(s.callers.client("kubelet")), "/authorize", 403, `"kubelet" may not call this webhook: add the common name to webhook.allowedClientNames`},
+		{"the API server's name", s.caller(s.callers.client("kube-apiserver")), "/authorize", 200, "question"},
+		{"health is open", none, "/livez", 200, "ok"},
+		{"readiness is open", none, "/readyz", 200, "ok"},
+		{"other paths", s.caller(s.callers.client("kube-apiserver")), "/metrics", 404, ""},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			var got response
+			var err error
+			if tc.path == "/authorize" {
+				got, err = s.post(tc.client, tc.path, "question")
+			} else {
+				got, err = s.get(tc.client, tc.path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.status != tc.status || !strings.Contains(got.body, tc.message) {
+				t.Errorf("got %d %q, want %d %q", got.status, got.body, tc.status, tc.message)
+			}
+			if got.proto != "HTTP/2.0" {
+				t.Errorf("spoke %s, want HTTP/2.0", got.proto)
+			}
+		})
+	}
+}
+
+func TestHandshakesRefuseBadCertificates(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil).serve(parts{})
+	expired, key := s.callers.leaf("kube-apiserver", x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))
+	expiredPair, err := tls.X509KeyPair(expired, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, key := s.callers.server()
+	servingPair, err := tls.X509KeyPair(serving, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		rule   string
+		client *http.Client
+	}{
+		{"of another authority", s.caller(newAuthority(t, "strangers").client("kube-apiserver"))},
+		{"of the server's own authority", s.caller(s.server.client("kube-apiserver"))},
+		{"expired", s.caller(&expiredPair)},
+		{"for servers", s.caller(&servingPair)},
+		{"TLS 1.1", callerWith(&tls.Config{RootCAs: pool(s.server), MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, s.callers.client("kube-apiserver"))},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			if got, err := s.post(tc.client, "/authorize", ""); err == nil {
+				t.Errorf("got %d %q, want the handshake to fail", got.status, got.body)
+			}
+		})
+	}
+}
+
+func TestAnybodyMayCallWithoutClientAuthentication(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+		c.Webhook.ClientAuthentication, c.Webhook.ClientCAFile = v1alpha1.NoClientAuthentication, ""
+	}).serve(parts{})
+	if got, err := s.post(s.caller(nil), "/authorize", "question"); err != nil || got.status != 200 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestHTTP1IsSpokenToo(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil).serve(parts{})
+	client := s.caller(s.callers.client("kube-apiserver"))
+	client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 || got.proto != "HTTP/1.1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestBadFilesAreToldAtStart(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	defer s.close()
+	start := func(configure func(*v1alpha1.Webhook)) error {
+		config := *s.config
+		configure(&config.Webhook)
+		other, err := newShell(&config, s.log.logger(), s.events)
+		if err == nil {
+			other.close()
+		}
+		return err
+	}
+	broken := filepath.Join(t.TempDir(), "broken.pem")
+	write(t, broken, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
+	for _, tc := range []struct {
+		rule string
+		file func(*v1alpha1.Webhook)
+		want string
+	}{
+		{"no such file", func(w *v1alpha1.Webhook) { w.KeyFile = "no-such.key" }, "read webhook.keyFile: open no-such.key"},
+		{"key in place of the certificate", func(w *v1alpha1.Webhook) { w.CertificateFile = w.KeyFile }, "use webhook.certificateFile"},
+		{"authorities without a certificate", func(w *v1alpha1.Webhook) { w.ClientCAFile = w.KeyFile }, "it holds no certificate in PEM form"},
+		{"broken authorities", func(w *v1alpha1.Webhook) { w.ClientCAFile = broken }, "certificate 1: x509:"},
+		{"address in use", func(w *v1alpha1.Webhook) { w.Address = s.shell.webhook.listener.Addr().String() }, "listen on webhook.address"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			if err := start(tc.file); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestReadinessNamesEachCheck(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	cause := errors.New("waits for\npods")
+	s := newTestShell(t, nil).serve(parts{ready: []check{{"graph-sync", func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return "3 kinds", cause
+	}}}})
+	client := s.caller(nil)
+	for _, path := range []string{"/readyz", "/readyz?verbose"} {
+		got, err := s.get(client, path)
+		if want := "[-]graph-sync failed: waits for pods\n[+]certificates ok\n[+]shutdown ok\nreadyz check failed\n"; err != nil || got.status != 503 || got.body != want {
+			t.Errorf("%s: got %d %q, %v; want 503 %q", path, got.status, got.body, err, want)
+		}
+	}
+	mu.Lock()
+	cause = nil
+	mu.Unlock()
+	got, err := s.get(client, "/readyz?verbose")
+	if want := "[+]graph-sync ok: 3 kinds\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"; err != nil || got.status != 200 || got.body != want {
+		t.Errorf("got %d %q, %v; want 200 %q", got.status, got.body, err, want)
+	}
+	if got, err := s.post(client, "/livez", ""); err != nil || got.status != 405 {
+		t.Errorf("POST /livez: got %d, %v; want 405", got.status, err)
+	}
+}
+
+func TestPanicsAreLogged(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil).serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic("no answer to that")
+	})}})
+	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", ""); err == nil {
+		t.Errorf("got %+v, want an error", got)
+	}
+	if _, err := s.get(s.caller(newAuthority(t, "strangers").client("kube-apiserver")), "/livez"); err == nil {
+		t.Error("a stranger was let in")
+	}
+	eventually(t, "it is logged", func() bool {
+		log := s.log.String()
+		return strings.Contains(log, "a request was not answered") && strings.Contains(log, "no answer to that") && strings.Contains(log, "shell_test.go")
+	})
+	if log := s.log.String(); strings.Contains(log, "handshake") {
+		t.Errorf("failed handshakes are logged, which anybody can cause:\n%s", log)
+	}
+}
+
+func TestMetricsHaveTheirOwnPort(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
+	s.serve(parts{metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })})
+	_, address := s.addresses()
+	got, err := read(http.Get("http://" + address.String() + "/metrics"))
+	if err != nil || got.status != 200 || got.body != "numbers" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := read(http.Get("http://" + address.String() + "/authorize")); err != nil || got.status != 404 {
+		t.Errorf("/authorize on the port for metrics: got %+v, %v", got, err)
+	}
+}
+
+func seconds(n time.Duration) metav1.Duration { return metav1.Duration{Duration: n * time.Second} }

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/freshness"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Before the API server has first answered, nothing is known of nodes, not even
+// the version whose rules hold. Users that are not nodes are answered as ever:
+// among them is the server itself, whose requests the API server may ask about
+// before it lets the server read the cluster.
+
+var errClusterUnknown = errors.New("the server has not reached the API server of the cluster yet: retry")
+
+// nodeBeforeCluster is the Node authorizer's answer.
+func nodeBeforeCluster(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+	identity := nodeidentity.Of(req.User, req.Groups)
+	if !identity.IsNode {
+		return review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil
+	}
+	return review.Opinion{Decision: verdict.NoOpinion, Code: freshness.NotSynced, Node: identity.Name}, errClusterUnknown
+}
+
+// chainBeforeCluster is a chain's answer, which depends on RBAC for all but the
+// masters.
+func chainBeforeCluster(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+	if decision, _ := chain.Masters().Decide(ctx, req); decision == verdict.Allow {
+		return review.Opinion{Decision: decision, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
+	}
+	return review.Opinion{
+		Decision: verdict.NoOpinion, Code: freshness.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name,
+	}, errClusterUnknown
+}
+
+// admitBeforeCluster is NodeRestriction's answer.
+func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
+	identity := nodeidentity.Of(req.User, req.Groups)
+	if !identity.IsNode {
+		return noderestriction.Answer{
+			Decision: verdict.Allow, Code: noderestriction.NotANode, Status: 200,
+			Reason: verdict.Reason{Code: noderestriction.NotANode, Message: "the user is not a node, and only nodes are restricted"},
+		}
+	}
+	return notYet(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
+}
+
+// notYet is the answer to a write about which the state says too little: clients
+// try again.
+func notYet(node, message string, err error) noderestriction.Answer {
+	return noderestriction.Answer{
+		Decision: verdict.Deny, Code: freshness.NotSynced, Node: node, Status: 500,
+		Reason: verdict.Reason{Code: freshness.NotSynced, Message: message, Hint: "try again in a moment"},
+		Err:    fmt.Errorf("admit: %w", err),
+	}
+}
+
+// readsNothing is what is decoded for admitBeforeCluster.
+func readsNothing(*noderestriction.Request) (object, oldObject bool) { return false, false }
