@@ -23,7 +23,7 @@ import (
 // kubeconfig. Its answer is the name of the object asked about:
 //
 //	allow, deny, none, both   what the status says
-//	slow                      none before the caller gives up
+//	slow                      none before a caller of little patience gives up
 //	garbage                   no SubjectAccessReview
 //	500, 403                  this status
 type hook struct {
@@ -39,6 +39,9 @@ type hook struct {
 }
 
 const hookToken = "a-token"
+
+// patience is the timeout of callers that are to give up.
+const patience = 20 * time.Millisecond
 
 func newHook(t testing.TB) *hook {
 	t.Helper()
@@ -90,8 +93,11 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch name {
 	case "slow":
-		<-r.Context().Done()
-		return
+		// The client tells how long it waits.
+		if limit, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && limit <= patience {
+			<-r.Context().Done()
+			return
+		}
 	case "garbage":
 		_, _ = w.Write([]byte("garbage"))
 		return

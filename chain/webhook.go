@@ -2,7 +2,9 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 
@@ -31,7 +33,18 @@ func (w *webhook) Decide(ctx context.Context, req *nodeauthz.Request) (verdict.D
 	if err != nil && decision == verdict.Deny {
 		return decision, nil // the failure policy's
 	}
-	return decision, err
+	return decision, withoutQuery(err)
+}
+
+// withoutQuery takes the query from the address in an error. It is the client's
+// and says how much of the timeout was left.
+func withoutQuery(err error) error {
+	failed := new(url.Error)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	address, _, _ := strings.Cut(failed.URL, "?")
+	return &url.Error{Op: failed.Op, URL: address, Err: failed.Err}
 }
 
 func (w *webhook) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
@@ -68,7 +81,7 @@ type answer struct {
 
 func (w *webhook) ask(ctx context.Context, req *nodeauthz.Request) (a answer) {
 	decision, reason, err := w.authorizer.Authorize(withTrace(ctx, &a.trace), attributes(req))
-	a.decision, a.reason, a.err = decisionOf(decision), oneLine(reason), err
+	a.decision, a.reason, a.err = decisionOf(decision), oneLine(reason), withoutQuery(err)
 	switch {
 	case err != nil:
 		a.code = CodeWebhookFailed
