@@ -49,6 +49,9 @@ func (r *Refusals) Flush() { r.limit.flush() }
 const (
 	refused    = "request refused"
 	notDecided = "request could not be decided"
+	// notAllowed leaves room for another authorizer of the API server, which may
+	// still allow the request.
+	notAllowed = "request not allowed"
 )
 
 // Authorize logs the refusals of an evaluator of access reviews. A user who is
@@ -61,7 +64,7 @@ func (r *Refusals) Authorize(next review.Evaluate) review.Evaluate {
 			return opinion, err
 		}
 		if r.logger.Enabled() && r.limit.allows(opinion.Node) {
-			r.log(accessLine(req, &opinion), err != nil, err)
+			r.log(accessMessage(&opinion, err), accessLine(req, &opinion), err)
 		}
 		return opinion, err
 	}
@@ -72,17 +75,30 @@ func (r *Refusals) Admit(next review.Admit) review.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		answer := next(ctx, req)
 		if answer.Decision != verdict.Allow && r.logger.Enabled() && r.limit.allows(answer.Node) {
-			r.log(admissionLine(req, &answer), undecided(&answer), answer.Err)
+			r.log(admissionMessage(&answer), admissionLine(req, &answer), answer.Err)
 		}
 		return answer
 	}
 }
 
-func (r *Refusals) log(l *line, undecided bool, err error) {
-	message := refused
-	if undecided {
-		message = notDecided
+func accessMessage(opinion *review.Opinion, err error) string {
+	switch {
+	case err != nil:
+		return notDecided
+	case opinion.Decision == verdict.Deny:
+		return refused
 	}
+	return notAllowed
+}
+
+func admissionMessage(answer *noderestriction.Answer) string {
+	if undecided(answer) {
+		return notDecided
+	}
+	return refused
+}
+
+func (r *Refusals) log(message string, l *line, err error) {
 	if err != nil {
 		l.add("error", err.Error())
 	}

@@ -64,7 +64,7 @@ func TestLinesOfRefusedAccess(t *testing.T) {
 	}{
 		{
 			"a refusal says who, what, and why at length", noPath(), nil, secret(),
-			`"level"=0 "msg"="request refused" "type"="authorize" "node"="worker-1" "verb"="get" "resource"="secrets" "namespace"="shop" "name"="db" "code"="NoPathToObject" "reason"="secret shop/db is referenced by pod shop/api on node worker-2"`,
+			`"level"=0 "msg"="request not allowed" "type"="authorize" "node"="worker-1" "verb"="get" "resource"="secrets" "namespace"="shop" "name"="db" "code"="NoPathToObject" "reason"="secret shop/db is referenced by pod shop/api on node worker-2"`,
 		},
 		{
 			"a denial says who decided",
