@@ -8,7 +8,7 @@ BIN := bin/node-authorizer
 PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
 # Every Go module of the repository.
-MODULES := . test/localplane test/conformance test/e2e
+MODULES := . test/localplane test/conformance test/e2e test/deploy
 FUZZTIME ?= 30s
 
 .PHONY: help
@@ -36,9 +36,10 @@ down: ## Stop the control plane that `make up` started.
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
 	go vet ./...
 	go test ./...
-	go test -race ./graph ./nodeauthz ./rbac ./internal/source
-	cd test/conformance && go vet ./... && go test -count=1 -v . && go test -count=1 ./generate
+	go test -race ./graph ./nodeauthz ./rbac ./chain ./internal/source ./internal/freshness ./internal/observe ./internal/webhook ./internal/server
+	cd test/conformance && go vet ./... && go test -count=1 -v . && go test -count=1 ./generate ./minors
 	cd test/conformance/minors/protocol && go test ./...
+	cd test/deploy && go vet ./... && go test -count=1 ./...
 	$(PLANE) build
 	cd test/localplane && go vet ./... && go test -timeout 20m ./...
 	cd test/e2e && go vet ./... && go test -timeout 15m ./...
@@ -63,6 +64,10 @@ conformance: ## Compare over a million decisions with Kubernetes' own.
 .PHONY: conformance-minors
 conformance-minors: ## Compare with every supported Kubernetes minor; writes docs/kubernetes-versions.md.
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
+
+.PHONY: attack-matrix
+attack-matrix: ## Send what a stolen kubelet certificate may be tried for to two control planes; writes docs/attack-matrix.md.
+	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
 
 .PHONY: bench
 bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.

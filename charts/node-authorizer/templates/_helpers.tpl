@@ -1,0 +1,122 @@
+{{- define "node-authorizer.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "node-authorizer.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: server
+{{- end -}}
+
+{{- define "node-authorizer.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "node-authorizer.image" -}}
+{{- $repository := required "image.repository is required: the chart does not know where you keep the image (or set server.enabled=false)" .Values.image.repository -}}
+{{- printf "%s:%s" $repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+
+{{- define "node-authorizer.secret" -}}
+{{- .Values.certificates.existingSecret | default (printf "%s-tls" (include "node-authorizer.fullname" .)) -}}
+{{- end -}}
+
+{{/* The server's config file: what the chart needs, under what the user sets. */}}
+{{- define "node-authorizer.config" -}}
+{{- $tls := "/etc/node-authorizer/tls" -}}
+{{- $config := dict
+  "apiVersion" "config.node-authorizer.io/v1alpha1"
+  "kind" "ServerConfiguration"
+  "webhook" (dict
+    "address" ":8443"
+    "certificateFile" (printf "%s/tls.crt" $tls)
+    "keyFile" (printf "%s/tls.key" $tls)
+    "clientCAFile" (printf "%s/ca.crt" $tls)
+    "allowedClientNames" (list .Values.certificates.clientName))
+  "metrics" (dict "address" ":8081")
+  "shutdown" (dict "delay" "5s") -}}
+{{- if .Values.server.kubeconfigSecret -}}
+{{- $_ := set $config "cluster" (dict "kubeconfig" "/etc/node-authorizer/cluster/kubeconfig") -}}
+{{- end -}}
+{{- if .Values.server.authorizationConfiguration -}}
+{{- $_ := set $config "authorization" (dict "configFile" "/etc/node-authorizer/config/authorization.yaml") -}}
+{{- end -}}
+{{- toYaml (mustMergeOverwrite $config (deepCopy .Values.server.config)) -}}
+{{- end -}}
+
+{{/* True if the server answers for RBAC too. */}}
+{{- define "node-authorizer.chain" -}}
+{{- if eq (dig "authorization" "mode" "Node" .Values.server.config) "Chain" -}}true{{- end -}}
+{{- end -}}
+
+{{/*
+Makes the certificates once per rendering and keeps them in the values, because
+several templates need the same. What a former release made is taken again.
+*/}}
+{{- define "node-authorizer.certificates" -}}
+{{- if not (hasKey .Values "madeCertificates") -}}
+{{- $name := include "node-authorizer.fullname" . -}}
+{{- $made := dict -}}
+{{- $server := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" $name) -}}
+{{- $client := lookup "v1" "Secret" .Release.Namespace (printf "%s-client" $name) -}}
+{{- if and $server $client -}}
+{{- $made = dict "server" $server.data "client" $client.data -}}
+{{- else -}}
+{{- $days := int .Values.certificates.validityDays -}}
+{{- $service := printf "%s.%s.svc" $name .Release.Namespace -}}
+{{- $ca := genCA (printf "%s-ca" $name) $days -}}
+{{- $serving := genSignedCert $service (list "127.0.0.1") (list $service (printf "%s.cluster.local" $service) "localhost") $days $ca -}}
+{{- $calling := genSignedCert .Values.certificates.clientName nil nil $days $ca -}}
+{{- $authority := $ca.Cert | b64enc -}}
+{{- $made = dict
+  "server" (dict "ca.crt" $authority "tls.crt" ($serving.Cert | b64enc) "tls.key" ($serving.Key | b64enc))
+  "client" (dict "ca.crt" $authority "tls.crt" ($calling.Cert | b64enc) "tls.key" ($calling.Key | b64enc)) -}}
+{{- end -}}
+{{- $_ := set .Values "madeCertificates" $made -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The authority of the server's certificate, PEM in base64. */}}
+{{- define "node-authorizer.caBundle" -}}
+{{- if .Values.webhooks.caBundle -}}
+{{- .Values.webhooks.caBundle -}}
+{{- else if .Values.certificates.existingSecret -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace .Values.certificates.existingSecret -}}
+{{- required (printf "webhooks.caBundle is required: the Secret %s with a ca.crt is not in namespace %s, or cannot be read while rendering" .Values.certificates.existingSecret .Release.Namespace) (dig "data" "ca.crt" "" ($secret | default dict)) -}}
+{{- else -}}
+{{- if not .Values.server.enabled -}}
+{{- fail "webhooks.caBundle is required with server.enabled=false: the chart makes no certificate then" -}}
+{{- end -}}
+{{- include "node-authorizer.certificates" . -}}
+{{- index .Values.madeCertificates.server "ca.crt" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where kube-apiserver sends a webhook's requests. Takes the root and a path. */}}
+{{- define "node-authorizer.clientConfig" -}}
+{{- $root := index . 0 -}}
+{{- $path := index . 1 -}}
+{{- if $root.Values.webhooks.url -}}
+url: {{ printf "%s%s" $root.Values.webhooks.url $path }}
+{{- else -}}
+{{- if not $root.Values.server.enabled -}}
+{{- fail "webhooks.url is required with server.enabled=false: there is no Service then" -}}
+{{- end -}}
+service:
+  namespace: {{ $root.Release.Namespace }}
+  name: {{ include "node-authorizer.fullname" $root }}
+  path: {{ $path }}
+  port: 443
+{{- end }}
+caBundle: {{ include "node-authorizer.caBundle" $root }}
+{{- end -}}

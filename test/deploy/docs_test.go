@@ -1,0 +1,100 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// pages are what operators read.
+var pages = []string{"install.md", "metrics.md"}
+
+// block is a fenced block of a page.
+type block struct {
+	page, language, text string
+}
+
+func blocks(t *testing.T) (all []block) {
+	t.Helper()
+	fence := regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
+	for _, page := range pages {
+		for _, m := range fence.FindAllStringSubmatch(read(t, docsFolder, page), -1) {
+			all = append(all, block{page, m[2], regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[3], "")})
+		}
+	}
+	return all
+}
+
+func TestYAMLInThePagesIsValid(t *testing.T) {
+	seen := 0
+	for _, b := range blocks(t) {
+		if b.language != "yaml" {
+			continue
+		}
+		seen++
+		var document map[string]any
+		if err := yaml.UnmarshalStrict([]byte(b.text), &document); err != nil {
+			t.Errorf("%s: %v\n%s", b.page, err, b.text)
+			continue
+		}
+		switch document["kind"] {
+		case "AuthorizationConfiguration":
+			authorization(t, b.text)
+		case "ServerConfiguration":
+			if _, err := v1alpha1.Parse([]byte(b.text)); err != nil {
+				t.Errorf("%s: %v", b.page, err)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("the pages have no YAML")
+	}
+}
+
+// Commands are checked for their syntax.
+func TestCommandsInThePagesParse(t *testing.T) {
+	seen := 0
+	for _, b := range blocks(t) {
+		if b.language != "sh" {
+			continue
+		}
+		seen++
+		shell := exec.Command("bash", "-n")
+		shell.Stdin = strings.NewReader(b.text)
+		if output, err := shell.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s\n%s", b.page, err, output, b.text)
+		}
+	}
+	if seen == 0 {
+		t.Error("the pages have no commands")
+	}
+}
+
+// Files of the repository that the pages name exist.
+func TestFilesThatThePagesNameExist(t *testing.T) {
+	named := regexp.MustCompile(`(?:deploy|charts|docs)/[a-z0-9_./-]*[a-z0-9]`)
+	for _, page := range append(pages, "../deploy/README.md") {
+		content := read(t, docsFolder, page)
+		found := named.FindAllString(content, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no file", page)
+		}
+		for _, path := range found {
+			if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^):#]+)[#)]`).FindAllStringSubmatch(content, -1) {
+			if _, err := os.Stat(filepath.Join(docsFolder, filepath.Dir(page), link[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}

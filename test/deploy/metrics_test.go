@@ -1,0 +1,111 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
+	webhookmetrics "k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// family is a metric: "counter" and the names of its labels.
+type family struct {
+	kind   string
+	labels []string
+}
+
+// families are the metrics by name.
+func families(all []*dto.MetricFamily) map[string]family {
+	found := map[string]family{}
+	for _, f := range all {
+		kind := strings.ToLower(f.GetType().String())
+		var labels []string
+		for _, pair := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, pair.GetName())
+		}
+		slices.Sort(labels)
+		found[f.GetName()] = family{kind, labels}
+	}
+	return found
+}
+
+// served are the metrics of a server that has seen one of everything.
+func served(t *testing.T) map[string]family {
+	t.Helper()
+	m := observe.NewMetrics()
+	m.Build(observe.Build{Version: "v1", Commit: "abc", KubernetesVersion: "1.37"})
+	m.Waited("authorize", "arrived", time.Millisecond)
+	m.BodyError("admit")("malformed")
+	m.Mutated(true)
+	m.AccessReviewFailed()
+	m.RefusalsNotLogged(1)
+	m.CertificateExpires("/tls.crt", time.Now())
+	m.CertificateReloadFailed()
+	_, _ = m.Authorize(func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+		return review.Opinion{}, errors.New("not synced")
+	})(t.Context(), &nodeauthz.Request{})
+	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
+		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
+	})(t.Context(), &noderestriction.Request{Resource: "pods"})
+	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
+
+	live, err := source.Watch(t.Context(), &rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, source.LiveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(live.Stop)
+	if err := live.WaitSynced(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.Watch(live)
+
+	page := httptest.NewRecorder()
+	m.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	parsed, err := parser.TextToMetricFamilies(page.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families(slices.Collect(maps.Values(parsed)))
+}
+
+// ofAPIServers are the metrics that kube-apiserver has of webhooks.
+func ofAPIServers(t *testing.T) map[string]family {
+	t.Helper()
+	authorization := webhookmetrics.NewWebhookMetrics()
+	authorization.RecordWebhookEvaluation(t.Context(), "node-authorizer", "error")
+	authorization.RecordWebhookDuration(t.Context(), "node-authorizer", "success", 0.001)
+	authorization.RecordWebhookFailOpen(t.Context(), "node-authorizer", "timeout")
+	write := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, "", admission.Create, nil, false, nil)
+	admissionmetrics.Metrics.ObserveWebhook(t.Context(), "noderestriction.node-authorizer.io", time.Millisecond, false, write, "admit", http.StatusOK)
+	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "noderestriction.node-authorizer.io", "admit", "CREATE", admissionmetrics.WebhookRejectionCallingWebhookError, 0)
+	all, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := families(all)
+	maps.DeleteFunc(found, func(name string, _ family) bool { return !strings.HasPrefix(name, "apiserver_") })
+	return found
+}
