@@ -3,10 +3,13 @@ package noderestriction
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	csitranslation "k8s.io/csi-translation-lib"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 // audienceSearch looks for an audience in what a pod mounts: in projected
@@ -39,6 +42,45 @@ func (s *audienceSearch) inPod(pod *corev1.Pod) bool {
 	}
 	return false
 }
+
+// Audiences lists the audiences of tokens that a node may request for a pod of
+// its own because the pod uses them, sorted: those of its projected tokens and
+// those that the CSI drivers behind its volumes request. The empty audience
+// stands for the API server's own. Restricted is false where a node may request
+// any audience (feature gate ServiceAccountNodeAudienceRestriction, KEP-4412).
+// Others may be allowed by the authorizer. Where a volume cannot be followed to
+// its driver the node gets none but these.
+func (r *Restriction) Audiences(pod *corev1.Pod) (audiences []string, restricted bool) {
+	if !r.features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
+		return nil, false
+	}
+	s := audienceSearch{volumes: r.state, migrate: r.features.Minor() >= migrationSince}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.Projected != nil {
+			for _, source := range v.Projected.Sources {
+				if source.ServiceAccountToken != nil {
+					audiences = append(audiences, source.ServiceAccountToken.Audience)
+				}
+			}
+		}
+		driver, err := s.driverOf(pod, v)
+		if err != nil {
+			continue
+		}
+		if d, ok := s.volumes.CSIDriver(driver); ok {
+			for _, request := range d.Spec.TokenRequests {
+				audiences = append(audiences, request.Audience)
+			}
+		}
+	}
+	slices.Sort(audiences)
+	return slices.Compact(audiences), true
+}
+
+// migrationSince is the minor from which on in-tree volumes are followed to the
+// drivers that they migrate to.
+const migrationSince kubeversion.Minor = 33
 
 // failed refuses if something could not be followed.
 func (s *audienceSearch) failed() *refusal {

@@ -2,8 +2,11 @@ package noderestriction_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,6 +185,23 @@ func checkAll(t *testing.T, c *cluster, cases []expectation) {
 	r := noderestriction.New(c, nil, kubeversion.For(kubeversion.Latest))
 	for _, e := range cases {
 		e.check(t, r)
+		e.checkListed(t, c, r)
+	}
+}
+
+// checkListed checks that the audience of a token that was decided by audience
+// is listed for its pod if, and only if, the token is allowed.
+func (e expectation) checkListed(t *testing.T, c *cluster, r *noderestriction.Restriction) {
+	t.Helper()
+	token, ok := e.request.Object.(*authenticationv1.TokenRequest)
+	byAudience := e.code == noderestriction.RestrictionsMet || e.code == noderestriction.AudienceNotAllowed || e.code == noderestriction.AudienceLookupFailed
+	if !ok || !byAudience {
+		return
+	}
+	audience := strings.Join(token.Spec.Audiences, "") // one, or none
+	audiences, restricted := r.Audiences(c.pods["shop/"+token.Spec.BoundObjectRef.Name])
+	if got, want := slices.Contains(audiences, audience), e.code == noderestriction.RestrictionsMet; got != want || !restricted || !slices.IsSorted(audiences) {
+		t.Errorf("%s: audiences %q (restricted %v), want %q listed: %v", e.rule, audiences, restricted, audience, want)
 	}
 }
 

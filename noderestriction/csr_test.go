@@ -1,6 +1,7 @@
 package noderestriction_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -54,6 +55,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 			checkAll(t, shop(), []expectation{
 				{rule: "for the node", request: ask(own), code: noderestriction.RestrictionsMet},
 				{rule: "for another node", request: ask(other), code: noderestriction.SigningRequestForOtherName},
+				{rule: "for a name that only ends like it", request: ask(signingRequest(t, "x:system:node:worker-1")), code: noderestriction.SigningRequestForOtherName},
 				{rule: "for no name", request: ask(signingRequest(t)), code: noderestriction.SigningRequestForOtherName},
 				{rule: "for a longer name", request: ask(signingRequest(t, "system:node:worker-10")), code: noderestriction.SigningRequestForOtherName},
 				{rule: "of two common names the last counts", request: ask(signingRequest(t, "system:node:worker-2", "system:node:worker-1")), code: noderestriction.RestrictionsMet},
@@ -61,6 +63,7 @@ func TestCertificateSigningRequests(t *testing.T) {
 				{rule: "text before it does not matter", request: ask(append([]byte("a request\n"), own...)), code: noderestriction.RestrictionsMet},
 				{rule: "of two requests the first counts", request: ask(append(append([]byte{}, other...), own...)), code: noderestriction.SigningRequestForOtherName},
 				{rule: "another block first", request: ask(append(append([]byte{}, private...), own...)), code: noderestriction.SigningRequestNotReadable},
+				{rule: "the request under another title", request: ask(bytes.Replace(own, []byte("CERTIFICATE REQUEST"), []byte("NEW CERTIFICATE REQUEST"), -1)), code: noderestriction.SigningRequestNotReadable},
 				{rule: "no PEM", request: ask([]byte("x")), code: noderestriction.SigningRequestNotReadable},
 				{rule: "nothing", request: ask(nil), code: noderestriction.SigningRequestNotReadable},
 				{rule: "no request in it", request: ask(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: []byte("x")})), code: noderestriction.SigningRequestNotReadable},

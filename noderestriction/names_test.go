@@ -53,6 +53,7 @@ func csiNode(o noderestriction.Operation, subresource, name string, object, old 
 func TestCSINodes(t *testing.T) {
 	own, other := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "worker-2"}}
 	withDriver := changed(own, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "d"}} })
+	moved := changed(withDriver, func(n *storagev1.CSINode) { n.Spec.Drivers[0].NodeID = "elsewhere" })
 	labeled := changed(own, func(n *storagev1.CSINode) { n.Labels = map[string]string{"a": "b"} })
 	checkAll(t, shop(), []expectation{
 		{rule: "create the node's own", request: csiNode(noderestriction.Create, "", "", own, nil), code: noderestriction.RestrictionsMet},
@@ -75,6 +76,7 @@ func TestCSINodes(t *testing.T) {
 			{rule: "the node's own status", request: csiNode(noderestriction.Update, "status", "worker-1", own, own), code: noderestriction.RestrictionsMet},
 			{rule: "metadata may change with the status", request: csiNode(noderestriction.Update, "status", "worker-1", labeled, own), code: noderestriction.RestrictionsMet},
 			{rule: "spec may not", request: csiNode(noderestriction.Update, "status", "worker-1", withDriver, own), code: noderestriction.CSINodeSpecChanged},
+			{rule: "what a driver says may not", request: csiNode(noderestriction.Update, "status", "worker-1", moved, withDriver), code: noderestriction.CSINodeSpecChanged},
 			{rule: "another node's status", request: csiNode(noderestriction.Update, "status", "worker-2", other, other), code: noderestriction.NotOwnCSINode},
 			{rule: "create a status", request: csiNode(noderestriction.Create, "status", "worker-1", own, nil), code: noderestriction.OperationNotAllowed},
 			{rule: "create another node's status", request: csiNode(noderestriction.Create, "status", "worker-1", other, nil), code: noderestriction.NotOwnCSINode},

@@ -16,6 +16,7 @@ import (
 type Restriction struct {
 	state      State
 	authorizer Authorizer
+	features   kubeversion.Features
 	table      ruleTable
 }
 
@@ -23,7 +24,7 @@ type Restriction struct {
 // version and gates. The authorizer is asked for audiences and signers that a
 // pod does not use; nil grants none.
 func New(state State, authorizer Authorizer, features kubeversion.Features) *Restriction {
-	return &Restriction{state: state, authorizer: authorizer, table: newRuleTable(features)}
+	return &Restriction{state: state, authorizer: authorizer, features: features, table: newRuleTable(features)}
 }
 
 // Answer is what Decide says.

@@ -50,6 +50,13 @@ func owned(n *corev1.Node) {
 	n.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "x"}}
 }
 
+// disown is worker-1's request to take away its own owner.
+func disown(subresource string) *noderestriction.Request {
+	req := updateNode(subresource, func(*corev1.Node) {})
+	req.OldObject = changed(worker(), owned)
+	return req
+}
+
 func TestCreateNode(t *testing.T) {
 	other := createNode(func(*corev1.Node) {})
 	other.Name = "worker-2"
@@ -103,6 +110,7 @@ func TestUpdateNode(t *testing.T) {
 					n.Spec.Taints[0].TimeAdded = &in
 				}), code: noderestriction.RestrictionsMet},
 				{rule: "an owner comes", request: updateNode(subresource, owned), code: noderestriction.OwnerReferencesChanged},
+				{rule: "the owner goes", request: disown(subresource), code: noderestriction.OwnerReferencesChanged},
 				{rule: "a reserved label changes", request: updateNode(subresource, func(n *corev1.Node) { n.Labels["node-restriction.kubernetes.io/tier"] = "db" }), code: noderestriction.LabelNotAllowed},
 				{rule: "a reserved label goes", request: updateNode(subresource, func(n *corev1.Node) { delete(n.Labels, "node-restriction.kubernetes.io/tier") }), code: noderestriction.LabelNotAllowed},
 				{rule: "a free label changes", request: updateNode(subresource, func(n *corev1.Node) { n.Labels["team"] = "ads" }), code: noderestriction.RestrictionsMet},

@@ -54,6 +54,9 @@ func TestCreatePod(t *testing.T) {
 		{rule: "a mirror pod of the node", request: createPod(func(*corev1.Pod) {}), code: noderestriction.RestrictionsMet},
 		{rule: "the annotation counts, not its value", request: createPod(func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "" }), code: noderestriction.RestrictionsMet},
 		{rule: "an ordinary pod", request: createPod(func(p *corev1.Pod) { p.Annotations = nil }), code: noderestriction.NotAMirrorPod},
+		{rule: "an ordinary pod with annotations", request: createPod(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+		}), code: noderestriction.NotAMirrorPod},
 		{rule: "a pod on no node", request: createPod(func(p *corev1.Pod) { p.Spec.NodeName = "" }), code: noderestriction.PodNotOnNode},
 		{rule: "a pod on another node", request: createPod(func(p *corev1.Pod) { p.Spec.NodeName = "worker-2" }), code: noderestriction.PodNotOnNode},
 		{rule: "no owner", request: createPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), code: noderestriction.OwnerNotThisNode},

@@ -120,12 +120,12 @@ var resources = []resource{
 			{
 				says:  "there is at most one audience, which a projected token or a CSI driver of the pod has",
 				reads: theObject, holds: object(audienceOfPodOrDriver),
-				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), before(33)),
+				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), before(migrationSince)),
 			},
 			{
 				says:  "there is at most one audience, which a projected token or a CSI driver of the pod has, or which an authorizer lets the node request",
 				reads: theObject, holds: object(audienceAllowed),
-				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), since(33)),
+				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), since(migrationSince)),
 			},
 		}},
 	}},

@@ -166,6 +166,16 @@ func TestAudiences(t *testing.T) {
 	}
 }
 
+func TestAudiencesAreNotRestrictedWithoutTheGate(t *testing.T) {
+	c := shop().withVolumes(tokenVolume("vault"))
+	for gate, want := range map[string]bool{"": true, "ServiceAccountNodeAudienceRestriction=false": false} {
+		r := noderestriction.New(c, nil, features(t, 36, gate))
+		if _, restricted := r.Audiences(c.pods["shop/web"]); restricted != want {
+			t.Errorf("with gates %q restricted is %v", gate, restricted)
+		}
+	}
+}
+
 func TestAudienceOfAnotherServiceAccount(t *testing.T) {
 	request := requestToken("web", "vault")
 	request.Name = "someone-else"

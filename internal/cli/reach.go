@@ -47,8 +47,9 @@ type reachedObject struct {
 	Resource string       `json:"resource"`
 	May      []permission `json:"may"`
 	// Audiences of the tokens that the node may mint for a service account,
-	// from the volumes of its pods; "" is the API server's own audience. Null
-	// for other kinds, and when any audience is allowed.
+	// from the volumes of its pods; "" is the API server's own audience. Left
+	// out for other kinds, when there are none, and when any is allowed. Others
+	// may be granted with RBAC (verb request-serviceaccounts-token-audience).
 	Audiences []string `json:"audiences,omitempty"`
 	// AnyAudience is true for service accounts where audiences are not
 	// restricted.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -147,7 +148,8 @@ func (g kindGroup) text(p *render.Page) {
 	more(p, len(g)-len(shown), "")
 }
 
-func (o reachedObject) hasAudiences() bool { return o.AnyAudience || len(o.Audiences) > 0 }
+// hasAudiences reports whether tokens can be minted for the object.
+func (o reachedObject) hasAudiences() bool { return o.Kind == graph.ServiceAccount.String() }
 
 func (o reachedObject) row(wide bool) []string {
 	name := o.Name
@@ -162,8 +164,11 @@ func (o reachedObject) row(wide bool) []string {
 }
 
 func (o reachedObject) audiencesText() string {
-	if o.AnyAudience {
+	switch {
+	case o.AnyAudience:
 		return "any"
+	case len(o.Audiences) == 0:
+		return "none"
 	}
 	words := make([]string, len(o.Audiences))
 	for i, audience := range o.Audiences {
