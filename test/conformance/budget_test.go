@@ -10,10 +10,11 @@ import (
 // fixedSeeds are always run; the fresh seed follows them.
 var fixedSeeds = []uint64{1, 2, 3, 5, 8, 13, 21, 34, 55, 89}
 
-// sizes of a run: how many clusters, and how many questions about each.
+// sizes of a run: how many clusters, and how many questions about each; and how
+// many writes to each of as many states.
 const (
-	shortClusters, shortRequests = 60, 2000
-	fullClusters, fullRequests   = 200, 5000
+	shortClusters, shortRequests, shortWrites = 60, 2000, 1000
+	fullClusters, fullRequests, fullWrites    = 200, 5000, 3000
 )
 
 // versionsDocument is where a run with all minors writes what differs.
@@ -32,21 +33,22 @@ func mode(t *testing.T) string {
 
 // budget is the size of a run.
 type budget struct {
-	clusters, requests int
-	fresh              uint64
+	clusters, requests, writes int
+	fresh                      uint64
 }
 
 // readBudget reads the size of the run from the environment and prints the
 // fresh seed.
 func readBudget(t *testing.T) budget {
 	t.Helper()
-	clusters, requests := shortClusters, shortRequests
+	clusters, requests, writes := shortClusters, shortRequests, shortWrites
 	if mode(t) != "" {
-		clusters, requests = fullClusters, fullRequests
+		clusters, requests, writes = fullClusters, fullRequests, fullWrites
 	}
 	b := budget{
 		clusters: intFromEnv(t, "CONFORMANCE_CLUSTERS", clusters),
 		requests: intFromEnv(t, "CONFORMANCE_REQUESTS", requests),
+		writes:   intFromEnv(t, "CONFORMANCE_WRITES", writes),
 		fresh:    rand.Uint64(),
 	}
 	if text := os.Getenv("CONFORMANCE_SEED"); text != "" {

@@ -1,21 +1,29 @@
-// Package conformance holds node-authorizer against the authorizers of
-// Kubernetes itself: random clusters and random questions, generated from a
-// seed, are put to both, and every difference is an error.
+// Package conformance holds node-authorizer against the authorizers and the
+// admission plugins of Kubernetes itself: random clusters and random questions,
+// generated from a seed, are put to both, and every difference is an error.
 //
 // Where an in-tree answer depends on the history that led to a state, and not
 // on the state alone, the state decides: the in-tree graph is built from the
 // final state. The history tests put our graph through the events that lead
 // there, in many orders.
 //
+// Writes are put to NodeRestriction in the same way, as function, as admission
+// plugin and as webhook. A write that the tests know by its aim, a refusal of the
+// in-tree plugin and a code of ours that a run does not meet fails it, so that
+// the tests cannot stop to test something without a word.
+//
 // "go test" runs a budget of it: one list of fixed seeds and one fresh seed,
 // which it prints. The environment sizes a run:
 //
-//	CONFORMANCE           "full": 200 clusters, 5000 questions about each;
+//	CONFORMANCE           "full": 200 clusters, 5000 questions about each,
+//	                      3000 writes to each;
 //	                      "minors": that for the older minors too, each against
 //	                      an oracle process linked with that minor, and the
 //	                      table of differences docs/kubernetes-versions.md
 //	CONFORMANCE_CLUSTERS  clusters, instead of 60 or 200
 //	CONFORMANCE_REQUESTS  questions for each cluster, instead of 2000 or 5000
+//	CONFORMANCE_WRITES    writes to each of as many states, instead of 1000 or
+//	                      3000; older minors get a quarter
 //	CONFORMANCE_SEED      the fresh seed, to repeat a run
 //	CONFORMANCE_MINORS    "1.30,1.34": some of the older minors only, without
 //	                      the table

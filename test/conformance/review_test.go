@@ -2,12 +2,14 @@ package conformance
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/kubernetes/pkg/apis/authorization"
 	authorizationconversion "k8s.io/kubernetes/pkg/apis/authorization/v1"
 	"k8s.io/kubernetes/pkg/registry/authorization/util"
@@ -36,7 +38,9 @@ func TestRandomReviews(t *testing.T) {
 			case got.User != want.user || got.Verb != want.verb || got.Group != want.group || got.Resource != want.resource ||
 				got.Subresource != want.subresource || got.Namespace != want.namespace || got.Name != want.name ||
 				got.Path != want.path || got.ResourceRequest != want.resourceRequest ||
-				!slices.Equal(got.Groups, want.groups) || !slices.Equal(got.FieldSelector, want.selector):
+				!slices.Equal(got.Groups, want.groups) || !slices.Equal(got.FieldSelector, want.selector) ||
+				got.UID != want.uid || !reflect.DeepEqual(got.Extra, want.extra) || got.Version != want.version ||
+				!slices.Equal(labelTexts(got.LabelSelector), want.labels):
 				t.Errorf("seed %d: %s\n  in-tree: %+v\n  ours: %+v", seed, spec, want, got)
 				divergences++
 			case (len(left) > 0) != want.incomplete:
@@ -63,6 +67,9 @@ type attributes struct {
 	path                                                string
 	resourceRequest                                     bool
 	selector                                            fields.Requirements
+	uid, version                                        string
+	extra                                               map[string][]string
+	labels                                              []string
 	// incomplete is true if a selector did not parse as a whole.
 	incomplete bool
 }
@@ -78,9 +85,18 @@ func inTreeAttributes(t *testing.T, spec *authorizationv1.SubjectAccessReviewSpe
 		user: record.User.GetName(), groups: record.User.GetGroups(),
 		verb: record.Verb, group: record.APIGroup, resource: record.Resource, subresource: record.Subresource,
 		namespace: record.Namespace, name: record.Name, path: record.Path, resourceRequest: record.ResourceRequest,
-		selector:   record.FieldSelectorRequirements,
+		selector: record.FieldSelectorRequirements,
+		uid:      record.User.GetUID(), version: record.APIVersion, extra: record.User.GetExtra(),
+		labels:     labelTexts(record.LabelSelectorRequirements),
 		incomplete: record.FieldSelectorParsingErr != nil || record.LabelSelectorParsingErr != nil,
 	}
+}
+
+func labelTexts(requirements labels.Requirements) (texts []string) {
+	for _, r := range requirements {
+		texts = append(texts, r.String())
+	}
+	return texts
 }
 
 func oneOf[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
@@ -91,6 +107,8 @@ func randomReview(r *rand.Rand) *authorizationv1.SubjectAccessReviewSpec {
 	spec := &authorizationv1.SubjectAccessReviewSpec{
 		User:   oneOf(r, "system:node:node-1", "alice", ""),
 		Groups: oneOf(r, nil, []string{"system:nodes"}, []string{"a", "system:nodes"}),
+		UID:    oneOf(r, "", "7"),
+		Extra:  oneOf(r, nil, map[string]authorizationv1.ExtraValue{}, map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}, "empty": nil}),
 	}
 	if r.IntN(10) == 0 {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: "get", Path: oneOf(r, "/healthz", "/")}
@@ -131,10 +149,14 @@ func randomLabelSelector(r *rand.Rand) *authorizationv1.LabelSelectorAttributes 
 	if r.IntN(3) == 0 {
 		return &authorizationv1.LabelSelectorAttributes{RawSelector: oneOf(r, "a=b", "a in (b,c)", "!a", "a in", "/", "a>1")}
 	}
-	return &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{
-		Key: oneOf(r, "a", "a/b", "/", ""),
-		Operator: oneOf(r, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
-			metav1.LabelSelectorOpDoesNotExist, "Gt", ""),
-		Values: oneOf(r, nil, []string{}, []string{"b"}, []string{"b", "c"}, []string{"not a value!"}),
-	}}}
+	selector := &authorizationv1.LabelSelectorAttributes{}
+	for range 1 + r.IntN(3) {
+		selector.Requirements = append(selector.Requirements, metav1.LabelSelectorRequirement{
+			Key: oneOf(r, "a", "a/b", "/", ""),
+			Operator: oneOf(r, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+				metav1.LabelSelectorOpDoesNotExist, "Gt", ""),
+			Values: oneOf(r, nil, []string{}, []string{"b"}, []string{"b", "c"}, []string{"not a value!"}),
+		})
+	}
+	return selector
 }

@@ -45,6 +45,8 @@ type bench struct {
 	fileRounds int           // the same, for runs of the program
 	atLeast    time.Duration // that one measurement takes
 	listenFor  time.Duration // that single requests are timed
+	serveFor   time.Duration // that servers are asked in one round
+	renewals   int           // of a lease in one round
 
 	binary string // the program, for the section about files
 	cache  string // folder for the input files
@@ -60,6 +62,7 @@ type sizes struct {
 	changes                 int // pods that change
 	fileNodes, podsPerNode  int
 	documents               int // that review gets
+	servedNodes             int
 }
 
 func fullSize() sizes {
@@ -69,6 +72,7 @@ func fullSize() sizes {
 		worst: []int{10, 100, 1_000, 10_000, 100_000}, worstTarget: 10_000,
 		questions: 4096, changes: 20_000,
 		fileNodes: 15_000, podsPerNode: 30, documents: 200_000,
+		servedNodes: 5_000,
 	}
 }
 
@@ -95,10 +99,12 @@ var parts = []part{
 	{"concurrent", (*bench).concurrent},
 	{"files", (*bench).files},
 	{"reviews", (*bench).reviews},
+	{"serving", (*bench).serving},
+	{"leases", (*bench).leases},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {
-	b := &bench{ctx: ctx, sizes: fullSize(), status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second}
+	b := &bench{ctx: ctx, sizes: fullSize(), status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(status)
 	file := flags.String("out", "", "Markdown `file` to write; needs all sections")
@@ -108,9 +114,13 @@ func run(ctx context.Context, args []string, out, status io.Writer) error {
 	flags.IntVar(&b.fileRounds, "file-rounds", 2, "number of `runs` of the program for each figure about files")
 	flags.StringVar(&b.cache, "cache", "", "`folder` of the input files (default: in the user's cache folder)")
 	flags.StringVar(&b.binary, "binary", "../../bin/node-authorizer", "the node-authorizer `program` that reads files")
+	floor := flags.String("floor", "", "only be the server that others are measured against, with a config `file`")
 	profile := flags.String("cpuprofile", "", "write a profile of this process to a `file`")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *floor != "" {
+		return serveFloor(ctx, *floor)
 	}
 	if b.cache == "" {
 		folder, err := os.UserCacheDir()

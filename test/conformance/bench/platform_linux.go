@@ -34,14 +34,21 @@ func clock(id int32) time.Duration {
 // peakMemory is the most physical memory, in bytes, that a running process has
 // had at once. (What wait reports for a child includes what its parent had when
 // it started the child.)
-func peakMemory(pid int) float64 {
+func peakMemory(pid int) float64 { return memory(pid, "VmHWM") }
+
+// residentMemory is the physical memory, in bytes, that a running process has.
+func residentMemory(pid int) float64 { return memory(pid, "VmRSS") }
+
+// memory reads one line of what the kernel says of a process; 0 when it has
+// ended.
+func memory(pid int, name string) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0 // it has ended
+		return 0
 	}
 	for line := range strings.Lines(string(status)) {
 		var kib float64
-		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kib); n == 1 {
+		if n, _ := fmt.Sscanf(line, name+": %f kB", &kib); n == 1 {
 			return kib * 1024
 		}
 	}

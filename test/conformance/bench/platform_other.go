@@ -19,3 +19,6 @@ func processTimeOf(int) time.Duration { return 0 }
 
 // peakMemory is not known.
 func peakMemory(int) float64 { return math.NaN() }
+
+// residentMemory is not known.
+func residentMemory(int) float64 { return math.NaN() }

@@ -35,6 +35,12 @@ set with just itself, which the objects share that only it reaches.`
 	whyReview = `Decoding and encoding are the smaller part: a refusal says who refers to the object instead,
 which has to be looked up and put in words, and makes the document longer.`
 
+	floorMissed = `The floor writes an answer made beforehand; the server also decides, words the answer and
+counts it.`
+
+	apiServerMissed = `The load generator and TLS take their share of the two cores on either side, which the ratio of
+throughputs includes and the processor time of the answering process does not.`
+
 	sharedRemark = `Where 200 pods and more share a secret, a configmap, a claim or a service account, in-tree has an
 index of its nodes and answers allowed requests without a search; these are faster here by
 much less than all kinds together, in which its searches through volumes dominate.`

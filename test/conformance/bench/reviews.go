@@ -165,7 +165,7 @@ func (b *bench) throughput(evaluate review.Evaluate, documents []byte, clock fun
 			run  func() error
 		}{
 			{&t.review, func() error {
-				_, err := review.Stream(b.ctx, evaluate, bytes.NewReader(documents), io.Discard)
+				_, err := review.Stream(b.ctx, review.Evaluators{Authorize: evaluate}, bytes.NewReader(documents), io.Discard)
 				return err
 			}},
 			{&t.floor, func() error { return eachDocument(documents, recode) }},

@@ -13,6 +13,11 @@
 // something on the asking node mentions, the rest miss it by a name, a
 // namespace, a verb, a group, a selector or an identity.
 //
+// States and writes are the same for admission: a State is what NodeRestriction
+// looks at, and a Writer draws writes about it. Each begins as one that is fine
+// and is then, mostly, twisted once: what kind of request it is and how it was
+// twisted is its aim, so that a test can tell what it has tried and what not.
+//
 // The package depends on the Kubernetes API types alone, so that tests and
 // benchmarks of any authorizer can use it.
 package generate

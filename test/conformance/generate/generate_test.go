@@ -26,6 +26,68 @@ func TestSameSeedSameWorld(t *testing.T) {
 	}
 }
 
+func TestSameSeedSameWrites(t *testing.T) {
+	if a, b := NewState(7), NewState(7); !equality.Semantic.DeepEqual(a, b) {
+		t.Error("states of one seed differ")
+	}
+	a, b := NewWriter(7, NewState(7)), NewWriter(7, NewState(7))
+	for range 2000 {
+		if x, y := a.Next(), b.Next(); !reflect.DeepEqual(x, y) {
+			t.Fatalf("writes of one seed differ:\n%s\n%s", x, y)
+		}
+	}
+	if a, b := NewTolerant(7), NewTolerant(7); !equality.Semantic.DeepEqual(a, b) {
+		t.Error("pods of one seed differ")
+	}
+}
+
+// TestWritesLeaveTheStateAlone holds because writes about a state are drawn one
+// after the other, and authorizers read it in between.
+func TestWritesLeaveTheStateAlone(t *testing.T) {
+	s := NewState(7)
+	w := NewWriter(7, s)
+	for range 2000 {
+		w.Next()
+	}
+	if !equality.Semantic.DeepEqual(s, NewState(7)) {
+		t.Error("drawing writes has changed the state")
+	}
+}
+
+func TestEveryWriteHasAnAim(t *testing.T) {
+	aims, w := Aims(), NewWriter(7, NewState(7))
+	for range 5000 {
+		write := w.Next()
+		if _, known := aims[write.Aim]; !known && write.Aim != "several at once" {
+			t.Fatalf("%s: the aim is not among those that are counted", write)
+		}
+	}
+}
+
+// TestEveryVolumeSourceIsTried walks the type of the API: a kind of volume that
+// comes with a new version is one that mirror pods are tried with.
+func TestEveryVolumeSourceIsTried(t *testing.T) {
+	tried := make(map[string]bool)
+	for _, sources := range []map[string]corev1.VolumeSource{volumesWithoutReferences(), volumesWithReferences()} {
+		for _, v := range sources {
+			note(tried, "volume", reflect.ValueOf(v))
+		}
+	}
+	for _, p := range projections() {
+		note(tried, "projection", reflect.ValueOf(p))
+		note(tried, "volume", reflect.ValueOf(projectedVolume(p)))
+	}
+	for of, kind := range map[string]reflect.Type{
+		"volume": reflect.TypeFor[corev1.VolumeSource](), "projection": reflect.TypeFor[corev1.VolumeProjection](),
+	} {
+		for i := range kind.NumField() {
+			if name := of + "." + kind.Field(i).Name; !tried[name] {
+				t.Errorf("no mirror pod is tried with %s", name)
+			}
+		}
+	}
+}
+
 // clusters are enough of them that everything that can occur does.
 func clusters() []*Cluster {
 	var all []*Cluster

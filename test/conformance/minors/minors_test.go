@@ -7,27 +7,29 @@ import (
 	"testing"
 )
 
-// TestOraclesShareTheirText fails when oracle.go.txt was changed and the
-// oracles were not: run go generate.
+// TestOraclesShareTheirText fails when a shared file was changed and the oracles
+// were not: run go generate.
 func TestOraclesShareTheirText(t *testing.T) {
-	text, err := os.ReadFile("oracle.go.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	oracles, err := filepath.Glob("v1.*/oracle.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(oracles) != 7 {
-		t.Errorf("%d oracles, want one for each minor from 1.30 to 1.36", len(oracles))
-	}
-	for _, path := range oracles {
-		got, err := os.ReadFile(path)
+	for _, file := range []string{"oracle.go", "restriction.go"} {
+		text, err := os.ReadFile(file + ".txt")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(string(got), string(text)) {
-			t.Errorf("%s differs from oracle.go.txt: run go generate ./minors", path)
+		copies, err := filepath.Glob("v1.*/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(copies) != 7 {
+			t.Errorf("%d copies of %s, want one for each minor from 1.30 to 1.36", len(copies), file)
+		}
+		for _, path := range copies {
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(string(got), string(text)) {
+				t.Errorf("%s differs from %s.txt: run go generate ./minors", path, file)
+			}
 		}
 	}
 }

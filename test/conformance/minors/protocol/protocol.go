@@ -1,6 +1,6 @@
 // Package protocol is how the conformance tests talk to an oracle: a small
-// program that is linked with the in-tree Node authorizer of one Kubernetes
-// minor. Each needs its own versions of the Kubernetes modules, so each is a
+// program that is linked with the in-tree Node authorizer and NodeRestriction of
+// one Kubernetes minor. Each needs its own versions of the Kubernetes modules, so each is a
 // process of its own.
 //
 // The tests write one Question per line to the oracle's standard input, as
@@ -16,10 +16,12 @@ import (
 	"io"
 )
 
-// Question sets the state, if one is given, and then asks.
+// Question sets the states that are given, and then asks.
 type Question struct {
-	State    *State    `json:"state,omitempty"`
-	Requests []Request `json:"requests,omitempty"`
+	State      *State      `json:"state,omitempty"`
+	Requests   []Request   `json:"requests,omitempty"`
+	WriteState *WriteState `json:"writeState,omitempty"`
+	Writes     []Write     `json:"writes,omitempty"`
 	// Gates asks what the minor knows about these feature gates.
 	Gates []string `json:"gates,omitempty"`
 }
@@ -82,8 +84,10 @@ const (
 // Answer answers one Question.
 type Answer struct {
 	// Decisions has one Decision per request, in order.
-	Decisions string          `json:"decisions,omitempty"`
-	Gates     map[string]Gate `json:"gates,omitempty"`
+	Decisions string `json:"decisions,omitempty"`
+	// Admitted has one answer per write, in order.
+	Admitted []Admitted      `json:"admitted,omitempty"`
+	Gates    map[string]Gate `json:"gates,omitempty"`
 	// Error says why the question could not be answered.
 	Error string `json:"error,omitempty"`
 }
@@ -96,7 +100,21 @@ type Gate struct {
 	Locked bool `json:"locked"`
 }
 
-// Authorizer is an in-tree authorizer behind the protocol.
+// Oracle is one minor behind the protocol.
+type Oracle interface {
+	Authorizer
+	Restriction
+}
+
+// Restriction is an in-tree NodeRestriction.
+type Restriction interface {
+	// LoadWrites forgets the state before and takes a new one.
+	LoadWrites(WriteState) error
+	// Admit answers one write.
+	Admit(*Write) (Admitted, error)
+}
+
+// Authorizer is an in-tree authorizer.
 type Authorizer interface {
 	// Load forgets the state before and takes a new one.
 	Load(State) error
@@ -107,7 +125,7 @@ type Authorizer interface {
 }
 
 // Serve answers the questions on r until it ends.
-func Serve(r io.Reader, w io.Writer, a Authorizer) error {
+func Serve(r io.Reader, w io.Writer, o Oracle) error {
 	in, out := json.NewDecoder(bufio.NewReaderSize(r, 1<<20)), bufio.NewWriterSize(w, 1<<20)
 	for {
 		var q Question
@@ -116,7 +134,7 @@ func Serve(r io.Reader, w io.Writer, a Authorizer) error {
 		} else if err != nil {
 			return fmt.Errorf("reading a question: %w", err)
 		}
-		if err := json.NewEncoder(out).Encode(answer(&q, a)); err != nil {
+		if err := json.NewEncoder(out).Encode(answer(&q, o)); err != nil {
 			return fmt.Errorf("writing an answer: %w", err)
 		}
 		if err := out.Flush(); err != nil {
@@ -125,21 +143,38 @@ func Serve(r io.Reader, w io.Writer, a Authorizer) error {
 	}
 }
 
-func answer(q *Question, a Authorizer) Answer {
-	if q.State != nil {
-		if err := a.Load(*q.State); err != nil {
-			return Answer{Error: err.Error()}
-		}
+func answer(q *Question, o Oracle) Answer {
+	if err := load(q, o); err != nil {
+		return Answer{Error: err.Error()}
 	}
 	decisions := make([]byte, len(q.Requests))
 	for i := range q.Requests {
-		decisions[i] = byte(a.Decide(&q.Requests[i]))
+		decisions[i] = byte(o.Decide(&q.Requests[i]))
 	}
 	answer := Answer{Decisions: string(decisions), Gates: make(map[string]Gate)}
+	for i := range q.Writes {
+		admitted, err := o.Admit(&q.Writes[i])
+		if err != nil {
+			return Answer{Error: fmt.Sprintf("write %d: %v", i, err)}
+		}
+		answer.Admitted = append(answer.Admitted, admitted)
+	}
 	for _, name := range q.Gates {
-		if gate, ok := a.Gate(name); ok {
+		if gate, ok := o.Gate(name); ok {
 			answer.Gates[name] = gate
 		}
 	}
 	return answer
+}
+
+func load(q *Question, o Oracle) error {
+	if q.State != nil {
+		if err := o.Load(*q.State); err != nil {
+			return err
+		}
+	}
+	if q.WriteState != nil {
+		return o.LoadWrites(*q.WriteState)
+	}
+	return nil
 }

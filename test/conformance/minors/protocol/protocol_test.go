@@ -28,6 +28,20 @@ func (e *echo) Decide(r *Request) Decision {
 	return NoOpinion
 }
 
+func (e *echo) LoadWrites(s WriteState) error {
+	if len(s.Nodes) == 0 {
+		return errors.New("no nodes")
+	}
+	return nil
+}
+
+func (e *echo) Admit(w *Write) (Admitted, error) {
+	if w.Operation == "" {
+		return Admitted{}, errors.New("no operation")
+	}
+	return Admitted{Status: len(w.Name)}, nil
+}
+
 func (e *echo) Gate(name string) (Gate, bool) { return Gate{Enabled: true}, name == "Known" }
 
 func TestServe(t *testing.T) {
@@ -41,6 +55,15 @@ func TestServe(t *testing.T) {
 			"{}\n{\"decisions\":\"AN\"}\n{\"decisions\":\"NA\"}\n",
 		},
 		{"a state that cannot be loaded is answered by its error", `{"state":{}}`, "{\"error\":\"nothing attached\"}\n"},
+		{
+			"writes are answered in order", `{"writes":[{"operation":"UPDATE","name":"ab"},{"operation":"UPDATE","name":"a"}]}`,
+			"{\"admitted\":[{\"status\":2},{\"status\":1}]}\n",
+		},
+		{
+			"a write that cannot be put to the plugin is answered by the error", `{"writes":[{"operation":"UPDATE"},{}]}`,
+			"{\"error\":\"write 1: no operation\"}\n",
+		},
+		{"a state of writes that cannot be loaded is answered by its error", `{"writeState":{}}`, "{\"error\":\"no nodes\"}\n"},
 		{
 			"gates that the minor lacks are left out", `{"gates":["Known","Unknown"]}`,
 			"{\"gates\":{\"Known\":{\"enabled\":true,\"locked\":false}}}\n",

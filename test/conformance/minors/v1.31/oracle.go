@@ -1,7 +1,7 @@
 // Code generated from ../oracle.go.txt by go generate. DO NOT EDIT.
 
-// The program answers questions with the in-tree Node authorizer of one
-// Kubernetes minor, over standard input and output.
+// The program answers questions with the in-tree Node authorizer and
+// NodeRestriction of one Kubernetes minor, over standard input and output.
 package main
 
 import (
@@ -32,7 +32,10 @@ func main() {
 	}
 }
 
-type oracle struct{ authorizer *node.NodeAuthorizer }
+type oracle struct {
+	authorizer *node.NodeAuthorizer
+	restriction
+}
 
 // Load builds the graph of a final state, as the API server's event handlers
 // would: of bound pods only, and of kinds whose gate is on.

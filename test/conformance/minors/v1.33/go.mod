@@ -5,13 +5,20 @@ go 1.26.0
 require k8s.io/kubernetes v1.33.6
 
 require (
+	github.com/distribution/reference v0.6.0 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	k8s.io/csi-translation-lib v0.0.0 // indirect
+	k8s.io/kubelet v0.33.5 // indirect
+)
+
+require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/emicklei/go-restful/v3 v3.11.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.7.0 // indirect
-	github.com/go-logr/logr v1.4.2
+	github.com/go-logr/logr v1.4.3
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect
 	github.com/go-openapi/jsonreference v0.20.2 // indirect
 	github.com/go-openapi/swag v0.23.0 // indirect
@@ -46,11 +53,11 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.12.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.33.6
+	k8s.io/api v0.33.13
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
-	k8s.io/apimachinery v0.33.6
+	k8s.io/apimachinery v0.33.13
 	k8s.io/apiserver v0.33.6
-	k8s.io/client-go v0.33.6 // indirect
+	k8s.io/client-go v0.33.6
 	k8s.io/component-base v0.33.6
 	k8s.io/component-helpers v0.33.5 // indirect
 	k8s.io/controller-manager v0.0.0 // indirect
@@ -79,7 +86,7 @@ replace (
 	k8s.io/controller-manager => k8s.io/controller-manager v0.33.6
 	k8s.io/cri-api => k8s.io/cri-api v0.33.6
 	k8s.io/cri-client => k8s.io/cri-client v0.33.6
-	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.33.6
+	k8s.io/csi-translation-lib => k8s.io/csi-translation-lib v0.33.13
 	k8s.io/dynamic-resource-allocation => k8s.io/dynamic-resource-allocation v0.33.5
 	k8s.io/endpointslice => k8s.io/endpointslice v0.33.6
 	k8s.io/externaljwt => k8s.io/externaljwt v0.33.6

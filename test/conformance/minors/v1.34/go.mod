@@ -4,7 +4,13 @@ go 1.26.0
 
 require k8s.io/kubernetes v1.34.4
 
-require github.com/google/go-cmp v0.7.0 // indirect
+require (
+	github.com/distribution/reference v0.6.0 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	k8s.io/csi-translation-lib v0.0.0 // indirect
+	k8s.io/kubelet v0.34.4 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -54,7 +60,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
 	k8s.io/apimachinery v0.34.4
 	k8s.io/apiserver v0.34.4
-	k8s.io/client-go v0.34.4 // indirect
+	k8s.io/client-go v0.34.4
 	k8s.io/component-base v0.34.4
 	k8s.io/component-helpers v0.34.4 // indirect
 	k8s.io/controller-manager v0.0.0 // indirect

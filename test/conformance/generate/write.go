@@ -1,0 +1,197 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Write is one request as admission sees it. The objects are versioned ones of
+// the API, or nil.
+type Write struct {
+	// Aim says which request this is and what is wrong with it: "pods create: no
+	// owner".
+	Aim string
+
+	User, UID string
+	Groups    []string
+	Extra     map[string][]string
+	Operation string
+
+	Group, Version, Resource, Subresource string
+	Namespace, Name                       string
+
+	Object, OldObject runtime.Object
+	// Undefaulted is true if the objects have what defaults would hide: a volume
+	// of a kind that is not known, which would become an emptyDir.
+	Undefaulted bool
+}
+
+// String renders the write for people.
+func (w *Write) String() string {
+	resource := strings.TrimSuffix(w.Resource+"."+w.Version+"."+w.Group, ".")
+	if w.Subresource != "" {
+		resource += "/" + w.Subresource
+	}
+	return fmt.Sprintf("%s %s %q %q by %q %q (%s)", w.Operation, resource, w.Namespace, w.Name, w.User, w.Groups, w.Aim)
+}
+
+// Outcome is what a twist of a request that is fine may lead to.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Refused: never allowed.
+	Refused Outcome = iota
+	// Allowed: allowed at times; what else is random may still be refused.
+	Allowed
+	// Either: both occur.
+	Either
+)
+
+// Aims returns what writes aim at, with the outcome of each.
+func Aims() map[string]Outcome {
+	aims := make(map[string]Outcome)
+	for _, k := range kinds() {
+		if k.routes == nil {
+			aims[k.name] = k.outcome
+		}
+		for _, route := range k.routes {
+			aims[k.name+", "+route.name] = route.outcome
+		}
+		for _, t := range slices.Concat(k.twists, k.late) {
+			aims[k.name+": "+t.name] = t.outcome
+		}
+	}
+	for _, t := range envelopeTwists() {
+		aims["any: "+t.name] = t.outcome
+	}
+	return aims
+}
+
+// kind is one kind of request: how to draw one that is fine, and what can be
+// wrong with it.
+type kind struct {
+	name    string
+	weight  int
+	outcome Outcome
+	draw    func(*draft)
+	// routes are the aims that draw may choose from, if there are several.
+	routes []aim
+	// twists change the draft's objects, late ones the write made of them.
+	twists, late []twist
+	// finish makes the write's objects of the draft's.
+	finish func(*draft)
+}
+
+type aim struct {
+	name    string
+	outcome Outcome
+}
+
+// twist changes one thing about a request.
+type twist struct {
+	name    string
+	outcome Outcome
+	apply   func(*draft)
+}
+
+// Writer draws writes about a state.
+type Writer struct {
+	r         *rand.Rand
+	state     *State
+	index     *stateIndex
+	kinds     []kind
+	weights   int
+	envelopes []twist
+}
+
+// NewWriter returns the writer of a seed.
+func NewWriter(seed uint64, s *State) *Writer {
+	w := &Writer{r: source(seed, "writes"), state: s, index: newStateIndex(s), kinds: kinds(), envelopes: envelopeTwists()}
+	for i := range w.kinds {
+		w.weights += w.kinds[i].weight
+	}
+	return w
+}
+
+// Next draws a write: a fine one, or with one or more things wrong with it.
+func (w *Writer) Next() *Write {
+	k := w.kind()
+	d := &draft{Writer: w, Write: &Write{Version: "v1"}, node: pick(w.r, w.state.NodeNames)}
+	d.User, d.UID = "system:node:"+d.node, "node-uid"
+	d.Groups = []string{"system:nodes", "system:authenticated"}
+	if chance(w.r, 30) {
+		d.Extra = map[string][]string{"authentication.kubernetes.io/credential-id": {"X509SHA256=1"}}
+	}
+	k.draw(d)
+	d.Aim = k.name + d.route
+	aims := w.twists(&k)
+	for _, t := range aims {
+		if !t.late {
+			t.apply(d)
+		}
+	}
+	k.finish(d)
+	for _, t := range aims {
+		if t.late {
+			t.apply(d)
+		}
+	}
+	switch {
+	case len(aims) > 1:
+		d.Aim = "several at once"
+	case len(aims) == 1:
+		d.Aim = aims[0].of + ": " + aims[0].name
+	}
+	return d.Write
+}
+
+func (w *Writer) kind() kind {
+	n := w.r.IntN(w.weights)
+	for _, k := range w.kinds {
+		if n -= k.weight; n < 0 {
+			return k
+		}
+	}
+	panic("the weights of kinds do not add up")
+}
+
+// drawn is a twist that was drawn.
+type drawn struct {
+	twist
+	of   string // the kind's name, "any"
+	late bool
+}
+
+// twists draws what is wrong with a request.
+func (w *Writer) twists(k *kind) []drawn {
+	n := 1
+	switch {
+	case chance(w.r, 20), k.routes != nil && chance(w.r, 60):
+		n = 0
+	case chance(w.r, 20):
+		n = 2 + w.r.IntN(2)
+	}
+	list := make([]drawn, n)
+	for i := range list {
+		own := len(k.twists) + len(k.late)
+		if own == 0 || chance(w.r, 12) {
+			list[i] = drawn{pick(w.r, w.envelopes), "any", true}
+		} else if j := w.r.IntN(own); j < len(k.twists) {
+			list[i] = drawn{k.twists[j], k.name, false}
+		} else {
+			list[i] = drawn{k.late[j-len(k.twists)], k.name, true}
+		}
+	}
+	return list
+}
+
+// sorted orders twists that come out of a map.
+func sorted(twists []twist) []twist {
+	slices.SortFunc(twists, func(a, b twist) int { return strings.Compare(a.name, b.name) })
+	return twists
+}

@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
+	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// meetings counts what a run of writes has met, so that it cannot stop to test
+// something without a word.
+type meetings struct {
+	total, documents, plugins, divergences int
+	aims                                   map[string]*share
+	branches                               map[string]int
+	codes                                  map[verdict.Code]int
+	codesOf                                map[string]map[verdict.Code]bool
+	// listed counts the differences that are meant to be.
+	listed map[string]int
+}
+
+func newMeetings() *meetings {
+	return &meetings{
+		aims: make(map[string]*share), branches: make(map[string]int),
+		codes: make(map[verdict.Code]int), codesOf: make(map[string]map[verdict.Code]bool),
+		listed: make(map[string]int),
+	}
+}
+
+func (m *meetings) count(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) {
+	t.Helper()
+	m.total++
+	if m.aims[w.Aim] == nil {
+		m.aims[w.Aim] = &share{}
+	}
+	m.aims[w.Aim].asked++
+	m.codes[ours.Code]++
+	if theirs.Status == 200 {
+		m.aims[w.Aim].allowed++
+		return
+	}
+	branch, ok := branchOf(w, theirs)
+	if !ok {
+		t.Errorf("a refusal that is in no branch: %s: %s", w, theirs.Message)
+		m.divergences++
+		return
+	}
+	m.branches[branch]++
+	if m.codesOf[branch] == nil {
+		m.codesOf[branch] = make(map[verdict.Code]bool)
+	}
+	m.codesOf[branch][ours.Code] = true
+}
+
+// check prints how often each branch of the in-tree plugin, each of our codes and,
+// in a full run, each aim of the writes was met, and fails if one was met too rarely, or
+// has not led to the outcomes that it can lead to.
+func (m *meetings) check(t *testing.T) {
+	t.Helper()
+	enough := max(1, m.total/40000)
+	m.checkAims(t, enough)
+	m.checkBranches(t, enough)
+	m.checkCodes(t, enough)
+	for _, difference := range slices.Sorted(maps.Keys(m.listed)) {
+		t.Logf("difference that is meant to be, %d times: %s", m.listed[difference], difference)
+	}
+}
+
+func (m *meetings) checkAims(t *testing.T, enough int) {
+	t.Helper()
+	var table strings.Builder
+	aims, rarest, least := generate.Aims(), "", m.total
+	for _, aim := range slices.Sorted(maps.Keys(aims)) {
+		s := m.aims[aim]
+		if s == nil {
+			s = &share{}
+		}
+		fmt.Fprintf(&table, "%-110s %7d asked %7d allowed\n", aim, s.asked, s.allowed)
+		if s.asked < least {
+			rarest, least = aim, s.asked
+		}
+		refused, outcome := s.asked-s.allowed, aims[aim]
+		switch {
+		case outcome != generate.Refused && s.allowed < enough:
+			t.Errorf("%s: allowed %d times of %d, want %d at least", aim, s.allowed, s.asked, enough)
+		case outcome != generate.Allowed && refused < enough:
+			t.Errorf("%s: refused %d times of %d, want %d at least", aim, refused, s.asked, enough)
+		case outcome == generate.Refused && s.allowed > 0:
+			t.Errorf("%s: allowed %d times of %d, although it is meant to be refused", aim, s.allowed, s.asked)
+		}
+	}
+	if several := m.aims["several at once"]; several != nil {
+		fmt.Fprintf(&table, "%-110s %7d asked %7d allowed\n", "several at once", several.asked, several.allowed)
+	}
+	t.Logf("the writes have %d aims; the rarest, met %d times, is %s", len(aims), least, rarest)
+	if mode(t) != "" || t.Failed() {
+		t.Logf("what the writes aim at:\n%s", table.String())
+	}
+}
+
+func (m *meetings) checkBranches(t *testing.T, enough int) {
+	t.Helper()
+	var table strings.Builder
+	for _, b := range branches {
+		codes := slices.Sorted(maps.Keys(m.codesOf[b.name]))
+		fmt.Fprintf(&table, "%-75s %7d  %v\n", b.name, m.branches[b.name], codes)
+		if m.branches[b.name] < enough {
+			t.Errorf("in-tree refusal %q: met %d times, want %d at least", b.name, m.branches[b.name], enough)
+		}
+	}
+	t.Logf("refusals of the in-tree plugin, and our codes for them:\n%s", table.String())
+}
+
+func (m *meetings) checkCodes(t *testing.T, enough int) {
+	t.Helper()
+	var table strings.Builder
+	for _, code := range restrictionCodes(t) {
+		fmt.Fprintf(&table, "%-30s %7d\n", code, m.codes[code])
+		if m.codes[code] < enough {
+			t.Errorf("%s: met %d times, want %d at least", code, m.codes[code], enough)
+		}
+	}
+	t.Logf("our codes:\n%s", table.String())
+}
+
+// restrictionCodes reads the codes of package noderestriction from its source.
+func restrictionCodes(t *testing.T) []verdict.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../noderestriction/codes.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []verdict.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING && !strings.Contains(literal.Value, "/") {
+			codes = append(codes, verdict.Code(strings.Trim(literal.Value, `"`)))
+		}
+		return true
+	})
+	if len(codes) < 20 {
+		t.Fatalf("only %d codes found", len(codes))
+	}
+	return codes
+}
