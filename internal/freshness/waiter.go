@@ -99,7 +99,7 @@ func (w *Waiter) complete() bool {
 // not stale any more. The question's probe, if it has one, says when asking is
 // worth it.
 func (w *Waiter) hold(ctx context.Context, kind, node string, limit time.Duration, q *question, ask func() (stale bool)) {
-	if limit <= 0 || !w.cluster.KnowsNode(node) {
+	if !w.cluster.KnowsNode(node) {
 		return
 	}
 	begin := time.Now()

@@ -111,6 +111,9 @@ func (s *State) RBACLoaded() bool {
 func (s *State) Missing() []Missing {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if len(s.facts.missing) == 0 {
+		return nil // as for most of a server's life, which asks at every refusal
+	}
 	return slices.SortedFunc(maps.Values(s.facts.missing), func(a, b Missing) int {
 		return strings.Compare(a.Resource.String(), b.Resource.String())
 	})
