@@ -20,7 +20,7 @@ import (
 // cluster and to the API server's own access review, which asks the in-tree
 // Node authorizer.
 func TestCanIAgreesWithTheAPIServer(t *testing.T) {
-	c := client(t, shop)
+	c := client(t, shop.Plane)
 	kubeconfig := shop.AdminKubeconfig()
 	qs := questions(t, c)
 

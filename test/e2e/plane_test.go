@@ -2,58 +2,160 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
+	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
+	"github.com/node-authorizer/node-authorizer/test/e2e/served"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// shop is a control plane with the in-tree Node authorizer, on which the
-// workload of examples/shop runs on two nodes. The tests share it.
-var shop *localplane.Plane
+// The tests share two control planes, on each of which the workload of
+// examples/shop runs, and what the attacks are about is there.
+var (
+	// shop has the in-tree Node authorizer and NodeRestriction, and the nodes web-1
+	// and pay-1.
+	shop cluster
+	// ours asks two replicas of node-authorizer instead, and has five nodes.
+	ours         cluster
+	oursReplicas *served.Cluster
+)
+
+// cluster is a control plane with what the tests need of it.
+type cluster struct {
+	*localplane.Plane
+	audit *audit.Log
+	scene *attack.Scene
+}
+
+// nodePools are the nodes of ours with their labels; the in-tree plane has those
+// whose names end in 1, without the spare one.
+var nodePools = map[string]string{"web-1": "web", "web-2": "web", "pay-1": "payments", "pay-2": "payments", "spare-1": "spare"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-func run(m *testing.M) int {
+func run(m *testing.M) (status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
 	defer cancel()
-	plane, err := localplane.Start(ctx, localplane.Options{Progress: os.Stderr})
+	dir, err := os.MkdirTemp("", "node-authorizer-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer os.RemoveAll(dir)
+	err = openClusters(ctx, dir)
 	defer func() {
-		if err := plane.Stop(); err != nil {
+		if err := closeClusters(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			status = 1
 		}
 	}()
-	if err := openShop(ctx, plane); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	shop = plane
 	return m.Run()
 }
 
-func openShop(ctx context.Context, plane *localplane.Plane) error {
-	for name, pool := range map[string]string{"web-1": "web", "pay-1": "payments"} {
-		if _, err := plane.AddNode(ctx, name, localplane.NodeOptions{Labels: map[string]string{"pool": pool}}); err != nil {
+func openClusters(ctx context.Context, dir string) error {
+	// Both planes need the programs; one of them builds what is missing.
+	if _, err := localplane.Build(ctx, os.Stderr); err != nil {
+		return err
+	}
+	var both errgroup.Group
+	both.Go(func() error { return openShop(ctx, dir+"/in-tree") })
+	both.Go(func() error { return openOurs(ctx, dir+"/ours") })
+	return both.Wait()
+}
+
+func openShop(ctx context.Context, dir string) error {
+	log, err := newAuditLog(dir)
+	if err != nil {
+		return err
+	}
+	plane, err := localplane.Start(ctx, localplane.Options{
+		Progress: os.Stderr,
+		ExtraArgs: map[localplane.Component][]string{
+			localplane.APIServer: append(log.APIServerArgs(), "--enable-admission-plugins=NodeRestriction,ExtendedResourceToleration"),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	shop = cluster{Plane: plane, audit: log}
+	return shop.furnish(ctx, "web-1", "pay-1")
+}
+
+func openOurs(ctx context.Context, dir string) error {
+	log, err := newAuditLog(dir)
+	if err != nil {
+		return err
+	}
+	oursReplicas, err = served.Start(ctx, served.Options{
+		Root:          "../..",
+		Replicas:      2,
+		APIServerArgs: log.APIServerArgs(),
+		Progress:      os.Stderr,
+	})
+	if err != nil {
+		return err
+	}
+	ours = cluster{Plane: oursReplicas.Plane, audit: log}
+	return ours.furnish(ctx, "web-1", "web-2", "pay-1", "pay-2", "spare-1")
+}
+
+func newAuditLog(dir string) (*audit.Log, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return audit.In(dir)
+}
+
+func closeClusters() error {
+	var errs []error
+	if shop.Plane != nil {
+		errs = append(errs, shop.Stop())
+	}
+	if oursReplicas != nil {
+		errs = append(errs, oursReplicas.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// furnish adds nodes and workload, and waits until all of it runs.
+func (c *cluster) furnish(ctx context.Context, nodes ...string) error {
+	var adding errgroup.Group
+	for _, name := range nodes {
+		adding.Go(func() error {
+			_, err := c.AddNode(ctx, name, localplane.NodeOptions{Labels: map[string]string{"pool": nodePools[name]}})
 			return err
-		}
+		})
 	}
-	if err := apply(ctx, plane, "../../examples/shop"); err != nil {
+	if err := adding.Wait(); err != nil {
 		return err
 	}
-	if _, err := manifests.WaitForPods(ctx, plane.AdminConfig()); err != nil {
+	if err := apply(ctx, c.Plane, "../../examples/shop"); err != nil {
 		return err
 	}
-	return apply(ctx, plane, "testdata/devices.yaml")
+	if _, err := manifests.WaitForPods(ctx, c.AdminConfig()); err != nil {
+		return err
+	}
+	if err := apply(ctx, c.Plane, "testdata/devices.yaml"); err != nil {
+		return err
+	}
+	var err error
+	c.scene, err = attack.Prepare(ctx, c.Plane)
+	return err
 }
 
 func apply(ctx context.Context, plane *localplane.Plane, path string) error {
@@ -64,9 +166,50 @@ func apply(ctx context.Context, plane *localplane.Plane, path string) error {
 	return manifests.Apply(ctx, plane.AdminConfig(), objects, func(*unstructured.Unstructured) {})
 }
 
+// node is a node of the cluster.
+func (c *cluster) node(t *testing.T, name string) *localplane.Node {
+	t.Helper()
+	for _, node := range c.Nodes() {
+		if node.Name() == name {
+			return node
+		}
+	}
+	t.Fatalf("there is no node %s", name)
+	return nil
+}
+
+// as is a client with a node's own certificate.
+func (c *cluster) as(t *testing.T, node string) kubernetes.Interface {
+	t.Helper()
+	return clientFor(t, c.nodeConfig(t, node))
+}
+
+func (c *cluster) nodeConfig(t *testing.T, node string) *rest.Config {
+	t.Helper()
+	config, err := c.node(t, node).Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// sender sends attacks with the certificate of web-1.
+func (c *cluster) sender(t *testing.T) *attack.Sender {
+	t.Helper()
+	sender, err := c.scene.Sender(c.nodeConfig(t, "web-1"), c.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sender
+}
+
 func client(t *testing.T, plane *localplane.Plane) kubernetes.Interface {
 	t.Helper()
-	config := plane.AdminConfig()
+	return clientFor(t, plane.AdminConfig())
+}
+
+func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
+	t.Helper()
 	config.QPS = -1
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -65,6 +65,16 @@ func (p *Plane) ServingCertificate(name string, hosts ...string) (certFile, keyF
 	return pair.CertFile, pair.KeyFile, nil
 }
 
+// ClientCertificate makes the certificate of any user in any groups, for a
+// program that takes it as files, and returns the paths of its PEM files.
+func (p *Plane) ClientCertificate(name, user string, groups ...string) (certFile, keyFile string, err error) {
+	pair, err := p.certificates.ca.Client("client-"+name, user, groups...)
+	if err != nil {
+		return "", "", err
+	}
+	return pair.CertFile, pair.KeyFile, nil
+}
+
 // CAFile is the path of the certificate of the cluster's authority.
 func (p *Plane) CAFile() string { return p.certificates.ca.CertFile }
 

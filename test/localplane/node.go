@@ -160,6 +160,20 @@ func (n *Node) Config() (*rest.Config, error) {
 	return config, nil
 }
 
+// StaticPods is the path of the folder whose manifests the node runs by itself,
+// without being told by kube-apiserver. It is empty after each start.
+func (n *Node) StaticPods() (string, error) {
+	root, err := n.storage.root()
+	if err != nil {
+		return "", fmt.Errorf("find the static pods of node %q: %w", n.name, err)
+	}
+	found, err := filepath.Glob(filepath.Join(root, "static-pods*"))
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("find the static pods of node %q: %s holds %d folders for them: %w", n.name, root, len(found), errors.Join(err, os.ErrNotExist))
+	}
+	return found[0], nil
+}
+
 // LogFile is the path of the node's log.
 func (n *Node) LogFile() string { return n.unit.spec.Log }
 

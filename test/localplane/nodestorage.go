@@ -122,3 +122,16 @@ func (s *storage) state() (started time.Time, err error) {
 	defer s.mu.Unlock()
 	return s.started, s.err
 }
+
+// root is the folder that kubemark made below /tmp.
+func (s *storage) root() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return "", s.err
+	}
+	if len(s.scratch) == 0 {
+		return "", errors.New("the node does not run")
+	}
+	return s.scratch[0], nil
+}

@@ -52,8 +52,8 @@ type Options struct {
 	Authorization Authorization
 	// AuthorizationConfig is the path of an AuthorizationConfiguration file for
 	// kube-apiserver, which may name webhooks. NodeRestriction is off then.
-	// kube-controller-manager and kube-scheduler need RBAC in it. The authority
-	// that vouches for [Plane.ServingCertificate] will be in pki/ca.crt of Dir.
+	// kube-controller-manager and kube-scheduler need RBAC in it. Prepare may
+	// write it.
 	AuthorizationConfig string
 
 	// ExtraArgs are appended to the arguments of a component; where a flag is
@@ -68,6 +68,11 @@ type Options struct {
 	// approved by kube-controller-manager.
 	WithoutBootstrapRBAC bool
 
+	// Prepare runs when the plane has its folder, ports and certificates, and
+	// before anything is started: the time to write the files that ExtraArgs and
+	// AuthorizationConfig name. Of the plane's methods, those that make
+	// certificates and take ports work then.
+	Prepare func(p *Plane) error
 	// OnAPIServer runs when kube-apiserver answers and before the components
 	// that are its clients start: the time to start a webhook that needs a
 	// cluster and that they need. The plane can make certificates and clients
@@ -91,7 +96,7 @@ func (o Options) complete() (Options, error) {
 		if err != nil {
 			return o, fmt.Errorf("find the authorization config: %w", err)
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil && o.Prepare == nil {
 			return o, fmt.Errorf("read the authorization config: %w", err)
 		}
 		o.AuthorizationConfig = path

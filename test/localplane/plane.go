@@ -50,6 +50,7 @@ type Plane struct {
 	mu        sync.Mutex
 	ready     bool
 	nodes     []*Node
+	programs  []*Program
 	withState bool
 }
 
@@ -93,6 +94,11 @@ func (p *Plane) start(ctx context.Context) error {
 	}
 	if err := p.makeUnits(); err != nil {
 		return err
+	}
+	if p.options.Prepare != nil {
+		if err := p.options.Prepare(p); err != nil {
+			return fmt.Errorf("run Prepare: %w", err)
+		}
 	}
 	if p.admin, err = clientcmd.BuildConfigFromFlags("", p.AdminKubeconfig()); err != nil {
 		return fmt.Errorf("read the administrator's kubeconfig: %w", err)
@@ -198,7 +204,7 @@ func (p *Plane) end() error {
 			clients.Go(unit.stop)
 		}
 	}
-	errs = append(errs, clients.Wait())
+	errs = append(errs, clients.Wait(), p.stopPrograms())
 	for _, component := range []Component{APIServer, Etcd} {
 		if unit := p.components[component]; unit != nil {
 			errs = append(errs, unit.stop())
@@ -242,6 +248,11 @@ func (p *Plane) writeState() error {
 	}
 	for _, component := range Components() {
 		if s, ok := p.components[component].state(); ok {
+			state.Processes = append(state.Processes, s)
+		}
+	}
+	for _, program := range p.programs {
+		if s, ok := program.unit.state(); ok {
 			state.Processes = append(state.Processes, s)
 		}
 	}

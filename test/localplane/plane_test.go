@@ -93,6 +93,8 @@ func TestPlane(t *testing.T) {
 			t.Errorf("the audit log has no %+v", want)
 		}
 	})
+	t.Run("a node runs static pods", func(t *testing.T) { runStaticPod(t, plane, web) })
+	t.Run("a program belongs to the plane", func(t *testing.T) { runProgram(t, plane) })
 	t.Run("a node comes back", func(t *testing.T) {
 		if err := web.Kill(); err != nil {
 			t.Fatal(err)
@@ -152,6 +154,51 @@ func runShop(t *testing.T, plane *Plane) {
 	}
 }
 
+func runStaticPod(t *testing.T, plane *Plane, node *Node) {
+	folder, err := node.StaticPods()
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(folder, "clock.yaml"), staticPod)
+	err = poll(t.Context(), func(ctx context.Context) error {
+		_, err := plane.client.CoreV1().Pods("default").Get(ctx, "clock-"+node.Name(), metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		t.Errorf("there is no mirror pod: %v", err)
+	}
+}
+
+const staticPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: clock, namespace: default}
+spec:
+  containers: [{name: clock, image: registry.example.com/clock:1.0}]
+`
+
+// runProgram leaves one running, which ends with the plane.
+func runProgram(t *testing.T, plane *Plane) {
+	ready := func(context.Context) error { return nil }
+	program, err := plane.AddProgram(t.Context(), "sleeper", ProgramOptions{Path: "/bin/sleep", Args: []string{"600"}, Ready: ready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(program.LogFile()); err != nil {
+		t.Error(err)
+	}
+	_, err = plane.AddProgram(t.Context(), "nothing", ProgramOptions{Path: "/bin/no-such-program", Ready: ready})
+	if err == nil {
+		t.Error("a program that is not there runs")
+	}
+}
+
 func killAndRestart(t *testing.T, plane *Plane) {
 	for _, component := range Components() {
 		if err := plane.Kill(component); err != nil {
@@ -176,8 +223,8 @@ func stopLeavesNothing(t *testing.T, plane *Plane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(state.Processes) != 6 {
-		t.Errorf("the state names %d processes, not 6: %+v", len(state.Processes), state.Processes)
+	if len(state.Processes) != 7 {
+		t.Errorf("the state names %d processes, not 7: %+v", len(state.Processes), state.Processes)
 	}
 	if err := plane.Stop(); err != nil {
 		t.Fatal(err)

@@ -3,10 +3,12 @@ package localplane
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,13 +27,19 @@ func TestAuthorizationByWebhook(t *testing.T) {
 	t.Cleanup(server.Close)
 	config := filepath.Join(t.TempDir(), "authorization.yaml")
 	kubeconfig := filepath.Join(t.TempDir(), "webhook.kubeconfig")
-	dir := t.TempDir()
-	writeFile(t, config, fmt.Sprintf(authorizationConfig, kubeconfig))
-	writeFile(t, kubeconfig, fmt.Sprintf(webhookKubeconfig, server.Listener.Addr(), filepath.Join(dir, "pki", "ca.crt")))
 
 	plane := startPlane(t, Options{
-		Dir:                 dir,
+		Dir:                 t.TempDir(),
 		AuthorizationConfig: config,
+		Prepare: func(p *Plane) error {
+			certFile, keyFile, err := p.ClientCertificate("webhook-caller", "kube-apiserver")
+			if err != nil {
+				return err
+			}
+			writeFile(t, config, fmt.Sprintf(authorizationConfig, kubeconfig))
+			writeFile(t, kubeconfig, fmt.Sprintf(webhookKubeconfig, server.Listener.Addr(), p.CAFile(), certFile, keyFile))
+			return nil
+		},
 		OnAPIServer: func(_ context.Context, p *Plane) error {
 			certFile, keyFile, err := p.ServingCertificate("webhook")
 			if err != nil {
@@ -41,7 +49,17 @@ func TestAuthorizationByWebhook(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+			authority, err := os.ReadFile(p.CAFile())
+			if err != nil {
+				return err
+			}
+			callers := x509.NewCertPool()
+			callers.AppendCertsFromPEM(authority)
+			server.TLS = &tls.Config{
+				Certificates: []tls.Certificate{certificate},
+				ClientAuth:   tls.RequireAndVerifyClientCert,
+				ClientCAs:    callers,
+			}
 			server.StartTLS()
 			return nil
 		},
@@ -103,7 +121,7 @@ clusters:
   cluster: {server: "https://%s/authorize", certificate-authority: %q}
 users:
 - name: kube-apiserver
-  user: {}
+  user: {client-certificate: %q, client-key: %q}
 contexts:
 - name: webhook
   context: {cluster: webhook, user: kube-apiserver}

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,11 +28,14 @@ const (
 
 // Reservation holds ports until it is released or its process ends.
 type Reservation struct {
+	mu    sync.Mutex
 	locks []*os.File
 }
 
 // Take reserves one more port.
 func (r *Reservation) Take() (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("node-authorizer-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, fmt.Errorf("reserve a port: %w", err)
@@ -58,6 +62,8 @@ func (r *Reservation) Take() (int, error) {
 
 // Release gives all ports back.
 func (r *Reservation) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, lock := range r.locks {
 		lock.Close()
 	}

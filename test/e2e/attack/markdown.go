@@ -1,0 +1,127 @@
+package attack
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// Row is what two clusters answered to a request.
+type Row struct {
+	Request
+	// ID is under which the audit logs have it.
+	ID           string
+	InTree, Ours Answer
+	Reasons      Reasons
+}
+
+// Agrees reports whether both clusters answered alike.
+func (r Row) Agrees() bool { return r.InTree.Status == r.Ours.Status }
+
+// Report is a section with the answers.
+type Report struct {
+	Section
+	Rows []Row
+}
+
+const introduction = `# The attack matrix
+
+<!-- Written by "make attack-matrix"; do not edit. -->
+
+Somebody has broken into the node %[1]sweb-1%[1]s and holds its kubelet's client certificate.
+This page lists what they try, and what two control planes of Kubernetes 1.37 answer: one
+as clusters run it, with the Node authorizer and the NodeRestriction plugin inside
+kube-apiserver, and one without either, whose kube-apiserver asks
+%[1]snode-authorizer server%[1]s instead. Both hold the same objects. What is *own* belongs to
+web-1 or to a pod on it, what is *foreign* to the node pay-1.
+
+A number is the HTTP status of the answer: 200 and 201 are allowed, 403 is refused. Other
+numbers answer what was let through and then found wanting: 404 is not there, 409 is there
+already, 400 and 422 make no sense, and 500 tells a kubelet to try again, which
+NodeRestriction does where a cache may lag. The reasons are the [codes](reasons.md) with which
+node-authorizer decided, first as authorizer, then as admission webhook. Where it let a request
+pass that was refused all the same, another part of kube-apiserver did, as in every cluster.
+RBAC means that the authorizer after ours allowed it, as it does for every authenticated user.
+
+Paths are told from the resource on, and are in the namespace %[1]sstock%[1]s if they name none.
+Every write is first sent as a dry run, which leaves out nothing but the effect. What was
+not allowed is then sent for good, and must be answered alike.
+
+`
+
+// Markdown writes the reports down for people. It is the same text for the same
+// answers.
+func Markdown(reports []Report) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, introduction, "`")
+	summarize(&out, reports)
+	for _, report := range reports {
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n", report.Title, report.About)
+		out.WriteString("| what | request | in-tree | ours | our reason |\n|---|---|--:|--:|---|\n")
+		for _, row := range report.Rows {
+			fmt.Fprintf(&out, "| %s | %s | %d | %s | %s |\n", row.Attack, shown(row.Request), row.InTree.Status, ours(row), row.Reasons)
+		}
+	}
+	return out.String()
+}
+
+func summarize(out *strings.Builder, reports []Report) {
+	out.WriteString("| | requests | allowed | refused | otherwise | answered differently |\n|---|--:|--:|--:|--:|--:|\n")
+	var total [5]int
+	for _, report := range reports {
+		var counts [5]int
+		for _, row := range report.Rows {
+			counts[0]++
+			switch {
+			case row.Ours.Allowed():
+				counts[1]++
+			case row.Ours.Refused():
+				counts[2]++
+			default:
+				counts[3]++
+			}
+			if !row.Agrees() {
+				counts[4]++
+			}
+		}
+		for i, n := range counts {
+			total[i] += n
+		}
+		fmt.Fprintf(out, "| [%s](#%s) | %d | %d | %d | %d | %d |\n", report.Title, anchor(report.Title), counts[0], counts[1], counts[2], counts[3], counts[4])
+	}
+	fmt.Fprintf(out, "| **all** | **%d** | **%d** | **%d** | **%d** | **%d** |\n", total[0], total[1], total[2], total[3], total[4])
+}
+
+// anchor is how a heading is linked to.
+func anchor(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == ':' || r == '\'' || r == ',':
+			return -1
+		default:
+			return r
+		}
+	}, strings.ToLower(title))
+}
+
+// shown is method and path, without what most paths begin with.
+func shown(r Request) string {
+	path, err := url.QueryUnescape(r.Path)
+	if err != nil {
+		path = r.Path
+	}
+	path = strings.Replace(groupVersion.ReplaceAllString(path, ""), "namespaces/stock/", "", 1)
+	return fmt.Sprintf("`%s %s`", r.Method, path)
+}
+
+var groupVersion = regexp.MustCompile(`^/(api|apis/[a-z0-9.]+)/v1/`)
+
+func ours(row Row) string {
+	if row.Agrees() {
+		return fmt.Sprint(row.Ours.Status)
+	}
+	return fmt.Sprintf("**%d**", row.Ours.Status)
+}

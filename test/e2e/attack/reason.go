@@ -1,0 +1,67 @@
+package attack
+
+import (
+	"regexp"
+	"strings"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Reasons are the codes of docs/reasons.md with which node-authorizer decided a
+// request: as authorizer and, if it was asked, as admission webhook.
+type Reasons struct{ Authorization, Admission string }
+
+// Annotations of an audit event: the authorizer's reason, and what our webhook
+// adds under its own name.
+const (
+	authorizationReason = "authorization.k8s.io/reason"
+	admissionCode       = "noderestriction.node-authorizer.io/code"
+)
+
+// code is what begins a reason, behind the name of the authorizer:
+// "node-authorizer: NoPathToObject: …".
+var code = regexp.MustCompile(`^(?:[a-z-]+: )?([A-Z][A-Za-z]+)(?::|$)`)
+
+// ReasonsOf reads them from the audit events of requests, by the id under which
+// each was sent.
+func ReasonsOf(events []auditv1.Event) map[string]Reasons {
+	all := map[string]Reasons{}
+	for _, event := range events {
+		id := string(event.AuditID)
+		reasons := all[id]
+		if found := code.FindStringSubmatch(event.Annotations[authorizationReason]); found != nil {
+			reasons.Authorization = found[1]
+		}
+		if found := event.Annotations[admissionCode]; found != "" {
+			reasons.Admission = found
+		}
+		all[id] = reasons
+	}
+	return all
+}
+
+// inMessage is where a refusal that the audit log gives no reason for has it:
+// that of speaking as somebody else.
+var inMessage = regexp.MustCompile(`: node-authorizer: ([A-Z][A-Za-z]+): `)
+
+// Explain adds the reasons that were found for a row, and reports whether the
+// audit log has its request.
+func (r *Row) Explain(found map[string]Reasons) bool {
+	reasons, there := found[r.ID]
+	if told := inMessage.FindStringSubmatch(r.Ours.Message); reasons.Authorization == "" && told != nil {
+		reasons.Authorization = told[1]
+	}
+	r.Reasons = reasons
+	return there
+}
+
+// String names both.
+func (r Reasons) String() string {
+	var codes []string
+	for _, one := range []string{r.Authorization, r.Admission} {
+		if one != "" {
+			codes = append(codes, one)
+		}
+	}
+	return strings.Join(codes, ", ")
+}

@@ -1,0 +1,52 @@
+package attack
+
+func secrets() Section {
+	const allSecrets = "/api/v1/secrets"
+	kubeSystem := "/api/v1/namespaces/kube-system/"
+	return Section{
+		Title: "Secrets and config maps",
+		About: "A node reads what its own pods name, by whichever field, one object at a time, and nothing else.",
+		Requests: []Request{
+			get("a secret that its pod mounts", inStock("secrets/own-secret")),
+			get("a secret that its pod has in its environment", inStock("secrets/own-env")),
+			get("a secret in a projected volume of its pod", inStock("secrets/own-projected")),
+			get("a secret that pulls its pod's image", inStock("secrets/own-pull")),
+			get("a secret of the disk of its pod, which the volume names", inStock("secrets/own-disk")),
+			get("a secret that pods of both nodes use", inStock("secrets/shared-secret")),
+			get("a secret that the same volume names for the storage controller", inStock("secrets/own-disk-controller")),
+			get("a secret of another node's pod", inStock("secrets/foreign-secret")),
+			get("a secret that pulls another node's image", inStock("secrets/foreign-pull")),
+			get("a secret of another node's disk", inStock("secrets/foreign-disk")),
+			get("a secret of a pod that no node has yet", inStock("secrets/waiting-secret")),
+			get("a secret that nothing names", inStock("secrets/unused-secret")),
+			get("a secret with the name of its own, in another namespace", "/api/v1/namespaces/ledger/secrets/own-secret"),
+			get("a bootstrap token", kubeSystem+"secrets/bootstrap-token-000000"),
+			get("all secrets of the cluster", allSecrets),
+			get("all secrets of a namespace", inStock("secrets")),
+			get("all secrets of a namespace, watched", with(inStock("secrets"), watchFor)),
+			get("all secrets with a label", with(inStock("secrets"), "labelSelector=app%3Dstock")),
+			get("all secrets of a type", with(inStock("secrets"), "fieldSelector=type%3DOpaque")),
+			get("all secrets but its own", with(inStock("secrets"), "fieldSelector=metadata.name!%3Down-secret")),
+			get("its own secret, by listing that name", with(inStock("secrets"), "fieldSelector=metadata.name%3Down-secret")),
+			get("its own secret, by watching that name", with(with(inStock("secrets"), watchFor), "fieldSelector=metadata.name%3Down-secret")),
+			get("its own secret's name in all namespaces", with(allSecrets, "fieldSelector=metadata.name%3Down-secret")),
+			get("another's secret, by listing that name", with(inStock("secrets"), "fieldSelector=metadata.name%3Dforeign-secret")),
+			get("another's secret, by watching that name", with(with(inStock("secrets"), watchFor), "fieldSelector=metadata.name%3Dforeign-secret")),
+			get("another's secret, through the old watch path", "/api/v1/watch/namespaces/stock/secrets/foreign-secret?timeoutSeconds=1"),
+			get("its own secret, as metadata in a table", with(inStock("secrets/own-secret"), "includeObject=Metadata")),
+			patch("write its own secret", inStock("secrets/own-secret"), `{stringData: {key: changed}}`),
+			post("make a secret", inStock("secrets"), `{apiVersion: v1, kind: Secret, metadata: {name: made}}`),
+			post("make a long-lived token of a service account", inStock("secrets"),
+				`{apiVersion: v1, kind: Secret, metadata: {name: made, annotations: {kubernetes.io/service-account.name: foreign}}, type: kubernetes.io/service-account-token}`),
+			remove("delete its own secret", inStock("secrets/own-secret")),
+			remove("delete all secrets of a namespace", inStock("secrets")),
+			get("a config map in the environment of its pod", inStock("configmaps/own-config")),
+			get("the authority that every pod gets", inStock("configmaps/kube-root-ca.crt")),
+			get("a config map of another node's pod", inStock("configmaps/foreign-config")),
+			get("a config map that nothing names", inStock("configmaps/unused-config")),
+			get("the request header authorities", kubeSystem+"configmaps/extension-apiserver-authentication"),
+			get("all config maps of the cluster", "/api/v1/configmaps"),
+			patch("write its own config map", inStock("configmaps/own-config"), `{data: {key: changed}}`),
+		},
+	}
+}

@@ -1,0 +1,73 @@
+// Package audit reads what kube-apiserver notes of the requests of nodes: who
+// asked what, what was answered, and why.
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// policy notes what nodes ask, and nothing else.
+const policy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["system:nodes"]
+- level: None
+`
+
+// Log is the audit log of one kube-apiserver.
+type Log struct{ path, policy string }
+
+// In makes a log in a folder.
+func In(dir string) (*Log, error) {
+	log := &Log{path: filepath.Join(dir, "audit.log"), policy: filepath.Join(dir, "audit-policy.yaml")}
+	if err := os.WriteFile(log.policy, []byte(policy), 0o600); err != nil {
+		return nil, fmt.Errorf("write the audit policy: %w", err)
+	}
+	return log, nil
+}
+
+// APIServerArgs are the flags with which kube-apiserver writes the log.
+func (l *Log) APIServerArgs() []string {
+	return []string{"--audit-policy-file=" + l.policy, "--audit-log-path=" + l.path}
+}
+
+// Size is where the log ends now: a place to read on from. A log that is not
+// there yet is empty.
+func (l *Log) Size() int64 {
+	info, err := os.Stat(l.path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Events returns what was noted after a place, in order. A line that is not
+// complete yet is left out.
+func (l *Log) Events(after int64) ([]auditv1.Event, error) {
+	text, err := os.ReadFile(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	text = text[min(after, int64(len(text))):]
+	var events []auditv1.Event
+	for {
+		line, rest, complete := bytes.Cut(text, []byte("\n"))
+		if !complete {
+			return events, nil
+		}
+		var event auditv1.Event
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		events, text = append(events, event), rest
+	}
+}

@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// TestNoKubeletIsRefusedForBeingFast puts the same load on both control planes.
+// Each pod comes after the secret and the config map that only it names, so each
+// request of its node for them is right from the first moment on: the node can
+// only know of the pod from the API server. A refusal is for lack of a relation
+// that exists, because who decides has not heard of it yet.
+//
+// How many the in-tree authorizer refuses is told and not judged.
+func TestNoKubeletIsRefusedForBeingFast(t *testing.T) {
+	for _, load := range []struct {
+		name string
+		run  func(t *testing.T, c cluster) (asked int, refused map[string]int)
+	}{
+		{"hollow kubelets", kubeletsRush},
+		{"a client that asks at the first sight of a pod", clientRushes},
+	} {
+		t.Run(load.name, func(t *testing.T) {
+			asked, refused := load.run(t, shop)
+			t.Logf("in-tree: %s", tally(asked, refused))
+			asked, refused = load.run(t, ours)
+			t.Logf("ours:    %s", tally(asked, refused))
+			if len(refused) > 0 {
+				t.Errorf("node-authorizer refused %v for lack of relations that exist", refused)
+			}
+			if asked < 100 {
+				t.Errorf("%d requests are no load", asked)
+			}
+		})
+	}
+}
+
+func tally(asked int, refused map[string]int) string {
+	sum := 0
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(refused)) {
+		sum += refused[kind]
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, refused[kind]))
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d of %d requests refused %s", sum, asked, strings.Join(kinds, ", ")))
+}
+
+// createRush creates pods on nodes in turns, as fast as the API server takes
+// them.
+func createRush(t *testing.T, admin kubernetes.Interface, space string, pods int, nodes ...string) {
+	t.Helper()
+	var creating errgroup.Group
+	creating.SetLimit(8)
+	for i := range pods {
+		creating.Go(func() error {
+			return createSecretPod(t.Context(), admin, space, fmt.Sprintf("rush-%03d", i), nodes[i%len(nodes)])
+		})
+	}
+	orFatal(t, creating.Wait())
+}
+
+// kubeletsRush has kubelets start many pods and reads from the audit log what
+// they asked for and did not get.
+func kubeletsRush(t *testing.T, c cluster) (asked int, refused map[string]int) {
+	const space, pods = "rush", 60
+	admin := client(t, c.Plane)
+	namespace(t, admin, space)
+	before := c.audit.Size()
+	createRush(t, admin, space, pods, "web-1", "pay-1")
+	eventually(t, "all pods run", func(ctx context.Context) error {
+		list, err := admin.CoreV1().Pods(space).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		for _, pod := range list.Items {
+			if pod.Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("pod %s is %s", pod.Name, pod.Status.Phase)
+			}
+		}
+		return nil
+	})
+	events, err := c.audit.Events(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused = map[string]int{}
+	for _, event := range events {
+		if event.ObjectRef == nil || event.ObjectRef.Namespace != space || !strings.HasPrefix(event.ObjectRef.Name, "rush-") && event.ObjectRef.Subresource != "token" {
+			continue
+		}
+		asked++
+		// An admission plugin that does not know the pod says that it is not there.
+		if event.ResponseStatus.Code == http.StatusForbidden || event.ResponseStatus.Code == http.StatusNotFound {
+			refused[event.Verb+" "+event.ObjectRef.Resource]++
+		}
+	}
+	return asked, refused
+}
+
+// clientRushes is faster than any kubelet: it asks for all that a pod names in
+// the moment in which the API server tells of it.
+func clientRushes(t *testing.T, c cluster) (asked int, refused map[string]int) {
+	const space, node, pods = "sprint", "sprinter", 300
+	admin := client(t, c.Plane)
+	namespace(t, admin, space)
+	fast := nodeWithoutKubelet(t, c, node)
+
+	watching, err := fast.CoreV1().Pods(space).Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	refused = map[string]int{}
+	note := func(kind string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		if err != nil {
+			refused[kind]++
+		}
+	}
+	asking.Go(func() {
+		timeout := time.After(time.Minute)
+		for seen := 0; seen < pods; {
+			select {
+			case event := <-watching.ResultChan():
+				pod, ok := event.Object.(*corev1.Pod)
+				if event.Type != watch.Added || !ok {
+					continue
+				}
+				seen++
+				asking.Go(func() { askForAll(t.Context(), fast, pod, note) })
+			case <-timeout:
+				t.Errorf("%d of %d pods were seen", seen, pods)
+				return
+			}
+		}
+	})
+	createRush(t, admin, space, pods, node)
+	asking.Wait()
+	return asked, refused
+}
+
+// askForAll asks as a kubelet does for a new pod, but at once and once.
+func askForAll(ctx context.Context, node kubernetes.Interface, pod *corev1.Pod, note func(kind string, err error)) {
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		_, err := node.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		note("get pods", err)
+	})
+	asking.Go(func() {
+		_, err := node.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		note("get secrets", err)
+	})
+	asking.Go(func() {
+		_, err := node.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		note("get configmaps", err)
+	})
+	asking.Go(func() {
+		_, err := node.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+		}, metav1.CreateOptions{})
+		note("create tokens", err)
+	})
+	asking.Wait()
+}
+
+// nodeWithoutKubelet makes a Node object and returns a client with its
+// credentials; the test removes the object.
+func nodeWithoutKubelet(t *testing.T, c cluster, name string) kubernetes.Interface {
+	t.Helper()
+	path, err := c.UserKubeconfig(name, "system:node:"+name, "system:nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := client(t, c.Plane)
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return clientFor(t, config)
+}

@@ -1,0 +1,116 @@
+package served
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+)
+
+// What the files of deploy/static-pod say, and this package replaces.
+const (
+	manifestsDir     = "deploy/static-pod"
+	webhookAddress   = "127.0.0.1:10270"
+	metricsAddress   = "127.0.0.1:10271"
+	apiServerAddress = "127.0.0.1:6443"
+	apiServerDir     = "/etc/kubernetes/node-authorizer/apiserver"
+	serverDir        = "/etc/node-authorizer"
+	bundle           = "CA_BUNDLE"
+)
+
+// copyFiles copies the files of a folder of deploy/static-pod, with what is
+// replaced in them.
+func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
+	from = filepath.Join(c.root, manifestsDir, from)
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, entry.Name()), []byte(replace.Replace(string(text))), 0o600)
+	})
+}
+
+// writeAPIServerFiles makes what kube-apiserver's flags name.
+func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
+	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
+	if err != nil {
+		return fmt.Errorf("write kube-apiserver's files: %w", err)
+	}
+	certificate, key, err := p.ClientCertificate("kube-apiserver-to-webhooks", "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	return copyInto(c.apiServerDir(), map[string]string{"ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
+}
+
+// writeWebhooks makes the webhook configurations that are applied.
+func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
+	authority, err := os.ReadFile(p.CAFile())
+	if err != nil {
+		return err
+	}
+	replace := strings.NewReplacer(webhookAddress, c.Webhooks.Address(), bundle, base64.StdEncoding.EncodeToString(authority))
+	if err := c.copyFiles("webhooks", c.webhooksDir(), replace); err != nil {
+		return fmt.Errorf("write the webhook configurations: %w", err)
+	}
+	// kustomize's own file is no object.
+	return os.Remove(filepath.Join(c.webhooksDir(), "kustomization.yaml"))
+}
+
+// writeFiles makes what one server reads.
+func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
+	err := c.copyFiles("server", r.dir, strings.NewReplacer(
+		webhookAddress, r.address, metricsAddress, r.metrics, apiServerAddress, r.Watches.Address(), serverDir, r.dir))
+	if err != nil {
+		return fmt.Errorf("write the files of %s: %w", r.name, err)
+	}
+	certificate, key, err := p.ClientCertificate(r.name, "node-authorizer")
+	if err != nil {
+		return err
+	}
+	err = copyInto(r.dir, map[string]string{"ca.crt": p.CAFile(), "cluster-ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
+	if err != nil {
+		return err
+	}
+	return r.Rotate(p)
+}
+
+// Rotate gives the server another serving certificate and key, in the place of
+// those it has.
+func (r *Replica) Rotate(p *localplane.Plane) error {
+	r.certificates++
+	certificate, key, err := p.ServingCertificate(fmt.Sprintf("%s-%d", r.name, r.certificates))
+	if err != nil {
+		return err
+	}
+	return copyInto(r.dir, map[string]string{"tls.crt": certificate, "tls.key": key})
+}
+
+// copyInto copies files into a folder under other names. Each appears whole.
+func copyInto(dir string, files map[string]string) error {
+	for name, from := range files {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		partial := filepath.Join(dir, name+".new")
+		if err := os.WriteFile(partial, content, 0o600); err != nil {
+			return err
+		}
+		if err := os.Rename(partial, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

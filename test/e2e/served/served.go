@@ -1,0 +1,152 @@
+package served
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+// Options of a cluster.
+type Options struct {
+	// Root is the folder of the repository.
+	Root string
+	// Replicas is how many servers run.
+	Replicas int
+	// APIServerArgs are appended to the arguments of kube-apiserver.
+	APIServerArgs []string
+	// Progress is told in lines what happens.
+	Progress io.Writer
+}
+
+// Cluster is a control plane with the servers that decide about its nodes.
+type Cluster struct {
+	*localplane.Plane
+	// Replicas are the servers.
+	Replicas []*Replica
+	// Webhooks carries what kube-apiserver asks to one of the servers.
+	Webhooks *wire.Wire
+
+	root, dir string
+}
+
+// Start builds the server, and starts the plane and as many servers as wanted.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "node-authorizer-served-")
+	if err != nil {
+		return nil, fmt.Errorf("start a served cluster: %w", err)
+	}
+	c := &Cluster{root: options.Root, dir: dir}
+	if err := c.start(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a served cluster: %w", err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, options Options) error {
+	program := filepath.Join(c.dir, "node-authorizer")
+	if err := build(ctx, options.Root, program); err != nil {
+		return err
+	}
+	var err error
+	c.Plane, err = localplane.Start(ctx, localplane.Options{
+		AuthorizationConfig: filepath.Join(c.apiServerDir(), "authorization.yaml"),
+		ExtraArgs: map[localplane.Component][]string{
+			localplane.APIServer: append([]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")}, options.APIServerArgs...),
+		},
+		Prepare:     func(p *localplane.Plane) error { return c.prepare(p, options.Replicas) },
+		OnAPIServer: func(ctx context.Context, p *localplane.Plane) error { return c.serve(ctx, p, program) },
+		Progress:    options.Progress,
+	})
+	return err
+}
+
+func build(ctx context.Context, root, program string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/node-authorizer")
+	command.Dir = root
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the server: %w:\n%s", err, output)
+	}
+	return nil
+}
+
+// prepare chooses the addresses and writes what kube-apiserver reads when it
+// starts.
+func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
+	var addresses []string
+	for i := range replicas {
+		replica, err := newReplica(p, fmt.Sprintf("node-authorizer-%d", i+1), c.dir)
+		if err != nil {
+			return err
+		}
+		c.Replicas = append(c.Replicas, replica)
+		addresses = append(addresses, replica.address)
+	}
+	var err error
+	if c.Webhooks, err = wire.Listen(addresses...); err != nil {
+		return err
+	}
+	return c.writeAPIServerFiles(p)
+}
+
+// serve starts the servers and then has kube-apiserver ask them about writes,
+// in the order that users are told.
+func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
+	deploy := filepath.Join(c.root, "deploy")
+	for _, path := range []string{filepath.Join(deploy, "rbac", "role.yaml"), filepath.Join(deploy, "static-pod", "rbac.yaml")} {
+		if err := apply(ctx, p, path); err != nil {
+			return err
+		}
+	}
+	for _, replica := range c.Replicas {
+		if err := replica.writeFiles(c, p); err != nil {
+			return err
+		}
+		if err := replica.start(ctx, p, program); err != nil {
+			return err
+		}
+	}
+	if err := c.writeWebhooks(p); err != nil {
+		return err
+	}
+	return apply(ctx, p, c.webhooksDir())
+}
+
+func apply(ctx context.Context, p *localplane.Plane, path string) error {
+	objects, err := manifests.Read(path)
+	if err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {})
+}
+
+func (c *Cluster) apiServerDir() string { return filepath.Join(c.dir, "apiserver") }
+func (c *Cluster) webhooksDir() string  { return filepath.Join(c.dir, "webhooks") }
+
+// Stop ends everything.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.Plane != nil {
+		errs = append(errs, c.Plane.Stop())
+	}
+	for _, replica := range c.Replicas {
+		errs = append(errs, replica.Watches.Close())
+	}
+	if c.Webhooks != nil {
+		errs = append(errs, c.Webhooks.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// hostOf is the host:port of an https address.
+func hostOf(server string) string { return strings.TrimPrefix(server, "https://") }

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
+)
+
+// siege attacks a control plane without end, with every request of the matrix
+// that is refused, as dry runs, and watches whether its nodes stay ready.
+type siege struct {
+	stop func()
+
+	mu       sync.Mutex
+	sent     int
+	answers  map[int]int
+	breaches []string
+	notReady []string
+}
+
+// besiege starts a siege that ends with the test, at the latest.
+func besiege(t *testing.T) *siege {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	s := &siege{answers: map[int]int{}, stop: func() { cancel(); running.Wait() }}
+	t.Cleanup(s.stop)
+	refused := refusedRequests(t)
+	sender, admin := ours.sender(t), client(t, ours.Plane)
+	for worker := range attackers {
+		running.Go(func() { s.attack(ctx, sender, refused, worker) })
+	}
+	running.Go(func() { s.watchNodes(ctx, admin) })
+	return s
+}
+
+// refusedRequests are those that the in-tree plane forbids.
+func refusedRequests(t *testing.T) []attack.Request {
+	t.Helper()
+	sender := shop.sender(t)
+	var refused []attack.Request
+	for _, section := range attack.Sections() {
+		for _, request := range section.Requests {
+			answer, err := sender.Rehearse(t.Context(), request, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Refused() {
+				refused = append(refused, request)
+			}
+		}
+	}
+	return refused
+}
+
+const (
+	// attackers take turns, so that one that gets no answer holds up no other.
+	attackers = 4
+	// pause is between two attacks of one of them, so that they do not crowd out
+	// what they are to be tried beside.
+	pause = 20 * time.Millisecond
+	// patience is how long one waits for an answer.
+	patience = 5 * time.Second
+)
+
+func (s *siege) attack(ctx context.Context, sender *attack.Sender, requests []attack.Request, first int) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for i := first; ; i += attackers {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		request := requests[i%len(requests)]
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		answer, err := sender.Rehearse(attempt, request, "")
+		cancel()
+		s.note(request, answer, err)
+	}
+}
+
+// note counts a request that got no answer as status 0.
+func (s *siege) note(request attack.Request, answer attack.Answer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent++
+	s.answers[answer.Status]++
+	if err == nil && answer.Status < http.StatusBadRequest {
+		s.breaches = append(s.breaches, fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
+	}
+}
+
+// watchNodes notes each node that the API server says is not ready.
+func (s *siege) watchNodes(ctx context.Context, admin kubernetes.Interface) {
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		// While kube-apiserver is down nobody says that a node is not ready.
+		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		s.mu.Lock()
+		for _, node := range nodes.Items {
+			if !isReady(&node) {
+				s.notReady = append(s.notReady, node.Name)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// attacksGoOn waits until more attacks have been answered since the call.
+func (s *siege) attacksGoOn(t *testing.T, more int) {
+	t.Helper()
+	count := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.sent
+	}
+	began := count()
+	eventually(t, "attacks go on", func(context.Context) error {
+		if n := count() - began; n < more {
+			return fmt.Errorf("%d were sent", n)
+		}
+		return nil
+	})
+}
+
+// check ends a phase: nothing was allowed, and no node was lost.
+func (s *siege) check(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Logf("%d attacks, by status: %v", s.sent, s.answers)
+	for _, breach := range s.breaches {
+		t.Errorf("allowed: %s", breach)
+	}
+	if len(s.notReady) > 0 {
+		t.Errorf("nodes were not ready: %v", s.notReady)
+	}
+	s.sent, s.answers, s.breaches, s.notReady = 0, map[int]int{}, nil, nil
+}

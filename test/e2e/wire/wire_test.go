@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+)
+
+// echo answers each line with its own name before it.
+func echo(t *testing.T, name string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer connection.Close()
+				lines := bufio.NewScanner(connection)
+				for lines.Scan() {
+					fmt.Fprintf(connection, "%s %s\n", name, lines.Text())
+				}
+			}()
+		}
+	}()
+	return listener
+}
+
+func wireTo(t *testing.T, ends ...string) *Wire {
+	t.Helper()
+	w, err := Listen(ends...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func dial(t *testing.T, w *Wire) net.Conn {
+	t.Helper()
+	connection, err := net.Dial("tcp", w.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	return connection
+}
+
+func ask(connection net.Conn, text string) (string, error) {
+	if _, err := fmt.Fprintln(connection, text); err != nil {
+		return "", err
+	}
+	answer, err := bufio.NewReader(connection).ReadString('\n')
+	return answer, err
+}
+
+func TestEndsAreTakenInTurns(t *testing.T) {
+	w := wireTo(t, echo(t, "a").Addr().String(), echo(t, "b").Addr().String())
+	for _, want := range []string{"a hello\n", "b hello\n", "a hello\n"} {
+		if got, err := ask(dial(t, w), "hello"); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+func TestAnEndThatDoesNotAnswerIsPassedOver(t *testing.T) {
+	gone := echo(t, "gone")
+	w := wireTo(t, gone.Addr().String(), echo(t, "b").Addr().String())
+	gone.Close()
+	for range 2 {
+		if got, err := ask(dial(t, w), "hello"); err != nil || got != "b hello\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}
+
+func TestACutEndsConnectionsUntilItIsMended(t *testing.T) {
+	w := wireTo(t, echo(t, "a").Addr().String())
+	before := dial(t, w)
+	if _, err := ask(before, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	w.Cut()
+	if got, err := ask(before, "hello"); err == nil {
+		t.Errorf("a connection that was cut answers %q", got)
+	}
+	if got, err := ask(dial(t, w), "hello"); err == nil {
+		t.Errorf("a new connection through a cut wire answers %q", got)
+	}
+	w.Mend()
+	if _, err := ask(dial(t, w), "hello"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASlowWireHoldsBackWhatClientsSend(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	w := wireTo(t, echo(t, "a").Addr().String())
+	w.Slow(delay)
+	began := time.Now()
+	if _, err := ask(dial(t, w), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < delay {
+		t.Errorf("the answer was there after %s", took)
+	}
+}

@@ -1,0 +1,78 @@
+package localplane
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
+)
+
+// ProgramOptions describe a program that is no part of Kubernetes but belongs
+// to a plane, for example a webhook.
+type ProgramOptions struct {
+	// Path and Args of the program.
+	Path string
+	Args []string
+	// Ready returns nil when the program does its work.
+	Ready func(ctx context.Context) error
+}
+
+// Program is a process that lives and ends with its plane.
+type Program struct{ unit *unit }
+
+// AddProgram starts a program under a name that no other process of the plane
+// has, and waits until it is ready. A program that is not ready in time stays in
+// the plane.
+func (p *Plane) AddProgram(ctx context.Context, name string, options ProgramOptions) (*Program, error) {
+	program := &Program{unit: &unit{
+		group:    p.group,
+		spec:     process.Spec{Name: name, Path: options.Path, Args: options.Args, Log: p.layout.log(name)},
+		progress: p.options.Progress,
+		ready:    options.Ready,
+		changed:  p.writeState,
+	}}
+	p.mu.Lock()
+	p.programs = append(p.programs, program)
+	p.mu.Unlock()
+	if err := program.unit.start(ctx); err != nil {
+		return nil, fmt.Errorf("add program %q: %w", name, err)
+	}
+	return program, nil
+}
+
+// stopPrograms ends all programs in order.
+func (p *Plane) stopPrograms() error {
+	p.mu.Lock()
+	programs := p.programs
+	p.mu.Unlock()
+	var all errgroup.Group
+	for _, program := range programs {
+		all.Go(program.unit.stop)
+	}
+	return all.Wait()
+}
+
+// TakePort returns a port of 127.0.0.1 that nobody else gets while the plane
+// lives.
+func (p *Plane) TakePort() (int, error) { return p.reserved.Take() }
+
+// LogFile is the path of the program's log.
+func (g *Program) LogFile() string { return g.unit.spec.Log }
+
+// Stop ends the program in order.
+func (g *Program) Stop() error { return g.unit.stop() }
+
+// Kill ends it at once, as a crash does.
+func (g *Program) Kill() error { return g.unit.kill() }
+
+// Start starts it again, with the same arguments, and waits until it is ready.
+func (g *Program) Start(ctx context.Context) error { return g.unit.start(ctx) }
+
+// Pause freezes the program: its connections stay open and nothing answers.
+func (g *Program) Pause() error { return g.unit.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused program go on.
+func (g *Program) Resume() error { return g.unit.signal(syscall.SIGCONT) }
