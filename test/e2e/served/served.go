@@ -55,7 +55,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
 	program := filepath.Join(c.dir, "node-authorizer")
-	if err := build(ctx, options.Root, program); err != nil {
+	if err := Build(ctx, options.Root, program); err != nil {
 		return err
 	}
 	var err error
@@ -71,7 +71,8 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	return err
 }
 
-func build(ctx context.Context, root, program string) error {
+// Build builds the program of the repository in the folder root.
+func Build(ctx context.Context, root, program string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/node-authorizer")
 	command.Dir = root
 	if output, err := command.CombinedOutput(); err != nil {

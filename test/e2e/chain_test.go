@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+// TestTheServerDecidesForEverybody has a kube-apiserver without any authorizer
+// of its own: the server answers for Node and RBAC, with the file of
+// deploy/chain, also to the controllers, the scheduler and a node that joins
+// with a bootstrap token.
+func TestTheServerDecidesForEverybody(t *testing.T) {
+	c := newChained(t)
+	plane, err := localplane.Start(t.Context(), localplane.Options{
+		AuthorizationConfig: c.path("authorization.yaml"),
+		Prepare:             c.prepare,
+		OnAPIServer:         c.serve,
+		Progress:            os.Stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { orFatal(t, plane.Stop()) })
+	admin := client(t, plane)
+
+	if _, err := plane.AddNode(t.Context(), "web-1", localplane.NodeOptions{}); err != nil {
+		t.Fatalf("a node joins: %v", err)
+	}
+	jane := as(t, plane, "jane")
+	if got := mayI(t, jane, "list", "configmaps"); got.Allowed || got.Denied {
+		t.Errorf("jane before she is granted anything: %+v", got)
+	}
+	grant(t, admin, "jane", "configmaps")
+	eventually(t, "jane is allowed what RBAC grants her", func(ctx context.Context) error {
+		_, err := jane.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if got := mayI(t, jane, "list", "configmaps"); !got.Allowed || !strings.Contains(got.Reason, `RoleBinding "default/jane"`) {
+		t.Errorf("jane after that: %+v", got)
+	}
+	node := as(t, plane, "system:node:web-1", "system:nodes")
+	if got := mayI(t, node, "get", "nodes"); got.Allowed || !strings.Contains(got.Reason, "Node: a node may read only its own Node object; RBAC: ") {
+		t.Errorf("a node asks for all nodes: %+v", got)
+	}
+	if _, err := node.CoreV1().Nodes().Get(t.Context(), "web-1", metav1.GetOptions{}); err != nil {
+		t.Errorf("a node asks for itself: %v", err)
+	}
+	if _, err := node.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); refusal(err) != nil {
+		t.Errorf("a node asks for all secrets: %v", err)
+	}
+}
+
+// chained is the folder of a plane and of the one server that decides for it.
+type chained struct{ dir, address, program string }
+
+func newChained(t *testing.T) *chained {
+	t.Helper()
+	c := &chained{dir: t.TempDir()}
+	c.program = c.path("node-authorizer")
+	if err := served.Build(t.Context(), "../..", c.program); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *chained) path(name string) string { return filepath.Join(c.dir, name) }
+
+const (
+	onlyWebhook = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthorizationConfiguration
+authorizers:
+- type: Webhook
+  name: node-authorizer
+  webhook:
+    connectionInfo: {type: KubeConfigFile, kubeConfigFile: %q}
+    subjectAccessReviewVersion: v1
+    matchConditionSubjectAccessReviewVersion: v1
+    timeout: 3s
+    failurePolicy: Deny
+    authorizedTTL: 1ms
+    unauthorizedTTL: 1ms
+`
+	toServer = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://%s/authorize", certificate-authority: %q}}]
+users: [{name: c, user: {client-certificate: %q, client-key: %q}}]
+contexts: [{name: c, context: {cluster: c, user: c}}]
+current-context: c
+`
+	chainServer = `apiVersion: config.node-authorizer.io/v1alpha1
+kind: ServerConfiguration
+cluster: {kubeconfig: %q}
+webhook: {address: %q, certificateFile: %q, keyFile: %q, clientCAFile: %q, allowedClientNames: [kube-apiserver]}
+metrics: {address: ""}
+authorization: {mode: Chain, configFile: %q}
+`
+)
+
+// prepare writes what kube-apiserver reads.
+func (c *chained) prepare(p *localplane.Plane) error {
+	port, err := p.TakePort()
+	if err != nil {
+		return err
+	}
+	c.address = fmt.Sprintf("127.0.0.1:%d", port)
+	certificate, key, err := p.ClientCertificate("kube-apiserver-to-webhook", "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	kubeconfig := c.path("authorize.kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(fmt.Sprintf(toServer, c.address, p.CAFile(), certificate, key)), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(c.path("authorization.yaml"), []byte(fmt.Sprintf(onlyWebhook, kubeconfig)), 0o600)
+}
+
+// serve starts the server. It reads the cluster as a user in system:masters,
+// whom kube-apiserver lets in without asking.
+func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
+	if err := copyDefaultRoles(ctx, shop.Plane, p); err != nil {
+		return err
+	}
+	certificate, key, err := p.ServingCertificate("node-authorizer")
+	if err != nil {
+		return err
+	}
+	authorizers, err := filepath.Abs("../../deploy/chain/authorization.yaml")
+	if err != nil {
+		return err
+	}
+	config := fmt.Sprintf(chainServer, p.AdminKubeconfig(), c.address, certificate, key, p.CAFile(), authorizers)
+	if err := os.WriteFile(c.path("config.yaml"), []byte(config), 0o600); err != nil {
+		return err
+	}
+	admin, err := rest.HTTPClientFor(p.AdminConfig()) // it trusts the plane's authority
+	if err != nil {
+		return err
+	}
+	_, err = p.AddProgram(ctx, "node-authorizer", localplane.ProgramOptions{
+		Path: c.program, Args: []string{"server", "--config", c.path("config.yaml")},
+		Ready: func(ctx context.Context) error { return isServing(ctx, admin, "https://"+c.address+"/readyz") },
+	})
+	return err
+}
+
+// copyDefaultRoles makes the roles and bindings that a kube-apiserver makes for
+// itself, unless RBAC is not among its authorizers.
+func copyDefaultRoles(ctx context.Context, from, to *localplane.Plane) error {
+	source, err := dynamic.NewForConfig(from.AdminConfig())
+	if err != nil {
+		return err
+	}
+	var defaults []*unstructured.Unstructured
+	for _, resource := range []string{"clusterroles", "clusterrolebindings", "roles", "rolebindings"} {
+		list, err := source.Resource(rbacv1.SchemeGroupVersion.WithResource(resource)).
+			List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/bootstrapping=rbac-defaults"})
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			item.SetResourceVersion("")
+			item.SetUID("")
+			item.SetManagedFields(nil)
+			defaults = append(defaults, &item)
+		}
+	}
+	return manifests.Apply(ctx, to.AdminConfig(), defaults, func(*unstructured.Unstructured) {})
+}
+
+func isServing(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// as is a client with a certificate for a user.
+func as(t *testing.T, plane *localplane.Plane, user string, groups ...string) kubernetes.Interface {
+	t.Helper()
+	path, err := plane.UserKubeconfig(strings.ReplaceAll(user, ":", "-"), user, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientFor(t, config)
+}
+
+// mayI asks the API server about the client's own user, in namespace default.
+func mayI(t *testing.T, c kubernetes.Interface, verb, resource string) authorizationv1.SubjectAccessReviewStatus {
+	t.Helper()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "default", Verb: verb, Resource: resource},
+	}}
+	answer, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status
+}
+
+// grant lets a user list a resource in namespace default.
+func grant(t *testing.T, admin kubernetes.Interface, user, resource string) {
+	t.Helper()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{resource}}},
+	}
+	if _, err := admin.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := admin.RbacV1().RoleBindings("default").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
