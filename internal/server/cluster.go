@@ -113,11 +113,9 @@ func nearestMinor(serverVersion string) kubeversion.Minor {
 	return kubeversion.Latest
 }
 
-// syncing says what of the cluster has not been read yet.
+// syncing says what of the cluster has not been read yet, or has to be read
+// again.
 func syncing(live *source.Live) error {
-	if live.Synced() {
-		return nil
-	}
 	var waiting []string
 	for _, w := range live.Resources() {
 		if w.Following != source.Reading {
@@ -128,6 +126,9 @@ func syncing(live *source.Live) error {
 			line += " (" + w.Err.Error() + ")"
 		}
 		waiting = append(waiting, line)
+	}
+	if len(waiting) == 0 && live.Synced() {
+		return nil
 	}
 	return fmt.Errorf("reading %s", strings.Join(waiting, ", "))
 }

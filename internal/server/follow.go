@@ -57,7 +57,7 @@ func (s *Server) followVersion(ctx context.Context, tell func(version string)) {
 		select {
 		case <-ticker.C:
 			if version, err := client.ServerVersionWithContext(ctx); err == nil {
-				tell(version.GitVersion)
+				tell(source.BehavesAs(version))
 			}
 		case <-ctx.Done():
 			return

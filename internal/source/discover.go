@@ -31,7 +31,7 @@ func (c *client) discover(ctx context.Context) (*discovered, error) {
 	if err != nil {
 		return nil, c.explain(ctx, "ask for the version of", err)
 	}
-	d := &discovered{version: version.GitVersion, failed: map[string]error{}}
+	d := &discovered{version: BehavesAs(version), failed: map[string]error{}}
 	_, lists, err := c.discovery.ServerGroupsAndResourcesWithContext(ctx)
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if errors.As(err, &partial) {
@@ -43,6 +43,15 @@ func (c *client) discover(ctx context.Context) (*discovered, error) {
 	}
 	d.resources = mergeResources(lists)
 	return d, nil
+}
+
+// BehavesAs returns the version whose behaviour a server has: its own, "v1.36.3",
+// or the one that it was told to emulate, "v1.35" (--emulated-version, KEP-4330).
+func BehavesAs(info *version.Info) string {
+	if info.EmulationMajor == "" || info.EmulationMinor == "" || info.EmulationMajor == info.Major && info.EmulationMinor == info.Minor {
+		return info.GitVersion
+	}
+	return "v" + info.EmulationMajor + "." + info.EmulationMinor
 }
 
 // mergeResources makes one entry of the versions of a resource, the most stable

@@ -225,7 +225,7 @@ func (l *listing) end() { l.state.sweep(l.kind, l.keys) }
 // take sets an object of a cluster and retains it if that was asked for.
 func (s *State) take(k kind, o apiObject) error {
 	if _, err := s.set(k, o); err != nil {
-		return fmt.Errorf("keep %s %s: %w", k, displayName(o), err)
+		return &unkeptError{fmt.Errorf("keep %s %s: %w", k, displayName(o), err)}
 	}
 	if s.retained == nil {
 		return nil
@@ -237,6 +237,12 @@ func (s *State) take(k kind, o apiObject) error {
 	s.retained.add(&object{kind: k, api: o, encoded: encoded})
 	return nil
 }
+
+// unkeptError is about one object that could not be kept whole. Its relations
+// are known.
+type unkeptError struct{ error }
+
+func (e *unkeptError) Unwrap() error { return e.error }
 
 // rbacRead records that a kind of RBAC objects was read, though there may be
 // none.

@@ -5,6 +5,7 @@ import (
 	"unique"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,12 +66,19 @@ func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 	if r.uid, packed = packUID(pod.UID); !packed {
 		rest.UID = pod.UID
 	}
-	text, err := json.Marshal(&rest, compact())
+	var err error
+	r.rest, err = encodeRecord(&rest)
+	return r, err
+}
+
+// encodeRecord encodes what is kept of an object. With an error, nothing is kept
+// but that the object exists, which grants less.
+func encodeRecord(kept any) (interned, error) {
+	text, err := json.Marshal(kept, compact())
 	if err != nil {
-		return podRecord{}, err
+		return unique.Make("{}"), err
 	}
-	r.rest = unique.Make(string(text))
-	return r, nil
+	return unique.Make(string(text)), nil
 }
 
 // tokenVolumes picks the volumes that bear on the audiences and certificates
@@ -176,11 +184,8 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 		defaulted.SecretNamespace = &pv.Spec.ClaimRef.Namespace
 		kept.AzureFile = &defaulted
 	}
-	text, err := json.Marshal(&kept, compact())
-	if err != nil {
-		return volumeRecord{}, err
-	}
-	return volumeRecord{unique.Make(string(text))}, nil
+	source, err := encodeRecord(&kept)
+	return volumeRecord{source}, err
 }
 
 // PersistentVolume returns the kept part of a persistent volume: its name and
@@ -201,9 +206,11 @@ func (s *State) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
 }
 
 // compact marshals API objects as Kubernetes does, without the fields that are
-// zero.
+// zero. API servers store strings as they come, and not all are checked; bytes
+// that are not UTF-8 are replaced, as they are in what a webhook is sent.
 func compact() json.Options {
 	return json.JoinOptions(
+		jsontext.AllowInvalidUTF8(true),
 		json.OmitZeroStructFields(true),
 		// An empty object, such as the source of an ephemeral volume, counts.
 		jsonv1.OmitEmptyWithLegacySemantics(true),

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,7 @@ func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object
 		return err
 	})
 	if err != nil {
+		t.live.following(t.endpoint.kind, Reading)
 		return nil, t.failed("list", err)
 	}
 	if names.Continue == "" {
@@ -128,10 +130,21 @@ func (t *tap) add(o runtime.Object) (runtime.Object, error) {
 	}
 	named := &objectName{version: m.GetResourceVersion()}
 	named.key, err = t.listing.addObject(o)
+	err = t.goOn(err)
 	if t.listing.count%progressStep == 0 {
 		t.live.report(t.endpoint.resource.Resource, int64(t.listing.count), -1, progressStep)
 	}
 	return named, err
+}
+
+// goOn overlooks an object that could not be kept whole, once that is noted: one
+// object must not keep news of all others away.
+func (t *tap) goOn(err error) error {
+	if unkept := new(unkeptError); errors.As(err, &unkept) {
+		t.live.failed(t.endpoint.kind, err)
+		return nil
+	}
+	return err
 }
 
 // take applies an event and returns what the reflector gets instead.
@@ -170,7 +183,7 @@ func (t *tap) take(event watch.Event) (watch.Event, error) {
 	default:
 		var o apiObject
 		if o, err = current(event.Object); err == nil {
-			err = t.live.state.take(t.endpoint.kind, o)
+			err = t.goOn(t.live.state.take(t.endpoint.kind, o))
 		}
 	}
 	return watch.Event{Type: event.Type, Object: named}, err
@@ -224,6 +237,9 @@ func (w *tappedWatch) apply(event watch.Event) (watch.Event, bool) {
 	}
 	event, err := w.tap.take(event)
 	if err != nil {
+		// From here on, news is lost until everything has been read again.
+		w.tap.live.failed(w.tap.endpoint.kind, err)
+		w.tap.live.following(w.tap.endpoint.kind, Reading)
 		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}, true
 	}

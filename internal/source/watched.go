@@ -13,7 +13,8 @@ type Following uint8
 
 // The ways in which a resource is followed.
 const (
-	// Reading: its objects are being read for the first time.
+	// Reading: its objects are being read for the first time, or again because
+	// a change could not be applied.
 	Reading Following = iota
 	// Followed: its objects are known and changes are applied as they come.
 	Followed
@@ -35,7 +36,8 @@ type Watched struct {
 	// LastEvent is when the server last sent an object or a bookmark, which API
 	// servers send about once a minute; zero if it never did.
 	LastEvent time.Time
-	// Errors counts requests and watches that failed and were tried again.
+	// Errors counts requests and watches that failed and were tried again, and
+	// objects that could not be kept whole.
 	Errors uint64
 	// Err is the last error; nil again when objects come.
 	Err error

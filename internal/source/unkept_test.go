@@ -1,0 +1,152 @@
+package source
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+)
+
+// tokenPod is a pod with each kind of string that a record keeps.
+func tokenPod(text string) *corev1.Pod {
+	volume := func(source corev1.VolumeSource) corev1.Volume { return corev1.Volume{Name: text, VolumeSource: source} }
+	pod := boundPod("shop", "api", "worker", "db")
+	pod.UID = types.UID(text)
+	pod.Spec.ServiceAccountName = text
+	pod.Spec.Volumes = append(
+		pod.Spec.Volumes,
+		volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: text}},
+			{PodCertificate: &corev1.PodCertificateProjection{SignerName: text}},
+		}}}),
+		volume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: text}}),
+		volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: text}}),
+		volume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: text}}),
+		volume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: text}}),
+		volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
+	)
+	return pod
+}
+
+// API servers store strings of pods that nobody has checked.
+func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
+	s := newState()
+	pod := tokenPod("x\xff")
+	trim(pod)
+	if err := s.take(kindPod, pod); err != nil {
+		t.Fatal(err)
+	}
+	kept, ok := s.Pod("shop", "api")
+	if !ok || kept.Spec.NodeName != "worker" {
+		t.Fatalf("the pod is %v", kept)
+	}
+	for _, v := range kept.Spec.Volumes {
+		if v.Projected != nil && v.Projected.Sources[0].ServiceAccountToken.Audience != "x\uFFFD" {
+			t.Errorf("the audience is %q", v.Projected.Sources[0].ServiceAccountToken.Audience)
+		}
+	}
+	if !s.Graph.HasPath("worker", graph.Secret, "shop", "db") {
+		t.Error("the pod is not in the graph")
+	}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
+	volume.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "x\xff"}
+	if err := s.take(kindPersistentVolume, volume); err != nil {
+		t.Fatal(err)
+	}
+	if kept, ok := s.PersistentVolume("pv"); !ok || kept.Spec.AWSElasticBlockStore == nil {
+		t.Errorf("the volume is %v", kept)
+	}
+}
+
+// FuzzRecord keeps pods with arbitrary strings, and finds them again.
+func FuzzRecord(f *testing.F) {
+	for _, text := range []string{"", "x\xff", "\x00", "\ud7ff", "\"\\", strings.Repeat("\xc0", 300), "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := newState()
+		pod := tokenPod(text)
+		volumes := len(pod.Spec.Volumes)
+		trim(pod)
+		if err := s.take(kindPod, pod); err != nil {
+			t.Fatal(err)
+		}
+		kept, ok := s.Pod("shop", "api")
+		if !ok || len(kept.Spec.Volumes) != volumes {
+			t.Fatalf("kept %v with %d volumes, want %d", ok, len(kept.Spec.Volumes), volumes)
+		}
+		s.remove(kindPod, "shop", "api")
+		if s.Graph.HasPath("worker", graph.Secret, "shop", "db") {
+			t.Error("the pod's relations stay")
+		}
+	})
+}
+
+// news sends one event through the tap of pods and returns what the reflector
+// gets.
+func news(t *testing.T, live *Live, event watch.Event) watch.Event {
+	t.Helper()
+	e, err := live.client.endpoint(kindPod, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := watch.NewFake()
+	w := &tappedWatch{
+		tap:    &tap{live: live, endpoint: e, stop: func() {}},
+		server: server, events: make(chan watch.Event), done: make(chan struct{}),
+	}
+	go w.run()
+	defer w.Stop()
+	server.Action(event.Type, event.Object)
+	return <-w.ResultChan()
+}
+
+// An event that cannot be applied ends the watch, and is told of until all has
+// been read again.
+func TestNewsThatCannotBeAppliedIsTold(t *testing.T) {
+	s := newStub(t)
+	live := watched(t, s, LiveOptions{})
+	synced(t, live)
+	eventually(t, "pods are followed", func() bool { return followed(t, live, "pods").Following == Followed })
+	before := followed(t, live, "pods").Errors
+	if got := news(t, live, watch.Event{Type: watch.Modified, Object: &nameless{}}); got.Type != watch.Error {
+		t.Errorf("the reflector gets %v", got)
+	}
+	if w := followed(t, live, "pods"); w.Following != Reading || w.Errors != before+1 || w.Err == nil {
+		t.Errorf("pods are %+v", w)
+	}
+}
+
+// nameless is an object that has no metadata.
+type nameless struct{ metav1.TypeMeta }
+
+func (n *nameless) DeepCopyObject() runtime.Object { return n }
+
+// One object that cannot be kept whole does not end the watch.
+func TestAnObjectThatIsNotKeptWholeIsOverlooked(t *testing.T) {
+	live := watched(t, newStub(t), LiveOptions{})
+	synced(t, live)
+	e, err := live.client.endpoint(kindPod, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap := &tap{live: live, endpoint: e, stop: func() {}}
+	before := followed(t, live, "pods")
+	if err := tap.goOn(&unkeptError{errors.New("keep Pod shop/api: no")}); err != nil {
+		t.Errorf("goOn: %v", err)
+	}
+	if after := followed(t, live, "pods"); after.Errors != before.Errors+1 || after.Following != before.Following {
+		t.Errorf("pods are %+v, were %+v", after, before)
+	}
+	broken := errors.New("broken")
+	if err := tap.goOn(broken); !errors.Is(err, broken) {
+		t.Errorf("goOn: %v", err)
+	}
+}
