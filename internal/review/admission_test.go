@@ -162,7 +162,7 @@ func TestAdmissionReviewsThatCannotBeRead(t *testing.T) {
 		{"a quantity that is none", change(`"1500m"`, `"much"`), "request.object.spec.containers[0].resources.limits.cpu: quantities must match"},
 		{"a kind that no rule reads", change(`"kind":{"group":"","version":"v1","kind":"Pod"}`, `"kind":{"group":"apps","version":"v1","kind":"Deployment"}`), `request.object: kind "Deployment" of apiVersion "apps/v1": no rule is about this kind`},
 		{"a version that no rule reads", change(`"kind":{"group":"","version":"v1","kind":"Pod"}`, `"kind":{"group":"policy","version":"v2","kind":"Eviction"}`), `request.object: kind "Eviction" of apiVersion "policy/v2": want Eviction of policy/v1 or policy/v1beta1`},
-		{"too large", change(`"name":"web"`, `"name":"`+strings.Repeat("x", MaxDocument)+`"`), "larger than 16777216 bytes"},
+		{"too large", change(`"name":"web"`, `"name":"`+strings.Repeat("x", MaxDocument)+`"`), "larger than 41943040 bytes"},
 		{"too deep", change(aPod, nested(MaxDepth)), "nested more than 256 deep"},
 		{"broken within an object that is not read", change(`"kind":"UpdateOptions"`, `"kind":`), "not valid JSON"},
 	} {

@@ -9,9 +9,10 @@ import (
 )
 
 // MaxDocument is the size in bytes beyond which a document is refused. An
-// AdmissionReview may hold an object twice, as it was and as it will be, each in
-// JSON and from a request of up to 3 MiB, the limit of kube-apiserver.
-const MaxDocument = 16 << 20
+// AdmissionReview may hold an object twice, as it was and as it will be, each
+// from a request of up to 3 MiB, the limit of kube-apiserver, in which it writes
+// every '<', '>' and '&' with six bytes.
+const MaxDocument = 40 << 20
 
 // MaxDepth is how deep objects and lists may lie in one another. Objects of the
 // API that nodes write lie less than 20 deep.

@@ -174,7 +174,7 @@ func TestStreamEndsAtABrokenDocument(t *testing.T) {
 		{"no kind", `{}`, `document 3, line 3: kind "" of apiVersion "": want SubjectAccessReview`},
 		{"field names in another case", `{"apiVersion":"authorization.k8s.io/v1","KIND":"SubjectAccessReview"}`, `document 3, line 3: kind ""`},
 		{"an invalid review", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u"}}`, "document 3, line 3: spec: Invalid value: set exactly one of resourceAttributes and nonResourceAttributes"},
-		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 16777216 bytes"},
+		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 41943040 bytes"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var out bytes.Buffer

@@ -175,18 +175,23 @@ func TestOnlyNodesAreSentToNodeRestriction(t *testing.T) {
 		restriction, _ := webhooks(t, form)
 		w := webhook.NewMutatingWebhookAccessor("", "", restriction)
 		for _, c := range []struct {
+			name   string
 			groups []string
 			want   bool
 		}{
-			{[]string{"system:nodes", "system:authenticated"}, true},
-			{[]string{"system:authenticated", "system:nodes"}, true},
-			{[]string{"system:nodes:extra"}, false},
-			{[]string{"system:masters", "system:authenticated"}, false},
-			{nil, false}, // no error either, which would refuse the write
+			{"system:node:worker-1", []string{"system:nodes", "system:authenticated"}, true},
+			{"system:node:worker-1", []string{"system:authenticated", "system:nodes"}, true},
+			{"system:node:", []string{"system:nodes"}, true},
+			{"somebody", []string{"system:nodes", "system:authenticated"}, false},
+			{"system:nodes", []string{"system:nodes"}, false},
+			{"", []string{"system:nodes"}, false},
+			{"system:node:worker-1", []string{"system:nodes:extra"}, false},
+			{"system:node:worker-1", []string{"system:masters", "system:authenticated"}, false},
+			{"system:node:worker-1", nil, false}, // no error either, which would refuse the write
 		} {
-			by := &user.DefaultInfo{Name: "somebody", Groups: c.groups}
+			by := &user.DefaultInfo{Name: c.name, Groups: c.groups}
 			if got := matches(t, w, pods.attributes(&corev1.Pod{}, by), &corev1.Pod{}); got != c.want {
-				t.Errorf("%s: a user of the groups %v is sent: %v", form, c.groups, got)
+				t.Errorf("%s: user %q of the groups %v is sent: %v", form, c.name, c.groups, got)
 			}
 		}
 	}

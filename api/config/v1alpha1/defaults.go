@@ -15,9 +15,10 @@ func Defaults() *ServerConfiguration {
 		Webhook: Webhook{
 			Address:              ":8443",
 			ClientAuthentication: ClientCertificateRequired,
-			// The object and the old object of an admission review may each have
-			// the 3 MiB that an API server takes in one request.
-			MaxBodyBytes: 8 << 20,
+			// The object and the old object of an admission review may each come
+			// from the 3 MiB that an API server takes in one request, in which it
+			// writes some characters with six bytes.
+			MaxBodyBytes: maxBodyBytes,
 		},
 		Metrics: Metrics{Address: ":8081"},
 		Authorization: Authorization{

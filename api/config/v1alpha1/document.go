@@ -39,9 +39,9 @@ webhook:
   # With none, any certificate of the authorities will do. Name the API server's
   # if they sign others too: a cluster's authority signs those of its nodes.
   allowedClientNames: []
-  # The largest request body that is read, up to 16 MiB. An admission review can
+  # The largest request body that is read, up to 40 MiB. An admission review can
   # hold an object twice, as it was and as it is to be.
-  maxBodyBytes: 8388608
+  maxBodyBytes: 41943040
 
 # The endpoint that monitoring calls, over plain HTTP: /metrics.
 metrics:

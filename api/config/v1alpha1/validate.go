@@ -17,7 +17,7 @@ import (
 // Limits of what makes sense.
 const (
 	minBodyBytes  = 1 << 10
-	maxBodyBytes  = 16 << 20 // of any document
+	maxBodyBytes  = 40 << 20 // of any document
 	maxVerbosity  = 10
 	maxFreshness  = 10 * time.Second
 	maxReviewTTL  = time.Hour
