@@ -36,7 +36,7 @@ set with just itself, which the objects share that only it reaches.`
 which has to be looked up and put in words, and makes the document longer.`
 
 	floorMissed = `The floor writes an answer made beforehand; the server also decides, words the answer and
-counts it.`
+counts it, and its garbage collector has the whole cluster to look through.`
 
 	apiServerMissed = `The load generator and TLS take their share of the two cores on either side, which the ratio of
 throughputs includes and the processor time of the answering process does not.`

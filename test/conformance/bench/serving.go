@@ -12,11 +12,12 @@ answers over TLS, with client certificates and keep-alive. The load generator ru
 same machine and takes its share of the cores; it sends requests rendered beforehand and
 reads little of the answers. The contenders are asked in turns, over as many connections.
 The floor is a server like it (TLS, limits, counted and timed requests) that decodes the
-request and gives one answer, made beforehand. The API server gets the same SubjectAccessReviews at its own endpoint and answers
-them with the in-tree Node authorizer. Throughput is that of the whole machine, load
-generator included; processor time is that of the answering process alone. Refusals do not
-wait here for what the watch has not brought (` + "`freshnessWait: 0s`" + `); by default, each
-that lacks a relation takes up to 250 ms, without work.`
+request and gives one answer, made beforehand, and holds no cluster in memory. The API
+server gets the same SubjectAccessReviews at its own endpoint and answers them with the
+in-tree Node authorizer. Throughput is that of the whole machine, load generator included;
+processor time is that of the answering process alone. Refusals do not wait here for what
+the watch has not brought (` + "`freshnessWait: 0s`" + `); by default, each that lacks a relation
+takes up to 250 ms, without work.`
 
 // connections is how many callers ask at once.
 const connections = 16
