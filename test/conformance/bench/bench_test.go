@@ -15,6 +15,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
+// TestMain is the floor's process too, which is this program again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "-floor" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // small is a bench that is done in a moment.
 func small(t *testing.T) *bench {
 	return &bench{
@@ -24,10 +33,11 @@ func small(t *testing.T) *bench {
 			crowd: 10, strangers: 3, worst: []int{2, 4}, worstTarget: 4,
 			questions: 16, changes: 20,
 			fileNodes: 12, podsPerNode: 6, documents: 40,
+			servedNodes: 20,
 		},
 		rounds: 2, fillRounds: 2, fileRounds: 1,
-		atLeast: time.Millisecond, listenFor: time.Millisecond,
-		binary: buildProgram(t), cache: t.TempDir(),
+		atLeast: time.Millisecond, listenFor: time.Millisecond, serveFor: 20 * time.Millisecond, renewals: 10,
+		binary: buildProgram(t), root: "../../..", cache: t.TempDir(),
 	}
 }
 
@@ -55,7 +65,7 @@ func TestEverySectionRunsAndIsInTheDocument(t *testing.T) {
 	for name, text := range map[string]string{"output": printed.String(), "document": string(written)} {
 		for _, title := range []string{
 			"## Requests", "## Populating, and the memory it takes", "## The worst case", "## Requests while pods change",
-			"## A large cluster from a file", "## Throughput of `review`",
+			"## A large cluster from a file", "## Throughput of `review`", "## Serving", "## Lease renewals",
 		} {
 			if !strings.Contains(text, title+"\n") {
 				t.Errorf("%s lacks %q", name, title)

@@ -41,7 +41,7 @@ func (b *bench) leases() (s section, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, plain.Stop()) }()
-	asking, err := served.Start(b.ctx, served.Options{Root: "../..", Replicas: 1, Progress: b.status})
+	asking, err := served.Start(b.ctx, served.Options{Root: b.root, Replicas: 1, Progress: b.status})
 	if err != nil {
 		return s, err
 	}

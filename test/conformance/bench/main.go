@@ -48,7 +48,8 @@ type bench struct {
 	serveFor   time.Duration // that servers are asked in one round
 	renewals   int           // of a lease in one round
 
-	binary string // the program, for the section about files
+	binary string // the program
+	root   string // folder of the repository
 	cache  string // folder for the input files
 }
 
@@ -104,7 +105,7 @@ var parts = []part{
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {
-	b := &bench{ctx: ctx, sizes: fullSize(), status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000}
+	b := &bench{ctx: ctx, sizes: fullSize(), root: "../..", status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(status)
 	file := flags.String("out", "", "Markdown `file` to write; needs all sections")
