@@ -39,14 +39,32 @@ type Group struct {
 // NewGroup returns a group with its thread.
 func NewGroup() *Group {
 	g := &Group{requests: make(chan func())}
-	go g.serve()
+	go g.own()
 	return g
 }
 
-// serve never unlocks its thread: when it returns, the runtime ends the thread
-// and the kernel kills whatever the thread started.
-func (g *Group) serve() {
+// own makes a thread that ends with its goroutine the owner. The program's main
+// thread is none: the runtime parks it instead of ending it. A goroutine that
+// finds itself there keeps it busy until another one has a thread of its own.
+func (g *Group) own() {
 	runtime.LockOSThread()
+	if !onMainThread() {
+		g.serve()
+		return
+	}
+	owned := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(owned)
+		g.serve()
+	}()
+	<-owned
+	runtime.UnlockOSThread()
+}
+
+// serve runs on a locked thread and never unlocks it: when it returns, the
+// runtime ends the thread and the kernel kills whatever the thread started.
+func (g *Group) serve() {
 	for request := range g.requests {
 		request()
 	}

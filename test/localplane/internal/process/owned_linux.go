@@ -15,6 +15,10 @@ func ownedByThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// onMainThread reports whether the caller, locked to its thread, runs on the
+// thread that the kernel started the program with.
+func onMainThread() bool { return syscall.Gettid() == syscall.Getpid() }
+
 // startTime reads fields 3 (state) and 22 (start time in clock ticks since
 // boot) of /proc/PID/stat. The second field, the program's name in
 // parentheses, may hold anything, so counting begins after the last one.

@@ -14,6 +14,9 @@ func ownedByThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
+// onMainThread matters only where threads own processes.
+func onMainThread() bool { return false }
+
 func startTime(pid int) (string, error) {
 	text, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", fmt.Sprint(pid)).Output()
 	var exit *exec.ExitError

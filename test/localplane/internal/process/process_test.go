@@ -120,6 +120,34 @@ func TestClosingAGroupKillsItsProcesses(t *testing.T) {
 	eventually(t, "the process is gone", func() bool { return !p.Identity().Running() })
 }
 
+func TestTheMainThreadOwnsNothing(t *testing.T) {
+	onlyOnLinux(t)
+	group := &Group{requests: make(chan func())}
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	eventually(t, "a goroutine runs on the main thread", func() bool {
+		onMain := make(chan bool)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			onMain <- onMainThread()
+			if onMainThread() {
+				group.own()
+				return
+			}
+			// The next goroutine must get another thread.
+			<-release
+		}()
+		return <-onMain
+	})
+	p, err := group.Start(sleeper(filepath.Join(t.TempDir(), "sleeper.log")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	group.Close()
+	eventually(t, "the process is gone", func() bool { return !p.Identity().Running() })
+}
+
 func TestACrashOfTheOwnerKillsItsProcesses(t *testing.T) {
 	onlyOnLinux(t)
 	owner := exec.Command(os.Args[0])
