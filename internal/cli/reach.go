@@ -140,9 +140,10 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 			result.add(g)
 		}
 	}
+	restriction := s.restriction()
 	for i := range result.Objects {
 		if o := &result.Objects[i]; o.Kind == graph.ServiceAccount.String() {
-			s.addAudiences(o)
+			s.addAudiences(o, restriction)
 		}
 	}
 	result.Totals = totals(result.Objects)
