@@ -1,0 +1,128 @@
+// Package v1alpha1 has the custom resources of node-authorizer.io/v1alpha1.
+//
+// There is one: the [NodeAttestation], an entry of the ledger in which the
+// bootstrap service writes down which machine got which node name.
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The resource that the types here are the API of.
+const (
+	Group    = "node-authorizer.io"
+	Version  = "v1alpha1"
+	Kind     = "NodeAttestation"
+	ListKind = "NodeAttestationList"
+	Resource = "nodeattestations"
+)
+
+// GroupVersion is that of all types here.
+func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+
+// NodeAttestation says that one machine proved what it is and was given one node
+// name. It is cluster scoped, and its name is made of the machine alone
+// (PROVIDER-INSTANCEID), so that creating it is what makes a machine's request
+// the first.
+type NodeAttestation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec NodeAttestationSpec `json:"spec"`
+	// Status without a phase has the phase Issued: it is the schema's default.
+	Status NodeAttestationStatus `json:"status,omitempty"`
+}
+
+// NodeAttestationSpec is what was attested, and the token that was given for it.
+// Only the bootstrap service writes it.
+type NodeAttestationSpec struct {
+	// Provider and InstanceID name the machine.
+	Provider   string `json:"provider"`
+	InstanceID string `json:"instanceID"`
+	// NodeName is the one name for which the machine may get certificates.
+	NodeName string `json:"nodeName"`
+	// Names and Addresses are what its serving certificates may hold.
+	Names     []string `json:"names,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	// Account, Region and Zone are where the machine is, if the provider knows.
+	Account string `json:"account,omitempty"`
+	Region  string `json:"region,omitempty"`
+	Zone    string `json:"zone,omitempty"`
+	// RemoteAddress is where the request came from.
+	RemoteAddress string `json:"remoteAddress,omitempty"`
+	// EvidenceDigest is "sha256:" and the hash of the evidence in hexadecimal.
+	EvidenceDigest string `json:"evidenceDigest"`
+	// EvidenceTime is when the evidence was made, if it says.
+	EvidenceTime *metav1.Time `json:"evidenceTime,omitempty"`
+	// AttestedTime is when the evidence was checked last.
+	AttestedTime metav1.Time `json:"attestedTime"`
+	// TokenID is the public half of the bootstrap token, which is fixed before the
+	// token exists: whoever creates its Secret, there is only one.
+	TokenID string `json:"tokenID"`
+	// TokenExpiration is when the token ends at the latest.
+	TokenExpiration metav1.Time `json:"tokenExpiration"`
+}
+
+// Phase is how far a machine has come.
+type Phase string
+
+// A machine goes from Issued to Certified to Registered. Revoked is for good.
+const (
+	// Issued: the machine was given a name and a token.
+	Issued Phase = "Issued"
+	// Certified: the token was turned into a client certificate.
+	Certified Phase = "Certified"
+	// Registered: the node exists.
+	Registered Phase = "Registered"
+	// Revoked: the machine gets no further token and no further certificate.
+	Revoked Phase = "Revoked"
+)
+
+// The types of conditions. Their reasons are codes of docs/reasons.md.
+const (
+	// ConditionCertified is True when the client certificate has been issued, and
+	// False with the code when a request for it was denied.
+	ConditionCertified = "Certified"
+	// ConditionRegistered is True when the node exists.
+	ConditionRegistered = "Registered"
+	// ConditionRevoked is True when somebody revoked the machine.
+	ConditionRevoked = "Revoked"
+)
+
+// NodeAttestationStatus is what became of a token.
+type NodeAttestationStatus struct {
+	Phase Phase `json:"phase,omitempty"`
+	// TokenID is the token that the rest of the status is about. When it differs
+	// from the one in spec, the machine was attested again since, and the phase
+	// is Issued.
+	TokenID string `json:"tokenID,omitempty"`
+	// CertificateRequest is the CertificateSigningRequest that the token was used
+	// for.
+	CertificateRequest string `json:"certificateRequest,omitempty"`
+	// CertificateExpiration is when the last client certificate that is known to
+	// have been issued ends.
+	CertificateExpiration *metav1.Time `json:"certificateExpiration,omitempty"`
+	// NodeUID is the UID of the node that the machine registered.
+	NodeUID    string             `json:"nodeUID,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// NodeAttestationList is a list of entries.
+type NodeAttestationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeAttestation `json:"items"`
+}
+
+// Phase of the token in spec: Issued when nothing else is known of it.
+func (a *NodeAttestation) Phase() Phase {
+	switch {
+	case a.Status.Phase == Revoked:
+		return Revoked
+	case a.Status.Phase == "" || a.Status.TokenID != a.Spec.TokenID:
+		return Issued
+	}
+	return a.Status.Phase
+}
