@@ -1,0 +1,140 @@
+// Package aws is the provider for virtual machines of Amazon EC2.
+//
+// A machine's evidence is its instance identity document, which AWS signs. It says
+// which instance it is about, in which account and region, and when that was
+// started. It does not say who sends it: there is nothing in it that the server
+// chose, it is the same until the instance is stopped, and every process on the
+// machine can read it. So the server also asks EC2 whether the instance runs, in
+// which VPC, with which tags, and whether the request came from one of its
+// addresses. Where that is not enough, a machine can be asked to show that it has
+// the credentials of its instance's role: it signs a request to STS which holds a
+// challenge of the server's, and the server sends it.
+//
+// The [Collector] is the machine's half, the [Attestor] the server's.
+package aws
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+// Name is the name of the provider.
+const Name = "aws"
+
+// Attestor is the server's half of the provider.
+type Attestor struct {
+	options  Options
+	verifier *Verifier
+	name     namingRule
+	sts      map[string]*url.URL // the endpoint of each region
+	client   *http.Client
+	crowds   *crowds
+}
+
+var (
+	_ attest.Attestor = (*Attestor)(nil)
+	_ attest.Presence = (*Attestor)(nil)
+)
+
+// New returns an attestor. It asks the metadata service of the server's own
+// machine for what the options leave open.
+func New(ctx context.Context, options Options) (*Attestor, error) {
+	options, err := options.complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := parseNaming(options.Naming)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := stsEndpoints(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	if options.EC2 == nil {
+		if options.EC2, err = newEC2(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &Attestor{
+		options: options, verifier: NewVerifier(options.Certificates), name: rule,
+		sts: endpoints, client: newSTSClient(options.HTTP), crowds: newCrowds(options.EC2),
+	}, nil
+}
+
+// Name is "aws".
+func (a *Attestor) Name() string { return Name }
+
+// Attest checks the signed document, then where the instance is, what EC2 says of
+// it, where the request came from, and, if that is asked for, whose credentials
+// the machine has. What EC2 or STS does not answer is an error, never a refusal.
+func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
+	evidence, err := ParseEvidence(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	document, err := a.read(evidence)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := a.checkPlace(document); refusal != nil {
+		return nil, refusal
+	}
+	found, err := a.lookUp(ctx, document.Region, document.InstanceID)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := a.checkInstance(document, found, req.RemoteAddr); refusal != nil {
+		return nil, refusal
+	}
+	if a.options.CallerIdentity.Required {
+		if err := a.checkCaller(ctx, document, evidence.CallerIdentity); err != nil {
+			return nil, err
+		}
+	}
+	return a.identify(document, found)
+}
+
+// read returns the document of evidence, verified unless the options say not to.
+func (a *Attestor) read(evidence *Evidence) (*Document, error) {
+	if a.options.SkipSignature {
+		return Unverified(evidence)
+	}
+	return a.verifier.Verify(evidence)
+}
+
+func (a *Attestor) identify(document *Document, found *instance) (*attest.Identity, error) {
+	name, err := a.name(found.nameFields(a.options.ClusterName))
+	if err != nil {
+		return nil, fmt.Errorf("naming the node of instance %s: %w", document.InstanceID, err)
+	}
+	return &attest.Identity{
+		Provider: Name, InstanceID: document.InstanceID, NodeName: name,
+		Names: found.servingNames(name), Addresses: found.private,
+		Account: document.AccountID, Region: document.Region, Zone: document.AvailabilityZone,
+		Digest: document.Digest, Issued: document.PendingTime,
+	}, nil
+}
+
+// Gone reports whether an instance has been terminated. EC2 shows a terminated
+// instance for about an hour, and then knows it no more in any region.
+func (a *Attestor) Gone(ctx context.Context, instanceID string) (bool, error) {
+	if !instanceForm.MatchString(instanceID) {
+		return false, fmt.Errorf("asking EC2 about %q: that is not the id of an instance", clip(instanceID))
+	}
+	for _, region := range a.options.Regions {
+		found, err := a.lookUp(ctx, region, instanceID)
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			return false, err
+		case !found.ended():
+			return false, nil
+		}
+	}
+	return true, nil
+}

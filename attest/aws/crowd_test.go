@@ -1,0 +1,150 @@
+package aws_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+// outcome is what became of one machine of a crowd.
+type outcome struct {
+	instance awsstandin.Instance
+	identity *attest.Identity
+	err      error
+}
+
+// gather lets machines come while EC2 hangs: two are being asked about, and the
+// others wait together.
+func gather(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(awsstandin.Instance)) <-chan outcome {
+	t.Helper()
+	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	outcomes := make(chan outcome, machines)
+	come := func() {
+		instance := s.launch(nil)
+		req := s.request(t, instance)
+		change(instance)
+		go func() {
+			identity, err := a.Attest(ctx, req)
+			outcomes <- outcome{instance, identity, err}
+		}()
+	}
+	before := s.EC2.Requests()
+	for n := range 2 {
+		come()
+		until(t, func() bool { return s.EC2.Requests() > before+n })
+	}
+	for n := range machines - 2 {
+		come()
+		until(t, func() bool { return a.Gathered(region) == n+1 })
+	}
+	return outcomes
+}
+
+// until waits for a condition, at the longest until the test ends.
+func until(t *testing.T, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+}
+
+func nothing(awsstandin.Instance) {}
+
+func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
+	s := newSite(t)
+	const machines = 2 + 200 + 50
+	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
+	s.EC2.Heal()
+	for range machines {
+		o := <-outcomes
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		if o.identity.InstanceID != o.instance.ID || o.identity.NodeName != o.instance.PrivateDNSName {
+			t.Errorf("instance %s is taken for %s, %s", o.instance.ID, o.identity.InstanceID, o.identity.NodeName)
+		}
+	}
+	// One each for the first two, one for 200, one for 50, and more only if one of
+	// them took too long.
+	if got := s.EC2.Requests(); got < 4 || got > machines/10 {
+		t.Errorf("%d requests for %d machines", got, machines)
+	}
+}
+
+func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
+	s := newSite(t)
+	const machines = 10
+	unknown := ""
+	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, func(i awsstandin.Instance) {
+		if i.ID == "i-0000000000f000005" {
+			unknown = i.ID
+			s.Forget(i.ID)
+		}
+	})
+	s.EC2.Heal()
+	for range machines {
+		o := <-outcomes
+		if o.instance.ID == unknown {
+			refused(t, o.err, aws.InstanceNotFound)
+		} else if o.err != nil {
+			t.Error(o.err)
+		}
+	}
+	if unknown == "" {
+		t.Error("EC2 knew all of them")
+	}
+}
+
+func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
+	s := newSite(t)
+	const machines = 10
+	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
+	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
+	failed := 0
+	for range machines {
+		o := <-outcomes
+		var refusal *attest.Refusal
+		switch {
+		case errors.As(o.err, &refusal):
+			t.Errorf("a refusal: %v", o.err)
+		case o.err != nil:
+			failed++
+		}
+	}
+	if failed != machines-2 {
+		t.Errorf("%d failed, want those who were gathered", failed)
+	}
+}
+
+func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
+	s := newSite(t)
+	a := s.attestor(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	outcomes := gather(ctx, t, s, a, 5, nothing)
+	instance := s.launch(nil)
+	req := s.request(t, instance)
+	patient := make(chan error, 1)
+	go func() {
+		_, err := a.Attest(t.Context(), req)
+		patient <- err
+	}()
+	until(t, func() bool { return a.Gathered(region) == 4 })
+	cancel()
+	for range 5 {
+		if o := <-outcomes; !errors.Is(o.err, context.Canceled) {
+			t.Errorf("who gave up: %v", o.err)
+		}
+	}
+	s.EC2.Heal()
+	if err := <-patient; err != nil {
+		t.Error(err)
+	}
+}

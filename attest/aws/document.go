@@ -1,0 +1,139 @@
+package aws
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/strictjson"
+)
+
+// Form is one of the three ways in which AWS signs an identity document, named as
+// in the metadata service
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/verify-iid.html).
+type Form string
+
+const (
+	// RSA2048 is a PKCS #7 message with the document, signed with RSA and SHA-256.
+	RSA2048 Form = "rsa2048"
+	// PKCS7 is a PKCS #7 message with the document, signed with DSA and SHA-1.
+	PKCS7 Form = "pkcs7"
+	// Signature is a signature with RSA and SHA-256 beside the document.
+	Signature Form = "signature"
+)
+
+// DocumentVersion is the version of identity documents that is understood.
+const DocumentVersion = "2017-09-30"
+
+// Document is an instance identity document: what AWS says about an instance
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html).
+type Document struct {
+	AccountID        string // twelve digits
+	Region           string
+	AvailabilityZone string
+	InstanceID       string // "i-" and 8 or 17 hexadecimal digits
+	InstanceType     string
+	ImageID          string
+	Architecture     string
+	Version          string
+	// PrivateIP is the primary private IPv4 address in its usual writing; empty in
+	// a subnet that has IPv6 only.
+	PrivateIP string
+	// PendingTime is when the instance was started last.
+	PendingTime time.Time
+
+	// Form is how the document came, and Digest the SHA-256 of its text, the same
+	// in all forms.
+	Form   Form
+	Digest [sha256.Size]byte
+}
+
+// parseDocument reads the text of a document. AWS adds fields over time, which are
+// ignored. What becomes part of names further on is of the form that AWS gives it,
+// whoever wrote the text.
+func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Document, error) {
+	d := &Document{Form: form, Digest: digest}
+	var pendingTime string
+	if err := strictjson.Strings(content, []strictjson.StringField{
+		{Name: "accountId", Value: &d.AccountID},
+		{Name: "architecture", Value: &d.Architecture},
+		{Name: "availabilityZone", Value: &d.AvailabilityZone},
+		{Name: "imageId", Value: &d.ImageID},
+		{Name: "instanceId", Value: &d.InstanceID},
+		{Name: "instanceType", Value: &d.InstanceType},
+		{Name: "pendingTime", Value: &pendingTime},
+		{Name: "privateIp", Value: &d.PrivateIP},
+		{Name: "region", Value: &d.Region},
+		{Name: "version", Value: &d.Version},
+	}, strictjson.Options{AllowUnknown: true}); err != nil {
+		return nil, malformed("the identity document: %v", err)
+	}
+	if d.Version != DocumentVersion {
+		return nil, attest.Refuse(WrongDocumentVersion, "the identity document is of version %q, want %s", clip(d.Version), DocumentVersion)
+	}
+	if err := d.checkNames(); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.PendingTime, err = time.Parse(time.RFC3339, pendingTime); err != nil {
+		return nil, malformed("the identity document: pendingTime is %q, want a time as in RFC 3339", clip(pendingTime))
+	}
+	d.PendingTime = d.PendingTime.UTC()
+	if d.PrivateIP != "" {
+		address, err := netip.ParseAddr(d.PrivateIP)
+		if err != nil {
+			return nil, malformed("the identity document: privateIp is %q, want an IP address", clip(d.PrivateIP))
+		}
+		d.PrivateIP = address.Unmap().String()
+	}
+	return d, nil
+}
+
+// checkNames checks the form of what identifies an instance.
+func (d *Document) checkNames() error {
+	const digits = "0123456789"
+	id, isInstance := strings.CutPrefix(d.InstanceID, "i-")
+	switch {
+	case len(d.AccountID) != 12 || strings.Trim(d.AccountID, digits) != "":
+		return malformed("the identity document: accountId is %q, want twelve digits", clip(d.AccountID))
+	case !isInstance || len(id) != 8 && len(id) != 17 || strings.Trim(id, digits+"abcdef") != "":
+		return malformed("the identity document: instanceId is %q, want i- and 8 or 17 hexadecimal digits", clip(d.InstanceID))
+	case !isPlace(d.Region):
+		return malformed("the identity document: region is %q, want letters, digits and hyphens", clip(d.Region))
+	case !isPlace(d.AvailabilityZone) || !strings.HasPrefix(d.AvailabilityZone, d.Region):
+		return malformed("the identity document: availabilityZone is %q, want one of region %s", clip(d.AvailabilityZone), d.Region)
+	}
+	return nil
+}
+
+// isPlace reports whether a text is of the form of regions and zones: a DNS label
+// that begins with a letter.
+func isPlace(text string) bool {
+	if text == "" || len(text) > 63 || text[0] < 'a' || text[0] > 'z' || text[len(text)-1] == '-' {
+		return false
+	}
+	for i := range len(text) {
+		if c := text[i]; c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// malformed is the refusal of what is no signed identity document.
+func malformed(format string, args ...any) *attest.Refusal {
+	refusal := attest.Refuse(DocumentMalformed, format, args...)
+	refusal.Malformed = true
+	return refusal
+}
+
+// clip keeps short what strangers write.
+func clip(text string) string {
+	const limit = 64
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}

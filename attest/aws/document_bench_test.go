@@ -1,0 +1,87 @@
+package aws_test
+
+import (
+	"crypto"
+	//lint:ignore SA1019 One of the three forms in which AWS signs is DSA.
+	"crypto/dsa"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/sha256"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+)
+
+// BenchmarkVerify measures the whole way from the text that the metadata service
+// gives to a document that is verified and read, beside the floor: the hash of
+// what is signed and the bare check of its signature with the same key. Both take
+// turns, so that what else the machine does slows both; the ratio is that of the
+// medians.
+//
+//	go test ./attest/aws -run - -bench Verify
+func BenchmarkVerify(b *testing.B) {
+	verifier := aws.NewVerifier(nil)
+	for _, form := range genuineForms(b) {
+		b.Run(string(form.name), func(b *testing.B) {
+			b.ReportAllocs()
+			const turn = 8
+			var whole, floor []time.Duration
+			for b.Loop() {
+				begin := time.Now()
+				for range turn {
+					if _, err := verifier.Verify(form.evidence); err != nil {
+						b.Fatal(err)
+					}
+				}
+				between := time.Now()
+				for range turn {
+					if !form.floor() {
+						b.Fatal("the signature is not good")
+					}
+				}
+				whole, floor = append(whole, between.Sub(begin)/turn), append(floor, time.Since(between)/turn)
+			}
+			slices.Sort(whole)
+			slices.Sort(floor)
+			w, f := whole[len(whole)/2], floor[len(floor)/2]
+			b.ReportMetric(float64(w), "whole-ns")
+			b.ReportMetric(float64(f), "floor-ns")
+			b.ReportMetric(float64(time.Second)/float64(w), "verified/s")
+			b.ReportMetric(float64(f)/float64(w), "of-floor")
+		})
+	}
+}
+
+// genuineForm is a document that AWS signed, and the bare check of its signature.
+type genuineForm struct {
+	name     aws.Form
+	evidence *aws.Evidence
+	floor    func() bool
+}
+
+func genuineForms(tb testing.TB) []genuineForm {
+	beside := genuineBeside(tb)
+	rsaMessage, dsaMessage := genuine(tb, "ap-southeast-2.rsa2048.txt"), genuine(tb, "ap-southeast-2.pkcs7.txt")
+	rsaParts, dsaParts := aws.PartsOf(tb, rsaMessage), aws.PartsOf(tb, dsaMessage)
+	rsaKey, besideKey := pinnedKey[*rsa.PublicKey]("rsa2048"), pinnedKey[*rsa.PublicKey]("rsa")
+	dsaKey := pinnedKey[*dsa.PublicKey]("dsa")
+	r, s := aws.DSANumbers(dsaParts.Signature)
+	return []genuineForm{
+		{aws.RSA2048, &aws.Evidence{Document: rsaMessage}, func() bool {
+			sha256.Sum256(rsaParts.Content)
+			sum := sha256.Sum256(rsaParts.Attributes)
+			return rsa.VerifyPKCS1v15(rsaKey, crypto.SHA256, sum[:], rsaParts.Signature) == nil
+		}},
+		{aws.PKCS7, &aws.Evidence{Document: dsaMessage}, func() bool {
+			sha1.Sum(dsaParts.Content)
+			sum := sha1.Sum(dsaParts.Attributes)
+			return dsa.Verify(dsaKey, sum[:], r, s)
+		}},
+		{aws.Signature, beside, func() bool {
+			sum := sha256.Sum256(beside.Document)
+			return rsa.VerifyPKCS1v15(besideKey, crypto.SHA256, sum[:], beside.Signature) == nil
+		}},
+	}
+}

@@ -1,0 +1,115 @@
+package aws_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+func TestAnInstanceThatEC2DoesNotKnowIsRefused(t *testing.T) {
+	s := newSite(t)
+	instance := s.launch(nil)
+	req := s.request(t, instance)
+	s.Forget(instance.ID)
+	_, err := s.attestor(t, nil).Attest(t.Context(), req)
+	refused(t, err, aws.InstanceNotFound)
+}
+
+func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
+	s := newSite(t)
+	instance := s.launch(nil)
+	s.PrecedeByEmptyPages(2)
+	if _, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance)); err != nil {
+		t.Error(err)
+	}
+	if got := s.EC2.Requests(); got != 3 {
+		t.Errorf("%d requests for three pages", got)
+	}
+}
+
+// TestAFailureOfEC2IsNoRefusal goes through the SDK with all its retries.
+func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
+	s := newSite(t)
+	instance := s.launch(nil)
+	req := s.request(t, instance)
+	for _, test := range []struct {
+		name  string
+		fault awsstandin.Fault
+		text  string
+	}{
+		{"throttled until the deadline", awsstandin.Fault{Kind: awsstandin.Throttled}, "asking EC2 in eu-west-1 about instance " + instance.ID},
+		{"failing until the deadline", awsstandin.Fault{Kind: awsstandin.Broken}, "asking EC2"},
+		{"down until the deadline", awsstandin.Fault{Kind: awsstandin.Down}, "asking EC2"},
+		{"slow until the deadline", awsstandin.Fault{Kind: awsstandin.Slow, Delay: time.Hour}, "deadline"},
+		{"hanging until the deadline", awsstandin.Fault{Kind: awsstandin.Hanging}, "deadline"},
+		{"answering nothing", awsstandin.Fault{Kind: awsstandin.Empty}, "it answered with 0 instances"},
+		{"not allowing it", awsstandin.Fault{Kind: awsstandin.Forbidden}, "allow ec2:DescribeInstances to the role of this server"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			a := s.attestor(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			s.EC2.Break(test.fault)
+			_, err := a.Attest(ctx, req)
+			couldNot(t, err, test.text)
+			s.EC2.Heal()
+			if _, err := a.Attest(t.Context(), req); err != nil {
+				t.Errorf("healed: %v", err)
+			}
+		})
+	}
+}
+
+func TestAPassingFailureOfEC2IsNotNoticed(t *testing.T) {
+	s := newSite(t)
+	instance := s.launch(nil)
+	for name, kind := range map[string]awsstandin.FaultKind{
+		"throttled": awsstandin.Throttled, "failing": awsstandin.Broken, "down": awsstandin.Down,
+	} {
+		s.EC2.Break(awsstandin.Fault{Kind: kind, Times: 1})
+		if _, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheServersCredentialsMayBeWrong(t *testing.T) {
+	s := newSite(t)
+	instance := s.launch(nil)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+	_, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance))
+	couldNot(t, err, "AuthFailure")
+}
+
+func TestGone(t *testing.T) {
+	s := newSite(t)
+	running, stopped, terminated, forgotten, elsewhere := s.launch(nil), s.launch(nil), s.launch(nil), s.launch(nil), s.launch(func(i *awsstandin.Instance) { i.Region = "eu-north-1" })
+	s.Stop(stopped.ID)
+	s.Terminate(terminated.ID)
+	s.Forget(forgotten.ID)
+	a := s.attestor(t, func(o *aws.Options) { o.Regions = []string{region, "eu-north-1"} })
+	for _, test := range []struct {
+		name, id string
+		want     bool
+	}{
+		{"running", running.ID, false},
+		{"stopped", stopped.ID, false},
+		{"terminated", terminated.ID, true},
+		{"forgotten", forgotten.ID, true},
+		{"in another of the regions", elsewhere.ID, false},
+	} {
+		if gone, err := a.Gone(t.Context(), test.id); err != nil || gone != test.want {
+			t.Errorf("%s: %v, %v", test.name, gone, err)
+		}
+	}
+	if gone, err := a.Gone(t.Context(), "worker-1"); err == nil || gone {
+		t.Errorf("not an instance: %v, %v", gone, err)
+	}
+	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
+	if gone, err := a.Gone(t.Context(), terminated.ID); err == nil || gone {
+		t.Errorf("EC2 does not say: %v, %v", gone, err)
+	}
+}

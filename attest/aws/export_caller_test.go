@@ -1,0 +1,22 @@
+package aws
+
+import "net/url"
+
+// ReadCallerRequest reads a signed request for an endpoint, and says what is wrong
+// with it.
+func ReadCallerRequest(signed *CallerIdentityRequest, endpoint *url.URL) (query url.Values, challenge, problem string) {
+	if query, problem = readCallerURL(signed, endpoint); problem != "" {
+		return nil, "", problem
+	}
+	challenge, problem = readCallerHeader(signed.Header, endpoint.Host)
+	return query, challenge, problem
+}
+
+// ReadCaller reads an answer of STS.
+func ReadCaller(status int, answer []byte) (arn, account string, err error) {
+	who, err := readCaller(status, answer, "sts.example.com")
+	if err != nil {
+		return "", "", err
+	}
+	return who.ARN, who.Account, nil
+}

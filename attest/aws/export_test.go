@@ -1,0 +1,71 @@
+package aws
+
+import (
+	"crypto/x509"
+	"math/big"
+	"testing"
+)
+
+// Parts are what is in a message, for tests that look at it.
+type Parts struct{ Content, Attributes, Signature []byte }
+
+// PartsOf takes a message apart without checking its signature.
+func PartsOf(tb testing.TB, text []byte) Parts {
+	tb.Helper()
+	m, err := parseMessage(text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return Parts{m.content, m.attributes, m.signature}
+}
+
+// DSANumbers reads a DSA signature.
+func DSANumbers(signature []byte) (r, s *big.Int) {
+	r, s, _ = dsaSignature(signature)
+	return r, s
+}
+
+// Pinned is a certificate of AWS's with the regions in which it signs.
+type Pinned struct {
+	Regions     []string
+	Certificate *x509.Certificate
+}
+
+// PinnedCertificates returns the certificates of a file of this package: dsa, rsa
+// or rsa2048.
+func PinnedCertificates(file string) []Pinned {
+	text, err := pinned.ReadFile("certificates/" + file + ".pem")
+	if err != nil {
+		panic(err)
+	}
+	known, err := parsePinned(text)
+	if err != nil {
+		panic(err)
+	}
+	var all []Pinned
+	for _, one := range known {
+		all = append(all, Pinned{one.regions, one.certificate})
+	}
+	return all
+}
+
+// ParsePinned exposes the reading of certificate files.
+func ParsePinned(text []byte) (int, error) {
+	known, err := parsePinned(text)
+	return len(known), err
+}
+
+// ReadValue reads the first value of BER: all of it, and what is in it.
+func ReadValue(data []byte) (all, content, rest []byte, err error) {
+	e := elements{rest: data}
+	value, err := e.next()
+	return value.all, value.content, e.rest, err
+}
+
+// VerifierOfRegion knows one certificate, which signs in one region only.
+func VerifierOfRegion(region string, x *x509.Certificate) *Verifier {
+	v := &Verifier{messages: map[string][]*certificate{}, signatures: map[string][]*certificate{}}
+	v.pin(regionCertificate{[]string{region}, x}, false)
+	v.pin(regionCertificate{[]string{region}, x}, true)
+	return v
+}

@@ -1,0 +1,113 @@
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// NameFields are what a template of node names can use, besides the functions of
+// text/template: "{{.InstanceID}}.{{.Region}}.example.com". The name is lowered,
+// and must be one that a node can have.
+//
+// All of it is of the instance itself, and none of it can be set by who may tag or
+// rename instances. Two instances must never get one name, so that a template
+// needs InstanceID, PrivateIP, DashedIP or PrivateDNSName in it.
+type NameFields struct {
+	// InstanceID is "i-0123456789abcdef0".
+	InstanceID string
+	// PrivateDNSName is "ip-10-0-0-7.eu-west-1.compute.internal".
+	PrivateDNSName string
+	// PrivateIP is the primary private IPv4 address, "10.0.0.7", and DashedIP the
+	// same as "10-0-0-7".
+	PrivateIP, DashedIP string
+	// Account is "111122223333", Region "eu-west-1", Zone "eu-west-1a".
+	Account, Region, Zone string
+	// ClusterName is that of the options.
+	ClusterName string
+}
+
+func (i *instance) nameFields(clusterName string) NameFields {
+	fields := NameFields{
+		InstanceID: i.id, PrivateDNSName: i.privateDNSName, Account: i.account, Region: i.region, Zone: i.zone,
+		ClusterName: clusterName,
+	}
+	if i.primary.IsValid() {
+		fields.PrivateIP = i.primary.String()
+		fields.DashedIP = strings.ReplaceAll(fields.PrivateIP, ".", "-")
+	}
+	return fields
+}
+
+// namingRule makes the name of a node. A name that no node can have is refused by
+// who asks for it.
+type namingRule func(NameFields) (string, error)
+
+// parseNaming reads the Naming of options.
+func parseNaming(text string) (namingRule, error) {
+	switch text {
+	case "", privateDNSName:
+		return func(f NameFields) (string, error) { return f.PrivateDNSName, nil }, nil
+	case instanceID:
+		return func(f NameFields) (string, error) { return f.InstanceID, nil }, nil
+	case resourceName:
+		return func(f NameFields) (string, error) { return f.resourceName(), nil }, nil
+	}
+	if !strings.Contains(text, "{{") {
+		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID, resourceName)
+	}
+	parsed, err := template.New("naming").Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("naming %q: %w", text, err)
+	}
+	rule := func(f NameFields) (string, error) {
+		var name strings.Builder
+		err := parsed.Execute(&name, f)
+		return strings.ToLower(name.String()), err
+	}
+	if err := tellsApart(rule); err != nil {
+		return nil, fmt.Errorf("naming %q: %w", text, err)
+	}
+	return rule, nil
+}
+
+// resourceName is the name that an instance has in a subnet with names by
+// resource: its id in the domain of its private DNS name
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html).
+func (f NameFields) resourceName() string {
+	_, domain, found := strings.Cut(f.PrivateDNSName, ".")
+	switch {
+	case found:
+	case f.Region == "us-east-1":
+		domain = "ec2.internal"
+	default:
+		domain = f.Region + ".compute.internal"
+	}
+	return f.InstanceID + "." + domain
+}
+
+// tellsApart tries a template on two instances that have nothing of their own in
+// common.
+func tellsApart(rule namingRule) error {
+	sample := NameFields{
+		InstanceID: "i-0000000000000000a", PrivateDNSName: "ip-10-0-0-10.eu-west-1.compute.internal",
+		PrivateIP: "10.0.0.10", DashedIP: "10-0-0-10",
+		Account: "111122223333", Region: "eu-west-1", Zone: "eu-west-1a", ClusterName: "cluster",
+	}
+	other := sample
+	other.InstanceID, other.PrivateDNSName = "i-0000000000000000b", "ip-10-0-0-11.eu-west-1.compute.internal"
+	other.PrivateIP, other.DashedIP = "10.0.0.11", "10-0-0-11"
+	one, err := rule(sample)
+	if err != nil {
+		return err
+	}
+	two, err := rule(other)
+	if err != nil {
+		return err
+	}
+	if one == two {
+		return errors.New("two instances get the same name by it; use .InstanceID, .PrivateDNSName, .PrivateIP or .DashedIP")
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package attest_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+func challenges(t *testing.T, key byte, at time.Time) *attest.Challenges {
+	t.Helper()
+	c, err := attest.NewChallenges(bytes.Repeat([]byte{key}, attest.ChallengeKeySize), func() time.Time { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestChallenges(t *testing.T) {
+	made := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	challenge := challenges(t, 1, made).Challenge()
+	flipped := func(at int) string {
+		raw, err := base64.RawURLEncoding.DecodeString(challenge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[at] ^= 1
+		return base64.RawURLEncoding.EncodeToString(raw)
+	}
+	for _, test := range []struct {
+		name, challenge string
+		key             byte
+		at              time.Time
+		want            string // part of the error
+	}{
+		{"at once", challenge, 1, made, ""},
+		{"at the end of its life", challenge, 1, made.Add(attest.ChallengeLifetime), ""},
+		{"after its life", challenge, 1, made.Add(attest.ChallengeLifetime + time.Second), "made 2m1s ago"},
+		{"from a replica whose clock is a little ahead", challenge, 1, made.Add(-30 * time.Second), ""},
+		{"from the future", challenge, 1, made.Add(-31 * time.Second), "made -31s ago"},
+		{"of another key", challenge, 2, made, "not made by this server"},
+		{"with another time", flipped(7), 1, made, "not made by this server"},
+		{"with another random number", flipped(8), 1, made, "not made by this server"},
+		{"with another code", flipped(55), 1, made, "not made by this server"},
+		{"nothing", "", 1, made, "not the form"},
+		{"too short", challenge[:len(challenge)-4], 1, made, "not the form"},
+		{"too long", challenge + "AAAA", 1, made, "not the form"},
+		{"not base64", strings.Repeat("!", len(challenge)), 1, made, "not the form"},
+		{"with a line end", challenge + "\n", 1, made, "not the form"},
+	} {
+		err := challenges(t, test.key, test.at).Check(test.challenge)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+func TestNoChallengeComesTwice(t *testing.T) {
+	c := challenges(t, 1, time.Unix(1, 0))
+	if one, two := c.Challenge(), c.Challenge(); one == two {
+		t.Errorf("twice the challenge %s", one)
+	}
+}
+
+func TestAKeyHasItsSize(t *testing.T) {
+	if _, err := attest.NewChallenges([]byte("short"), nil); err == nil {
+		t.Error("a short key is taken")
+	}
+}
+
+// FuzzCheck: nothing is a challenge without the key.
+func FuzzCheck(f *testing.F) {
+	mine, err := attest.NewChallenges(bytes.Repeat([]byte{3}, attest.ChallengeKeySize), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	others, err := attest.NewChallenges(bytes.Repeat([]byte{4}, attest.ChallengeKeySize), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(others.Challenge())
+	f.Add("")
+	f.Add(strings.Repeat("A", 75))
+	f.Fuzz(func(t *testing.T, challenge string) {
+		if mine.Check(challenge) == nil {
+			t.Errorf("%q is taken", challenge)
+		}
+	})
+}

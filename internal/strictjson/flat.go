@@ -1,0 +1,132 @@
+package strictjson
+
+import (
+	"slices"
+	"strings"
+)
+
+// flat decodes the plainest of objects: strings of printable ASCII without
+// escapes, and null. It is for speed only. Everything else, and all that is wrong,
+// it leaves to those who can say what is wrong.
+func flat(data []byte, fields []StringField, opts Options) bool {
+	o := flatObject{scanner: scanner{text: string(data)}, fields: fields, values: make([]flatValue, len(fields))}
+	if !opts.AllowUnknown || !o.byte('{') {
+		return false
+	}
+	for first := true; !o.byte('}'); first = false {
+		if !first && !o.byte(',') || !o.pair() {
+			return false
+		}
+	}
+	if o.blank(); o.at != len(o.text) {
+		return false
+	}
+	for i, f := range fields {
+		if o.values[i].given {
+			*f.Value = o.values[i].text
+		}
+	}
+	return true
+}
+
+// flatObject is an object while it is decoded.
+type flatObject struct {
+	scanner
+	fields []StringField
+	values []flatValue
+	// strangers are keys that name no field. They are few, or this is not the way
+	// to find one that is there twice.
+	strangers [16]string
+	met       int
+}
+
+// flatValue is the value of a field: whether its key was met, and whether it is a
+// string.
+type flatValue struct {
+	text       string
+	met, given bool
+}
+
+// pair reads a key and its value.
+func (o *flatObject) pair() bool {
+	key, ok := o.string()
+	if !ok || !o.byte(':') {
+		return false
+	}
+	i := slices.IndexFunc(o.fields, func(f StringField) bool { return f.Name == key })
+	if i < 0 {
+		return o.stranger(key)
+	}
+	v := &o.values[i]
+	if v.met {
+		return false
+	}
+	v.met = true
+	v.text, v.given = o.string()
+	return v.given || o.null()
+}
+
+// stranger reads the value of a key that names no field.
+func (o *flatObject) stranger(key string) bool {
+	similar := func(f StringField) bool { return strings.EqualFold(f.Name, key) }
+	if o.met == len(o.strangers) || slices.Contains(o.strangers[:o.met], key) || slices.ContainsFunc(o.fields, similar) {
+		return false
+	}
+	o.strangers[o.met] = key
+	o.met++
+	_, ok := o.string()
+	return ok || o.null()
+}
+
+// scanner reads tokens, each after blank space.
+type scanner struct {
+	text string
+	at   int
+}
+
+func (s *scanner) blank() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\n', '\r', '\t':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+func (s *scanner) byte(b byte) bool {
+	s.blank()
+	if s.at == len(s.text) || s.text[s.at] != b {
+		return false
+	}
+	s.at++
+	return true
+}
+
+func (s *scanner) null() bool {
+	s.blank()
+	if !strings.HasPrefix(s.text[s.at:], "null") {
+		return false
+	}
+	s.at += len("null")
+	return true
+}
+
+// string reads a string that means what it looks like.
+func (s *scanner) string() (string, bool) {
+	if !s.byte('"') {
+		return "", false
+	}
+	for end := s.at; end < len(s.text); end++ {
+		switch c := s.text[end]; {
+		case c == '"':
+			value := s.text[s.at:end]
+			s.at = end + 1
+			return value, true
+		case c < ' ', c > '~', c == '\\':
+			return "", false
+		}
+	}
+	return "", false
+}
