@@ -4,10 +4,7 @@
 // bootstrap service writes down which machine got which node name.
 package v1alpha1
 
-import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // The resource that the types here are the API of.
 const (
@@ -18,8 +15,8 @@ const (
 	Resource = "nodeattestations"
 )
 
-// GroupVersion is that of all types here.
-func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+// EntryName is the name of a machine's entry in the ledger.
+func EntryName(provider, instanceID string) string { return provider + "-" + instanceID }
 
 // NodeAttestation says that one machine proved what it is and was given one node
 // name. It is cluster scoped, and its name is made of the machine alone
@@ -88,6 +85,9 @@ const (
 	ConditionRegistered = "Registered"
 	// ConditionRevoked is True when somebody revoked the machine.
 	ConditionRevoked = "Revoked"
+	// ConditionRefused is True when somebody showed evidence of the machine later
+	// and got no token for it. The reason is the last such code.
+	ConditionRefused = "Refused"
 )
 
 // NodeAttestationStatus is what became of a token.

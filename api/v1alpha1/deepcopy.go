@@ -1,0 +1,62 @@
+package v1alpha1
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// DeepCopy returns a copy that shares nothing with the entry.
+func (a *NodeAttestation) DeepCopy() *NodeAttestation {
+	if a == nil {
+		return nil
+	}
+	out := &NodeAttestation{TypeMeta: a.TypeMeta, Spec: a.Spec.deepCopy(), Status: a.Status.deepCopy()}
+	a.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	return out
+}
+
+// DeepCopyObject implements runtime.Object.
+func (a *NodeAttestation) DeepCopyObject() runtime.Object {
+	if a == nil {
+		return nil
+	}
+	return a.DeepCopy()
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *NodeAttestationList) DeepCopyObject() runtime.Object {
+	if l == nil {
+		return nil
+	}
+	out := &NodeAttestationList{TypeMeta: l.TypeMeta}
+	l.ListMeta.DeepCopyInto(&out.ListMeta)
+	if l.Items != nil {
+		out.Items = make([]NodeAttestation, len(l.Items))
+		for i := range l.Items {
+			out.Items[i] = *l.Items[i].DeepCopy()
+		}
+	}
+	return out
+}
+
+func (s *NodeAttestationSpec) deepCopy() NodeAttestationSpec {
+	out := *s
+	out.Names, out.Addresses = slices.Clone(s.Names), slices.Clone(s.Addresses)
+	out.EvidenceTime = s.EvidenceTime.DeepCopy()
+	out.AttestedTime, out.TokenExpiration = *s.AttestedTime.DeepCopy(), *s.TokenExpiration.DeepCopy()
+	return out
+}
+
+func (s *NodeAttestationStatus) deepCopy() NodeAttestationStatus {
+	out := *s
+	out.CertificateExpiration = s.CertificateExpiration.DeepCopy()
+	if s.Conditions != nil {
+		out.Conditions = make([]metav1.Condition, len(s.Conditions))
+		for i := range s.Conditions {
+			s.Conditions[i].DeepCopyInto(&out.Conditions[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,20 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is that of all types here.
+func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
+
+// GroupVersionKind is that of an entry.
+func GroupVersionKind() schema.GroupVersionKind { return GroupVersion().WithKind(Kind) }
+
+// AddToScheme makes the types known to a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &NodeAttestation{}, &NodeAttestationList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
+	return nil
+}

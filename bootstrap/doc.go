@@ -1,0 +1,132 @@
+// Package bootstrap lets machines join: it turns a machine's evidence into one
+// bootstrap token for one node name.
+//
+// A machine without any credential sends evidence. An attestor says which
+// machine it is and which name it has. The ledger, a custom resource in the API
+// server, has one entry for each machine: creating it is what makes a request
+// the first, and it holds the id of the token before the token exists. So any
+// number of requests, at any number of replicas, end in one Secret with one
+// token, and what a crash interrupts, the next request completes. The service
+// keeps no state of its own, and lists nothing.
+//
+// A machine that has used its token gets no other, unless the policy for
+// attesting again says so: evidence alone is known to everybody who can reach the
+// machine's metadata service.
+//
+// The wire protocol is that of the node-authorizer of kops:
+//
+//	POST /authorize/{nodeName}
+//	GET /health
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+)
+
+// Options are what a service needs and how it decides.
+type Options struct {
+	// Attestor checks evidence. If it is an [attest.Presence] too, a machine that
+	// has ended gives its node name free.
+	Attestor attest.Attestor
+	// Ledger writes the entries; Known follows them, and knows who has which name.
+	Ledger *ledger.Client
+	Known  *ledger.Cache
+	// Client reads nodes and writes the Secrets of tokens.
+	Client kubernetes.Interface
+	// TokenTTL is how long a token is good for.
+	TokenTTL time.Duration
+	// Reattestation says when a machine that used its token gets another; empty:
+	// [Never].
+	Reattestation Policy
+	// VerifyRegistration refuses names of nodes that exist.
+	VerifyRegistration bool
+	Limits             Limits
+	// Timeout is how long a request may take, its body included; 0: 15 seconds.
+	Timeout time.Duration
+	// Clock is what the time is; nil: time.Now.
+	Clock func() time.Time
+	// Observer is told what became of each request; nil: nobody.
+	Observer Observer
+}
+
+// Service gives tokens to machines. It is safe for concurrent use.
+type Service struct {
+	attestor attest.Attestor
+	ledger   *ledger.Client
+	known    *ledger.Cache
+	client   kubernetes.Interface
+	ttl      time.Duration
+	policy   Policy
+	// verifyRegistration is Options.VerifyRegistration.
+	verifyRegistration bool
+	limits             *limits
+	timeout            time.Duration
+	now                func() time.Time
+	observer           Observer
+}
+
+const (
+	defaultTimeout = 15 * time.Second
+	// shortestTTL leaves a kubelet time to start.
+	shortestTTL = 10 * time.Second
+)
+
+// New returns a service, or says what the options lack.
+func New(opts Options) (*Service, error) {
+	var lacking []error
+	if opts.Attestor == nil || opts.Ledger == nil || opts.Known == nil || opts.Client == nil {
+		lacking = append(lacking, errors.New("the attestor, the ledger, its cache or the client of the cluster is missing"))
+	}
+	if opts.TokenTTL < shortestTTL {
+		lacking = append(lacking, fmt.Errorf("tokens that are good for %s: want at least %s", opts.TokenTTL, shortestTTL))
+	}
+	opts.Reattestation = cmp.Or(opts.Reattestation, Never)
+	if !opts.Reattestation.known() {
+		lacking = append(lacking, fmt.Errorf("policy %q for attesting again: want one of %v", opts.Reattestation, Policies()))
+	}
+	if err := opts.Limits.check(); err != nil {
+		lacking = append(lacking, err)
+	}
+	if err := errors.Join(lacking...); err != nil {
+		return nil, fmt.Errorf("set up the bootstrap service: %w", err)
+	}
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	if opts.Observer == nil {
+		opts.Observer = nobody{}
+	}
+	return &Service{
+		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
+		ttl: opts.TokenTTL, policy: opts.Reattestation, verifyRegistration: opts.VerifyRegistration,
+		limits: newLimits(opts.Limits), timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
+	}, nil
+}
+
+// Join attests a machine and redeems its identity. The error is an
+// [*attest.Refusal] if the machine may not join, and any other error if that
+// could not be found out. The identity is returned as far as it was found.
+func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attest.Identity, error) {
+	if _, err := requestedName(req.NodeName); err != nil {
+		return nil, nil, err
+	}
+	id, err := s.attestor.Attest(ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	grant, err := s.Redeem(ctx, req, id)
+	var refusal *attest.Refusal
+	if errors.As(err, &refusal) {
+		s.note(ctx, req, id, refusal)
+	}
+	return grant, id, err
+}

@@ -1,0 +1,190 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// attempt finds or makes the machine's entry, and then its token. It is
+// errChanged if somebody else changed them meanwhile.
+func (r *redemption) attempt(ctx context.Context) (*Grant, error) {
+	if _, known := r.known.Get(r.name); known {
+		entry, err := r.ledger.Get(ctx, r.name)
+		if err == nil {
+			return r.existing(ctx, entry)
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	return r.enter(ctx)
+}
+
+// enter creates the entry: the first request of a machine.
+func (r *redemption) enter(ctx context.Context) (*Grant, error) {
+	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	r.write(&entry.Spec)
+	r.newToken(&entry.Spec)
+	created, err := r.ledger.Create(ctx, entry)
+	if err == nil {
+		return r.mint(ctx, created)
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	found, err := r.ledger.Get(ctx, r.name)
+	if apierrors.IsNotFound(err) {
+		return nil, errChanged
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.existing(ctx, found)
+}
+
+// existing gives a machine that has an entry the token of it, or a new one, or
+// refuses it.
+func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	switch {
+	case entry.Spec.Provider != r.id.Provider || entry.Spec.InstanceID != r.id.InstanceID:
+		return nil, fmt.Errorf("nodeattestation %s is of %s of provider %s: delete it to let another machine have this name in the ledger", entry.Name, entry.Spec.InstanceID, entry.Spec.Provider)
+	case entry.Phase() == v1alpha1.Revoked:
+		return nil, revoked(entry)
+	case entry.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("nodeattestation %s is being deleted: try again when it is gone", entry.Name)
+	case r.policy != Always && r.evidenceTime().Before(evidenceTimeOf(entry)):
+		return nil, attest.Refuse(AlreadyAttested, "the evidence of %s, of %s, is older than the evidence before, of %s",
+			r.id.InstanceID, written(r.evidenceTime()), written(evidenceTimeOf(entry)))
+	case entry.Spec.NodeName != r.id.NodeName:
+		return r.again(ctx, entry, NameChanged)
+	case entry.Phase() != v1alpha1.Issued:
+		return r.again(ctx, entry, AlreadyAttested)
+	case !r.now().Before(entry.Spec.TokenExpiration.Time):
+		return r.expired(ctx, entry)
+	}
+	return r.repeat(ctx, entry)
+}
+
+// again gives the machine a new token in place of another, if the policy lets
+// it.
+func (r *redemption) again(ctx context.Context, entry *v1alpha1.NodeAttestation, code verdict.Code) (*Grant, error) {
+	if err := r.mayRepeat(ctx, entry, code); err != nil {
+		return nil, err
+	}
+	if _, err := r.retire(ctx, entry); err != nil {
+		return nil, err
+	}
+	return r.reissue(ctx, entry)
+}
+
+// expired replaces a token that was not used in time. Whether it was used, its
+// Secret knows before the ledger does.
+func (r *redemption) expired(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	used, err := r.retire(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	if used {
+		if err := r.mayRepeat(ctx, entry, AlreadyAttested); err != nil {
+			return nil, err
+		}
+	}
+	return r.reissue(ctx, entry)
+}
+
+// repeat gives the machine the token that it has. What the ledger says of the
+// machine is brought up to date first, so that newer evidence is good for one
+// token only.
+func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	updated := entry.DeepCopy()
+	r.write(&updated.Spec)
+	if !sameEvidence(&entry.Spec, &updated.Spec) {
+		var err error
+		if entry, err = r.update(ctx, updated); err != nil {
+			return nil, err
+		}
+	}
+	return r.mint(ctx, entry)
+}
+
+// reissue writes a new token into the entry. Nothing is to be usable of the one
+// before.
+func (r *redemption) reissue(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	updated := entry.DeepCopy()
+	r.write(&updated.Spec)
+	r.newToken(&updated.Spec)
+	entry, err := r.update(ctx, updated)
+	if err != nil {
+		return nil, err
+	}
+	return r.mint(ctx, entry)
+}
+
+// update writes the entry unless it was changed since it was read.
+func (r *redemption) update(ctx context.Context, entry *v1alpha1.NodeAttestation) (*v1alpha1.NodeAttestation, error) {
+	updated, err := r.ledger.Update(ctx, entry)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, errChanged
+	}
+	return updated, err
+}
+
+// write makes the spec that of the machine as its evidence shows it.
+func (r *redemption) write(spec *v1alpha1.NodeAttestationSpec) {
+	spec.Provider, spec.InstanceID, spec.NodeName = r.id.Provider, r.id.InstanceID, r.id.NodeName
+	spec.Account, spec.Region, spec.Zone = r.id.Account, r.id.Region, r.id.Zone
+	spec.Names = sorted(r.id.Names)
+	spec.Addresses = nil
+	for _, address := range r.id.Addresses {
+		spec.Addresses = append(spec.Addresses, address.Unmap().WithZone("").String())
+	}
+	spec.Addresses = unique(spec.Addresses)
+	if spec.RemoteAddress = ""; r.req.RemoteAddr.IsValid() {
+		spec.RemoteAddress = r.req.RemoteAddr.Unmap().WithZone("").String()
+	}
+	spec.EvidenceDigest = "sha256:" + hex.EncodeToString(r.id.Digest[:])
+	if spec.EvidenceTime = nil; !r.id.Issued.IsZero() {
+		spec.EvidenceTime = &metav1.Time{Time: r.evidenceTime().UTC()}
+	}
+	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
+}
+
+func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec) {
+	spec.TokenID = randomText(ledger.TokenIDLength)
+	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
+}
+
+// sameEvidence reports whether two specs say the same of the machine, and of
+// when that was so.
+func sameEvidence(a, b *v1alpha1.NodeAttestationSpec) bool {
+	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Addresses, b.Addresses) &&
+		a.Account == b.Account && a.Region == b.Region && a.Zone == b.Zone && a.EvidenceTime.Equal(b.EvidenceTime)
+}
+
+func sorted(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// unique keeps the first of equal texts, in their order.
+func unique(list []string) []string {
+	var kept []string
+	for _, s := range list {
+		if !slices.Contains(kept, s) {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}

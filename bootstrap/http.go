@@ -1,0 +1,252 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// ClientCertificate says who may ask.
+type ClientCertificate interface {
+	// Check looks at the certificate of a request's connection. The error is an
+	// [*attest.Refusal] if it is not good enough.
+	Check(r *http.Request) error
+}
+
+// Challenger makes texts that a machine has to have signed.
+type Challenger interface {
+	Challenge() string
+}
+
+// DefaultMaxBodyBytes is the size beyond which a request is refused if the
+// options do not say it. Evidence has a few kilobytes.
+const DefaultMaxBodyBytes = 64 << 10
+
+// HTTPOptions are what the handler needs.
+type HTTPOptions struct {
+	// Certificates checks client certificates; nil: none is demanded.
+	Certificates ClientCertificate
+	// Challenger answers GET /challenge; nil: there is no such page.
+	Challenger Challenger
+	// Version is told by /health.
+	Version string
+	// MaxBodyBytes is the size of the largest request; 0: DefaultMaxBodyBytes.
+	MaxBodyBytes int64
+}
+
+// VersionHeader is the header in which /health tells the version.
+const VersionHeader = "Node-Authorizer-Version"
+
+// handler is the wire protocol.
+type handler struct {
+	*Service
+	opts HTTPOptions
+}
+
+// Handler answers machines over HTTP. What forwards requests is believed
+// nothing: the address of a machine is that of its connection.
+func (s *Service) Handler(opts HTTPOptions) http.Handler {
+	if opts.MaxBodyBytes == 0 {
+		opts.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	h := &handler{s, opts}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /authorize/{nodeName}", h.authorize)
+	mux.HandleFunc("GET /health", h.health)
+	if opts.Challenger != nil {
+		mux.HandleFunc("GET /challenge", h.challenge)
+	}
+	return mux
+}
+
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set(VersionHeader, h.opts.Version)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("OK\n"))
+}
+
+// registration is the document of the protocol, in its spelling.
+type registration struct {
+	Spec struct {
+		NodeName   string
+		RemoteAddr string
+		Request    []byte
+	}
+	Status struct {
+		Allowed bool
+		Token   string
+		Reason  string
+	}
+}
+
+// exchange is one request for a token and the answer to it.
+type exchange struct {
+	*handler
+	w      http.ResponseWriter
+	r      *http.Request
+	began  time.Time
+	event  Event
+	answer registration
+}
+
+func (h *handler) authorize(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{handler: h, w: w, r: r, began: h.now()}
+	x.event.Attestor = h.attestor.Name()
+	x.event.Asked = clip(r.PathValue("nodeName"))
+	x.event.RemoteAddr = remote(r)
+	x.answer.Spec.NodeName, x.answer.Spec.RemoteAddr = x.event.Asked, x.event.RemoteAddr.String()
+	defer x.finish()
+	x.err(x.serve())
+}
+
+// serve goes through the checks of a request until one fails.
+func (x *exchange) serve() error {
+	if err := x.admitted(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), x.timeout)
+	defer cancel()
+	body, err := x.read()
+	if err != nil {
+		return err
+	}
+	grant, id, err := x.Join(ctx, &attest.Request{NodeName: x.r.PathValue("nodeName"), RemoteAddr: x.event.RemoteAddr, Body: body})
+	if id != nil {
+		x.event.Node, x.event.Provider, x.event.InstanceID = id.NodeName, id.Provider, id.InstanceID
+	}
+	if err != nil {
+		return err
+	}
+	x.event.Outcome, x.event.Code, x.event.TokenID = Issued, TokenIssued, grant.Token.ID
+	if grant.Repeated {
+		x.event.Outcome, x.event.Code = Repeated, TokenRepeated
+	}
+	x.answer.Spec.Request = body
+	x.answer.Status.Allowed, x.answer.Status.Token = true, grant.Token.Value()
+	x.write(http.StatusOK)
+	return nil
+}
+
+// rejection is a refusal with a status of its own.
+type rejection struct {
+	status int
+	code   verdict.Code
+	detail string
+	// wait is when to try again; 0: not.
+	wait time.Duration
+}
+
+func (r *rejection) Error() string { return r.detail }
+
+// admitted says who may ask at all, and how often.
+func (x *exchange) admitted() error {
+	if wait, of := x.limits.take(x.event.RemoteAddr, x.began); wait > 0 {
+		return &rejection{http.StatusTooManyRequests, TooManyRequests, "more requests than are looked at of " + of, wait}
+	}
+	if x.opts.Certificates == nil {
+		return nil
+	}
+	if err := x.opts.Certificates.Check(x.r); err != nil {
+		return fmt.Errorf("check the client certificate: %w", err)
+	}
+	return nil
+}
+
+// retryUndecided is how long a machine should wait after a request that could
+// not be decided.
+const retryUndecided = 2 * time.Second
+
+// err answers a request that gets no token.
+func (x *exchange) err(err error) {
+	var (
+		rejected *rejection
+		refused  *attest.Refusal
+	)
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &rejected):
+		x.event.Outcome, x.event.Detail = Refused, rejected.detail
+	case errors.As(err, &refused):
+		rejected = &rejection{status: http.StatusForbidden, code: refused.Code}
+		if refused.Malformed {
+			rejected.status = http.StatusBadRequest
+		}
+		x.event.Outcome, x.event.Detail = Refused, refused.Detail
+	default:
+		rejected = &rejection{status: http.StatusServiceUnavailable, code: BootstrapUnavailable, wait: retryUndecided}
+		x.event.Outcome, x.event.Err = Failed, err
+	}
+	x.reject(rejected)
+}
+
+func (x *exchange) reject(rejected *rejection) {
+	x.event.Code = rejected.code
+	x.answer.Status.Reason = reason(rejected.code)
+	if rejected.wait > 0 {
+		x.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(rejected.wait.Seconds()))))
+	}
+	x.write(rejected.status)
+}
+
+// write sends the answer. An error is that of a machine that has gone; it asks
+// again.
+func (x *exchange) write(status int) {
+	x.event.Status = status
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.Header().Set("Cache-Control", "no-store")
+	x.w.WriteHeader(status)
+	_ = json.NewEncoder(x.w).Encode(&x.answer)
+}
+
+// finish reports the request, also one that panicked.
+func (x *exchange) finish() {
+	if cause := recover(); cause != nil {
+		if x.event.Outcome, x.event.Err = Failed, fmt.Errorf("panic: %v", cause); x.event.Status == 0 {
+			x.reject(&rejection{status: http.StatusInternalServerError, code: BootstrapUnavailable})
+		}
+	}
+	x.event.Duration = x.now().Sub(x.began)
+	x.observer.Attested(x.event)
+}
+
+// challenge gives a machine a text to have signed.
+func (h *handler) challenge(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{handler: h, w: w, r: r, began: h.now(), event: Event{RemoteAddr: remote(r)}}
+	if err := x.admitted(); err != nil {
+		x.err(err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(struct{ Challenge string }{h.opts.Challenger.Challenge()})
+}
+
+// remote is the address that a request came from.
+func remote(r *http.Request) netip.Addr {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return from.Addr().Unmap().WithZone("")
+}
+
+// maxAsked is the length of the longest name of a node.
+const maxAsked = 253
+
+func clip(asked string) string {
+	if len(asked) > maxAsked {
+		asked = asked[:maxAsked]
+	}
+	return strings.ToValidUTF8(asked, "\uFFFD")
+}

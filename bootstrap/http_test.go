@@ -1,0 +1,347 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+// listening is a service whose attestor says what a function says.
+type listening struct {
+	*world
+	handler http.Handler
+	mu      sync.Mutex
+	events  []Event
+}
+
+// Attested implements Observer.
+func (l *listening) Attested(event Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, event)
+}
+
+// event is the one that was reported.
+func (l *listening) event() Event {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.events) != 1 {
+		l.t.Fatalf("%d events: %+v", len(l.events), l.events)
+	}
+	event := l.events[0]
+	l.events = nil
+	return event
+}
+
+func listen(t *testing.T, change func(*Options), opts HTTPOptions) *listening {
+	t.Helper()
+	l := &listening{world: newWorld(t)}
+	l.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {
+		id := machine("i-1", "worker-1")
+		id.Addresses = []netip.Addr{req.RemoteAddr}
+		return id, nil
+	}
+	s := l.service(func(o *Options) {
+		o.Observer = l
+		if change != nil {
+			change(o)
+		}
+	})
+	l.handler = s.Handler(opts)
+	return l
+}
+
+// ask posts a body as the clients of kops do.
+func ask(node, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/authorize/"+node, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.RemoteAddr = "10.0.0.1:41234"
+	return r
+}
+
+func (l *listening) answer(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	l.handler.ServeHTTP(w, r)
+	return w
+}
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("exchange is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestWire has what goes over the wire, byte by byte, in both directions.
+func TestWire(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		opts   HTTPOptions
+		attest func(context.Context, *attest.Request) (*attest.Identity, error)
+		r      *http.Request
+	}{
+		{"issued", HTTPOptions{}, nil, ask("worker-1", `{"Document":"TUlJQg=="}`)},
+		{"issued-upper-case", HTTPOptions{}, nil, ask("Worker-1", `{}`)},
+		{"issued-mapped-address", HTTPOptions{}, nil, from("[::ffff:10.0.0.1]:41234", ask("worker-1", `{"any":["object"]}`))},
+		{"issued-link-local", HTTPOptions{}, nil, from("[fe80::1%eth0]:41234", ask("worker-1", `{}`))},
+		{"issued-forwarded", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "X-Forwarded-For", "10.9.9.9")},
+		{"refused-name", HTTPOptions{}, nil, ask("worker-2", `{}`)},
+		{"refused-evidence", HTTPOptions{}, refuses(attest.Refuse("WrongAccount", "account 111122223333")), ask("worker-1", `{}`)},
+		{"refused-certificate", HTTPOptions{Certificates: checks{attest.Refuse(ClientNameNotAllowed, "somebody")}}, nil, ask("worker-1", `{}`)},
+		{"malformed-evidence", HTTPOptions{}, refuses(&attest.Refusal{Code: "DocumentMalformed", Malformed: true}), ask("worker-1", `{}`)},
+		{"malformed-name", HTTPOptions{}, nil, ask("worker_1", `{}`)},
+		{"malformed-no-body", HTTPOptions{}, nil, ask("worker-1", ``)},
+		{"malformed-json", HTTPOptions{}, nil, ask("worker-1", `{"Document":`)},
+		{"malformed-too-large", HTTPOptions{MaxBodyBytes: 16}, nil, ask("worker-1", `{"Document":"TUlJQg=="}`)},
+		{"malformed-content-type", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "Content-Type", "text/plain")},
+		{"unavailable", HTTPOptions{}, refuses(errors.New("throttled")), ask("worker-1", `{}`)},
+		{"panic", HTTPOptions{}, func(context.Context, *attest.Request) (*attest.Identity, error) { panic("index out of range") }, ask("worker-1", `{}`)},
+		{"health", HTTPOptions{Version: "v1.2.3"}, nil, httptest.NewRequest(http.MethodGet, "/health", nil)},
+		{"challenge", HTTPOptions{Challenger: challenges("a challenge")}, nil, httptest.NewRequest(http.MethodGet, "/challenge", nil)},
+		{"challenge-none", HTTPOptions{}, nil, httptest.NewRequest(http.MethodGet, "/challenge", nil)},
+		{"other-method", HTTPOptions{}, nil, httptest.NewRequest(http.MethodGet, "/authorize/worker-1", nil)},
+		{"other-path", HTTPOptions{}, nil, ask("worker-1/token", `{}`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := listen(t, nil, tc.opts)
+			if tc.attest != nil {
+				l.attestor.attest = tc.attest
+			}
+			sent, err := httputil.DumpRequest(tc.r, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := httputil.DumpResponse(l.answer(tc.r).Result(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf("from %s\n%s\n---\n%s", tc.r.RemoteAddr, sent, got)
+			for _, token := range l.tokens() {
+				text = strings.ReplaceAll(text, token.Value(), "<id>.<secret>")
+			}
+			golden(t, tc.name, strings.ReplaceAll(text, "\r\n", "\n"))
+		})
+	}
+}
+
+func refuses(err error) func(context.Context, *attest.Request) (*attest.Identity, error) {
+	return func(context.Context, *attest.Request) (*attest.Identity, error) { return nil, err }
+}
+
+func from(address string, r *http.Request) *http.Request {
+	r.RemoteAddr = address
+	return r
+}
+
+func withHeader(r *http.Request, name, value string) *http.Request {
+	r.Header.Set(name, value)
+	return r
+}
+
+type checks struct{ err error }
+
+func (c checks) Check(*http.Request) error { return c.err }
+
+type challenges string
+
+func (c challenges) Challenge() string { return string(c) }
+
+// TestAnswersDecodeAsTheProtocolSays uses the field names that clients of kops
+// decode.
+func TestAnswersDecodeAsTheProtocolSays(t *testing.T) {
+	l := listen(t, nil, HTTPOptions{})
+	var document struct {
+		Spec   struct{ NodeName, RemoteAddr, Request any }
+		Status struct{ Allowed, Token, Reason any }
+	}
+	decoder := json.NewDecoder(l.answer(ask("worker-1", `{"a":1}`)).Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
+		t.Fatal(err)
+	}
+	if document.Spec.NodeName != "worker-1" || document.Spec.RemoteAddr != "10.0.0.1" || document.Spec.Request != "eyJhIjoxfQ==" ||
+		document.Status.Allowed != true || document.Status.Reason != "" || document.Status.Token != l.tokens()[0].Value() {
+		t.Errorf("answer is %+v", document)
+	}
+}
+
+func TestBodiesThatMeanMoreThanOneThing(t *testing.T) {
+	for _, body := range []string{
+		`null`, `[]`, `"text"`, `{} {}`, `{"a":1,"a":2}`, strings.Repeat(`{"a":`, 20) + `1` + strings.Repeat(`}`, 20), "{\"a\":\"\xff\"}",
+	} {
+		l := listen(t, nil, HTTPOptions{})
+		l.attestor.attest = func(context.Context, *attest.Request) (*attest.Identity, error) {
+			t.Errorf("%s reached the attestor", body)
+			return nil, errors.New("never")
+		}
+		if w := l.answer(ask("worker-1", body)); w.Code != http.StatusBadRequest || l.event().Code != MalformedRequest {
+			t.Errorf("%s: status %d", body, w.Code)
+		}
+	}
+}
+
+func TestEventsSayWhatOperatorsNeed(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		attest func(context.Context, *attest.Request) (*attest.Identity, error)
+		node   string
+		before int
+		want   Event
+	}{
+		{"issued", nil, "worker-1", 0, Event{Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Issued, Status: 200, Code: TokenIssued}},
+		{"repeated", nil, "worker-1", 1, Event{Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Repeated, Status: 200, Code: TokenRepeated}},
+		{"refused by the ledger", nil, "worker-2", 0, Event{
+			Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Refused, Status: 403, Code: NameMismatch,
+			Detail: "i-1 asked for node name worker-2, its evidence says worker-1",
+		}},
+		{"refused by the attestor", refuses(attest.Refuse("WrongVPC", "vpc-1")), "worker-1", 0, Event{Outcome: Refused, Status: 403, Code: "WrongVPC", Detail: "vpc-1"}},
+		{"undecided", refuses(errUndecided), "worker-1", 0, Event{Outcome: Failed, Status: 503, Code: BootstrapUnavailable, Err: errUndecided}},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			l := listen(t, nil, HTTPOptions{})
+			if tc.attest != nil {
+				l.attestor.attest = tc.attest
+			}
+			for range tc.before {
+				l.answer(ask(tc.node, `{}`))
+				l.event()
+			}
+			l.answer(ask(tc.node, `{"Document":"secret evidence"}`))
+			got := l.event()
+			tc.want.Attestor, tc.want.Asked, tc.want.RemoteAddr = "test", tc.node, netip.MustParseAddr("10.0.0.1")
+			if tokens := l.tokens(); len(tokens) > 0 {
+				tc.want.TokenID = tokens[0].ID
+				if strings.Contains(fmt.Sprintf("%+v %#v", got, got), tokens[0].Value()[7:]) {
+					t.Errorf("the event holds the token: %+v", got)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("event is\n%+v\nwant\n%+v", got, tc.want)
+			}
+		})
+	}
+}
+
+var errUndecided = errors.New("the provider throttles")
+
+func TestTokensAreNotPrinted(t *testing.T) {
+	grant := redeem(t, newWorld(t).service(nil), machine("i-1", "worker-1"))
+	secret := grant.Token.Value()[7:]
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
+		for _, value := range []any{grant.Token, *grant.Token, grant, *grant} {
+			if text := fmt.Sprintf(verb, value); strings.Contains(text, secret) {
+				t.Errorf("%s of %T prints the token: %s", verb, value, text)
+			}
+		}
+	}
+	if text, err := json.Marshal(grant); err != nil || bytes.Contains(text, []byte(secret)) {
+		t.Errorf("JSON holds the token: %s, %v", text, err)
+	}
+}
+
+// TestSlowBodiesAreCut sends the beginning of a body and then nothing.
+func TestSlowBodiesAreCut(t *testing.T) {
+	l := listen(t, func(o *Options) { o.Timeout = 50 * time.Millisecond }, HTTPOptions{})
+	server := httptest.NewServer(l.handler)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /authorize/worker-1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(conn); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(answer.String(), "HTTP/1.1 408 ") || !strings.Contains(answer.String(), "MalformedRequest") {
+		t.Errorf("answer is %s", answer.String())
+	}
+}
+
+// The deadline reaches the attestor, and nobody is left behind when it passes.
+func TestDeadlineOfARequestEndsItsLookUps(t *testing.T) {
+	l := listen(t, func(o *Options) { o.Timeout = 10 * time.Millisecond }, HTTPOptions{})
+	l.attestor.attest = func(ctx context.Context, _ *attest.Request) (*attest.Identity, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	w := l.answer(ask("worker-1", `{}`))
+	if event := l.event(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !errors.Is(event.Err, context.DeadlineExceeded) {
+		t.Errorf("status %d, event %+v", w.Code, event)
+	}
+}
+
+func TestChecksComeInOrder(t *testing.T) {
+	l := listen(t, func(o *Options) { o.Limits = Limits{PerSourcePerSecond: 1, PerSourceBurst: 1} }, HTTPOptions{
+		Certificates: checks{attest.Refuse(ClientCertificateRequired, "none")},
+	})
+	for _, want := range []int{http.StatusForbidden, http.StatusTooManyRequests} {
+		if w := l.answer(ask("worker_1", `malformed`)); w.Code != want {
+			t.Errorf("status %d, want %d", w.Code, want)
+		}
+		l.event()
+	}
+	if w := l.answer(httptest.NewRequest(http.MethodGet, "/health", nil)); w.Code != http.StatusOK {
+		t.Errorf("health: status %d", w.Code)
+	}
+}
+
+// TestRefusalsOfGoodEvidenceAreInTheLedger has the entry say that somebody else
+// may have used the machine's evidence, and does not write that without end.
+func TestRefusalsOfGoodEvidenceAreInTheLedger(t *testing.T) {
+	l := listen(t, nil, HTTPOptions{})
+	l.answer(ask("worker-1", `{}`))
+	l.certified("test-i-1")
+	l.pass(time.Minute)
+	for range 3 {
+		if w := l.answer(ask("worker-1", `{}`)); w.Code != http.StatusForbidden {
+			t.Fatalf("status %d", w.Code)
+		}
+		l.caughtUp(l.known)
+	}
+	entry := l.entry("test-i-1")
+	if len(entry.Status.Conditions) != 1 {
+		t.Fatalf("conditions are %+v", entry.Status.Conditions)
+	}
+	c := entry.Status.Conditions[0]
+	if c.Type != "Refused" || c.Reason != "AlreadyAttested" || !strings.Contains(c.Message, "from 10.0.0.1") || !c.LastTransitionTime.Time.Equal(l.now()) {
+		t.Errorf("condition is %+v", c)
+	}
+	writes := 0
+	for _, call := range l.server.Calls() {
+		if call == "update nodeattestations/status test-i-1" {
+			writes++
+		}
+	}
+	if writes != 2 { // one of them is the approver's
+		t.Errorf("%d writes for three refusals", writes-1)
+	}
+}

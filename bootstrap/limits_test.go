@@ -1,0 +1,105 @@
+package bootstrap
+
+import (
+	"encoding/binary"
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func address(text string) netip.Addr { return netip.MustParseAddr(text) }
+
+func TestLimits(t *testing.T) {
+	both := Limits{PerSecond: 10, Burst: 3, PerSourcePerSecond: 1, PerSourceBurst: 2}
+	type step struct {
+		after time.Duration
+		from  string
+		want  time.Duration
+	}
+	for _, tc := range []struct {
+		rule   string
+		limits Limits
+		steps  []step
+	}{
+		{"without limits all are looked at", Limits{}, []step{{0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}}},
+		{"a source has its burst, and then its rate", both, []step{
+			{0, "10.0.0.1", 0},
+			{0, "10.0.0.1", 0},
+			{0, "10.0.0.1", time.Second},
+			{500 * time.Millisecond, "10.0.0.1", 500 * time.Millisecond},
+			{500 * time.Millisecond, "10.0.0.1", 0},
+		}},
+		{"who is refused takes nothing from the others", both, []step{
+			{0, "10.0.0.1", 0},
+			{0, "10.0.0.1", 0},
+			{0, "10.0.0.1", time.Second},
+			{0, "10.0.0.1", time.Second},
+			{0, "10.0.0.2", 0},
+		}},
+		{"all together have a limit", both, []step{
+			{0, "10.0.0.1", 0},
+			{0, "10.0.0.2", 0},
+			{0, "10.0.0.3", 0},
+			{0, "10.0.0.4", 100 * time.Millisecond},
+		}},
+		{"an address is the same in the form of IPv6", both, []step{
+			{0, "10.0.0.1", 0},
+			{0, "::ffff:10.0.0.1", 0},
+			{0, "10.0.0.1", time.Second},
+		}},
+		{"an IPv6 source is its first 64 bits, whatever the zone", both, []step{
+			{0, "2001:db8::1", 0},
+			{0, "2001:db8::ffff:1%eth0", 0},
+			{0, "2001:db8::2", time.Second},
+			{0, "2001:db8:0:1::2", 0},
+		}},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			l, now := newLimits(tc.limits), dawn
+			for i, step := range tc.steps {
+				now = now.Add(step.after)
+				if got, _ := l.take(address(step.from), now); got != step.want {
+					t.Errorf("request %d waits %s, want %s", i, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// TestSourcesAreBounded has more sources than there is room for. They share a
+// limit, until some of those that have their own have not asked for a while.
+func TestSourcesAreBounded(t *testing.T) {
+	l := newLimits(Limits{PerSourcePerSecond: 1, PerSourceBurst: 1})
+	nth := func(n int) netip.Addr {
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], 10<<24+uint32(n))
+		return netip.AddrFrom4(b)
+	}
+	for n := range maxSources {
+		if wait, _ := l.take(nth(n), dawn); wait > 0 {
+			t.Fatalf("source %d waits %s", n, wait)
+		}
+	}
+	if wait, _ := l.take(nth(maxSources), dawn); wait > 0 {
+		t.Errorf("the first of the others waits %s", wait)
+	}
+	if wait, _ := l.take(nth(maxSources+1), dawn); wait == 0 {
+		t.Error("the second of the others does not wait: many sources together have no limit")
+	}
+	if len(l.sources) != maxSources {
+		t.Errorf("%d sources are kept", len(l.sources))
+	}
+	later := dawn.Add(sweepInterval)
+	if wait, _ := l.take(nth(maxSources+2), later); wait > 0 || len(l.sources) != 1 {
+		t.Errorf("after a while a new source waits %s, %d are kept", wait, len(l.sources))
+	}
+}
+
+func TestLimitsThatMakeNoSense(t *testing.T) {
+	for _, limits := range []Limits{{PerSecond: -1, Burst: 1}, {PerSecond: 1}, {PerSourcePerSecond: 1, PerSourceBurst: -1}, {PerSecond: math.NaN(), Burst: 1}} {
+		if limits.check() == nil {
+			t.Errorf("%+v is accepted", limits)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package bootstrap
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
+)
+
+// meanwhile has something happen right before a request's first such call.
+func (w *world) meanwhile(call string, happens func()) {
+	happened := false
+	w.server.Intercept(func(_ context.Context, c ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+		if !happened && c.Verb+" "+c.Resource == call {
+			happened = true
+			happens()
+		}
+		return do(), nil
+	})
+	w.t.Cleanup(func() {
+		if !happened {
+			w.t.Errorf("there was no call %q", call)
+		}
+	})
+}
+
+// revoke marks the entry and deletes its token, as the command does.
+func (w *world) revoke(name string) {
+	w.t.Helper()
+	entry := w.entry(name)
+	entry.Status.Phase = v1alpha1.Revoked
+	if _, err := w.ledger.UpdateStatus(context.Background(), entry); err != nil {
+		w.t.Fatal(err)
+	}
+	err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Delete(context.Background(), ledger.TokenSecretName(entry.Spec.TokenID), metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+}
+
+func TestMachineRevokedWhileItAsksGetsNothing(t *testing.T) {
+	for _, call := range []string{"create secrets", "get nodeattestations"} {
+		t.Run("before "+call, func(t *testing.T) {
+			w := newWorld(t)
+			s, id := w.service(nil), machine("i-1", "worker-1")
+			w.meanwhile(call, func() { w.revoke("test-i-1") })
+			_, err := s.Redeem(t.Context(), request(id), id)
+			refusedWith(t, err, "AttestationRevoked")
+		})
+	}
+}
+
+func TestMachineThatLosesItsEntryWhileItAsksBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	w.meanwhile("create secrets", func() {
+		if err := w.ledger.Delete(t.Context(), "test-i-1", nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	grant := redeem(t, s, id)
+	if err := w.oneToken(id, grant); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request that is slower than the life of its token finds that another has
+// replaced it.
+func TestTokenReplacedWhileAMachineAsksIsNotGiven(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	var faster *Grant
+	w.meanwhile("create secrets", func() {
+		w.pass(5 * time.Minute)
+		faster = redeem(t, w.service(nil), id)
+	})
+	slower := redeem(t, s, id)
+	if slower.Token.Value() != faster.Token.Value() {
+		t.Errorf("%s and %s were given", faster.Token, slower.Token)
+	}
+	if err := w.oneToken(id, slower); err != nil {
+		t.Error(err)
+	}
+}
+
+// The approver's clock may be behind: it binds a token that the service is about
+// to replace for having expired. Whoever changes the Secret first wins.
+func TestTokenUsedWhileItIsTakenBackIsUsed(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	grant := redeem(t, s, id)
+	w.pass(5 * time.Minute)
+	w.meanwhile("update secrets", func() {
+		w.server.Intercept(nil)
+		w.bind(grant.Token.ID)
+	})
+	_, err := s.Redeem(t.Context(), request(id), id)
+	refusedWith(t, err, "AlreadyAttested")
+}
+
+// A change of name that was begun and never finished takes nothing from the
+// machine under its name.
+func TestTokenTakenBackByACrashIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(with(NewerEvidence)), machine("i-1", "worker-1")
+	before := redeem(t, s, id)
+	renamed := restarted(machine("i-1", "worker-2"))
+	w.server.Intercept(func(ctx context.Context, c ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+		if c.Verb == "update" && c.Resource == v1alpha1.Resource {
+			return nil, errCut
+		}
+		return do(), nil
+	})
+	if grant, err := s.Redeem(t.Context(), request(renamed), renamed); err == nil {
+		t.Fatalf("%s was given", grant.Token)
+	}
+	w.server.Intercept(nil)
+	grant := redeem(t, s, id)
+	if grant.Token.ID == before.Token.ID {
+		t.Error("the token that was taken back was given")
+	}
+	if err := w.oneToken(id, grant); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,383 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+)
+
+func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {
+	w := newWorld(t)
+	s := w.service(nil)
+	id := machine("i-1", "worker-1")
+	grant := redeem(t, s, id)
+	want := []string{
+		"get nodes worker-1", "create nodeattestations", "create secrets", "get nodeattestations test-i-1",
+	}
+	if got := w.server.Calls(); !slices.Equal(got, want) {
+		t.Errorf("calls are %q, want %q", got, want)
+	}
+	entry := w.entry("test-i-1")
+	if grant.Repeated || grant.Token.ID != entry.Spec.TokenID || grant.Token.EntryUID != entry.UID {
+		t.Errorf("grant is %+v of entry %+v", grant, entry)
+	}
+	if entry.Phase() != v1alpha1.Issued || entry.Spec.NodeName != "worker-1" || !slices.Equal(entry.Spec.Addresses, []string{"10.0.0.1"}) ||
+		!entry.Spec.TokenExpiration.Time.Equal(dawn.Add(5*time.Minute)) || !entry.Spec.EvidenceTime.Time.Equal(id.Issued) {
+		t.Errorf("entry is %+v", entry.Spec)
+	}
+}
+
+func TestTokenIsThatOfKubernetes(t *testing.T) {
+	w := newWorld(t)
+	grant := redeem(t, w.service(nil), machine("i-1", "worker-1"))
+	secret := w.secret(grant.Token.ID)
+	want := map[string]string{
+		"token-id": grant.Token.ID, "token-secret": grant.Token.Value()[7:], "expiration": "2026-11-20T12:05:00Z",
+		"usage-bootstrap-authentication": "true", "auth-extra-groups": "system:bootstrappers:node-authorizer",
+		"description": "Lets test-i-1 join as node worker-1.",
+	}
+	for key, value := range secret.Data {
+		if want[key] != string(value) {
+			t.Errorf("%s is %q, want %q", key, value, want[key])
+		}
+		delete(want, key)
+	}
+	if len(want) > 0 || secret.Type != "bootstrap.kubernetes.io/token" || secret.Namespace != "kube-system" {
+		t.Errorf("secret lacks %v, is of type %s in %s", want, secret.Type, secret.Namespace)
+	}
+	owner := metav1.GetControllerOf(secret)
+	if owner == nil || owner.UID != w.entry("test-i-1").UID || owner.BlockOwnerDeletion != nil {
+		t.Errorf("owner is %+v", owner)
+	}
+}
+
+func TestRetryGetsTheSameToken(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	first := redeem(t, s, id)
+	w.pass(time.Minute)
+	for _, known := range []string{"before the cache knows", "after"} {
+		again := redeem(t, w.service(nil), id)
+		if again.Token.Value() != first.Token.Value() || !again.Repeated {
+			t.Errorf("%s: token %s, repeated %v, want %s again", known, again.Token, again.Repeated, first.Token)
+		}
+		w.caughtUp(w.known)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		policy Policy
+		before func(w *world, s *Service)
+		id     *attest.Identity
+		asked  string
+		want   string
+	}{
+		{"a machine gets no other name than its evidence says", Never, nil, machine("i-1", "worker-1"), "worker-2", "NameMismatch"},
+		{"what is no name is not compared", Never, nil, machine("i-1", "worker-1"), "worker_1", "InvalidNodeName"},
+		{"a letter that folds to another is not that letter", Never, nil, machine("i-1", "worker-1"), "wor\u212Aer-1", "InvalidNodeName"},
+		{"a naming rule that gives no name", Never, nil, machine("i-1", "Worker 1"), "worker-1", "InvalidNodeName"},
+		{"the node exists", Never, func(w *world, _ *Service) { w.node("worker-1") }, machine("i-1", "worker-1"), "worker-1", "AlreadyRegistered"},
+		{
+			"the node exists, and was never attested, under any policy", Always,
+			func(w *world, _ *Service) { w.node("worker-1") },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyRegistered",
+		},
+		{
+			"the token was used, and the ledger knows", Never,
+			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"the token was used, and the ledger does not know yet", Never,
+			func(w *world, s *Service) { w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID) },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"the token was used and has expired, and the ledger does not know yet", Never,
+			func(w *world, s *Service) {
+				w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID)
+				w.pass(time.Hour)
+			},
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"a node that was deleted earns nothing", Never,
+			func(w *world, s *Service) {
+				redeem(w.t, s, machine("i-1", "worker-1"))
+				w.certified("test-i-1")
+				w.node("worker-1")
+				w.reaches("test-i-1", v1alpha1.Registered)
+				w.noNode("worker-1")
+			},
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"the machine is revoked", Always,
+			func(w *world, s *Service) {
+				redeem(w.t, s, machine("i-1", "worker-1"))
+				w.reaches("test-i-1", v1alpha1.Revoked)
+			},
+			machine("i-1", "worker-1"), "worker-1", "AttestationRevoked",
+		},
+		{
+			"another machine has the name", Always,
+			func(w *world, s *Service) { redeem(w.t, s, machine("i-2", "worker-1")); w.caughtUp(w.known) },
+			machine("i-1", "worker-1"), "worker-1", "NameTaken",
+		},
+		{
+			"the machine had another name", Never,
+			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-0")); w.caughtUp(w.known) },
+			machine("i-1", "worker-1"), "worker-1", "NameChanged",
+		},
+		{
+			"with the policy NodeAbsent, the machine's node exists under its former name", NodeAbsent,
+			func(w *world, s *Service) {
+				redeem(w.t, s, machine("i-1", "worker-0"))
+				w.node("worker-0")
+				w.caughtUp(w.known)
+			},
+			machine("i-1", "worker-1"), "worker-1", "NameChanged",
+		},
+		{
+			"with the policy NewerEvidence, the same evidence", NewerEvidence,
+			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"evidence from before a stop and start", NewerEvidence,
+			func(w *world, s *Service) { redeem(w.t, s, restarted(machine("i-1", "worker-1"))) },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
+		},
+		{
+			"evidence that already brought a token once more", NewerEvidence,
+			func(w *world, s *Service) {
+				redeem(w.t, s, machine("i-1", "worker-1"))
+				redeem(w.t, s, restarted(machine("i-1", "worker-1")))
+				w.certified("test-i-1")
+			},
+			restarted(machine("i-1", "worker-1")), "worker-1", "AlreadyAttested",
+		},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.service(with(tc.policy))
+			if tc.before != nil {
+				tc.before(w, s)
+			}
+			entries, tokens := w.server.Version(), len(w.tokens())
+			_, err := s.Redeem(t.Context(), &attest.Request{NodeName: tc.asked}, tc.id)
+			refusedWith(t, err, tc.want)
+			if w.server.Version() != entries || len(w.tokens()) != tokens {
+				t.Error("a refused request changed the cluster")
+			}
+		})
+	}
+}
+
+// restarted is the machine after a stop and start.
+func restarted(id *attest.Identity) *attest.Identity {
+	id.Issued = id.Issued.Add(30 * time.Second)
+	return id
+}
+
+// In all of these the machine gets a token that is not the one before.
+func TestMachinesGetANewToken(t *testing.T) {
+	used := func(w *world, s *Service) {
+		redeem(w.t, s, machine("i-1", "worker-1"))
+		w.certified("test-i-1")
+	}
+	for _, tc := range []struct {
+		rule   string
+		policy Policy
+		before func(w *world, s *Service)
+		id     *attest.Identity
+	}{
+		{"after the one before expired unused", Never, func(w *world, s *Service) {
+			redeem(w.t, s, machine("i-1", "worker-1"))
+			w.pass(5 * time.Minute)
+		}, machine("i-1", "worker-1")},
+		{"with the policy NodeAbsent, when the node is gone", NodeAbsent, used, machine("i-1", "worker-1")},
+		{"with the policy NewerEvidence, after a restart", NewerEvidence, used, restarted(machine("i-1", "worker-1"))},
+		{"with the policy NewerEvidence, after a restart, beside its node", NewerEvidence, func(w *world, s *Service) {
+			used(w, s)
+			w.node("worker-1")
+		}, restarted(machine("i-1", "worker-1"))},
+		{"with the policy Always", Always, used, machine("i-1", "worker-1")},
+		{"with the policy Always, beside its node", Always, func(w *world, s *Service) {
+			used(w, s)
+			w.node("worker-1")
+		}, machine("i-1", "worker-1")},
+		{"with the policy Always, when the ledger does not know yet that the one before was used", Always, func(w *world, s *Service) {
+			w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID)
+		}, machine("i-1", "worker-1")},
+		{"with the policy Always, under another name", Always, used, machine("i-1", "worker-2")},
+		{"with the policy Always, under another name, while the one before is good", Always, func(w *world, s *Service) {
+			redeem(w.t, s, machine("i-1", "worker-1"))
+		}, machine("i-1", "worker-2")},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			w := newWorld(t)
+			s := w.service(with(tc.policy))
+			tc.before(w, s)
+			before := w.entry("test-i-1")
+			grant := redeem(t, s, tc.id)
+			after := w.entry("test-i-1")
+			if grant.Repeated || grant.Token.ID == before.Spec.TokenID || grant.Token.ID != after.Spec.TokenID ||
+				after.Spec.NodeName != tc.id.NodeName || after.Phase() != v1alpha1.Issued {
+				t.Errorf("token %s, repeated %v; before %+v, after %+v", grant.Token, grant.Repeated, before.Spec, after.Spec)
+			}
+			for _, token := range w.tokens() {
+				if w.usable(token) != (token.ID == grant.Token.ID) {
+					t.Errorf("%s is usable: %v", token, w.usable(token))
+				}
+			}
+		})
+	}
+}
+
+func TestRestartBeforeTheTokenIsUsedIsWrittenDown(t *testing.T) {
+	w := newWorld(t)
+	s := w.service(nil)
+	first := redeem(t, s, machine("i-1", "worker-1"))
+	moved := restarted(machine("i-1", "worker-1"))
+	moved.Addresses = machine("i-1", "worker-1").Addresses[:0]
+	again := redeem(t, s, moved)
+	if again.Token.Value() != first.Token.Value() || !again.Repeated {
+		t.Errorf("%s, want %s again", again.Token, first.Token)
+	}
+	if entry := w.entry("test-i-1"); len(entry.Spec.Addresses) != 0 || !entry.Spec.EvidenceTime.Time.Equal(moved.Issued) {
+		t.Errorf("the ledger still says %+v", entry.Spec)
+	}
+}
+
+func TestTokenThatIsAboutToEndIsNotGivenAgain(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	first := redeem(t, s, id)
+	w.pass(5*time.Minute - 20*time.Second)
+	var refusal *attest.Refusal
+	if _, err := s.Redeem(t.Context(), request(id), id); err == nil || errors.As(err, &refusal) {
+		t.Fatalf("error is %v, want one that is worth another try", err)
+	}
+	w.pass(20 * time.Second)
+	if again := redeem(t, s, id); again.Token.ID == first.Token.ID {
+		t.Error("a token that has ended was given")
+	}
+}
+
+func TestNameOfAMachineThatHasEnded(t *testing.T) {
+	w := newWorld(t)
+	s := w.service(nil)
+	redeem(t, s, machine("i-1", "worker-1"))
+	w.certified("test-i-1")
+	next := machine("i-2", "worker-1")
+	w.attestor.err = errors.New("throttled")
+	if _, err := s.Redeem(t.Context(), request(next), next); !errors.Is(err, w.attestor.err) {
+		t.Errorf("error is %v, want that it is not known", err)
+	}
+	w.attestor.err, w.attestor.ended = nil, map[string]bool{"i-1": true}
+	redeem(t, s, next)
+	former := w.entry("test-i-1")
+	if former.Phase() != v1alpha1.Revoked || len(former.Status.Conditions) != 1 || former.Status.Conditions[0].Reason != string(MachineGone) {
+		t.Errorf("the entry of the machine that ended is %+v", former.Status)
+	}
+	w.caughtUp(w.known)
+	_, err := s.Redeem(t.Context(), request(machine("i-1", "worker-1")), machine("i-1", "worker-1"))
+	refusedWith(t, err, "AttestationRevoked")
+}
+
+// Two replicas may let two machines with one name pass. The one whose entry is
+// older can still ask; the other cannot.
+func TestOlderEntryKeepsTheName(t *testing.T) {
+	w := newWorld(t)
+	unaware := ledger.NewCache(w.ledger)
+	blind := w.service(nil)
+	older, younger := machine("i-1", "worker-1"), machine("i-2", "worker-1")
+	if _, err := w.service(func(o *Options) { o.Known = unaware }).Redeem(t.Context(), request(older), older); !errors.Is(err, errNotSynced) {
+		t.Fatalf("error is %v: a ledger that was not read refuses nobody", err)
+	}
+	redeem(t, blind, younger)
+	w.pass(-time.Second)
+	w.enterDirectly(older)
+	w.caughtUp(w.known)
+	redeem(t, blind, older)
+	_, err := blind.Redeem(t.Context(), request(younger), younger)
+	refusedWith(t, err, "NameTaken")
+}
+
+// enterDirectly writes an entry as another replica does.
+func (w *world) enterDirectly(id *attest.Identity) {
+	w.t.Helper()
+	r := &redemption{Service: w.service(nil), req: request(id), id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID)}
+	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	r.write(&entry.Spec)
+	r.newToken(&entry.Spec)
+	if _, err := w.ledger.Create(context.Background(), entry); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestEntryOfAnotherMachineUnderTheSameNameIsNoEntry(t *testing.T) {
+	w := newWorld(t)
+	s := w.service(nil)
+	one := machine("b-c", "worker-1")
+	one.Provider = "a"
+	two := machine("c", "worker-2")
+	two.Provider = "a-b"
+	redeem(t, s, one)
+	var refusal *attest.Refusal
+	if _, err := s.Redeem(t.Context(), request(two), two); err == nil || errors.As(err, &refusal) {
+		t.Errorf("error is %v, want that it could not be decided", err)
+	}
+}
+
+func TestTokenIDOfSomebodyElse(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	w.enterDirectly(id)
+	foreign := ledger.NewTokenSecret(&v1alpha1.NodeAttestation{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-i-9", UID: "other"}, Spec: w.entry("test-i-1").Spec,
+	}, "0123456789abcdef")
+	if _, err := w.client.CoreV1().Secrets(foreign.Namespace).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	grant := redeem(t, s, id)
+	if string(foreign.Data["token-id"]) == grant.Token.ID || grant.Token.ID != w.entry("test-i-1").Spec.TokenID {
+		t.Errorf("%s was given, which is somebody else's", grant.Token)
+	}
+}
+
+func TestRandomTextIsUniform(t *testing.T) {
+	const samples = 20_000
+	counts := map[rune]int{}
+	for range samples {
+		text := randomText(ledger.TokenSecretLength)
+		if len(text) != ledger.TokenSecretLength {
+			t.Fatalf("%q has %d characters", text, len(text))
+		}
+		for _, c := range text {
+			counts[c]++
+		}
+	}
+	mean := float64(samples*ledger.TokenSecretLength) / float64(len(ledger.TokenAlphabet))
+	var chi2 float64
+	for _, c := range ledger.TokenAlphabet {
+		d := float64(counts[c]) - mean
+		chi2 += d * d / mean
+	}
+	// 35 degrees of freedom: beyond 100 once in ten million runs; taking bytes
+	// modulo 36 gives more than 200.
+	if len(counts) != len(ledger.TokenAlphabet) || chi2 > 100 {
+		t.Errorf("%d different characters, chi square %.0f", len(counts), chi2)
+	}
+}

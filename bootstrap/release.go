@@ -1,0 +1,56 @@
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+// gone reports whether the machine of an entry has ended for good.
+func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) (bool, error) {
+	presence, ok := r.attestor.(attest.Presence)
+	if !ok || entry.Spec.Provider != r.attestor.Name() {
+		return false, nil
+	}
+	gone, err := presence.Gone(ctx, entry.Spec.InstanceID)
+	if err != nil {
+		return false, fmt.Errorf("find out whether %s, which has node name %s, still exists: %w", entry.Spec.InstanceID, entry.Spec.NodeName, err)
+	}
+	return gone, nil
+}
+
+// release takes the node name from a machine that has ended: its entry is
+// revoked, so that nothing which was stolen from it is good for anything.
+func (r *redemption) release(ctx context.Context, entry *v1alpha1.NodeAttestation) error {
+	for range attempts {
+		if entry.Phase() == v1alpha1.Revoked {
+			return nil
+		}
+		ended := entry.DeepCopy()
+		ended.Status.Phase = v1alpha1.Revoked
+		meta.SetStatusCondition(&ended.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionRevoked, Status: metav1.ConditionTrue, ObservedGeneration: entry.Generation,
+			LastTransitionTime: metav1.NewTime(r.now()), Reason: string(MachineGone),
+			Message: "the machine has ended, and " + r.id.InstanceID + " asked for its node name",
+		})
+		_, err := r.ledger.UpdateStatus(ctx, ended)
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return err
+		}
+		if entry, err = r.ledger.Get(ctx, entry.Name); apierrors.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("take node name %s from %s: %w, %d times: try again", r.id.NodeName, entry.Name, errChanged, attempts)
+}

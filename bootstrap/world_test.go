@@ -1,0 +1,255 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
+)
+
+// world is a cluster in memory with bootstrap services.
+type world struct {
+	t        testing.TB
+	server   *ledgertest.Server
+	ledger   *ledger.Client
+	client   kubernetes.Interface
+	known    *ledger.Cache
+	attestor *machines
+	elapsed  atomic.Int64
+}
+
+// dawn is when each world begins.
+var dawn = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func (w *world) now() time.Time { return dawn.Add(time.Duration(w.elapsed.Load())) }
+
+func (w *world) pass(d time.Duration) { w.elapsed.Add(int64(d)) }
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, attestor: &machines{}}
+	w.server = ledgertest.NewServer(w.now)
+	var err error
+	if w.ledger, err = ledger.NewClient(w.server.Config()); err != nil {
+		t.Fatal(err)
+	}
+	if w.client, err = kubernetes.NewForConfig(w.server.Config()); err != nil {
+		t.Fatal(err)
+	}
+	w.known = w.cache()
+	w.server.Calls()
+	return w
+}
+
+// cache follows the ledger until the test ends.
+func (w *world) cache() *ledger.Cache {
+	w.t.Helper()
+	cache := ledger.NewCache(w.ledger)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- cache.Run(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+	eventually(w.t, cache.Synced)
+	return cache
+}
+
+// caughtUp waits until the cache knows what the server has.
+func (w *world) caughtUp(cache *ledger.Cache) {
+	w.t.Helper()
+	list, err := w.ledger.List(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	eventually(w.t, func() bool {
+		for i := range list.Items {
+			known, ok := cache.Get(list.Items[i].Name)
+			if !ok || known.ResourceVersion != list.Items[i].ResourceVersion {
+				return false
+			}
+		}
+		return len(cache.All()) == len(list.Items)
+	})
+}
+
+func eventually(t testing.TB, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Microsecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// service is one replica.
+func (w *world) service(change func(*Options)) *Service {
+	w.t.Helper()
+	opts := Options{
+		Attestor: w.attestor, Ledger: w.ledger, Known: w.known, Client: w.client,
+		TokenTTL: 5 * time.Minute, VerifyRegistration: true, Clock: w.now,
+	}
+	if change != nil {
+		change(&opts)
+	}
+	s, err := New(opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func with(policy Policy) func(*Options) {
+	return func(opts *Options) { opts.Reattestation = policy }
+}
+
+// entry reads an entry of the ledger.
+func (w *world) entry(name string) *v1alpha1.NodeAttestation {
+	w.t.Helper()
+	entry, err := w.ledger.Get(context.Background(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return entry
+}
+
+// secret reads the Secret of a token.
+func (w *world) secret(id string) *corev1.Secret {
+	w.t.Helper()
+	secret, err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Get(context.Background(), ledger.TokenSecretName(id), metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
+// tokens are all that the cluster has.
+func (w *world) tokens() []*ledger.Token {
+	w.t.Helper()
+	list, err := w.client.CoreV1().Secrets(ledger.TokenNamespace).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var tokens []*ledger.Token
+	for i := range list.Items {
+		token, err := ledger.ParseToken(&list.Items[i])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens
+}
+
+// usable reports whether a token is good for a certificate request.
+func (w *world) usable(token *ledger.Token) bool {
+	return token.PublicKey == "" && w.now().Before(token.Expiration)
+}
+
+// bind uses a token for a key, as the approver does.
+func (w *world) bind(id string) {
+	w.t.Helper()
+	secret := w.secret(id)
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ledger.PublicKeyAnnotation, "sha256:0123")
+	if _, err := w.client.CoreV1().Secrets(secret.Namespace).Update(context.Background(), secret, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// reaches puts an entry's token into a phase, as the approver does, and has the
+// cache know it.
+func (w *world) reaches(name string, phase v1alpha1.Phase) {
+	w.t.Helper()
+	entry := w.entry(name)
+	entry.Status.Phase, entry.Status.TokenID = phase, entry.Spec.TokenID
+	if _, err := w.ledger.UpdateStatus(context.Background(), entry); err != nil {
+		w.t.Fatal(err)
+	}
+	w.caughtUp(w.known)
+}
+
+// certified uses the token of an entry.
+func (w *world) certified(name string) {
+	w.t.Helper()
+	w.bind(w.entry(name).Spec.TokenID)
+	w.reaches(name, v1alpha1.Certified)
+}
+
+// node has a node registered.
+func (w *world) node(name string) {
+	w.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := w.client.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) noNode(name string) {
+	w.t.Helper()
+	if err := w.client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// machine is the identity of machine i-1, i-2 and so on, booted with the world.
+func machine(id, node string) *attest.Identity {
+	return &attest.Identity{
+		Provider: "test", InstanceID: id, NodeName: node, Names: []string{node},
+		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Issued: dawn.Add(-time.Minute),
+	}
+}
+
+// request is what a machine asks that says its name.
+func request(id *attest.Identity) *attest.Request {
+	return &attest.Request{NodeName: id.NodeName, RemoteAddr: netip.MustParseAddr("10.0.0.1")}
+}
+
+// machines is an attestor that knows which machines have ended.
+type machines struct {
+	attest func(context.Context, *attest.Request) (*attest.Identity, error)
+	ended  map[string]bool
+	err    error
+}
+
+func (m *machines) Name() string { return "test" }
+
+func (m *machines) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
+	return m.attest(ctx, req)
+}
+
+func (m *machines) Gone(_ context.Context, id string) (bool, error) { return m.ended[id], m.err }
+
+// redeem is a redemption that succeeds.
+func redeem(t testing.TB, s *Service, id *attest.Identity) *Grant {
+	t.Helper()
+	grant, err := s.Redeem(context.Background(), request(id), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grant
+}
+
+// refusedWith asserts the code of a refusal.
+func refusedWith(t testing.TB, err error, code string) {
+	t.Helper()
+	var refusal *attest.Refusal
+	if !errors.As(err, &refusal) || string(refusal.Code) != code {
+		t.Fatalf("error is %v, want a refusal %s", err, code)
+	}
+}

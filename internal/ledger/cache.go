@@ -1,0 +1,141 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+)
+
+// Cache follows the ledger. Entries that it returns are shared: they are not to
+// be changed. It may lag behind what a [Client] reads.
+type Cache struct {
+	informer cache.SharedIndexInformer
+	changed  []func(*v1alpha1.NodeAttestation)
+}
+
+// The indexes.
+const (
+	byNode  = "node"
+	byToken = "token"
+)
+
+// NewCache returns a cache that follows nothing until it runs.
+func NewCache(client *Client) *Cache {
+	return &Cache{informer: cache.NewSharedIndexInformerWithOptions(
+		&cache.ListWatch{ListWithContextFunc: client.list, WatchFuncWithContext: client.watch},
+		&v1alpha1.NodeAttestation{},
+		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNode: nodeOf, byToken: tokensOf}, ObjectDescription: v1alpha1.Resource},
+	)}
+}
+
+// OnChange has a function called, one call at a time, with each entry that is
+// added, changed or removed, as it was last. It is called before Run.
+func (c *Cache) OnChange(changed func(*v1alpha1.NodeAttestation)) {
+	c.changed = append(c.changed, changed)
+}
+
+// Run follows the ledger until the context ends. It is called once.
+func (c *Cache) Run(ctx context.Context) error {
+	if err := c.informer.SetTransform(trim); err != nil {
+		return fmt.Errorf("follow %s: %w", v1alpha1.Resource, err)
+	}
+	for _, changed := range c.changed {
+		if _, err := c.informer.AddEventHandler(handler(changed)); err != nil {
+			return fmt.Errorf("follow %s: %w", v1alpha1.Resource, err)
+		}
+	}
+	c.informer.RunWithContext(ctx)
+	return nil
+}
+
+// Synced reports whether the whole ledger has been read once.
+func (c *Cache) Synced() bool { return c.informer.HasSynced() }
+
+// Get returns an entry by its name.
+func (c *Cache) Get(name string) (*v1alpha1.NodeAttestation, bool) {
+	object, found, err := c.informer.GetIndexer().GetByKey(name)
+	if err != nil || !found {
+		return nil, false // the store in memory has no errors
+	}
+	return object.(*v1alpha1.NodeAttestation), true
+}
+
+// ByNode returns the entries with a node name, revoked ones too, the oldest
+// first: by creation, then by name.
+func (c *Cache) ByNode(node string) []*v1alpha1.NodeAttestation {
+	return c.by(byNode, node)
+}
+
+// ByToken returns the entries whose spec or status names a token, the oldest
+// first. There is one, unless somebody wrote entries by hand.
+func (c *Cache) ByToken(id string) []*v1alpha1.NodeAttestation { return c.by(byToken, id) }
+
+func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
+	objects, err := c.informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		panic(err) // no such index
+	}
+	entries := make([]*v1alpha1.NodeAttestation, 0, len(objects))
+	for _, object := range objects {
+		entries = append(entries, object.(*v1alpha1.NodeAttestation))
+	}
+	slices.SortFunc(entries, Older)
+	return entries
+}
+
+// All returns the whole ledger, by name.
+func (c *Cache) All() []*v1alpha1.NodeAttestation {
+	objects := c.informer.GetIndexer().List()
+	entries := make([]*v1alpha1.NodeAttestation, 0, len(objects))
+	for _, object := range objects {
+		entries = append(entries, object.(*v1alpha1.NodeAttestation))
+	}
+	slices.SortFunc(entries, func(a, b *v1alpha1.NodeAttestation) int { return strings.Compare(a.Name, b.Name) })
+	return entries
+}
+
+// Older orders entries with one node name: the first has the name.
+func Older(a, b *v1alpha1.NodeAttestation) int {
+	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func handler(changed func(*v1alpha1.NodeAttestation)) cache.ResourceEventHandler {
+	call := func(object any) {
+		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
+			changed(entry)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: call, UpdateFunc: func(_, object any) { call(object) }, DeleteFunc: call}
+}
+
+func nodeOf(object any) ([]string, error) {
+	return []string{object.(*v1alpha1.NodeAttestation).Spec.NodeName}, nil
+}
+
+func tokensOf(object any) ([]string, error) {
+	entry := object.(*v1alpha1.NodeAttestation)
+	tokens := []string{entry.Spec.TokenID}
+	if current := entry.Status.TokenID; current != "" && current != entry.Spec.TokenID {
+		tokens = append(tokens, current)
+	}
+	return tokens, nil
+}
+
+// trim drops what nobody asks the cache for.
+func trim(object any) (any, error) {
+	if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
+		entry.ManagedFields = nil
+	}
+	return object, nil
+}
