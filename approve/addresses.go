@@ -1,0 +1,74 @@
+package approve
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// own returns the names and addresses that a node's serving certificate may
+// have.
+func (s *subject) own() altNames {
+	var own altNames
+	if entry, _ := s.holder(); entry != nil {
+		for _, name := range entry.Spec.Names {
+			own.addName(name)
+		}
+		for _, text := range entry.Spec.Addresses {
+			own.addAddress(text)
+		}
+	}
+	if s.ServingAddresses == ServingLedgerAndNode {
+		own.addNode(s.NodeAddresses)
+	}
+	return own
+}
+
+func (n *altNames) addName(name string) {
+	if name != "" && !strings.ContainsAny(name, "*") {
+		n.dns = append(n.dns, name)
+	}
+}
+
+func (n *altNames) addAddress(text string) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		n.addresses = append(n.addresses, a.Unmap())
+	}
+}
+
+// addNode takes what kubelets ask for: names and addresses of the Node's status.
+// What every machine of a cluster relies on is no node's, whoever wrote it there.
+func (n *altNames) addNode(addresses []corev1.NodeAddress) {
+	for _, address := range addresses {
+		a, err := netip.ParseAddr(address.Address)
+		switch address.Type {
+		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+			switch {
+			case err == nil && address.Type == corev1.NodeHostName:
+				n.addNodeAddress(a)
+			case err != nil && !reserved(address.Address):
+				n.addName(address.Address)
+			}
+		case corev1.NodeInternalIP, corev1.NodeExternalIP:
+			if err == nil {
+				n.addNodeAddress(a)
+			}
+		}
+	}
+}
+
+func (n *altNames) addNodeAddress(a netip.Addr) {
+	a = a.Unmap()
+	if a.IsGlobalUnicast() && a.Zone() == "" {
+		n.addresses = append(n.addresses, a)
+	}
+}
+
+// reserved reports whether a DNS name is one under which pods and machines
+// reach services of the cluster, or themselves.
+func reserved(name string) bool {
+	labels := strings.Split(strings.TrimSuffix(strings.ToLower(name), "."), ".")
+	return labels[len(labels)-1] == "localhost" || labels[0] == "kubernetes" || slices.Contains(labels, "svc") || strings.HasSuffix(name, ".cluster.local")
+}

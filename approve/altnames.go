@@ -1,0 +1,92 @@
+package approve
+
+import (
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// altNames are subject alternative names. Others describes those that are
+// neither a DNS name nor an IP address.
+type altNames struct {
+	dns       []string
+	addresses []netip.Addr
+	others    []string
+}
+
+func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.others) == 0 }
+
+// String lists the names, for a message.
+func (n *altNames) String() string {
+	var all []string
+	for _, name := range n.dns {
+		all = append(all, quote(name))
+	}
+	for _, a := range n.addresses {
+		all = append(all, a.String())
+	}
+	return strings.Join(append(all, n.others...), ", ")
+}
+
+// The choices of GeneralName, RFC 5280 section 4.2.1.6.
+const (
+	nameDNS = 2
+	nameIP  = 7
+)
+
+// parseAltNames reads GeneralNames with every name in it: crypto/x509 leaves out
+// the forms that it has no field for.
+func parseAltNames(der []byte) (altNames, error) {
+	var names altNames
+	var sequence asn1.RawValue
+	rest, err := asn1.Unmarshal(der, &sequence)
+	if err != nil || len(rest) > 0 || !sequence.IsCompound || sequence.Class != asn1.ClassUniversal || sequence.Tag != asn1.TagSequence {
+		return names, errors.New("the subject alternative names cannot be read")
+	}
+	for rest := sequence.Bytes; len(rest) > 0; {
+		var name asn1.RawValue
+		if rest, err = asn1.Unmarshal(rest, &name); err != nil {
+			return names, errors.New("the subject alternative names cannot be read")
+		}
+		names.add(name)
+	}
+	return names, nil
+}
+
+func (n *altNames) add(name asn1.RawValue) {
+	if name.Class == asn1.ClassContextSpecific && !name.IsCompound {
+		switch name.Tag {
+		case nameDNS:
+			n.dns = append(n.dns, string(name.Bytes))
+			return
+		case nameIP:
+			if a, ok := netip.AddrFromSlice(name.Bytes); ok {
+				n.addresses = append(n.addresses, a)
+				return
+			}
+		}
+	}
+	n.others = append(n.others, formOf(name))
+}
+
+func formOf(name asn1.RawValue) string {
+	forms := []string{"another name", "an e-mail address", "a DNS name", "an X.400 address", "a directory name", "an EDI party name", "a URI", "an IP address", "a registered id"}
+	if name.Class == asn1.ClassContextSpecific && name.Tag < len(forms) {
+		if name.Tag == nameIP || name.Tag == nameDNS {
+			return fmt.Sprintf("%s of %d bytes", forms[name.Tag], len(name.Bytes))
+		}
+		return forms[name.Tag]
+	}
+	return "a name of no known form"
+}
+
+// quote makes text from a request fit for a message: bounded, and on one line.
+func quote(text string) string {
+	const most = 80
+	if len(text) > most {
+		return fmt.Sprintf("%+q and %d bytes more", text[:most], len(text)-most)
+	}
+	return fmt.Sprintf("%+q", text)
+}

@@ -1,0 +1,369 @@
+package approve_test
+
+import (
+	"bytes"
+	"crypto/elliptic"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+func servingTemplate(sans ...string) *x509.CertificateRequest {
+	made := template("system:node:worker-1")
+	for _, san := range sans {
+		if a, err := netip.ParseAddr(san); err == nil {
+			made.IPAddresses = append(made.IPAddresses, a.AsSlice())
+		} else {
+			made.DNSNames = append(made.DNSNames, san)
+		}
+	}
+	return made
+}
+
+func wellFormed(t *testing.T) map[string]func(testing.TB) *approve.Question {
+	t.Helper()
+	return map[string]func(testing.TB) *approve.Question{"client": clientQuestion, "renewal": renewalQuestion, "serving": servingQuestion}
+}
+
+func TestWellFormedRequestsAreApproved(t *testing.T) {
+	for kind, question := range wellFormed(t) {
+		if answer := approve.Decide(question(t)); answer.Outcome != approve.Approve || answer.Kind.String() != kind || answer.Node != "worker-1" || answer.Rule != "" {
+			t.Errorf("%s: %+v", kind, answer)
+		}
+	}
+}
+
+// TestShapes changes a request of each kind, which would be approved as it was.
+// What its shape alone shows must be denied whatever is known of the machine.
+func TestShapes(t *testing.T) {
+	type spec = certificatesv1.CertificateSigningRequestSpec
+	with := func(change func(*x509.CertificateRequest)) func(*testing.T, *spec) {
+		return func(t *testing.T, s *spec) {
+			made := template("system:node:worker-1")
+			if s.SignerName == certificatesv1.KubeletServingSignerName {
+				made = servingTemplate("worker-1", "10.0.0.7")
+			}
+			change(made)
+			s.Request = encoded(t, theKey(t), made)
+		}
+	}
+	subject := func(rdn ...pkix.RelativeDistinguishedNameSET) func(*testing.T, *spec) {
+		return with(func(r *x509.CertificateRequest) {
+			raw, err := asn1.Marshal(pkix.RDNSequence(rdn))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.RawSubject = raw
+		})
+	}
+	attribute := func(last int, value any) pkix.AttributeTypeAndValue {
+		return pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, last}, Value: value}
+	}
+	o, cn := attribute(10, "system:nodes"), attribute(3, "system:node:worker-1")
+	extension := func(oid asn1.ObjectIdentifier, value []byte) func(*testing.T, *spec) {
+		return with(func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: oid, Value: value})
+		})
+	}
+	usages := func(usages ...certificatesv1.KeyUsage) func(*testing.T, *spec) {
+		return func(_ *testing.T, s *spec) { s.Usages = usages }
+	}
+	for _, tc := range []struct {
+		attack string
+		kinds  string
+		change func(*testing.T, *spec)
+		want   verdict.Code // empty: approved
+	}{
+		{"no PEM", "all", func(_ *testing.T, s *spec) { s.Request = []byte("x") }, approve.CSRMalformed},
+		{"nothing", "all", func(_ *testing.T, s *spec) { s.Request = nil }, approve.CSRMalformed},
+		{"text before the block", "all", func(_ *testing.T, s *spec) { s.Request = append([]byte("x\n"), s.Request...) }, approve.CSRMalformed},
+		{"two blocks", "all", func(_ *testing.T, s *spec) { s.Request = bytes.Repeat(s.Request, 2) }, approve.CSRMalformed},
+		{"text after the block", "all", func(_ *testing.T, s *spec) { s.Request = append(s.Request, "x"...) }, approve.CSRMalformed},
+		{"space around the block", "all", func(_ *testing.T, s *spec) { s.Request = []byte(" \n" + string(s.Request) + "\n\n") }, ""},
+		{"another block", "all", func(_ *testing.T, s *spec) {
+			s.Request = bytes.ReplaceAll(s.Request, []byte("CERTIFICATE REQUEST"), []byte("NEW CERTIFICATE REQUEST"))
+		}, approve.CSRMalformed},
+		{"headers in the block", "all", func(_ *testing.T, s *spec) {
+			s.Request = bytes.Replace(s.Request, []byte("-----\n"), []byte("-----\nProc-Type: 4,ENCRYPTED\n\n"), 1)
+		}, approve.CSRMalformed},
+		{"bytes after the request", "all", func(t *testing.T, s *spec) { s.Request = block(append(der(t, s.Request), 0)) }, approve.CSRMalformed},
+		{"a signature of somebody else", "all", func(t *testing.T, s *spec) {
+			raw := der(t, s.Request)
+			raw[len(raw)-1] ^= 1
+			s.Request = block(raw)
+		}, approve.CSRMalformed},
+		{"RSA of 1024 bits", "all", func(t *testing.T, s *spec) {
+			t.Setenv("GODEBUG", "rsa1024min=0")
+			s.Request = encoded(t, rsaKey(t, 1024), template("system:node:worker-1"))
+		}, approve.WeakKey},
+		{"P-224", "all", func(t *testing.T, s *spec) {
+			s.Request = encoded(t, ecdsaKey(t, elliptic.P224()), template("system:node:worker-1"))
+		}, approve.WeakKey},
+		{"another organization", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:masters"} }), approve.WrongSubject},
+		{"an extra organization", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:masters"} }), approve.WrongSubject},
+		{"the organization twice", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"system:nodes", "system:nodes"} }), approve.WrongSubject},
+		{"no organization", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = nil }), approve.WrongSubject},
+		{"an empty organization", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{""} }), approve.WrongSubject},
+		{"the organization in another case", "all", with(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{"System:Nodes"} }), approve.WrongSubject},
+		{"an organizational unit", "all", with(func(r *x509.CertificateRequest) { r.Subject.OrganizationalUnit = []string{"x"} }), approve.WrongSubject},
+		{"a UID in the subject", "all", with(func(r *x509.CertificateRequest) {
+			r.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: "of-somebody"}}
+		}), approve.WrongSubject},
+		{"two common names", "all", subject([]pkix.AttributeTypeAndValue{o}, []pkix.AttributeTypeAndValue{cn}, []pkix.AttributeTypeAndValue{attribute(3, "system:node:worker-2")}), approve.WrongSubject},
+		{"organization and common name in one set", "all", subject([]pkix.AttributeTypeAndValue{o, cn}), approve.WrongSubject},
+		{"common name before organization", "all", subject([]pkix.AttributeTypeAndValue{cn}, []pkix.AttributeTypeAndValue{o}), ""},
+		{"a common name that is not text", "all", subject([]pkix.AttributeTypeAndValue{o}, []pkix.AttributeTypeAndValue{attribute(3, 7)}), approve.WrongSubject},
+		{"no common name", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "" }), approve.WrongSubject},
+		{"the name of no node", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" }), approve.WrongSubject},
+		{"a common name of another kind", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "kubernetes-admin" }), approve.WrongSubject},
+		{"the prefix in another case", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "System:Node:worker-1" }), approve.WrongSubject},
+		{"another node", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:worker-2" }), approve.WrongNodeName},
+		{"the node in another case", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:Worker-1" }), approve.WrongNodeName},
+		{"the node with a dot at the end", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:worker-1." }), approve.WrongNodeName},
+		{"the node with a NUL at the end", "all", with(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:worker-1\x00" }), approve.WrongNodeName},
+		{"to be an authority", "all", extension(asn1.ObjectIdentifier{2, 5, 29, 19}, []byte{0x30, 3, 1, 1, 0xff}), approve.ExtensionsNotAllowed},
+		{"an extended key usage", "all", extension(asn1.ObjectIdentifier{2, 5, 29, 37}, []byte{0x30, 0}), approve.ExtensionsNotAllowed},
+		{"an extension of its own", "all", extension(asn1.ObjectIdentifier{1, 2, 3}, []byte{5, 0}), approve.ExtensionsNotAllowed},
+		{"an e-mail address", "all", with(func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"a@example.com"} }), approve.SubjectAltNamesNotAllowed},
+		{"a URI", "all", with(func(r *x509.CertificateRequest) { r.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }), approve.SubjectAltNamesNotAllowed},
+		{"a DNS name in a client certificate", "client renewal", with(func(r *x509.CertificateRequest) { r.DNSNames = []string{"worker-1"} }), approve.SubjectAltNamesNotAllowed},
+		{"an address in a client certificate", "client renewal", with(func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{{10, 0, 0, 7}} }), approve.SubjectAltNamesNotAllowed},
+		{"a name of a form that Go does not read", "all", with(func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: []byte{0x30, 4, 0x88, 2, 0x2a, 3}}} // a registered id
+		}), approve.SubjectAltNamesNotAllowed},
+		{"subject alternative names that are no sequence", "all", with(func(r *x509.CertificateRequest) {
+			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: []byte{4, 0}}}
+		}), approve.CSRMalformed},
+		{"no name in a serving certificate", "serving", with(func(r *x509.CertificateRequest) { r.DNSNames, r.IPAddresses = nil, nil }), approve.SubjectAltNamesNotAllowed},
+		{"no usages", "all", usages(), approve.WrongUsages},
+		{"signing as well", "all", usages("digital signature", "client auth", "server auth", "cert sign"), approve.WrongUsages},
+		{"both sides", "all", usages("digital signature", "client auth", "server auth"), approve.WrongUsages},
+		{"the other side", "client renewal", usages("digital signature", "server auth"), approve.WrongUsages},
+		{"the other side", "serving", usages("digital signature", "client auth"), approve.WrongUsages},
+		{"any", "all", usages("any"), approve.WrongUsages},
+		{"the usage in another case", "all", usages("Digital Signature", "client auth"), approve.WrongUsages},
+		{"no digital signature", "client renewal", usages("client auth", "key encipherment"), approve.WrongUsages},
+		{"key encipherment too", "client renewal", usages("client auth", "key encipherment", "digital signature"), ""},
+		{"key encipherment too", "serving", usages("server auth", "key encipherment", "digital signature"), ""},
+	} {
+		for kind, question := range wellFormed(t) {
+			if tc.kinds != "all" && !strings.Contains(tc.kinds, kind) {
+				continue
+			}
+			t.Run(kind+"/"+tc.attack, func(t *testing.T) {
+				q := question(t)
+				tc.change(t, &q.Request.Spec)
+				wants(t, approve.Decide(q), tc.want)
+				if ahead, decided := approve.Ahead(q.Request); decided && ahead.Code != tc.want {
+					t.Errorf("ahead it is %+v", ahead)
+				}
+			})
+		}
+	}
+}
+
+// wants checks an answer: a denial with the code, or an approval if it is empty.
+func wants(t *testing.T, answer approve.Answer, code verdict.Code) {
+	t.Helper()
+	switch {
+	case code == "" && answer.Outcome != approve.Approve:
+		t.Errorf("want an approval, got %+v", answer)
+	case code != "" && (answer.Outcome != approve.Deny || answer.Code != code || answer.Rule == "" || answer.Message == ""):
+		t.Errorf("want a denial with %s, got %+v", code, answer)
+	}
+	if strings.ContainsFunc(answer.Message, func(r rune) bool { return r < ' ' || r > '~' }) {
+		t.Errorf("the message is not plain text: %q", answer.Message)
+	}
+}
+
+func TestFactsOfFirstRequests(t *testing.T) {
+	rival := func(age time.Duration, change func(*approve.Question, *v1alpha1.NodeAttestation)) func(*approve.Question) {
+		return func(q *approve.Question) {
+			other := newEntry()
+			other.Name, other.UID, other.Spec.TokenID = "aws-i-2", "uid-2", "bbbbbb"
+			other.CreationTimestamp = metav1.NewTime(q.Entry.CreationTimestamp.Add(-age))
+			if change != nil {
+				change(q, other)
+			}
+			q.Entries = append(q.Entries, other)
+		}
+	}
+	used := func(q *approve.Question) { q.Token.PublicKey = approve.PublicKey(q.Request.Spec.Request) }
+	for _, tc := range []struct {
+		rule   string
+		change func(*approve.Question)
+		want   verdict.Code
+	}{
+		{"a serving certificate for a token", func(q *approve.Question) { q.Request.Spec.SignerName = certificatesv1.KubeletServingSignerName }, approve.WrongSigner},
+		{"no token", func(q *approve.Question) { q.Token = nil }, approve.TokenExpired},
+		{"no token and no entry", func(q *approve.Question) { q.Token, q.Entry = nil, nil }, approve.TokenExpired},
+		{"at its very end the token has expired", func(q *approve.Question) { q.Now = q.Token.Expiration }, approve.TokenExpired},
+		{"before its end it has not", func(q *approve.Question) { q.Now = q.Token.Expiration.Add(-time.Nanosecond) }, ""},
+		{"the ledger's limit holds, whatever the Secret says", func(q *approve.Question) {
+			q.Token.Expiration, q.Now = now().Add(time.Hour), now().Add(5*time.Minute)
+		}, approve.TokenExpired},
+		{"a token that is being deleted", func(q *approve.Question) { q.Token.Ended = true }, approve.TokenExpired},
+		{"a token without an owner", func(q *approve.Question) { q.Token.Owner = "" }, approve.TokenUnknown},
+		{"an entry that is gone", func(q *approve.Question) { q.Entry = nil }, approve.TokenUnknown},
+		{"an entry that was made anew", func(q *approve.Question) { q.Entry.UID = "uid-9" }, approve.TokenUnknown},
+		{"a token before the last", func(q *approve.Question) { q.Entry.Spec.TokenID = "cccccc" }, approve.TokenUnknown},
+		{"a revoked machine", func(q *approve.Question) { q.Entry.Status.Phase = v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
+		{"a revoked machine without a token", func(q *approve.Question) { q.Token, q.Entry.Status.Phase = nil, v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
+		{"the machine was attested as another node", func(q *approve.Question) { q.Entry.Spec.NodeName = "worker-2" }, approve.WrongNodeName},
+		{"a second key", func(q *approve.Question) { q.Token.PublicKey = "sha256:00" }, approve.TokenAlreadyUsed},
+		{"the same key again", used, ""},
+		{"the same key after the bound token's short life", func(q *approve.Question) { used(q); q.Token.Expiration = now() }, ""},
+		{"the same key after the ledger's limit", func(q *approve.Question) { used(q); q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
+		{"an older machine of the name", rival(time.Second, nil), v1alpha1.NameTaken},
+		{"a machine of the same second with a name that sorts before", rival(0, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Name = "aws-i-0" }), v1alpha1.NameTaken},
+		{"a machine of the same second with a name that sorts after", rival(0, nil), ""},
+		{"a younger machine of the name", rival(-time.Second, nil), ""},
+		{"a younger machine with a certificate", rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Certified }), v1alpha1.NameTaken},
+		{"a younger machine with a certificate that was attested again", rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) {
+			e.Status.Phase, e.Status.TokenID = v1alpha1.Registered, "older1"
+		}), v1alpha1.NameTaken},
+		{"a younger machine whose token was used", rival(-time.Second, func(q *approve.Question, _ *v1alpha1.NodeAttestation) {
+			q.Bound = map[types.UID]bool{"uid-2": true}
+		}), v1alpha1.NameTaken},
+		{"an older machine without a certificate, and this one's token was used", func(q *approve.Question) { used(q); rival(time.Second, nil)(q) }, ""},
+		{"an older machine that is revoked", rival(time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked }), ""},
+		{"an older machine of another name", rival(time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Spec.NodeName = "worker-2" }), ""},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			q := clientQuestion(t)
+			tc.change(q)
+			wants(t, approve.Decide(q), tc.want)
+		})
+	}
+}
+
+func TestFactsOfNodes(t *testing.T) {
+	revoke := func(q *approve.Question) { q.Entries[0].Status.Phase = v1alpha1.Revoked }
+	gone := func(q *approve.Question) { q.Entries = nil }
+	for _, tc := range []struct {
+		rule   string
+		change func(*approve.Question)
+		want   string // the outcome and the code, of both kinds unless they differ
+		other  string // of serving
+	}{
+		{"the machine is revoked", revoke, "deny AttestationRevoked", ""},
+		{"another machine of the name is not", func(q *approve.Question) {
+			revoke(q)
+			live := newEntry()
+			live.UID = "uid-2"
+			q.Entries = append(q.Entries, live)
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"an entry of another node does not count", func(q *approve.Question) { q.Entries[0].Spec.NodeName = "worker-2" }, "deny NotAttested", ""},
+		{"the ledger does not have it", gone, "deny NotAttested", ""},
+		{"the ledger does not have it, such nodes are left", func(q *approve.Question) { gone(q); q.Unattested = approve.LeaveUnattested }, "leave NotAttested", ""},
+		{
+			"the ledger does not have it, such nodes are approved", func(q *approve.Question) { gone(q); q.Unattested = approve.ApproveUnattested },
+			"approve RenewalApproved", "leave NotAttested",
+		},
+		{"the ledger does not have it, such nodes are approved with the addresses of their Nodes", func(q *approve.Question) {
+			gone(q)
+			q.Unattested, q.ServingAddresses = approve.ApproveUnattested, approve.ServingLedgerAndNode
+			q.NodeAddresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "worker-1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.7"}}
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"a revoked machine is not merely unattested", func(q *approve.Question) { revoke(q); q.Unattested = approve.ApproveUnattested }, "deny AttestationRevoked", ""},
+		{"an unknown policy is the strictest", func(q *approve.Question) { gone(q); q.Unattested = "approve" }, "deny NotAttested", ""},
+	} {
+		for kind, question := range map[string]func(testing.TB) *approve.Question{"renewal": renewalQuestion, "serving": servingQuestion} {
+			t.Run(kind+"/"+tc.rule, func(t *testing.T) {
+				q := question(t)
+				tc.change(q)
+				want := tc.want
+				if kind == "serving" && tc.other != "" {
+					want = tc.other
+				}
+				if answer := approve.Decide(q); answer.Outcome.String()+" "+string(answer.Code) != want {
+					t.Errorf("want %s, got %+v", want, answer)
+				}
+			})
+		}
+	}
+}
+
+func TestServingNames(t *testing.T) {
+	node := []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "kubernetes.default"},
+		{Type: corev1.NodeInternalDNS, Address: "api.kube-system.svc"},
+		{Type: corev1.NodeExternalDNS, Address: "*.example.org"},
+		{Type: corev1.NodeExternalDNS, Address: "localhost"},
+		{Type: corev1.NodeInternalDNS, Address: "worker-1.internal"},
+		{Type: corev1.NodeHostName, Address: "10.0.0.10"},
+		{Type: corev1.NodeExternalIP, Address: "192.0.2.7"},
+		{Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: "169.254.169.254"},
+		{Type: "Other", Address: "192.0.2.8"},
+	}
+	const ledger, both = approve.ServingLedger, approve.ServingLedgerAndNode
+	for _, tc := range []struct {
+		sans []string
+		from approve.ServingAddresses
+		want verdict.Code
+	}{
+		{[]string{"worker-1"}, ledger, ""},
+		{[]string{"10.0.0.7"}, ledger, ""},
+		{[]string{"worker-1", "10.0.0.7", "fd00::7"}, ledger, ""},
+		{[]string{"worker-1", "worker-1"}, ledger, ""},
+		{[]string{"Worker-1"}, ledger, approve.AddressNotAttested},
+		{[]string{"worker-1."}, ledger, approve.AddressNotAttested},
+		{[]string{"worker-2"}, ledger, approve.AddressNotAttested},
+		{[]string{"worker-1", "kubernetes.default"}, ledger, approve.AddressNotAttested},
+		{[]string{"kubernetes.default.svc.cluster.local"}, ledger, approve.AddressNotAttested},
+		{[]string{"10.0.0.7", "10.0.0.8"}, ledger, approve.AddressNotAttested},
+		{[]string{"*"}, ledger, approve.AddressNotAttested},
+		{[]string{"*.example.com"}, ledger, approve.AddressNotAttested}, // although the entry has it
+		{[]string{"worker-1.internal"}, ledger, approve.AddressNotAttested},
+		{[]string{"worker-1.internal", "192.0.2.7", "10.0.0.10", "10.0.0.7"}, both, ""},
+		{[]string{"kubernetes.default"}, both, approve.AddressNotAttested},
+		{[]string{"api.kube-system.svc"}, both, approve.AddressNotAttested},
+		{[]string{"*.example.org"}, both, approve.AddressNotAttested},
+		{[]string{"localhost"}, both, approve.AddressNotAttested},
+		{[]string{"127.0.0.1"}, both, approve.AddressNotAttested},
+		{[]string{"169.254.169.254"}, both, approve.AddressNotAttested},
+		{[]string{"192.0.2.8"}, both, approve.AddressNotAttested},
+	} {
+		t.Run(strings.Join(tc.sans, ",")+" from "+string(tc.from), func(t *testing.T) {
+			q := servingQuestion(t)
+			q.ServingAddresses, q.NodeAddresses = tc.from, node
+			q.Request.Spec.Request = encoded(t, theKey(t), servingTemplate(tc.sans...))
+			wants(t, approve.Decide(q), tc.want)
+		})
+	}
+}
+
+func TestAnIPv4AddressInTheFormOfIPv6IsNotTheNodes(t *testing.T) {
+	q := servingQuestion(t)
+	mapped := netip.MustParseAddr("::ffff:10.0.0.7").As16()
+	value, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: 7, Bytes: mapped[:]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := template("system:node:worker-1")
+	made.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: value}}
+	q.Request.Spec.Request = encoded(t, theKey(t), made)
+	wants(t, approve.Decide(q), approve.AddressNotAttested)
+}
+
+func TestSelfNodeServer(t *testing.T) {
+	q := servingQuestion(t)
+	q.SelfNodeServer = false
+	wants(t, approve.Decide(q), approve.SelfNodeServerNotAllowed)
+}

@@ -1,0 +1,358 @@
+package approve
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// check is one thing that requests of some kinds have to pass.
+type check struct {
+	kinds []Kind
+	code  verdict.Code
+	rule  string
+	// facts tells that the check needs more than the request.
+	facts bool
+	// test returns nil for a request that passes.
+	test func(*subject) *finding
+}
+
+func (c *check) of(kind Kind) bool { return slices.Contains(c.kinds, kind) }
+
+// finding is why a check was not passed.
+type finding struct {
+	outcome Outcome
+	message string
+}
+
+func denied(format string, args ...any) *finding {
+	return &finding{outcome: Deny, message: fmt.Sprintf(format, args...)}
+}
+
+// deniedIf denies with a message, unless it is empty.
+func deniedIf(prefix, message string) *finding {
+	if message == "" {
+		return nil
+	}
+	return denied("%s%s", prefix, message)
+}
+
+// checks are all of them. The first three of every kind make the request
+// readable for those that follow.
+var checks = []check{
+	{
+		kinds: []Kind{Client}, code: WrongSigner,
+		rule: "a bootstrap token gets certificates of signer kubernetes.io/kube-apiserver-client-kubelet only",
+		test: func(s *subject) *finding {
+			if s.Request.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+				return denied("a bootstrap token asks for a certificate of signer %s", s.Request.Spec.SignerName)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: CSRMalformed,
+		rule: "the request is one PEM block with one PKCS#10 request and nothing else",
+		test: func(s *subject) *finding {
+			parsed, err := parse(s.Request.Spec.Request)
+			if err != nil {
+				return denied("the request is malformed: %v", err)
+			}
+			s.request = parsed
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: WeakKey,
+		rule: "the key is RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519, and signs with SHA-256 or better",
+		test: func(s *subject) *finding {
+			if weak := weakness(s.request.PublicKey); weak != "" {
+				return deniedIf("the key is not accepted: ", weak)
+			}
+			return deniedIf("the key is not accepted: ", weakSignature(s.request.SignatureAlgorithm))
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: CSRMalformed,
+		rule: "the request is signed with its own key",
+		test: func(s *subject) *finding {
+			if err := s.request.CheckSignature(); err != nil {
+				return denied("the request is not signed with its own key")
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: WrongSubject,
+		rule: "the subject is one organization, system:nodes, and one common name, system:node:NAME",
+		test: func(s *subject) *finding {
+			organization, commonName, err := s.request.subject()
+			switch {
+			case err != nil:
+				return denied("the subject is not a node's: %v", err)
+			case organization != nodeidentity.Group:
+				return denied("the organization is %s, want %q", quote(organization), nodeidentity.Group)
+			case !strings.HasPrefix(commonName, commonNamePrefix) || commonName == commonNamePrefix:
+				return denied("the common name is %s, want %s and the node's name", quote(commonName), commonNamePrefix)
+			}
+			s.commonName = commonName
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal, Serving}, code: ExtensionsNotAllowed,
+		rule: "the request asks for no extension but subject alternative names",
+		test: func(s *subject) *finding {
+			if len(s.request.extensions) > 0 {
+				return denied("the request asks for the extensions %s", strings.Join(s.request.extensions, ", "))
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal}, code: SubjectAltNamesNotAllowed,
+		rule: "a client certificate has no subject alternative names",
+		test: func(s *subject) *finding {
+			if !s.request.names.empty() {
+				return denied("the client certificate would have the subject alternative names %s", quote(s.request.names.String()))
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Serving}, code: SubjectAltNamesNotAllowed,
+		rule: "a serving certificate has DNS names and IP addresses only, and one of them at least",
+		test: func(s *subject) *finding {
+			switch names := &s.request.names; {
+			case len(names.others) > 0:
+				return denied("the serving certificate would have %s", strings.Join(names.others, ", "))
+			case names.empty():
+				return denied("the serving certificate would have neither a DNS name nor an IP address")
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client, Renewal}, code: WrongUsages,
+		rule: "the usages are digital signature, client auth and, at will, key encipherment",
+		test: func(s *subject) *finding { return s.usages(certificatesv1.UsageClientAuth) },
+	},
+	{
+		kinds: []Kind{Serving}, code: WrongUsages,
+		rule: "the usages are digital signature, server auth and, at will, key encipherment",
+		test: func(s *subject) *finding { return s.usages(certificatesv1.UsageServerAuth) },
+	},
+	{
+		kinds: []Kind{Renewal, Serving}, code: WrongNodeName,
+		rule: "the common name is the user name of the node that asks",
+		test: func(s *subject) *finding {
+			if s.commonName != s.Request.Spec.Username {
+				return denied("node %s asks for a certificate for %s", quote(s.claim.Node), quote(s.commonName))
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: v1alpha1.AttestationRevoked,
+		rule:  "the machine is not revoked",
+		facts: true,
+		test: func(s *subject) *finding {
+			if s.Entry != nil && s.Entry.Phase() == v1alpha1.Revoked {
+				return denied("NodeAttestation %s is revoked", s.Entry.Name)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: TokenExpired,
+		rule:  "the token exists",
+		facts: true,
+		test: func(s *subject) *finding {
+			if s.Token == nil {
+				return denied("bootstrap token %s does not exist any more", s.claim.TokenID)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: TokenUnknown,
+		rule:  "the token is the last one that the ledger's entry of its machine names",
+		facts: true,
+		test: func(s *subject) *finding {
+			switch {
+			case s.Token.Owner == "" || s.Entry == nil || s.Entry.UID != s.Token.Owner:
+				return denied("no NodeAttestation owns bootstrap token %s", s.claim.TokenID)
+			case s.Entry.Spec.TokenID != s.claim.TokenID || s.Token.ID != s.claim.TokenID:
+				return denied("NodeAttestation %s names another bootstrap token since", s.Entry.Name)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: TokenExpired,
+		rule:  "the token has not expired",
+		facts: true,
+		test:  (*subject).tokenAlive,
+	},
+	{
+		kinds: []Kind{Client}, code: WrongNodeName,
+		rule:  "the common name is of the node that the machine was attested as",
+		facts: true,
+		test: func(s *subject) *finding {
+			if s.commonName != commonNamePrefix+s.Entry.Spec.NodeName {
+				return denied("the machine was attested as node %s and asks for a certificate for %s", quote(s.Entry.Spec.NodeName), quote(s.commonName))
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: TokenAlreadyUsed,
+		rule:  "the token has not been used for another key",
+		facts: true,
+		test: func(s *subject) *finding {
+			if s.Token.PublicKey != "" && s.Token.PublicKey != s.request.publicKey() {
+				return denied("bootstrap token %s was used for another key", s.claim.TokenID)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Client}, code: v1alpha1.NameTaken,
+		rule:  "no other machine has the node's name",
+		facts: true,
+		test: func(s *subject) *finding {
+			if other := s.rival(); other != nil {
+				return denied("node %s is the machine of NodeAttestation %s", quote(s.Entry.Spec.NodeName), other.Name)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Renewal, Serving}, code: v1alpha1.AttestationRevoked,
+		rule:  "the node's machine is not revoked",
+		facts: true,
+		test: func(s *subject) *finding {
+			if _, revoked := s.holder(); revoked {
+				return denied("every NodeAttestation of node %s is revoked", s.claim.Node)
+			}
+			return nil
+		},
+	},
+	{
+		kinds: []Kind{Renewal, Serving}, code: NotAttested,
+		rule:  "the ledger has the node, unless unattested nodes are approved",
+		facts: true,
+		test:  (*subject).attested,
+	},
+	{
+		kinds: []Kind{Serving}, code: AddressNotAttested,
+		rule:  "every name and address is one of the node's",
+		facts: true,
+		test:  (*subject).ownAddresses,
+	},
+	{
+		kinds: []Kind{Serving}, code: SelfNodeServerNotAllowed,
+		rule:  "the node may create certificatesigningrequests/selfnodeserver",
+		facts: true,
+		test: func(s *subject) *finding {
+			if !s.SelfNodeServer {
+				return denied("%s may not create certificatesigningrequests/selfnodeserver", s.Request.Spec.Username)
+			}
+			return nil
+		},
+	},
+}
+
+// usages wants digital signature and the given one, and takes key encipherment.
+func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
+	var missing, extra []string
+	for _, want := range []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, auth} {
+		if !slices.Contains(s.Request.Spec.Usages, want) {
+			missing = append(missing, string(want))
+		}
+	}
+	for _, u := range s.Request.Spec.Usages {
+		if u != certificatesv1.UsageDigitalSignature && u != auth && u != certificatesv1.UsageKeyEncipherment {
+			extra = append(extra, string(u))
+		}
+	}
+	if len(missing) == 0 && len(extra) == 0 {
+		return nil
+	}
+	slices.Sort(extra)
+	return denied("the usages lack [%s] and have [%s] beside", strings.Join(missing, ", "), quote(strings.Join(slices.Compact(extra), ", ")))
+}
+
+// tokenAlive holds a token that was bound to this very key to the time that the
+// ledger gave it: binding it made its Secret's time shorter.
+func (s *subject) tokenAlive() *finding {
+	end, limit := s.Token.Expiration, s.Entry.Spec.TokenExpiration.Time
+	if ours := s.Token.PublicKey == s.request.publicKey(); ours || limit.Before(end) {
+		end = limit
+	}
+	if s.Token.Ended || !s.Now.Before(end) {
+		return denied("bootstrap token %s has expired", s.claim.TokenID)
+	}
+	return nil
+}
+
+func (s *subject) attested() *finding {
+	if entry, _ := s.holder(); entry != nil {
+		return nil
+	}
+	missing := denied("the ledger has no NodeAttestation of node %s", s.claim.Node)
+	switch s.Unattested {
+	case ApproveUnattested:
+		if s.claim.Kind == Renewal || s.ServingAddresses == ServingLedgerAndNode {
+			return nil
+		}
+		missing.outcome = Leave
+		missing.message += ", so that none of its addresses is attested"
+	case LeaveUnattested:
+		missing.outcome = Leave
+	case DenyUnattested:
+	}
+	return missing
+}
+
+func (s *subject) ownAddresses() *finding {
+	own := s.own()
+	var strange altNames
+	for _, name := range s.request.names.dns {
+		if !slices.Contains(own.dns, name) {
+			strange.dns = append(strange.dns, name)
+		}
+	}
+	for _, a := range s.request.names.addresses {
+		// An IPv4 address in the form of an IPv6 one is not how kubelets write it.
+		if a.Is4In6() || !slices.Contains(own.addresses, a) {
+			strange.addresses = append(strange.addresses, a)
+		}
+	}
+	if strange.empty() {
+		return nil
+	}
+	return denied("node %s was not attested with %s", s.claim.Node, quoteNames(&strange))
+}
+
+// quoteNames lists the first few names.
+func quoteNames(names *altNames) string {
+	const most = 3
+	var some []string
+	for _, name := range names.dns {
+		some = append(some, quote(name))
+	}
+	for _, a := range names.addresses {
+		some = append(some, a.String())
+	}
+	if len(some) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(some[:most], ", "), len(some)-most)
+	}
+	return strings.Join(some, ", ")
+}

@@ -1,0 +1,49 @@
+package approve
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Reasons for approvals.
+const (
+	// ClientCertificateApproved: the first certificate of a machine.
+	ClientCertificateApproved verdict.Code = "ClientCertificateApproved"
+	// RenewalApproved: the next client certificate of a node.
+	RenewalApproved verdict.Code = "RenewalApproved"
+	// ServingCertificateApproved: the certificate of a kubelet's serving port.
+	ServingCertificateApproved verdict.Code = "ServingCertificateApproved"
+)
+
+// Reasons for leaving a request alone.
+const (
+	// NotOurs: no kubelet asks, or it asks another signer.
+	NotOurs verdict.Code = "NotOurs"
+	// AlreadyDecided: somebody approved or denied it, or issued the certificate.
+	AlreadyDecided verdict.Code = "AlreadyDecided"
+)
+
+// Reasons for denials, beside those that the ledger gives: its codes
+// AttestationRevoked and NameTaken.
+const (
+	WrongSigner               verdict.Code = "WrongSigner"
+	CSRMalformed              verdict.Code = "CSRMalformed"
+	WeakKey                   verdict.Code = "WeakKey"
+	WrongSubject              verdict.Code = "WrongSubject"
+	ExtensionsNotAllowed      verdict.Code = "ExtensionsNotAllowed"
+	SubjectAltNamesNotAllowed verdict.Code = "SubjectAltNamesNotAllowed"
+	WrongUsages               verdict.Code = "WrongUsages"
+	WrongNodeName             verdict.Code = "WrongNodeName"
+	TokenExpired              verdict.Code = "TokenExpired"
+	TokenUnknown              verdict.Code = "TokenUnknown"
+	TokenAlreadyUsed          verdict.Code = "TokenAlreadyUsed"
+	NotAttested               verdict.Code = "NotAttested"
+	AddressNotAttested        verdict.Code = "AddressNotAttested"
+	SelfNodeServerNotAllowed  verdict.Code = "SelfNodeServerNotAllowed"
+)
+
+// IsDenial reports whether a code is one with which Decide denies.
+func IsDenial(code verdict.Code) bool {
+	return slices.ContainsFunc(checks, func(c check) bool { return c.code == code })
+}

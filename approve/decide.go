@@ -1,0 +1,114 @@
+package approve
+
+import (
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Decide answers a question. It looks at the facts in q only as far as the kind
+// of the request needs them.
+func Decide(q *Question) Answer {
+	s := &subject{Question: q, claim: ClaimOf(q.Request)}
+	if answer, decided := s.begin(); decided {
+		return answer
+	}
+	if answer, failed := s.check(false); failed {
+		return answer
+	}
+	if answer, failed := s.check(true); failed {
+		return answer
+	}
+	return s.approval()
+}
+
+// Ahead decides what needs nothing but the request. Decided is false if facts
+// are needed; [Decide] gives the same answer whatever they are otherwise.
+func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decided bool) {
+	s := &subject{Question: &Question{Request: csr}, claim: ClaimOf(csr)}
+	if answer, decided := s.begin(); decided {
+		return answer, true
+	}
+	return s.check(false)
+}
+
+// begin leaves alone what is not to be decided.
+func (s *subject) begin() (Answer, bool) {
+	switch {
+	case s.claim.Kind == Other:
+		return s.answer(Leave, NotOurs, "it is not the request of a kubelet with a bootstrap token of this service or with a node's certificate"), true
+	case Decided(s.Request):
+		return s.answer(Leave, AlreadyDecided, "it has been decided already"), true
+	}
+	return Answer{}, false
+}
+
+// check goes through the checks of the kind, those that need facts or the others.
+func (s *subject) check(facts bool) (Answer, bool) {
+	for i := range checks {
+		c := &checks[i]
+		if c.facts != facts || !c.of(s.claim.Kind) {
+			continue
+		}
+		if finding := c.test(s); finding != nil {
+			answer := s.answer(finding.outcome, c.code, finding.message)
+			answer.Rule = c.rule
+			return answer, true
+		}
+	}
+	return Answer{}, false
+}
+
+func (s *subject) approval() Answer {
+	switch s.claim.Kind {
+	case Client:
+		return s.answer(Approve, ClientCertificateApproved, fmt.Sprintf("the machine of NodeAttestation %s proved that it is node %s", s.Entry.Name, s.Entry.Spec.NodeName))
+	case Renewal:
+		return s.answer(Approve, RenewalApproved, "node "+s.claim.Node+" asks for its next client certificate"+s.basis())
+	case Serving:
+		return s.answer(Approve, ServingCertificateApproved, "node "+s.claim.Node+" asks for a certificate with its own addresses only"+s.basis())
+	case Other:
+	}
+	return s.answer(Leave, NotOurs, "it is not the request of a kubelet")
+}
+
+// basis says what the trust in a node rests on.
+func (s *subject) basis() string {
+	if entry, _ := s.holder(); entry != nil {
+		return ", by NodeAttestation " + entry.Name
+	}
+	return "; the ledger does not have it, and unattested nodes are approved"
+}
+
+func (s *subject) answer(outcome Outcome, code verdict.Code, message string) Answer {
+	node := s.claim.Node
+	if s.claim.Kind == Client && s.Entry != nil {
+		node = s.Entry.Spec.NodeName
+	}
+	return Answer{Outcome: outcome, Code: code, Kind: s.claim.Kind, Node: node, Message: message}
+}
+
+// Rule is one check that requests of a kind have to pass.
+type Rule struct {
+	// Code is the reason when it is not passed.
+	Code verdict.Code
+	// Text says what is required.
+	Text string
+	// Facts tells that it needs more than the request.
+	Facts bool
+}
+
+// Rules returns the checks for a kind of request, in order.
+func Rules(kind Kind) []Rule {
+	var rules []Rule
+	for _, facts := range []bool{false, true} {
+		for i := range checks {
+			if c := &checks[i]; c.facts == facts && c.of(kind) {
+				rules = append(rules, Rule{Code: c.code, Text: c.rule, Facts: facts})
+			}
+		}
+	}
+	return rules
+}

@@ -1,0 +1,132 @@
+package approve_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/approve"
+)
+
+// TestOthersRequestsAreLeftAlone changes who asks for what.
+func TestOthersRequestsAreLeftAlone(t *testing.T) {
+	type spec = certificatesv1.CertificateSigningRequestSpec
+	for _, tc := range []struct {
+		rule   string
+		change func(*spec)
+	}{
+		{"another signer of Kubernetes", func(s *spec) { s.SignerName = certificatesv1.KubeAPIServerClientSignerName }},
+		{"another signer", func(s *spec) { s.SignerName = "example.com/signer" }},
+		{"a token of somebody else", func(s *spec) {
+			s.Username, s.Groups = "system:bootstrap:aaaaaa", []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
+		}},
+		{"a user of our group who is no token", func(s *spec) { s.Username, s.Groups = "eve", []string{approve.TokenGroup} }},
+		{"a token with an id of no token", func(s *spec) { s.Username, s.Groups = "system:bootstrap:AAAAAA", []string{approve.TokenGroup} }},
+		{"a token with a longer id", func(s *spec) { s.Username, s.Groups = "system:bootstrap:aaaaaaa", []string{approve.TokenGroup} }},
+		{"a node's name without its group", func(s *spec) { s.Username, s.Groups = "system:node:worker-1", []string{"system:masters"} }},
+		{"a node's group without its name", func(s *spec) { s.Username, s.Groups = "worker-1", []string{"system:nodes"} }},
+	} {
+		for kind, question := range wellFormed(t) {
+			t.Run(kind+"/"+tc.rule, func(t *testing.T) {
+				q := question(t)
+				tc.change(&q.Request.Spec)
+				if answer := approve.Decide(q); answer.Outcome != approve.Leave || answer.Code != approve.NotOurs {
+					t.Errorf("%+v", answer)
+				}
+			})
+		}
+	}
+}
+
+func TestDecidedRequestsAreLeftAlone(t *testing.T) {
+	for kind, question := range wellFormed(t) {
+		q := question(t)
+		for _, condition := range []certificatesv1.RequestConditionType{
+			certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
+		} {
+			q.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: condition, Status: corev1.ConditionTrue}}
+			if answer := approve.Decide(q); answer.Outcome != approve.Leave || answer.Code != approve.AlreadyDecided {
+				t.Errorf("%s that is %s: %+v", kind, condition, answer)
+			}
+		}
+		q.Request.Status.Conditions, q.Request.Status.Certificate = nil, []byte("x")
+		if answer := approve.Decide(q); answer.Outcome != approve.Leave || answer.Code != approve.AlreadyDecided {
+			t.Errorf("%s with a certificate: %+v", kind, answer)
+		}
+	}
+}
+
+func TestANodeThatCannotBeNamedGetsNothing(t *testing.T) {
+	q := renewalQuestion(t)
+	q.Request.Spec.Username = "system:node:"
+	q.Request.Spec.Request = encoded(t, theKey(t), template("system:node:"))
+	wants(t, approve.Decide(q), approve.WrongSubject)
+}
+
+func TestForgottenAnswersDoNothing(t *testing.T) {
+	var answer approve.Answer
+	if answer.Outcome != approve.Leave || answer.Kind != approve.Other {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// TestRules shows the checks of each kind in their order. UPDATE_GOLDEN=1
+// rewrites them.
+func TestRules(t *testing.T) {
+	var b strings.Builder
+	for _, kind := range []approve.Kind{approve.Client, approve.Renewal, approve.Serving} {
+		fmt.Fprintf(&b, "%s\n", kind)
+		for _, r := range approve.Rules(kind) {
+			needs := "request"
+			if r.Facts {
+				needs = "facts"
+			}
+			fmt.Fprintf(&b, "  %-7s  %-25s  %s\n", needs, r.Code, r.Text)
+		}
+	}
+	golden := filepath.Join("testdata", "rules.golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || b.String() != string(want) {
+		t.Errorf("%v; got\n%swant\n%s", err, b.String(), want)
+	}
+}
+
+// FuzzRequest puts any request to any kind. What is approved must be what the
+// kind may have, as crypto/x509 reads it.
+func FuzzRequest(f *testing.F) {
+	f.Add(encoded(f, theKey(f), template("system:node:worker-1")))
+	f.Add(encoded(f, theKey(f), servingTemplate("worker-1", "10.0.0.7")))
+	f.Add(encoded(f, theKey(f), servingTemplate("kubernetes.default")))
+	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, question := range []func(testing.TB) *approve.Question{clientQuestion, renewalQuestion, servingQuestion} {
+			q := question(t)
+			q.Request.Spec.Request = text
+			answer := approve.Decide(q)
+			ahead, decided := approve.Ahead(q.Request)
+			if decided && ahead != withoutNode(answer, ahead) {
+				t.Errorf("ahead %+v, then %+v", ahead, answer)
+			}
+			if answer.Outcome != approve.Approve {
+				continue
+			}
+			checkApproved(t, text, answer.Kind)
+		}
+	})
+}
+
+// withoutNode makes answers comparable: ahead, the node of a token is not known.
+func withoutNode(answer, ahead approve.Answer) approve.Answer {
+	answer.Node = ahead.Node
+	return answer
+}

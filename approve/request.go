@@ -1,0 +1,156 @@
+package approve
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// request is a PKCS#10 request with nothing in it that a certificate signer
+// could read in another way.
+type request struct {
+	*x509.CertificateRequest
+	// names is what its subject alternative names are.
+	names altNames
+	// extensions lists what it asks for beside subject alternative names.
+	extensions []string
+}
+
+const pemType = "CERTIFICATE REQUEST"
+
+// parse reads one PEM block with one request, and nothing around either.
+func parse(text []byte) (*request, error) {
+	text = bytes.TrimSpace(text)
+	if !bytes.HasPrefix(text, []byte("-----BEGIN "+pemType+"-----")) {
+		return nil, errors.New("it does not begin with a PEM block of type " + pemType)
+	}
+	block, rest := pem.Decode(text)
+	switch {
+	case block == nil || block.Type != pemType:
+		return nil, errors.New("the PEM block cannot be read")
+	case len(block.Headers) > 0:
+		return nil, errors.New("the PEM block has headers")
+	case len(rest) > 0:
+		return nil, errors.New("something follows the PEM block")
+	}
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the PKCS#10 request cannot be read: %w", err)
+	}
+	r := &request{CertificateRequest: parsed}
+	if err := r.readAttributes(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// PublicKey returns "sha256:" and the hash of a request's public key (its
+// SubjectPublicKeyInfo, DER) in hexadecimal. Of a request that cannot be read it
+// returns nothing.
+func PublicKey(text []byte) string {
+	r, err := parse(text)
+	if err != nil {
+		return ""
+	}
+	return r.publicKey()
+}
+
+func (r *request) publicKey() string {
+	digest := sha256.Sum256(r.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(digest[:])
+}
+
+// requestInfo is CertificationRequestInfo of RFC 2986.
+type requestInfo struct {
+	Version    int
+	Subject    asn1.RawValue
+	PublicKey  asn1.RawValue
+	Attributes []attribute `asn1:"tag:0,set"`
+}
+
+type attribute struct {
+	Type   asn1.ObjectIdentifier
+	Values []asn1.RawValue `asn1:"set"`
+}
+
+// readAttributes takes what crypto/x509 passes over: attributes of other types,
+// further values, and forms of names that it has no field for.
+func (r *request) readAttributes() error {
+	var info requestInfo
+	if rest, err := asn1.Unmarshal(r.RawTBSCertificateRequest, &info); err != nil || len(rest) > 0 {
+		return errors.New("the attributes cannot be read")
+	}
+	if info.Version != 0 {
+		return fmt.Errorf("the version is %d, want 0", info.Version)
+	}
+	switch {
+	case len(info.Attributes) == 0:
+		return nil
+	case len(info.Attributes) > 1:
+		return fmt.Errorf("it has %d attributes, want one that requests extensions at most", len(info.Attributes))
+	}
+	extensionRequest := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14} // RFC 2985, section 5.4.2
+	a := info.Attributes[0]
+	if !a.Type.Equal(extensionRequest) || len(a.Values) != 1 {
+		return fmt.Errorf("it has the attribute %v with %d values, want one that requests extensions", a.Type, len(a.Values))
+	}
+	var extensions []pkix.Extension
+	if rest, err := asn1.Unmarshal(a.Values[0].FullBytes, &extensions); err != nil || len(rest) > 0 {
+		return errors.New("the extensions cannot be read")
+	}
+	return r.readExtensions(extensions)
+}
+
+func (r *request) readExtensions(extensions []pkix.Extension) error {
+	subjectAltName := asn1.ObjectIdentifier{2, 5, 29, 17}
+	found := false
+	for _, e := range extensions {
+		switch {
+		case !e.Id.Equal(subjectAltName):
+			r.extensions = append(r.extensions, e.Id.String())
+		case found:
+			return errors.New("it has subject alternative names twice")
+		default:
+			found = true
+			names, err := parseAltNames(e.Value)
+			if err != nil {
+				return err
+			}
+			r.names = names
+		}
+	}
+	return nil
+}
+
+// subject returns the organization and the common name of a subject that is made
+// of these two alone, each in its own set.
+func (r *request) subject() (organization, commonName string, err error) {
+	var name pkix.RDNSequence
+	if rest, err := asn1.Unmarshal(r.RawSubject, &name); err != nil || len(rest) > 0 {
+		return "", "", errors.New("it cannot be read")
+	}
+	values := map[string][]string{}
+	for _, set := range name {
+		if len(set) != 1 {
+			return "", "", errors.New("several attributes are in one set")
+		}
+		text, ok := set[0].Value.(string)
+		if !ok {
+			return "", "", fmt.Errorf("the attribute %v is not text", set[0].Type)
+		}
+		values[set[0].Type.String()] = append(values[set[0].Type.String()], text)
+	}
+	const typeOrganization, typeCommonName = "2.5.4.10", "2.5.4.3"
+	o, cn := values[typeOrganization], values[typeCommonName]
+	if len(o) != 1 || len(cn) != 1 || len(name) != 2 {
+		return "", "", fmt.Errorf("it has %d organizations, %d common names and %d other attributes, want one, one and none",
+			len(o), len(cn), len(name)-len(o)-len(cn))
+	}
+	return o[0], cn[0], nil
+}

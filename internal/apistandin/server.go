@@ -1,0 +1,184 @@
+// Package apistandin is an API server for tests: it keeps objects of any
+// resource in memory and serves them over HTTP as Kubernetes does, with resource
+// versions that must match, subresources that change only their part, watches,
+// and faults where a test wants them.
+//
+// It knows no schemas, takes every client for one user, and allows everything.
+package apistandin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Fault is what happens to a request instead of what it asks for.
+type Fault int
+
+const (
+	// NoFault serves the request.
+	NoFault Fault = iota
+	// Unavailable answers with 503 and does nothing.
+	Unavailable
+	// Internal answers with 500 and does nothing.
+	Internal
+	// Cut closes the connection and does nothing.
+	Cut
+	// AnswerLost does what the request asks for, and closes the connection.
+	AnswerLost
+)
+
+// Options say how a server behaves. All may be left out.
+type Options struct {
+	// Clock is the time of creation timestamps.
+	Clock func() time.Time
+	// Fault is asked about each request; it is called concurrently.
+	Fault func(*http.Request) Fault
+	// Allow answers SubjectAccessReviews, by their spec; without it all are
+	// allowed.
+	Allow func(spec map[string]any) bool
+}
+
+// User is whom the server takes every client for.
+const User = "ada"
+
+// Object is a resource's object, as JSON has it.
+type Object = map[string]any
+
+// Server is a running API server. It is safe for concurrent use.
+type Server struct {
+	opts Options
+	http *httptest.Server
+
+	mu      sync.Mutex
+	version uint64
+	// objects are by resource (GROUP/RESOURCE) and then by NAMESPACE/NAME.
+	objects map[string]map[string]Object
+	// log is every change, and changed is closed at the next one.
+	log     []change
+	changed chan struct{}
+	ended   chan struct{}
+}
+
+type change struct {
+	resource, namespace, name string
+	kind                      string // ADDED, MODIFIED or DELETED
+	version                   uint64
+	object                    Object
+}
+
+// New starts a server.
+func New(opts Options) *Server {
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	if opts.Fault == nil {
+		opts.Fault = func(*http.Request) Fault { return NoFault }
+	}
+	if opts.Allow == nil {
+		opts.Allow = func(map[string]any) bool { return true }
+	}
+	s := &Server{
+		opts: opts, version: 1, objects: map[string]map[string]Object{},
+		changed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// Close ends the server and every watch.
+func (s *Server) Close() {
+	close(s.ended)
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// Config is for clients of the server.
+func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL, QPS: -1} }
+
+// URL is where the server is.
+func (s *Server) URL() string { return s.http.URL }
+
+// serve lets the request have its fault.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	switch s.opts.Fault(r) {
+	case Unavailable:
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "unavailable for the test")
+	case Internal:
+		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "broken for the test")
+	case Cut:
+		panic(http.ErrAbortHandler)
+	case AnswerLost:
+		s.handle(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case NoFault:
+		s.handle(w, r)
+	}
+}
+
+func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+	at, ok := parsePath(r.URL.Path)
+	switch {
+	case r.URL.Path == "/version":
+		reply(w, http.StatusOK, Object{"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
+	case !ok:
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such path")
+	case at.resource == "subjectaccessreviews":
+		s.review(w, r)
+	case at.resource == "selfsubjectreviews":
+		reply(w, http.StatusCreated, Object{
+			"kind": "SelfSubjectReview", "apiVersion": at.version, "status": Object{"userInfo": Object{"username": User}},
+		})
+	case r.Method == http.MethodGet && at.name == "" && r.URL.Query().Get("watch") != "":
+		s.watch(w, r, at)
+	case r.Method == http.MethodGet && at.name == "":
+		s.list(w, at)
+	default:
+		s.one(w, r, at)
+	}
+}
+
+func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	review, err := read(r)
+	if err != nil || review == nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("no review: %v", err))
+		return
+	}
+	review["status"] = Object{"allowed": s.opts.Allow(part(review, "spec"))}
+	reply(w, http.StatusCreated, review)
+}
+
+func reply(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	reply(w, code, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Reason: reason, Code: int32(code), Message: message,
+	})
+}
+
+// part returns a map within an object, nil if it is not there.
+func part(o Object, name string) Object {
+	inner, _ := o[name].(Object)
+	return inner
+}
+
+// section returns a map within an object, making it if it is not there.
+func section(o Object, name string) Object {
+	if inner, ok := o[name].(Object); ok {
+		return inner
+	}
+	inner := Object{}
+	o[name] = inner
+	return inner
+}

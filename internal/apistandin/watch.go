@@ -1,0 +1,87 @@
+package apistandin
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kindOf is the kind of a resource that is listed.
+func kindOf(resource string) string {
+	kinds := map[string]string{
+		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation",
+		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
+	}
+	return kinds[resource]
+}
+
+func (s *Server) list(w http.ResponseWriter, at *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items := []Object{}
+	for _, name := range slices.Sorted(maps.Keys(s.objects[at.key()])) {
+		if namespace, _, _ := strings.Cut(name, "/"); at.namespace == "" || at.namespace == namespace {
+			items = append(items, s.objects[at.key()][name])
+		}
+	}
+	reply(w, http.StatusOK, Object{
+		"kind": kindOf(at.resource) + "List", "apiVersion": at.version,
+		"metadata": Object{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": items,
+	})
+}
+
+// watch sends what changes from a resource version on, until the client or the
+// server ends.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
+	query := r.URL.Query()
+	if query.Get("sendInitialEvents") != "" {
+		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden")
+		return
+	}
+	from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches begin at a resource version")
+		return
+	}
+	name, _ := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	encoder := json.NewEncoder(w)
+	for next := 0; ; {
+		w.(http.Flusher).Flush()
+		var news []change
+		var changed chan struct{}
+		news, next, changed = s.since(next)
+		for _, c := range news {
+			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) || (name != "" && c.name != name) {
+				continue
+			}
+			if encoder.Encode(Object{"type": c.kind, "object": c.object}) != nil {
+				return
+			}
+		}
+		if len(news) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// since returns the changes from an index of the log on, the index after them,
+// and what is closed at the next one.
+func (s *Server) since(next int) ([]change, int, chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log[next:len(s.log):len(s.log)], len(s.log), s.changed
+}

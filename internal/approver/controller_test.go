@@ -1,0 +1,321 @@
+package approver_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+)
+
+func TestAMachineBecomesANode(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	told := &events{}
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	key := newKey(t)
+	before := time.Now()
+	s.start(approver.Options{Observer: told})
+
+	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.await("first", "Approved ClientCertificateApproved")
+	secret := s.token("aaaaaa")
+	if got, want := secret.Annotations[ledger.PublicKeyAnnotation], approve.PublicKey(s.request("first").Spec.Request); got != want {
+		t.Errorf("the token is bound to key %q, want %q", got, want)
+	}
+	end, err := time.Parse(time.RFC3339, string(secret.Data[ledger.ExpirationKey]))
+	if err != nil || end.After(time.Now().Add(time.Minute)) || end.Before(before.Add(time.Minute-time.Second)) {
+		t.Errorf("the bound token ends at %v (%v), want one minute after it was bound at %v", end, err, before)
+	}
+	if phase := s.entry("aws-i-1").Phase(); phase != v1alpha1.Issued {
+		t.Errorf("before the certificate is issued, the phase is %s", phase)
+	}
+
+	firstEnd := time.Now().Add(time.Hour).Truncate(time.Second)
+	s.issue("first", firstEnd)
+	s.until("the entry is Certified", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Certified })
+	status := s.entry("aws-i-1").Status
+	if status.CertificateRequest != "first" || status.TokenID != "aaaaaa" || !status.CertificateExpiration.Time.Equal(firstEnd) ||
+		!meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionCertified) {
+		t.Errorf("the status is %+v", status)
+	}
+
+	s.put("/api/v1/nodes/worker-1", &corev1.Node{})
+	s.until("the entry is Registered", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Registered })
+	node := &corev1.Node{}
+	if _, err := s.api.Get("/api/v1/nodes/worker-1", node); err != nil || s.entry("aws-i-1").Status.NodeUID != string(node.UID) {
+		t.Errorf("the node's UID is %s (%v), in the ledger it is %s", node.UID, err, s.entry("aws-i-1").Status.NodeUID)
+	}
+
+	s.put(requestPath("serving"), ofNode(t, "worker-1", "worker-1", "10.0.0.7"))
+	s.await("serving", "Approved ServingCertificateApproved")
+	s.put(requestPath("renewal"), ofNode(t, "worker-1"))
+	s.await("renewal", "Approved RenewalApproved")
+	s.issue("renewal", firstEnd.Add(time.Hour))
+	s.until("the renewal is in the ledger", func() bool {
+		return s.entry("aws-i-1").Status.CertificateExpiration.Time.Equal(firstEnd.Add(time.Hour))
+	})
+	for name, want := range map[string]string{
+		"first": "approve ClientCertificateApproved", "serving": "approve ServingCertificateApproved", "renewal": "approve RenewalApproved",
+	} {
+		s.until("the observer is told of "+name, func() bool { return len(told.of(name)) > 0 })
+		if got := told.of(name); !slices.Equal(got, []string{want}) {
+			t.Errorf("the observer was told of %s: %v, want %s once", name, got, want)
+		}
+	}
+}
+
+func TestWhatIsDenied(t *testing.T) {
+	past := metav1.NewTime(time.Now().Add(-time.Second))
+	for _, tc := range []struct {
+		rule    string
+		prepare func(*testing.T, *stand) *certificatesv1.CertificateSigningRequest
+		want    string
+	}{
+		{"the token of machine A, a request for B", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-b", "worker-2", "bbbbbb")
+			return withToken(t, "aaaaaa", newKey(t), "worker-2")
+		}, "Denied WrongNodeName"},
+		{"a token that is gone", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.api.Remove(secretPath("aaaaaa"))
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenExpired"},
+		{"a token that has expired", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			secret := s.token("aaaaaa")
+			secret.Data[ledger.ExpirationKey] = []byte(past.UTC().Format(time.RFC3339))
+			s.put(secretPath("aaaaaa"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenExpired"},
+		{"a token whose Secret is being deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			secret := s.token("aaaaaa")
+			secret.DeletionTimestamp = &past
+			s.put(secretPath("aaaaaa"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenExpired"},
+		{"a token bound to another key", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			secret := s.token("aaaaaa")
+			secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: "sha256:00"}
+			s.put(secretPath("aaaaaa"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenAlreadyUsed"},
+		{"a token that no entry owns", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.api.Remove(entryPath("aws-i-1"))
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a token of an entry that was made anew under the same name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			secret := s.token("aaaaaa")
+			secret.OwnerReferences[0].UID = "of-before"
+			s.put(secretPath("aaaaaa"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a Secret with our group that the service did not make", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			secret := s.token("aaaaaa")
+			secret.OwnerReferences = nil
+			s.put(secretPath("aaaaaa"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a token before the last", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			entry := s.entry("aws-i-1")
+			entry.Spec.TokenID = "cccccc"
+			s.put(entryPath("aws-i-1"), entry)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a revoked machine", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.revoke("aws-i-1")
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied AttestationRevoked"},
+		{"a revoked machine whose token was deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.revoke("aws-i-1")
+			s.api.Remove(secretPath("aaaaaa"))
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied AttestationRevoked"},
+		{"an older machine has the name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-0", "worker-1", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
+				e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+			})
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied NameTaken"},
+		{"a younger machine has the name already, for its token was used", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-2", "worker-1", "bbbbbb")
+			secret := s.token("bbbbbb")
+			secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: "sha256:00"}
+			s.put(secretPath("bbbbbb"), secret)
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied NameTaken"},
+		{"the renewal of a node that the ledger does not have", func(t *testing.T, _ *stand) *certificatesv1.CertificateSigningRequest {
+			return ofNode(t, "worker-9")
+		}, "Denied NotAttested"},
+		{"the renewal of a revoked machine", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.revoke("aws-i-1")
+			return ofNode(t, "worker-1")
+		}, "Denied AttestationRevoked"},
+		{"a serving certificate for the API server's name", func(t *testing.T, _ *stand) *certificatesv1.CertificateSigningRequest {
+			return ofNode(t, "worker-1", "worker-1", "kubernetes.default")
+		}, "Denied AddressNotAttested"},
+		{"a serving certificate with another node's address", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-b", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) { e.Spec.Addresses = []string{"10.0.0.8"} })
+			return ofNode(t, "worker-1", "10.0.0.8")
+		}, "Denied AddressNotAttested"},
+		{"a serving certificate with an address that only the node's own status has", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.put("/api/v1/nodes/worker-1", &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}}})
+			return ofNode(t, "worker-1", "10.0.0.9")
+		}, "Denied AddressNotAttested"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, apistandin.Options{})
+			s.machine("aws-i-1", "worker-1", "aaaaaa")
+			csr := tc.prepare(t, s)
+			s.start(approver.Options{})
+			s.put(requestPath("it"), csr)
+			s.await("it", tc.want)
+		})
+	}
+}
+
+// revoke does to an entry what the command does.
+func (s *stand) revoke(name string) {
+	entry := s.entry(name)
+	entry.Status.Phase = v1alpha1.Revoked
+	s.put(entryPath(name), entry)
+}
+
+func TestSelfNodeServerIsAsked(t *testing.T) {
+	var asked map[string]any
+	s := newStand(t, apistandin.Options{Allow: func(spec map[string]any) bool { asked = spec; return false }})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	s.start(approver.Options{})
+	s.put(requestPath("serving"), ofNode(t, "worker-1", "10.0.0.7"))
+	s.await("serving", "Denied SelfNodeServerNotAllowed")
+	what, _ := asked["resourceAttributes"].(map[string]any)
+	if asked["user"] != "system:node:worker-1" || what["verb"] != "create" || what["resource"] != "certificatesigningrequests" ||
+		what["subresource"] != "selfnodeserver" || what["group"] != "certificates.k8s.io" {
+		t.Errorf("the API server was asked %v", asked)
+	}
+}
+
+func TestServingAddressesOfTheNode(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	s.put("/api/v1/nodes/worker-1", &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}}})
+	s.start(approver.Options{ServingAddresses: string(approve.ServingLedgerAndNode)})
+	s.put(requestPath("serving"), ofNode(t, "worker-1", "10.0.0.7", "10.0.0.9"))
+	s.await("serving", "Approved ServingCertificateApproved")
+}
+
+// TestWhatIsOthersBusiness has the approver decide one request of its own after
+// all the others, so that it has looked at them.
+func TestWhatIsOthersBusiness(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	kubeadm := withToken(t, "aaaaaa", newKey(t), "worker-1")
+	kubeadm.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
+	otherSigner := withToken(t, "aaaaaa", newKey(t), "worker-1")
+	otherSigner.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
+	person := ofNode(t, "worker-1")
+	person.Spec.Username, person.Spec.Groups = "admin", []string{"system:masters"}
+	noNode := ofNode(t, "worker-1")
+	noNode.Spec.Groups = []string{"system:authenticated"}
+	decided := func(kind certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
+		csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: "Manual"}}
+		return csr
+	}
+	others := map[string]*certificatesv1.CertificateSigningRequest{
+		"kubeadm-token": kubeadm, "other-signer": otherSigner, "person": person, "no-node": noNode, "unattested": ofNode(t, "worker-9"),
+		"approved": decided(certificatesv1.CertificateApproved), "denied": decided(certificatesv1.CertificateDenied), "failed": decided(certificatesv1.CertificateFailed),
+	}
+	for name, csr := range others {
+		s.put(requestPath(name), csr)
+	}
+	told := &events{}
+	s.start(approver.Options{Workers: 1, UnattestedNodes: string(approve.LeaveUnattested), Observer: told})
+	s.until("the unattested node is left", func() bool { return len(told.of("unattested")) > 0 })
+	s.put(requestPath("ours"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.await("ours", "Approved ClientCertificateApproved")
+	for name := range others {
+		if versions, err := s.api.History(requestPath(name)); err != nil || len(versions) != 1 {
+			t.Errorf("request %s was changed: %v, %v", name, versions, err)
+		}
+	}
+	if got := told.of("unattested"); !slices.Equal(got, []string{"leave NotAttested"}) {
+		t.Errorf("the observer was told %v", got)
+	}
+}
+
+func TestAFailedLookUpIsTriedAgain(t *testing.T) {
+	f := &faults{}
+	s := newStand(t, apistandin.Options{Fault: f.of})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	told := &events{}
+	s.start(approver.Options{Observer: told})
+	for _, path := range []string{"/secrets/", "/nodeattestations/aws-i-1", "/subjectaccessreviews", "/approval"} {
+		f.fail(path)
+		name := "it" + strings.ReplaceAll(strings.ToLower(path), "/", "-")
+		want := "Approved ServingCertificateApproved"
+		csr := ofNode(t, "worker-1", "10.0.0.7")
+		if path == "/secrets/" {
+			csr, want = withToken(t, "aaaaaa", newKey(t), "worker-1"), "Approved ClientCertificateApproved"
+		}
+		s.put(requestPath(name), csr)
+		s.until("two tries have failed", func() bool { return len(told.of(name)) >= 2 })
+		if got := decision(s.request(name)); got != "" {
+			t.Errorf("while %s cannot be asked, the request is %s", path, got)
+		}
+		f.fail("")
+		s.await(name, want)
+		s.until("the observer is told of the approval", func() bool {
+			got := told.of(name)
+			return got[0] == "error" && strings.HasPrefix(got[len(got)-1], "approve ")
+		})
+	}
+}
+
+func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	key := newKey(t)
+	stop := s.start(approver.Options{})
+	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.await("first", "Approved ClientCertificateApproved")
+	stop()
+
+	s.api.Remove(requestPath("first"))
+	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.put(requestPath("stolen"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.start(approver.Options{})
+	s.await("first", "Approved ClientCertificateApproved")
+	s.await("stolen", "Denied TokenAlreadyUsed")
+	if versions, err := s.api.History(secretPath("aaaaaa")); err != nil || len(versions) != 2 {
+		t.Errorf("the token's Secret has had %d versions (%v), want 2: it was bound once", len(versions), err)
+	}
+}
+
+// TestABoundTokenOutlastsAnOutage: the approver bound the token, and could not
+// write the approval for longer than a bound token lives.
+func TestABoundTokenOutlastsAnOutage(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	key := newKey(t)
+	csr := withToken(t, "aaaaaa", key, "worker-1")
+	secret := s.token("aaaaaa")
+	secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: approve.PublicKey(csr.Spec.Request)}
+	secret.Data[ledger.ExpirationKey] = []byte(time.Now().Add(-time.Second).UTC().Format(time.RFC3339))
+	s.put(secretPath("aaaaaa"), secret)
+	s.put(requestPath("it"), csr)
+	s.start(approver.Options{})
+	s.await("it", "Approved ClientCertificateApproved")
+	end, err := time.Parse(time.RFC3339, string(s.token("aaaaaa").Data[ledger.ExpirationKey]))
+	if err != nil || !end.After(time.Now()) {
+		t.Errorf("the token ended at %v (%v): its kubelet cannot fetch the certificate", end, err)
+	}
+}

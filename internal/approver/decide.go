@@ -1,0 +1,82 @@
+package approver
+
+import (
+	"context"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/approve"
+)
+
+const kindRequest = "certificate signing request"
+
+// decide looks at one request and approves or denies it if that is for us to do.
+func (c *Controller) decide(ctx context.Context, name string) error {
+	object, exists, err := c.requests.GetStore().GetByKey(name)
+	if err != nil || !exists {
+		return err
+	}
+	csr := object.(*certificatesv1.CertificateSigningRequest)
+	answer, err := c.settle(ctx, csr)
+	event := Event{
+		Request: name, Kind: approve.ClaimOf(csr).Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,
+		Node: answer.Node, Waited: c.opts.Clock().Sub(csr.CreationTimestamp.Time), Err: err,
+	}
+	switch {
+	case err != nil && expected(err):
+		return err // it is decided anew with what is there then
+	case err != nil:
+		event.Outcome, event.Code, event.Message = approve.Leave, "", ""
+	case answer.Code == approve.NotOurs || answer.Code == approve.AlreadyDecided:
+		return nil
+	case answer.Outcome == approve.Leave && !c.leaves(csr.UID):
+		return nil
+	}
+	c.opts.Observer.Decided(event)
+	return err
+}
+
+// settle finds the answer and writes it into the request.
+func (c *Controller) settle(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
+	answer, decided := approve.Ahead(csr)
+	if !decided {
+		var err error
+		switch approve.ClaimOf(csr).Kind {
+		case approve.Client:
+			return c.settleClient(ctx, csr)
+		default:
+			answer, err = c.judgeNode(ctx, csr)
+		}
+		if err != nil {
+			return answer, err
+		}
+	}
+	return answer, c.write(ctx, csr, &answer)
+}
+
+// write adds the condition that says what was decided. A request that is gone
+// needs no decision.
+func (c *Controller) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, answer *approve.Answer) error {
+	condition := certificatesv1.CertificateSigningRequestCondition{
+		Status: corev1.ConditionTrue, Reason: string(answer.Code), Message: answer.Message,
+		LastUpdateTime: metav1.NewTime(c.opts.Clock()),
+	}
+	switch answer.Outcome {
+	case approve.Approve:
+		condition.Type = certificatesv1.CertificateApproved
+	case approve.Deny:
+		condition.Type = certificatesv1.CertificateDenied
+	default:
+		return nil
+	}
+	decided := csr.DeepCopy()
+	decided.Status.Conditions = append(decided.Status.Conditions, condition)
+	_, err := c.opts.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, decided, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return wrap(err, answer.Outcome.String(), kindRequest, csr.Name)
+	}
+	return nil
+}

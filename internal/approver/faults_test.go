@@ -1,0 +1,31 @@
+package approver_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+)
+
+// faults makes an API server fail where it is asked for a path.
+type faults struct {
+	mu   sync.Mutex
+	path string
+}
+
+// fail has every request fail whose path has this part; nothing for none.
+func (f *faults) fail(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.path = path
+}
+
+func (f *faults) of(r *http.Request) apistandin.Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.path != "" && strings.Contains(r.URL.Path, f.path) {
+		return apistandin.Unavailable
+	}
+	return apistandin.NoFault
+}

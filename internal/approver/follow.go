@@ -1,0 +1,130 @@
+package approver
+
+import (
+	"context"
+	"fmt"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+)
+
+// byRequester is the index of requests for kubelets' client certificates by the
+// user who made them.
+const byRequester = "requester"
+
+// follow makes the informers and has everything that changes looked at.
+func (c *Controller) follow() error {
+	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
+	c.requests = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return requests.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return requests.Watch(ctx, opts)
+		},
+	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
+		Indexers: cache.Indexers{byRequester: requesterOf}, ObjectDescription: "certificatesigningrequests",
+	})
+	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return nodes.List(ctx, opts)
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return nodes.Watch(ctx, opts)
+		},
+	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
+	for _, err := range []error{
+		c.requests.SetTransform(trim), c.nodes.SetTransform(trim),
+		handle(c.requests, c.requestChanged, c.requestGone), handle(c.nodes, c.nodeChanged, c.nodeChanged),
+	} {
+		if err != nil {
+			return fmt.Errorf("follow the cluster: %w", err)
+		}
+	}
+	c.opts.Known.OnChange(c.entryChanged)
+	return nil
+}
+
+func requesterOf(object any) ([]string, error) {
+	csr := object.(*certificatesv1.CertificateSigningRequest)
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+		return nil, nil
+	}
+	return []string{csr.Spec.Username}, nil
+}
+
+// trim keeps what is asked for: of nodes, who they are and their addresses.
+func trim(object any) (any, error) {
+	switch o := object.(type) {
+	case *certificatesv1.CertificateSigningRequest:
+		o.ManagedFields = nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp},
+			Status:     corev1.NodeStatus{Addresses: o.Status.Addresses},
+		}, nil
+	}
+	return object, nil
+}
+
+// handle calls changed for what is new or different, and gone for what is not
+// there any more.
+func handle[T any](informer cache.SharedIndexInformer, changed, gone func(T)) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { changed(object.(T)) },
+		UpdateFunc: func(_, object any) { changed(object.(T)) },
+		DeleteFunc: func(object any) {
+			if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unseen.Obj
+			}
+			if object, ok := object.(T); ok {
+				gone(object)
+			}
+		},
+	})
+	return err
+}
+
+func (c *Controller) requestChanged(csr *certificatesv1.CertificateSigningRequest) {
+	t := c.term.Load()
+	if t == nil {
+		return
+	}
+	claim := approve.ClaimOf(csr)
+	if claim.Kind == approve.Other {
+		return
+	}
+	if !approve.Decided(csr) {
+		t.requests.Add(csr.Name)
+	}
+	switch claim.Kind {
+	case approve.Client:
+		t.addEntries(c.opts.Known.ByToken(claim.TokenID))
+	case approve.Renewal:
+		t.addEntries(c.opts.Known.ByNode(claim.Node))
+	case approve.Serving, approve.Other:
+	}
+}
+
+func (c *Controller) requestGone(csr *certificatesv1.CertificateSigningRequest) {
+	c.left.Delete(csr.UID)
+}
+
+func (c *Controller) nodeChanged(node *corev1.Node) {
+	if t := c.term.Load(); t != nil {
+		t.addEntries(c.opts.Known.ByNode(node.Name))
+	}
+}
+
+func (c *Controller) entryChanged(entry *v1alpha1.NodeAttestation) {
+	if t := c.term.Load(); t != nil {
+		t.entries.Add(entry.Name)
+	}
+}

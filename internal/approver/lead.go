@@ -1,0 +1,129 @@
+package approver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+)
+
+// queue has the names of objects that are to be looked at, each once, and again
+// later if looking at it failed.
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+// The first and the longest pause before an object is looked at again.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 15 * time.Second
+)
+
+// term is the work of one time of leading.
+type term struct {
+	requests, entries queue
+}
+
+func newTerm() *term {
+	newQueue := func() queue {
+		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause))
+	}
+	return &term{requests: newQueue(), entries: newQueue()}
+}
+
+func (t *term) addEntries(entries []*v1alpha1.NodeAttestation) {
+	for _, e := range entries {
+		t.entries.Add(e.Name)
+	}
+}
+
+func (t *term) shutDown() {
+	t.requests.ShutDown()
+	t.entries.ShutDown()
+}
+
+// elect takes part in the election, and again after each defeat.
+func (c *Controller) elect(ctx context.Context) error {
+	var leading sync.WaitGroup
+	defer leading.Wait()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: c.opts.LeaseName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.LeaseNamespace, Name: c.opts.LeaseName},
+			Client:     c.opts.Client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Identity},
+		},
+		LeaseDuration: c.opts.LeaseDuration, RenewDeadline: c.opts.RenewDeadline, RetryPeriod: c.opts.RetryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			// The elector starts it in a goroutine of its own, and ends its context.
+			OnStartedLeading: func(ctx context.Context) { leading.Go(func() { c.lead(ctx) }) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("take part in the election of the leading approver: %w", err)
+	}
+	for ctx.Err() == nil {
+		elector.Run(ctx)
+		leading.Wait()
+	}
+	return nil
+}
+
+// lead decides until the context ends, beginning with all that there is.
+func (c *Controller) lead(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	t := newTerm()
+	c.term.Store(t)
+	c.opts.Observer.Leading(true)
+	defer c.opts.Observer.Leading(false)
+	defer c.term.CompareAndSwap(t, nil)
+	context.AfterFunc(ctx, t.shutDown)
+	for _, object := range c.requests.GetStore().List() {
+		c.requestChanged(object.(*certificatesv1.CertificateSigningRequest))
+	}
+	t.addEntries(c.opts.Known.All())
+
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for range c.opts.Workers {
+		workers.Go(func() { c.work(ctx, t.requests, c.decide) })
+	}
+	workers.Go(func() { c.work(ctx, t.entries, c.record) })
+}
+
+// work looks at what is in the queue until that is shut down.
+func (c *Controller) work(ctx context.Context, q queue, look func(context.Context, string) error) {
+	for {
+		name, ended := q.Get()
+		if ended {
+			return
+		}
+		switch err := look(ctx, name); {
+		case ctx.Err() != nil:
+		case err != nil:
+			if !expected(err) {
+				c.opts.Logger.Info("trying again later", "cause", err.Error())
+			}
+			q.AddRateLimited(name)
+		default:
+			q.Forget(name)
+		}
+		q.Done(name)
+	}
+}
+
+// expected reports whether an error is no failure: somebody else was faster, or
+// we were faster than the cache.
+func expected(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errBehind) }

@@ -1,0 +1,87 @@
+package approver
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+)
+
+// judgeNode decides about the request of a node.
+func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
+	claim := approve.ClaimOf(csr)
+	q := &approve.Question{Request: csr, Now: c.opts.Clock(), SelfNodeServer: true, Options: c.policy}
+	var err error
+	if q.Entries, err = c.entriesOf(ctx, claim.Node); err != nil {
+		return approve.Answer{}, err
+	}
+	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
+		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
+	}
+	answer := approve.Decide(q)
+	if claim.Kind != approve.Serving || answer.Outcome != approve.Approve {
+		return answer, nil
+	}
+	// The API server is asked last, and only about what would be approved.
+	if q.SelfNodeServer, err = c.maySelfNodeServer(ctx, csr); err != nil {
+		return approve.Answer{}, err
+	}
+	return approve.Decide(q), nil
+}
+
+// entriesOf returns the ledger's entries of a node. The one that counts is read
+// from the API server, so that a revocation takes effect at once; that there is
+// none is believed only of the API server, never of the cache.
+func (c *Controller) entriesOf(ctx context.Context, node string) ([]*v1alpha1.NodeAttestation, error) {
+	for _, known := range c.opts.Known.ByNode(node) {
+		if known.Phase() == v1alpha1.Revoked {
+			continue
+		}
+		entry, err := c.opts.Ledger.Get(ctx, known.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil && entry.Spec.NodeName == node && entry.Phase() != v1alpha1.Revoked {
+			return []*v1alpha1.NodeAttestation{entry}, nil
+		}
+	}
+	list, err := c.opts.Ledger.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var entries []*v1alpha1.NodeAttestation
+	for i := range list.Items {
+		if entry := &list.Items[i]; entry.Spec.NodeName == node {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, nil
+}
+
+// maySelfNodeServer asks the API server whether the requester may create
+// certificatesigningrequests/selfnodeserver.
+func (c *Controller) maySelfNodeServer(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (bool, error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for name, values := range csr.Spec.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	review, err := c.opts.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: certificatesv1.GroupName, Version: "*", Verb: "create",
+				Resource: "certificatesigningrequests", Subresource: "selfnodeserver",
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, wrap(err, "ask for the rights of", "user", csr.Spec.Username)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,281 @@
+package approver_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// stand is a cluster in which approvers run.
+type stand struct {
+	t      *testing.T
+	api    *apistandin.Server
+	client kubernetes.Interface
+	ledger *ledger.Client
+}
+
+func newStand(t *testing.T, opts apistandin.Options) *stand {
+	t.Helper()
+	api := apistandin.New(opts)
+	t.Cleanup(api.Close)
+	client, err := kubernetes.NewForConfig(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := ledger.NewClient(api.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stand{t, api, client, entries}
+}
+
+// start runs an approver until the test or the returned function ends it.
+func (s *stand) start(opts approver.Options) (stop func()) {
+	s.t.Helper()
+	known := ledger.NewCache(s.ledger)
+	opts.Client, opts.Ledger, opts.Known = s.client, s.ledger, known
+	c, err := approver.New(opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { known.Run(ctx) })
+	running.Go(func() {
+		if err := c.Run(ctx); err != nil {
+			s.t.Error(err)
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait() })
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *stand) put(path string, object any) {
+	s.t.Helper()
+	if err := s.api.Put(path, object); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func entryPath(name string) string {
+	return "/apis/node-authorizer.io/v1alpha1/nodeattestations/" + name
+}
+
+func secretPath(id string) string {
+	return "/api/v1/namespaces/kube-system/secrets/" + ledger.TokenSecretName(id)
+}
+
+func requestPath(name string) string {
+	return "/apis/certificates.k8s.io/v1/certificatesigningrequests/" + name
+}
+
+// machine makes a ledger entry with its token.
+func (s *stand) machine(name, node, token string, change ...func(*v1alpha1.NodeAttestation)) *v1alpha1.NodeAttestation {
+	s.t.Helper()
+	entry := &v1alpha1.NodeAttestation{Spec: v1alpha1.NodeAttestationSpec{
+		Provider: "aws", InstanceID: name, NodeName: node, TokenID: token,
+		Names: []string{node}, Addresses: []string{"10.0.0.7"},
+		AttestedTime: metav1.Now(), TokenExpiration: metav1.NewTime(time.Now().Add(5 * time.Minute)),
+	}}
+	for _, f := range change {
+		f(entry)
+	}
+	s.put(entryPath(name), entry)
+	entry = s.entry(name)
+	s.put(secretPath(token), ledger.NewTokenSecret(entry, "0123456789abcdef"))
+	return entry
+}
+
+func (s *stand) entry(name string) *v1alpha1.NodeAttestation {
+	s.t.Helper()
+	entry := &v1alpha1.NodeAttestation{}
+	if found, err := s.api.Get(entryPath(name), entry); err != nil || !found {
+		s.t.Fatalf("entry %s: %v", name, err)
+	}
+	return entry
+}
+
+func (s *stand) token(id string) *corev1.Secret {
+	s.t.Helper()
+	secret := &corev1.Secret{}
+	if found, err := s.api.Get(secretPath(id), secret); err != nil || !found {
+		s.t.Fatalf("token %s: %v", id, err)
+	}
+	return secret
+}
+
+func newKey(t *testing.T) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// pkcs10 is a request for a node with names and addresses.
+func pkcs10(t *testing.T, key crypto.Signer, node string, sans ...string) []byte {
+	t.Helper()
+	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:" + node}}
+	for _, san := range sans {
+		if a, err := netip.ParseAddr(san); err == nil {
+			template.IPAddresses = append(template.IPAddresses, a.AsSlice())
+		} else {
+			template.DNSNames = append(template.DNSNames, san)
+		}
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// withToken is the request of a bootstrap token for a node's client certificate.
+func withToken(t *testing.T, token string, key crypto.Signer, node string) *certificatesv1.CertificateSigningRequest {
+	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pkcs10(t, key, node), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Username: "system:bootstrap:" + token, Groups: []string{"system:bootstrappers", ledger.TokenGroup, "system:authenticated"},
+	}}
+}
+
+// ofNode is the request of a node: a renewal, or with names one for serving.
+func ofNode(t *testing.T, node string, sans ...string) *certificatesv1.CertificateSigningRequest {
+	user, groups := nodeidentity.User(node)
+	csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pkcs10(t, newKey(t), node, sans...), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Username: user, Groups: groups,
+	}}
+	if len(sans) > 0 {
+		csr.Spec.SignerName = certificatesv1.KubeletServingSignerName
+		csr.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+	}
+	return csr
+}
+
+func (s *stand) request(name string) *certificatesv1.CertificateSigningRequest {
+	s.t.Helper()
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if found, err := s.api.Get(requestPath(name), csr); err != nil || !found {
+		s.t.Fatalf("request %s: %v", name, err)
+	}
+	return csr
+}
+
+// decision is the type and the reason of a request's condition: "Approved
+// RenewalApproved"; empty while there is none.
+func decision(csr *certificatesv1.CertificateSigningRequest) string {
+	for _, c := range csr.Status.Conditions {
+		return string(c.Type) + " " + c.Reason
+	}
+	return ""
+}
+
+// await waits until a request has a decision, and wants this one.
+func (s *stand) await(name, want string) {
+	s.t.Helper()
+	s.until("request "+name+" is decided", func() bool { return decision(s.request(name)) != "" })
+	if got := decision(s.request(name)); got != want {
+		s.t.Errorf("request %s: %s, want %s (%v)", name, got, want, s.request(name).Status.Conditions)
+	}
+}
+
+// until waits for a condition.
+func (s *stand) until(what string, holds func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// issue does what kube-controller-manager does with an approved request.
+func (s *stand) issue(name string, end time.Time) {
+	s.t.Helper()
+	csr := s.request(name)
+	block, _ := pem.Decode(csr.Spec.Request)
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	authority := newKey(s.t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: request.Subject, NotBefore: end.Add(-time.Hour), NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, authority)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	csr.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	s.put(requestPath(name), csr)
+}
+
+// events is an observer that remembers.
+type events struct {
+	mu      sync.Mutex
+	decided []approver.Event
+	leads   int
+}
+
+func (e *events) Decided(event approver.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.decided = append(e.decided, event)
+}
+
+func (e *events) Leading(leads bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if leads {
+		e.leads++
+	}
+}
+
+// of returns what was told of a request: "approve ClientCertificateApproved",
+// or "error".
+func (e *events) of(name string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var told []string
+	for _, event := range e.decided {
+		switch {
+		case event.Request != name:
+		case event.Err != nil:
+			told = append(told, "error")
+		default:
+			told = append(told, fmt.Sprintf("%v %s", event.Outcome, event.Code))
+		}
+	}
+	return told
+}
+
+func TestTokenGroupIsTheLedgers(t *testing.T) {
+	if approve.TokenGroup != ledger.TokenGroup {
+		t.Errorf("package approve looks for %s, the ledger's tokens are of %s", approve.TokenGroup, ledger.TokenGroup)
+	}
+}

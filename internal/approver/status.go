@@ -1,0 +1,187 @@
+package approver
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Reasons of the conditions of an entry, beside the codes of package approve.
+const (
+	// NodeRegistered: the node exists.
+	NodeRegistered verdict.Code = "NodeRegistered"
+	// IssuanceFailed: the signer did not issue what was approved.
+	IssuanceFailed verdict.Code = "IssuanceFailed"
+	// DeniedElsewhere: somebody other than this approver denied the request.
+	DeniedElsewhere verdict.Code = "DeniedElsewhere"
+)
+
+// evidence is what the cluster shows of a machine, from which the status of its
+// entry follows.
+type evidence struct {
+	// token are the requests made with the token in the entry's spec, renewals
+	// those of the node of that name.
+	token, renewals []*certificatesv1.CertificateSigningRequest
+	// node is the node of that name; nil if it does not exist.
+	node *corev1.Node
+	now  time.Time
+}
+
+// recordIn changes the status of an entry as far as there is evidence. What is
+// not there any more takes nothing back: requests are cleared away after an hour.
+func (v *evidence) recordIn(entry *v1alpha1.NodeAttestation) {
+	v.recordCertificate(entry)
+	v.recordRenewals(entry)
+	if !meta.IsStatusConditionTrue(aboutToken(entry), v1alpha1.ConditionCertified) {
+		v.recordDenial(entry)
+	}
+	v.recordNode(entry)
+}
+
+// aboutToken returns the conditions, if they are about the token in spec.
+func aboutToken(entry *v1alpha1.NodeAttestation) []metav1.Condition {
+	if entry.Status.TokenID != entry.Spec.TokenID {
+		return nil
+	}
+	return entry.Status.Conditions
+}
+
+// begin makes the status one about the token in spec.
+func begin(entry *v1alpha1.NodeAttestation) {
+	status := &entry.Status
+	if status.TokenID == entry.Spec.TokenID {
+		return
+	}
+	status.TokenID, status.CertificateRequest, status.NodeUID = entry.Spec.TokenID, "", ""
+	if status.Phase != v1alpha1.Revoked {
+		status.Phase = v1alpha1.Issued
+	}
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionCertified)
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRegistered)
+}
+
+// recordCertificate looks for the certificate that the token was turned into.
+func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
+	for _, csr := range byName(v.token) {
+		certificate := issued(csr, entry.Spec.NodeName)
+		if certificate == nil {
+			continue
+		}
+		begin(entry)
+		if entry.Status.CertificateRequest == "" {
+			entry.Status.CertificateRequest = csr.Name
+		}
+		extend(entry, certificate.NotAfter)
+		if entry.Status.Phase == v1alpha1.Issued || entry.Status.Phase == "" {
+			entry.Status.Phase = v1alpha1.Certified
+		}
+		if !meta.IsStatusConditionTrue(entry.Status.Conditions, v1alpha1.ConditionCertified) {
+			v.set(entry, v1alpha1.ConditionCertified, metav1.ConditionTrue, approve.ClientCertificateApproved, "the client certificate was issued")
+		}
+	}
+}
+
+// recordRenewals notes how long the machine's certificates last. What a node's
+// name got after its machine was revoked is another machine's.
+func (v *evidence) recordRenewals(entry *v1alpha1.NodeAttestation) {
+	if entry.Status.CertificateExpiration == nil {
+		return // it is not this machine's name yet
+	}
+	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
+	for _, csr := range v.renewals {
+		if revoked != nil && !csr.CreationTimestamp.Before(&revoked.LastTransitionTime) {
+			continue
+		}
+		if certificate := issued(csr, entry.Spec.NodeName); certificate != nil {
+			extend(entry, certificate.NotAfter)
+		}
+	}
+}
+
+// extend notes the end of a certificate, if it is later than those known.
+func extend(entry *v1alpha1.NodeAttestation, end time.Time) {
+	if known := entry.Status.CertificateExpiration; known == nil || known.Time.Before(end) {
+		entry.Status.CertificateExpiration = &metav1.Time{Time: end}
+	}
+}
+
+// recordDenial notes why there is no certificate: the last denial or failure.
+func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
+	var last *certificatesv1.CertificateSigningRequestCondition
+	var request string
+	for _, csr := range byName(v.token) {
+		for i := range csr.Status.Conditions {
+			c := &csr.Status.Conditions[i]
+			if c.Type != certificatesv1.CertificateDenied && c.Type != certificatesv1.CertificateFailed {
+				continue
+			}
+			if last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime) {
+				last, request = c, csr.Name
+			}
+		}
+	}
+	if last == nil {
+		return
+	}
+	begin(entry)
+	code := verdict.Code(last.Reason)
+	switch {
+	case last.Type == certificatesv1.CertificateFailed:
+		code = IssuanceFailed
+	case !approve.IsDenial(code):
+		code = DeniedElsewhere
+	}
+	v.set(entry, v1alpha1.ConditionCertified, metav1.ConditionFalse, code, kindRequest+" "+request+": "+last.Message)
+}
+
+// recordNode notes the node of a machine that has its certificate.
+func (v *evidence) recordNode(entry *v1alpha1.NodeAttestation) {
+	phase := entry.Phase()
+	if v.node == nil || (phase != v1alpha1.Certified && phase != v1alpha1.Registered) {
+		return
+	}
+	entry.Status.Phase, entry.Status.NodeUID = v1alpha1.Registered, string(v.node.UID)
+	if !meta.IsStatusConditionTrue(entry.Status.Conditions, v1alpha1.ConditionRegistered) {
+		v.set(entry, v1alpha1.ConditionRegistered, metav1.ConditionTrue, NodeRegistered, "node "+v.node.Name+" exists")
+	}
+}
+
+func (v *evidence) set(entry *v1alpha1.NodeAttestation, kind string, status metav1.ConditionStatus, code verdict.Code, message string) {
+	const most = 1024
+	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: string(code), Message: strings.ToValidUTF8(message[:min(len(message), most)], ""),
+		ObservedGeneration: entry.Generation, LastTransitionTime: metav1.NewTime(v.now),
+	})
+}
+
+// issued returns the client certificate for a node that a request led to; nil if
+// there is none.
+func issued(csr *certificatesv1.CertificateSigningRequest, node string) *x509.Certificate {
+	block, _ := pem.Decode(csr.Status.Certificate)
+	if block == nil {
+		return nil
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if user, _ := nodeidentity.User(node); err != nil || certificate.Subject.CommonName != user {
+		return nil
+	}
+	return certificate
+}
+
+func byName(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
+	return slices.SortedFunc(slices.Values(requests), func(a, b *certificatesv1.CertificateSigningRequest) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
