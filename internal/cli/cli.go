@@ -33,7 +33,7 @@ const (
 // commands is every command.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
-		newCanI, newExplain, newReach, newWhoCan, newReview, newSnapshot, newServer, newConfig, newCompletion, newVersion,
+		newCanI, newExplain, newReach, newWhoCan, newReview, newSnapshot, newServer, newClient, newRevoke, newConfig, newCompletion, newVersion,
 	}
 }
 
@@ -91,6 +91,7 @@ pods bound to it, and what the rules allow it to do with them.
 
 Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		Version:       currentVersion().Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noCommand,

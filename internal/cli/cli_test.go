@@ -49,6 +49,13 @@ func TestScripts(t *testing.T) {
 			"webhook":      startWebhook,
 			"certificates": writeCertificates,
 			"await":        await,
+
+			"bootstrapservice": startBootstrapService,
+			"instance":         startInstance,
+			"kubeconfig":       kubeconfigHas,
+
+			"cluster": startCluster,
+			"object":  showObject,
 		},
 	})
 }

@@ -66,9 +66,9 @@ func newConfigDefaults(a *app) *cobra.Command {
 	}
 }
 
-// readConfig reads and checks a config file. Mistakes in it are
-// v1alpha1.Problems.
-func (a *app) readConfig(path string) (*v1alpha1.ServerConfiguration, error) {
+// readConfig reads and checks a config file, which the adjustments change between
+// the two. Mistakes in it are v1alpha1.Problems.
+func (a *app) readConfig(path string, adjustments ...v1alpha1.Adjustment) (*v1alpha1.ServerConfiguration, error) {
 	var text []byte
 	var err error
 	if path == stdinName {
@@ -79,7 +79,7 @@ func (a *app) readConfig(path string) (*v1alpha1.ServerConfiguration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints one to begin with", err)
 	}
-	return v1alpha1.Parse(text)
+	return v1alpha1.Parse(text, adjustments...)
 }
 
 // configProblems are the mistakes as editors find their places:

@@ -16,10 +16,12 @@ type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	names     []string
+	// otherwise is the end of an error about the connection: what a command can
+	// do without one.
+	otherwise string
 }
 
-// connectionFlag marks the flags that help lists apart.
-const connectionFlag = "connection"
+const connectionHeading = "Connection, as in kubectl"
 
 // addConnection adds the flags. Those for impersonation are left out, because
 // --as names the user asked about, and so is -n, which not every command has.
@@ -42,7 +44,7 @@ func addConnection(cmd *cobra.Command) *connection {
 	set.VisitAll(func(f *pflag.Flag) {
 		f.Usage = strings.ToLower(f.Usage[:1]) + strings.TrimSuffix(f.Usage[1:], ".")
 		c.names = append(c.names, f.Name)
-		must(set.SetAnnotation(f.Name, connectionFlag, nil))
+		must(set.SetAnnotation(f.Name, flagHeading, []string{connectionHeading}))
 	})
 	cmd.Flags().AddFlagSet(set)
 	return c
@@ -62,16 +64,14 @@ func (c *connection) given(cmd *cobra.Command) (string, bool) {
 	return "", false
 }
 
-const orFromFiles = "or answer from files with --from"
-
 // config turns the flags and the kubeconfig into a client configuration.
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, fmt.Errorf("no cluster is configured: set KUBECONFIG or --kubeconfig, %s", orFromFiles)
+		return nil, fmt.Errorf("no cluster is configured: set KUBECONFIG or --kubeconfig%s", c.otherwise)
 	case err != nil:
-		return nil, fmt.Errorf("reading the kubeconfig: %w; check the connection flags, %s", oneLine(err), orFromFiles)
+		return nil, fmt.Errorf("reading the kubeconfig: %w; check the connection flags%s", oneLine(err), c.otherwise)
 	}
 	config.WarningHandler = rest.NoWarnings{}
 	return config, nil

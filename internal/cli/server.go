@@ -12,46 +12,87 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
+// serving is the command line of server.
+type serving struct {
+	file              string
+	verbosity         int32
+	acceptAlwaysAllow bool
+	machines          *machineFlags
+}
+
 func newServer(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "server --config FILE",
-		Short: "Serve authorization and admission webhooks to an API server",
-		Long: `Serves the webhooks that an API server calls: /authorize (SubjectAccessReview),
-/admit (AdmissionReview, NodeRestriction) and /mutate (AdmissionReview, tolerations
-for extended resources), with /livez, /readyz and, on their own port, /metrics.
+		Use:   "server {--config FILE | --authorizer NAME}",
+		Short: "Serve the webhooks of an API server, and let machines join the cluster",
+		Long: `Serves, as its config file says, any of
 
-It begins to listen at once and is ready when the state of the cluster has been
+  the webhooks that an API server calls: /authorize (SubjectAccessReview), /admit
+  (AdmissionReview, NodeRestriction) and /mutate (AdmissionReview, tolerations for
+  extended resources);
+  the bootstrap service, where machines turn evidence of what they are into a token
+  for their node's name (POST /authorize/NODE, /health);
+  the approver of the certificates of machines that joined.
+
+Each port has /livez and /readyz; /metrics has its own.
+
+There are two ways to configure it. With --config, everything is in the file, and
+nothing is taken from the environment. Without, it runs the bootstrap service and the
+approver, and no webhooks, by flags that are those of the node-authorizer that kops
+installed, so that its manifests work. A flag that is not given is taken from the
+environment, under its name in capitals with underscores (--tls-cert: TLS_CERT;
+--feature and --kubeconfig have none); an empty variable counts as none; what is
+in neither has the default. Requests for certificates of nodes that the ledger does not
+know are left to others.
+
+It begins to listen at once and is ready when what it needs of the cluster has been
 read. Logs go to stderr. SIGTERM drains it, a second signal ends it at once.
 
 Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 		Example: `  node-authorizer config defaults > server.yaml
-  node-authorizer server --config server.yaml`,
+  node-authorizer server --config server.yaml
+  node-authorizer server --authorizer aws --cluster-name shop.example.com \
+    --tls-cert tls.crt --tls-private-key tls.key --tls-client-ca ca.crt`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	file := cmd.Flags().String("config", "", "config file; node-authorizer config defaults prints one to begin with")
+	s := &serving{machines: newMachineFlags(cmd)}
+	flags := cmd.Flags()
+	flags.StringVar(&s.file, "config", "", "config file; node-authorizer config defaults prints one to begin with")
 	must(cmd.MarkFlagFilename("config", "yaml", "yml", "json"))
-	verbosity := cmd.Flags().Int32P("verbosity", "v", 0, "log verbosity, 0 to 10, instead of log.verbosity in the config file")
+	flags.Int32VarP(&s.verbosity, "verbosity", "v", 0, "log verbosity, 0 to 10, instead of log.verbosity in the config file")
+	flags.BoolVar(&s.acceptAlwaysAllow, "accept-always-allow", false, "accept bootstrap.attestor: alwaysallow in the config file, which gives a token to whoever can connect")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *file == "" {
-			return usagef("--config FILE is missing")
-		}
-		config, err := a.readConfig(*file)
-		var problems v1alpha1.Problems
-		if errors.As(err, &problems) {
-			return fmt.Errorf("the config file is not valid: %s", strings.Join(configProblems(*file, problems), "\n"))
-		}
+		config, err := a.serverConfig(cmd, s)
 		if err != nil {
 			return err
 		}
 		if cmd.Flags().Changed("verbosity") {
-			if config.Log.Verbosity = *verbosity; len(v1alpha1.Validate(config)) > 0 {
-				return usagef("--verbosity %d: want a number from 0 to 10", *verbosity)
+			if config.Log.Verbosity = s.verbosity; len(v1alpha1.Validate(config)) > 0 {
+				return usagef("--verbosity %d: want a number from 0 to 10", s.verbosity)
 			}
 		}
 		return a.serve(cmd, config)
 	}
 	return cmd
+}
+
+// serverConfig is the configuration in the file, or else that of the flags for
+// machines.
+func (a *app) serverConfig(cmd *cobra.Command, s *serving) (*v1alpha1.ServerConfiguration, error) {
+	if s.file == "" {
+		return s.machines.configuration(cmd)
+	}
+	if name, ok := s.machines.given(cmd); ok {
+		return nil, usagef("--%s does not go with --config: write %s in the file", name, s.machines.fields[name])
+	}
+	config, err := a.readConfig(s.file, func(c *v1alpha1.ServerConfiguration) {
+		c.Bootstrap.AcceptAlwaysAllow = c.Bootstrap.AcceptAlwaysAllow || s.acceptAlwaysAllow
+	})
+	var problems v1alpha1.Problems
+	if errors.As(err, &problems) {
+		return nil, fmt.Errorf("the config file is not valid: %s", strings.Join(configProblems(s.file, problems), "\n"))
+	}
+	return config, err
 }
 
 // serve runs a server until the command's context ends.

@@ -35,6 +35,7 @@ func addState(a *app, cmd *cobra.Command) *stateFlags {
 		"read the state from a file or folder of manifests, a snapshot, or - for stdin, instead of a cluster; can be repeated")
 	must(cmd.MarkFlagFilename("from"))
 	f.connection = addConnection(cmd)
+	f.connection.otherwise = ", or answer from files with --from"
 	return f
 }
 

@@ -10,8 +10,8 @@ import (
 // usageWidth is where the descriptions of flags are wrapped.
 const usageWidth = 100
 
-// usage writes how a command is used, its own flags before those of the
-// connection.
+// usage writes how a command is used, its own flags before those that have a
+// heading.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	if cmd.HasAvailableSubCommands() {
@@ -28,19 +28,31 @@ func usage(cmd *cobra.Command) error {
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n%s\n", cmd.Example)
 	}
-	own, connection := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, ok := f.Annotations[connectionFlag]; ok {
-			connection.AddFlag(f)
-		} else {
-			own.AddFlag(f)
-		}
-	})
-	fmt.Fprintf(out, "\nFlags:\n%s", own.FlagUsagesWrapped(usageWidth))
-	if connection.HasFlags() {
-		fmt.Fprintf(out, "\nConnection, as in kubectl:\n%s", connection.FlagUsagesWrapped(usageWidth))
+	headings, groups := groupFlags(cmd)
+	for _, heading := range headings {
+		fmt.Fprintf(out, "\n%s:\n%s", heading, groups[heading].FlagUsagesWrapped(usageWidth))
 	}
 	return nil
+}
+
+// flagHeading marks the flags that help lists apart, under a heading.
+const flagHeading = "heading"
+
+// groupFlags returns a command's flags by heading, its own first.
+func groupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag.FlagSet) {
+	headings, groups = []string{"Flags"}, map[string]*pflag.FlagSet{"Flags": pflag.NewFlagSet("", pflag.ContinueOnError)}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		heading := "Flags"
+		if marked := f.Annotations[flagHeading]; len(marked) == 1 {
+			heading = marked[0]
+		}
+		if groups[heading] == nil {
+			headings = append(headings, heading)
+			groups[heading] = pflag.NewFlagSet("", pflag.ContinueOnError)
+		}
+		groups[heading].AddFlag(f)
+	})
+	return headings, groups
 }
 
 // newHelp is cobra's help command, but does not take a topic that it does not

@@ -28,6 +28,7 @@ type Metrics struct {
 	certificateUntil *metrics.GaugeVec
 	certificateFails *metrics.Counter
 	build            *metrics.GaugeVec
+	joins
 }
 
 // NewMetrics returns metrics that nothing has been counted in.
@@ -51,7 +52,9 @@ func NewMetrics() *Metrics {
 		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be used."),
 		build: gauges("build_info", "What runs; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
+		joins: newJoins(),
 	}
+	m.registry.MustRegister(m.joins.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
 		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
@@ -121,6 +124,10 @@ func counter(name, help string) *metrics.Counter {
 
 func counters(name, help string, labels ...string) *metrics.CounterVec {
 	return metrics.NewCounterVec(&metrics.CounterOpts{Name: prefix + name, Help: help}, labels)
+}
+
+func gauge(name, help string) *metrics.Gauge {
+	return metrics.NewGauge(&metrics.GaugeOpts{Name: prefix + name, Help: help})
 }
 
 func gauges(name, help string, labels ...string) *metrics.GaugeVec {

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -262,6 +263,10 @@ func everything(t *testing.T) *observe.Metrics {
 	m.CertificateExpires("/tls/tls.crt", time.Unix(1900000000, 0))
 	m.CertificateReloadFailed()
 	m.Mutated(true)
+	m.Attested(attestation(observe.TokenIssued, "TokenIssued"))
+	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateApproved, Code: "ClientCertificateApproved"})
+	m.HasApprover()
+	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m
 }

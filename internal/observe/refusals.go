@@ -29,16 +29,19 @@ type RefusalOptions struct {
 // Refusals is the log of refusals. It is safe for concurrent use.
 type Refusals struct {
 	logger logr.Logger
+	// always is for the good news that a refusal may be compared with.
+	always logr.Logger
 	limit  *limit
 }
 
 // NewRefusals returns a log that writes to the logger.
 func NewRefusals(logger logr.Logger, opts RefusalOptions) *Refusals {
+	always := logger
 	logger = logger.V(opts.Verbosity)
 	if opts.NotLogged == nil {
 		opts.NotLogged = func(int) {}
 	}
-	return &Refusals{logger: logger, limit: newLimit(opts, func(n int) {
+	return &Refusals{logger: logger, always: always, limit: newLimit(opts, func(n int) {
 		logger.Info("refusals left out of the log", "count", n)
 	})}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -32,21 +33,54 @@ func (c *callers) only(next http.Handler) http.Handler {
 }
 
 func (c *callers) check(r *http.Request) (status int, message string) {
-	authorities := c.certificates.current.Load().callers
-	if authorities == nil {
+	name, err := c.certificates.caller(r)
+	switch invalid := new(invalidCertificateError); {
+	case errors.Is(err, errNotAuthenticated):
 		return http.StatusOK, ""
-	}
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	case errors.As(err, &invalid):
+		return http.StatusUnauthorized, invalid.Error()
+	case err != nil:
 		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig with which the API server calls this webhook"
-	}
-	certificate := r.TLS.PeerCertificates[0]
-	if err := knownConnection(r.Context()).check(r.TLS.PeerCertificates, authorities); err != nil {
-		return http.StatusUnauthorized, fmt.Sprintf("the client certificate of %s is not valid: %v", strconv.Quote(certificate.Subject.CommonName), err)
-	}
-	if name := certificate.Subject.CommonName; len(c.names) > 0 && !slices.Contains(c.names, name) {
+	case len(c.names) > 0 && !slices.Contains(c.names, name):
 		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames of the server, or call it with another certificate", strconv.Quote(name))
 	}
 	return http.StatusOK, ""
+}
+
+// Why there is no caller's name.
+var (
+	errNotAuthenticated = errors.New("callers need no certificate")
+	errNoCertificate    = errors.New("no client certificate was shown")
+)
+
+// invalidCertificateError is why a certificate that was shown is not good.
+type invalidCertificateError struct {
+	name  string
+	cause error
+}
+
+func (e *invalidCertificateError) Error() string {
+	return fmt.Sprintf("the client certificate of %s is not valid: %v", strconv.Quote(e.name), e.cause)
+}
+
+// caller returns the common name of a good certificate that a caller showed. The
+// error is errNotAuthenticated, errNoCertificate or an invalidCertificateError.
+func (c *certificates) caller(r *http.Request) (name string, err error) {
+	identity := c.current.Load()
+	if identity == nil || r.TLS == nil {
+		return "", errNoCertificate
+	}
+	if identity.callers == nil {
+		return "", errNotAuthenticated
+	}
+	if len(r.TLS.PeerCertificates) == 0 {
+		return "", errNoCertificate
+	}
+	name = r.TLS.PeerCertificates[0].Subject.CommonName
+	if err := knownConnection(r.Context()).check(r.TLS.PeerCertificates, identity.callers); err != nil {
+		return "", &invalidCertificateError{name, err}
+	}
+	return name, nil
 }
 
 // connection remembers that the certificate shown on it was found good.

@@ -7,27 +7,27 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // reloadInterval is how often the files are looked at. A change is taken when
 // it is seen twice, so that files are not read while they are being written.
 const reloadInterval = 2 * time.Second
 
-// certificates are the server's certificate and the authorities of its callers,
-// as the files last were when they could be used.
+// certificates are the certificate of an endpoint and the authorities of its
+// callers, as the files last were when they could be used.
 type certificates struct {
-	webhook  *v1alpha1.Webhook
+	files    certificateFiles
 	logger   logr.Logger
 	observer certificateObserver
-	current  atomic.Pointer[identity]
+	// current is nil while the files are waited for for the first time.
+	current atomic.Pointer[identity]
 	// rejected is why the files are not what is used; nil if they are.
 	rejected atomic.Pointer[error]
 
@@ -35,6 +35,22 @@ type certificates struct {
 	// look, and what was dealt with.
 	seen, taken contents
 }
+
+// certificateFiles are the paths that a section of the config names.
+type certificateFiles struct {
+	section          string
+	certificate, key string
+	// authorities is empty when callers need no certificate.
+	authorities string
+	// inHandshake ends connections on which a certificate is shown that the
+	// authorities did not sign. Without it, callers are told over HTTP.
+	inHandshake bool
+	// wait is how long files are waited for that are not there at start.
+	wait time.Duration
+}
+
+// field is the full name of a field: "webhook.keyFile".
+func (f *certificateFiles) field(name string) string { return f.section + "." + name }
 
 // certificateObserver counts what happens to certificates.
 type certificateObserver interface {
@@ -64,34 +80,57 @@ func (c contents) equal(d contents) bool {
 		(c.err == nil) == (d.err == nil)
 }
 
-// loadCertificates reads the files for the first time.
-func loadCertificates(webhook *v1alpha1.Webhook, logger logr.Logger, observer certificateObserver) (*certificates, error) {
-	c := &certificates{webhook: webhook, logger: logger, observer: observer}
-	files := c.read()
-	if err := c.use(files); err != nil {
+// loadCertificates reads the files for the first time. Files that are not there
+// are an error, unless they may be waited for.
+func loadCertificates(files certificateFiles, logger logr.Logger, observer certificateObserver) (*certificates, error) {
+	c := &certificates{files: files, logger: logger, observer: observer}
+	found := c.read()
+	if files.wait > 0 && errors.Is(found.err, fs.ErrNotExist) {
+		logger.Info("waiting for certificate files", "cause", found.err.Error(), "atMost", files.wait.String())
+		c.rejected.Store(&found.err)
+		return c, nil
+	}
+	if err := c.use(found); err != nil {
 		return nil, err
 	}
-	c.seen, c.taken = files, files
+	c.seen, c.taken = found, found
 	return c, nil
 }
 
+var errNoCertificateYet = errors.New("the files of the certificate are not there yet")
+
 // tlsConfig asks for what is current in each handshake.
 func (c *certificates) tlsConfig() *tls.Config {
-	config := c.current.Load().tls.Clone()
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load().tls, nil }
-	return config
+	current := func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if identity := c.current.Load(); identity != nil {
+			return identity.tls, nil
+		}
+		return nil, errNoCertificateYet
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: current}
 }
 
-// follow looks at the files until the context ends.
-func (c *certificates) follow(ctx context.Context, interval time.Duration) {
+// protocols are those of HTTP that are spoken over TLS.
+func protocols() []string { return []string{"h2", "http/1.1"} }
+
+// follow looks at the files until the context ends. An error means that files
+// that were waited for have not come.
+func (c *certificates) follow(ctx context.Context, interval time.Duration) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	patience := time.NewTimer(c.files.wait)
+	defer patience.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			c.look()
+		case <-patience.C:
+			if c.current.Load() == nil {
+				return fmt.Errorf("waited %v for certificate files: %w; put them there, or give them more time with %s",
+					c.files.wait, *c.rejected.Load(), c.files.field("certificateWait"))
+			}
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
@@ -101,7 +140,8 @@ func (c *certificates) look() {
 	files := c.read()
 	settled := files.equal(c.seen)
 	c.seen = files
-	if !settled || files.equal(c.taken) {
+	waiting := c.current.Load() == nil
+	if !settled || files.equal(c.taken) || waiting && files.err != nil {
 		return
 	}
 	c.taken = files
@@ -112,7 +152,11 @@ func (c *certificates) look() {
 		return
 	}
 	c.rejected.Store(nil)
-	c.logger.Info("certificates read again", "expires", c.current.Load().expires)
+	message := "certificates read again"
+	if waiting {
+		message = "certificates read"
+	}
+	c.logger.Info(message, "expires", c.current.Load().expires)
 }
 
 func (c *certificates) read() contents {
@@ -121,16 +165,16 @@ func (c *certificates) read() contents {
 		field, path string
 		into        *[]byte
 	}{
-		{"webhook.certificateFile", c.webhook.CertificateFile, &files.certificate},
-		{"webhook.keyFile", c.webhook.KeyFile, &files.key},
-		{"webhook.clientCAFile", c.webhook.ClientCAFile, &files.callers},
+		{"certificateFile", c.files.certificate, &files.certificate},
+		{"keyFile", c.files.key, &files.key},
+		{"clientCAFile", c.files.authorities, &files.callers},
 	} {
 		if f.path == "" {
 			continue
 		}
 		text, err := os.ReadFile(f.path)
 		if err != nil {
-			return contents{err: fmt.Errorf("read %s: %w", f.field, err)}
+			return contents{err: fmt.Errorf("read %s: %w", c.files.field(f.field), err)}
 		}
 		*f.into = text
 	}
@@ -145,43 +189,48 @@ func (c *certificates) use(files contents) error {
 	}
 	pair, err := tls.X509KeyPair(files.certificate, files.key)
 	if err != nil {
-		return fmt.Errorf("use webhook.certificateFile %s with webhook.keyFile %s: %w; give a certificate and its key in PEM form",
-			c.webhook.CertificateFile, c.webhook.KeyFile, err)
+		return fmt.Errorf("use %s %s with %s %s: %w; give a certificate and its key in PEM form",
+			c.files.field("certificateFile"), c.files.certificate, c.files.field("keyFile"), c.files.key, err)
 	}
 	next := &identity{expires: pair.Leaf.NotAfter, tls: &tls.Config{
 		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
+		NextProtos:   protocols(),
 		Certificates: []tls.Certificate{pair},
 		// A resumed session would outlive a change of the authorities.
 		SessionTicketsDisabled: true,
 	}}
 	var authorities []*x509.Certificate
-	if c.webhook.ClientCAFile != "" {
+	if c.files.authorities != "" {
 		if authorities, err = parseAuthorities(files.callers); err != nil {
-			return fmt.Errorf("use webhook.clientCAFile %s: %w", c.webhook.ClientCAFile, err)
+			return fmt.Errorf("use %s %s: %w", c.files.field("clientCAFile"), c.files.authorities, err)
 		}
 		next.callers = x509.NewCertPool()
 		for _, a := range authorities {
 			next.callers.AddCert(a)
 		}
-		next.tls.ClientAuth, next.tls.ClientCAs = tls.VerifyClientCertIfGiven, next.callers
+		if next.tls.ClientAuth = tls.RequestClientCert; c.files.inHandshake {
+			next.tls.ClientAuth, next.tls.ClientCAs = tls.VerifyClientCertIfGiven, next.callers
+		}
 	}
 	c.current.Store(next)
-	c.observer.CertificateExpires(c.webhook.CertificateFile, next.expires)
+	c.observer.CertificateExpires(c.files.certificate, next.expires)
 	if len(authorities) > 0 {
 		first := slices.MinFunc(authorities, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
-		c.observer.CertificateExpires(c.webhook.ClientCAFile, first.NotAfter)
+		c.observer.CertificateExpires(c.files.authorities, first.NotAfter)
 	}
 	return nil
 }
 
 // state says whether handshakes can work, and what is wrong with the files.
 func (c *certificates) state() (note string, err error) {
+	if c.current.Load() == nil {
+		return "", fmt.Errorf("waiting for certificate files: %w", *c.rejected.Load())
+	}
 	if rejected := c.rejected.Load(); rejected != nil {
 		note = "changed files are not used: " + (*rejected).Error()
 	}
 	if expires := c.current.Load().expires; time.Now().After(expires) {
-		return note, fmt.Errorf("the certificate in %s expired at %s: renew it", c.webhook.CertificateFile, expires.UTC().Format(time.RFC3339))
+		return note, fmt.Errorf("the certificate in %s expired at %s: renew it", c.files.certificate, expires.UTC().Format(time.RFC3339))
 	}
 	return note, nil
 }

@@ -45,20 +45,20 @@ func connectBackoff() wait.Backoff {
 
 // connect begins to watch the cluster, however long that takes. It returns nil
 // when the context ends first.
-func (s *Server) connect(ctx context.Context) *source.Live {
+func (w *webhooks) connect(ctx context.Context) *source.Live {
 	backoff := connectBackoff()
 	told := ""
 	for ctx.Err() == nil {
-		live, err := source.Watch(ctx, s.cluster, source.LiveOptions{
-			WithoutRBAC: !s.asksRBAC(), MissingChanged: s.missingChanged,
+		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
+			WithoutRBAC: !w.asksRBAC(), MissingChanged: w.missingChanged,
 		})
 		if err == nil {
 			return live
 		}
-		s.trouble.Store(&err)
+		w.trouble.Store(&err)
 		if err.Error() != told {
 			told = err.Error()
-			s.logger.Info("waiting for the API server", "cause", told)
+			w.logger.Info("waiting for the API server", "cause", told)
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -68,14 +68,14 @@ func (s *Server) connect(ctx context.Context) *source.Live {
 	return nil
 }
 
-func (s *Server) missingChanged(m source.Missing, missing bool) {
+func (w *webhooks) missingChanged(m source.Missing, missing bool) {
 	switch {
 	case !missing:
-		s.logger.Info("resource can be read again", "resource", m.Resource.String())
+		w.logger.Info("resource can be read again", "resource", m.Resource.String())
 	case standAlone(m.Resource):
-		s.logger.Info("resource cannot be read: questions about it have no answer", "resource", m.Resource.String(), "reason", m.Reason)
+		w.logger.Info("resource cannot be read: questions about it have no answer", "resource", m.Resource.String(), "reason", m.Reason)
 	default:
-		s.logger.Error(errors.New(m.Reason), "resource cannot be read: the server is not ready", "resource", m.Resource.String())
+		w.logger.Error(errors.New(m.Reason), "resource cannot be read: the server is not ready", "resource", m.Resource.String())
 	}
 }
 

@@ -92,6 +92,8 @@ func TestItStartsBeforeTheAPIServer(t *testing.T) {
 		t.Errorf("another user's write: got %+v", got.Result)
 	}
 
+	eventually(t, "the outage is logged", func() bool { return strings.Contains(s.log.String(), "waiting for the API server") })
+
 	// It answers, but does not let pods be read yet.
 	api.start()
 	needs := "[-]rights failed: cannot read what decisions depend on: pods: not allowed to list: pods is forbidden; bind a cluster role"
@@ -279,7 +281,7 @@ func TestRulesFollowTheAPIServersVersion(t *testing.T) {
 	if s.askNode("a", "get", "pods", "other").Allowed {
 		t.Error("in 1.37, a node may read its own pods only")
 	}
-	_, address := s.server.Addresses()
+	address := s.server.Addresses().Metrics
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || !strings.Contains(got.body, info) || !strings.Contains(got.body, `kubernetes_version="1.37",version="v1.2.3"} 1`) {
 		t.Errorf("build_info is not as it should be: %v", err)

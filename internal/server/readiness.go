@@ -8,11 +8,11 @@ import (
 var errNoAnswer = errors.New("it has not answered yet")
 
 // graphSync holds when the state of the cluster has been read.
-func (s *Server) graphSync() (string, error) {
-	live := s.live.Load()
+func (w *webhooks) graphSync() (string, error) {
+	live := w.live.Load()
 	if live == nil {
 		cause := errNoAnswer
-		if err := s.trouble.Load(); err != nil {
+		if err := w.trouble.Load(); err != nil {
 			cause = *err
 		}
 		return "", fmt.Errorf("waiting for the API server: %w", cause)
@@ -21,8 +21,8 @@ func (s *Server) graphSync() (string, error) {
 }
 
 // rights holds when all that decisions depend on may be read.
-func (s *Server) rights() (string, error) {
-	live := s.live.Load()
+func (w *webhooks) rights() (string, error) {
+	live := w.live.Load()
 	if live == nil {
 		return "not asked yet", nil
 	}
@@ -30,17 +30,17 @@ func (s *Server) rights() (string, error) {
 }
 
 // authorization holds when there is something to decide with.
-func (s *Server) authorization() (string, error) {
-	minor := s.answers.Load().minor
+func (w *webhooks) authorization() (string, error) {
+	minor := w.answers.Load().minor
 	if minor == 0 {
-		if err := s.trouble.Load(); err != nil && s.live.Load() != nil {
+		if err := w.trouble.Load(); err != nil && w.live.Load() != nil {
 			return "", *err
 		}
 		return "", errors.New("the version of the API server is not known yet")
 	}
 	mode := "mode Node"
-	if s.chain != nil {
-		mode = fmt.Sprintf("mode Chain with %v", s.chain.Names())
+	if w.chain != nil {
+		mode = fmt.Sprintf("mode Chain with %v", w.chain.Names())
 	}
 	return fmt.Sprintf("%s, rules of Kubernetes %s", mode, minor), nil
 }

@@ -92,7 +92,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	under()
 	stop.Store(true)
 	callers.Wait()
-	if note, err := s.shell.certificates.state(); note != "" || err != nil {
+	if note, err := s.shell.webhook.certificates.state(); note != "" || err != nil {
 		t.Errorf("after the rotation: %s, %v", note, err)
 	}
 }
@@ -128,7 +128,7 @@ func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 			}
 			write(t, tc.file, good)
 			eventually(t, "good files are used", func() bool {
-				note, _ := s.shell.certificates.state()
+				note, _ := s.shell.webhook.certificates.state()
 				return note == ""
 			})
 		})
@@ -142,20 +142,20 @@ func TestMissingFilesKeepWhatWasGood(t *testing.T) {
 	t.Parallel()
 	s := newTestShell(t, nil)
 	s.close()
-	s.shell.certificates.webhook.KeyFile = s.key + ".gone"
+	s.shell.webhook.certificates.files.key = s.key + ".gone"
 	for range 3 { // to see it, to see it again, and then no more
-		s.shell.certificates.look()
+		s.shell.webhook.certificates.look()
 	}
 	if n := s.events.failures(); n != 1 {
 		t.Errorf("counted %d times, want once", n)
 	}
-	if note, err := s.shell.certificates.state(); err != nil || !strings.Contains(note, "read webhook.keyFile: open") {
+	if note, err := s.shell.webhook.certificates.state(); err != nil || !strings.Contains(note, "read webhook.keyFile: open") {
 		t.Errorf("got %q, %v", note, err)
 	}
-	s.shell.certificates.webhook.KeyFile = s.key
-	s.shell.certificates.look()
-	s.shell.certificates.look()
-	if note, err := s.shell.certificates.state(); note != "" || err != nil {
+	s.shell.webhook.certificates.files.key = s.key
+	s.shell.webhook.certificates.look()
+	s.shell.webhook.certificates.look()
+	if note, err := s.shell.webhook.certificates.state(); note != "" || err != nil {
 		t.Errorf("after the file is back: %q, %v", note, err)
 	}
 }
@@ -164,17 +164,17 @@ func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
 	t.Parallel()
 	s := newTestShell(t, nil)
 	s.close()
-	before := s.shell.certificates.current.Load()
+	before := s.shell.webhook.certificates.current.Load()
 	certificate, key := s.server.server()
 	write(t, s.certificate, certificate)
-	s.shell.certificates.look()
+	s.shell.webhook.certificates.look()
 	write(t, s.key, key)
-	s.shell.certificates.look()
-	if s.shell.certificates.current.Load() != before || s.events.failures() != 0 {
+	s.shell.webhook.certificates.look()
+	if s.shell.webhook.certificates.current.Load() != before || s.events.failures() != 0 {
 		t.Error("files were read while they were being written")
 	}
-	s.shell.certificates.look()
-	if s.shell.certificates.current.Load() == before {
+	s.shell.webhook.certificates.look()
+	if s.shell.webhook.certificates.current.Load() == before {
 		t.Error("the new files are not in use")
 	}
 }
@@ -187,9 +187,9 @@ func TestExpiryIsToldAndFailsReadiness(t *testing.T) {
 	certificate, key := s.server.leaf("node-authorizer", 1, expires)
 	write(t, s.certificate, certificate)
 	write(t, s.key, key)
-	s.shell.certificates.look()
-	s.shell.certificates.look()
-	if _, err := s.shell.certificates.state(); err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
+	s.shell.webhook.certificates.look()
+	s.shell.webhook.certificates.look()
+	if _, err := s.shell.webhook.certificates.state(); err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
 		t.Errorf("got %v", err)
 	}
 	if got := s.events.expires; !got["tls.crt"].Equal(expires) || !got["ca.crt"].Equal(s.callers.certificate.NotAfter) {

@@ -30,13 +30,21 @@ type testServer struct {
 // newTestServer starts a server on an API server.
 func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.ServerConfiguration)) *testServer {
 	t.Helper()
-	s := &testServer{testShell: newTestShell(t, nil), api: api}
+	s := startTestServer(t, api.URL, configure)
+	s.api = api
+	return s
+}
+
+// startTestServer starts a server on the API server at a URL.
+func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration)) *testServer {
+	t.Helper()
+	s := &testServer{testShell: newTestShell(t, nil)}
 	s.close()
 	config := s.config
 	config.Cluster.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, config.Cluster.Kubeconfig, []byte(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 		"clusters": [{"name": "c", "cluster": {"server": %q}}], "users": [{"name": "c", "user": {"token": "bearer-token-of-the-server"}}],
-		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}`, api.URL)))
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}`, url)))
 	config.Metrics.Address = "127.0.0.1:0"
 	if configure != nil {
 		configure(config)
@@ -46,7 +54,11 @@ func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.Server
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.shell, s.server.askVersion = s.server.shell, time.Millisecond
+	s.shell = s.server.shell
+	s.shell.reload = time.Millisecond
+	if s.server.webhooks != nil {
+		s.server.webhooks.askVersion = time.Millisecond
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	s.stop, s.done = stop, make(chan error, 1)
 	go func() { s.done <- s.server.Run(ctx) }()
@@ -158,7 +170,7 @@ func (s *testServer) exchange(path string, question, answer any) {
 // metric returns the value of a line of /metrics, empty if there is none.
 func (s *testServer) metric(name string) string {
 	s.t.Helper()
-	_, address := s.server.Addresses()
+	address := s.server.Addresses().Metrics
 	got, err := http.Get("http://" + address.String() + "/metrics")
 	if err != nil {
 		s.t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,27 +15,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// Limits of connections. An API server keeps its connections open and calls at
-// once; nobody else has a reason to be slow.
-const (
-	headerTimeout  = 10 * time.Second
-	readTimeout    = 30 * time.Second
-	writeTimeout   = 60 * time.Second
-	idleTimeout    = 5 * time.Minute
-	maxHeaderBytes = 64 << 10
-	// maxStreams is how many requests one HTTP/2 connection carries at once. API
-	// servers put all their requests on one.
-	maxStreams = 1000
-)
-
 // parts are what a shell serves.
 type parts struct {
 	// webhooks answer callers, by path. Observe, if set, sees all requests to
 	// them, with the path, also of those who may not call.
 	webhooks map[string]http.Handler
 	observe  func(path string, next http.Handler) http.Handler
-	// ready are the conditions besides the shell's own.
+	// ready are the conditions of the webhooks besides the shell's own.
 	ready []check
+	// machines answers machines that join, on all paths but those of health.
+	machines http.Handler
+	// joinReady are the conditions for machines to join.
+	joinReady []check
 	// metrics is nil for none.
 	metrics http.Handler
 }
@@ -44,59 +34,50 @@ type parts struct {
 // shell is the listeners with what is the same whatever they answer:
 // certificates, callers, health and shutdown.
 type shell struct {
-	config       *v1alpha1.ServerConfiguration
-	logger       logr.Logger
-	certificates *certificates
+	config *v1alpha1.ServerConfiguration
+	logger logr.Logger
 	// reload is how often the certificates' files are looked at.
 	reload time.Duration
 	// sleep is what waits for the delay of a shutdown.
 	sleep func(time.Duration)
 
-	webhook, metrics *endpoint
-	stopping         atomic.Bool
-}
-
-// endpoint is one listener and what it serves.
-type endpoint struct {
-	listener net.Listener
-	server   *http.Server
+	// Each is nil if the configuration has no address for it.
+	webhook, bootstrap, metrics *endpoint
+	stopping                    atomic.Bool
 }
 
 // newShell begins to listen: connections wait until serve is called.
 func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer certificateObserver) (*shell, error) {
 	s := &shell{config: config, logger: logger, reload: reloadInterval, sleep: time.Sleep}
-	var err error
-	if s.certificates, err = loadCertificates(&config.Webhook, logger, observer); err != nil {
-		return nil, err
+	w, b := &config.Webhook, &config.Bootstrap
+	open := func(into **endpoint, o opening) (err error) {
+		o.logger, o.observer = logger, observer
+		*into, err = o.open()
+		return err
 	}
-	if s.webhook, err = s.listen("webhook.address", config.Webhook.Address); err != nil {
-		return nil, err
+	err := open(&s.webhook, opening{
+		name: "webhooks", address: w.Address, limits: apiServerLimits(),
+		files: &certificateFiles{
+			section: "webhook", certificate: w.CertificateFile, key: w.KeyFile, authorities: w.ClientCAFile, inHandshake: true,
+		},
+	})
+	if err == nil {
+		err = open(&s.bootstrap, opening{
+			name: "bootstrap", address: b.Address, limits: machineLimits(b.RequestTimeout.Duration),
+			files: &certificateFiles{
+				section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
+				wait: b.CertificateWait.Duration,
+			},
+		})
 	}
-	if config.Metrics.Address == "" {
-		return s, nil
+	if err == nil {
+		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, limits: apiServerLimits()})
 	}
-	if s.metrics, err = s.listen("metrics.address", config.Metrics.Address); err != nil {
+	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *shell) listen(field, address string) (*endpoint, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another address, or stop what uses it", field, err)
-	}
-	return &endpoint{listener: listener, server: &http.Server{
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ConnContext:       rememberConnection,
-		ErrorLog:          connectionLog(s.logger),
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-	}}, nil
 }
 
 // close gives the addresses free. It is for a shell that has not served.
@@ -107,56 +88,69 @@ func (s *shell) close() {
 }
 
 func (s *shell) endpoints() []*endpoint {
-	if s.metrics == nil {
-		return []*endpoint{s.webhook}
-	}
-	return []*endpoint{s.webhook, s.metrics}
-}
-
-// addresses are those that are listened on; that of metrics is nil for none.
-func (s *shell) addresses() (webhook, metrics net.Addr) {
-	if s.metrics != nil {
-		metrics = s.metrics.listener.Addr()
-	}
-	return s.webhook.listener.Addr(), metrics
+	return slices.DeleteFunc([]*endpoint{s.webhook, s.bootstrap, s.metrics}, func(e *endpoint) bool { return e == nil })
 }
 
 // serve answers until the context ends, and then until the requests under way
 // are answered. An error means that it stopped on its own.
 func (s *shell) serve(ctx context.Context, p parts) error {
-	s.webhook.server.Handler = s.webhookHandler(p)
-	s.webhook.server.TLSConfig = s.certificates.tlsConfig()
-	failed := make(chan error, 2)
+	s.handle(p)
+	endpoints := s.endpoints()
+	failed := make(chan error, 2*len(endpoints))
 	var running sync.WaitGroup
 	defer running.Wait()
 	// The files are followed until the last request is answered.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	running.Go(func() { s.certificates.follow(following, s.reload) })
-	running.Go(func() { failed <- s.webhook.server.ServeTLS(s.webhook.listener, "", "") })
-	s.logger.Info("serving webhooks", "address", s.webhook.listener.Addr().String())
-	if s.metrics != nil {
-		mux := http.NewServeMux()
-		mux.Handle("/metrics", p.metrics)
-		s.metrics.server.Handler = mux
-		running.Go(func() { failed <- s.metrics.server.Serve(s.metrics.listener) })
-		s.logger.Info("serving metrics", "address", s.metrics.listener.Addr().String())
+	for _, e := range endpoints {
+		if e.certificates != nil {
+			running.Go(func() {
+				if err := e.certificates.follow(following, s.reload); err != nil {
+					failed <- err
+				}
+			})
+		}
+		running.Go(func() { failed <- e.serve() })
+		s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
 	}
 	select {
 	case <-ctx.Done():
 		s.drain()
 		return nil
 	case err := <-failed:
-		for _, e := range s.endpoints() {
+		for _, e := range endpoints {
 			e.server.Close()
 		}
 		return fmt.Errorf("serve: %w", err)
 	}
 }
 
-func (s *shell) webhookHandler(p parts) http.Handler {
-	mux := http.NewServeMux()
-	allowed := &callers{certificates: s.certificates, names: s.config.Webhook.AllowedClientNames}
+// handle says what each endpoint answers. The conditions of readiness are those
+// of what the endpoint answers; the endpoint for metrics has all of them.
+func (s *shell) handle(p parts) {
+	stopping := check{"shutdown", s.running}
+	ready, joinReady := slices.Clone(p.ready), slices.Clone(p.joinReady)
+	if s.webhook != nil {
+		ready = append(ready, check{"certificates", s.webhook.certificates.state})
+		mux := http.NewServeMux()
+		s.handleWebhooks(mux, p)
+		s.webhook.server.Handler = s.moving(withHealth(mux, append(slices.Clone(ready), stopping)))
+	}
+	if s.bootstrap != nil {
+		joinReady = append(joinReady, check{"bootstrap-certificates", s.bootstrap.certificates.state})
+		mux := http.NewServeMux()
+		mux.Handle("/", p.machines)
+		s.bootstrap.server.Handler = s.moving(withHealth(mux, append(slices.Clone(joinReady), stopping)))
+	}
+	if s.metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", p.metrics)
+		s.metrics.server.Handler = withHealth(mux, append(slices.Concat(ready, joinReady), stopping))
+	}
+}
+
+func (s *shell) handleWebhooks(mux *http.ServeMux, p parts) {
+	allowed := &callers{certificates: s.webhook.certificates, names: s.config.Webhook.AllowedClientNames}
 	for path, handler := range p.webhooks {
 		handler = allowed.only(handler)
 		if p.observe != nil {
@@ -164,9 +158,13 @@ func (s *shell) webhookHandler(p parts) http.Handler {
 		}
 		mux.Handle(path, handler)
 	}
+}
+
+// withHealth adds the paths that probes call.
+func withHealth(mux *http.ServeMux, ready []check) http.Handler {
 	mux.Handle("/livez", health("livez", check{"ping", func() (string, error) { return "", nil }}))
-	mux.Handle("/readyz", health("readyz", slices.Concat(p.ready, []check{{"certificates", s.certificates.state}, {"shutdown", s.running}})...))
-	return s.moving(mux)
+	mux.Handle("/readyz", health("readyz", ready...))
+	return mux
 }
 
 // moving asks clients to use another connection once the server is stopping, so
@@ -199,12 +197,16 @@ func (s *shell) drain() {
 	s.sleep(delay)
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	var draining sync.WaitGroup
 	for _, e := range s.endpoints() {
-		if err := e.server.Shutdown(ctx); err != nil {
-			s.logger.Error(err, "requests that were under way are cut off: give them more time with shutdown.timeout",
-				"address", e.listener.Addr().String())
-			e.server.Close()
-		}
+		draining.Go(func() {
+			if err := e.server.Shutdown(ctx); err != nil {
+				s.logger.Error(err, "requests that were under way are cut off: give them more time with shutdown.timeout",
+					"address", e.listener.Addr().String())
+				e.server.Close()
+			}
+		})
 	}
+	draining.Wait()
 	s.logger.Info("shut down")
 }

@@ -112,7 +112,7 @@ func newTestShell(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *
 }
 
 func (s *testShell) serve(p parts) *testShell {
-	if p.webhooks == nil {
+	if p.webhooks == nil && s.shell.webhook != nil {
 		p.webhooks = map[string]http.Handler{"/authorize": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, r.Body)
 		})}
@@ -376,7 +376,7 @@ func TestMetricsHaveTheirOwnPort(t *testing.T) {
 	t.Parallel()
 	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
 	s.serve(parts{metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })})
-	_, address := s.addresses()
+	address := s.shell.metrics.address()
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || got.status != 200 || got.body != "numbers" {
 		t.Errorf("got %+v, %v", got, err)

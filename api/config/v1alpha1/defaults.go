@@ -10,6 +10,7 @@ import (
 // valid: the paths of the certificates have no default.
 func Defaults() *ServerConfiguration {
 	milliseconds := func(n time.Duration) metav1.Duration { return metav1.Duration{Duration: n * time.Millisecond} }
+	seconds := func(n time.Duration) metav1.Duration { return milliseconds(n * 1000) }
 	return &ServerConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Webhook: Webhook{
@@ -20,6 +21,26 @@ func Defaults() *ServerConfiguration {
 			// writes some characters with six bytes.
 			MaxBodyBytes: maxBodyBytes,
 		},
+		Bootstrap: Bootstrap{
+			ClientCommonName:   "node-authorizer-client",
+			CertificateWait:    seconds(3600),
+			RequestTimeout:     seconds(15),
+			MaxBodyBytes:       64 << 10,
+			Reattestation:      NeverReattest,
+			VerifyRegistration: true,
+			Token:              Token{TTL: seconds(300)},
+			RateLimit:          RateLimit{PerSecond: 50, Burst: 200, PerSource: SourceLimit{PerSecond: 1, Burst: 10}},
+			AWS: AWS{
+				ClusterTag: "KubernetesCluster", VerifySignature: true, VerifySourceAddress: true, Naming: PrivateDNSNaming,
+			},
+		},
+		Approver: Approver{
+			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses, BoundTokenLife: seconds(60),
+			LeaderElection: LeaderElection{
+				Namespace: "kube-system", Name: "node-authorizer-approver",
+				LeaseDuration: seconds(15), RenewDeadline: seconds(10), RetryPeriod: seconds(2),
+			},
+		},
 		Metrics: Metrics{Address: ":8081"},
 		Authorization: Authorization{
 			Mode:          NodeMode,
@@ -27,9 +48,9 @@ func Defaults() *ServerConfiguration {
 		},
 		Admission: Admission{
 			FreshnessWait: milliseconds(250),
-			AccessReviews: AccessReviews{AllowedTTL: milliseconds(10_000), DeniedTTL: milliseconds(10_000)},
+			AccessReviews: AccessReviews{AllowedTTL: seconds(10), DeniedTTL: seconds(10)},
 		},
 		Log:      Log{Format: TextLog, Refusals: Refusals{PerSecond: 10, Burst: 100}},
-		Shutdown: Shutdown{Timeout: milliseconds(20_000)},
+		Shutdown: Shutdown{Timeout: seconds(20)},
 	}
 }

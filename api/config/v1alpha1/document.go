@@ -23,7 +23,8 @@ cluster:
 # The endpoint that API servers call, over HTTPS: /authorize, /admit and /mutate,
 # which ask for a client certificate, and /livez and /readyz, which do not.
 webhook:
-  # host:port to listen on; an empty host is all addresses.
+  # host:port to listen on; an empty host is all addresses. "" for no webhooks:
+  # then the cluster's pods are not watched.
   address: ":8443"
   # Required: paths of the server's certificate and key, PEM. These files and
   # clientCAFile are read again when they change.
@@ -43,7 +44,106 @@ webhook:
   # hold an object twice, as it was and as it is to be.
   maxBodyBytes: 41943040
 
-# The endpoint that monitoring calls, over plain HTTP: /metrics.
+# The endpoint where machines join, over HTTPS: POST /authorize/NODE turns the
+# evidence of a machine into a bootstrap token for the one name that the evidence
+# gives it. /health, /livez and /readyz are open.
+bootstrap:
+  # host:port to listen on, usually ":10443"; empty for no such endpoint.
+  address: ""
+  # Required: paths of the server's certificate and key, PEM. These files and
+  # clientCAFile are read again when they change.
+  certificateFile: ""
+  keyFile: ""
+  # Path of the certificates of the authorities that sign those of machines, PEM.
+  # With it, machines must show a certificate with this common name.
+  clientCAFile: ""
+  clientCommonName: node-authorizer-client
+  # How long certificate files are waited for that are not there at start, up to
+  # 24h; 0s for not at all.
+  certificateWait: 1h
+  # Required: what checks the evidence, aws or alwaysallow.
+  attestor: ""
+  # alwaysallow believes everything: whoever can connect gets a token. It is for
+  # development, and for networks that authenticate in another way. To say that
+  # you know, set this or give the flag --accept-always-allow.
+  acceptAlwaysAllow: false
+  # How long an answer may take, and the largest evidence that is read.
+  requestTimeout: 15s
+  maxBodyBytes: 65536
+  # When a machine whose token was used may join again: Never; NodeAbsent, when
+  # its node is gone; NewerEvidence, after a stop and start of the machine; Always.
+  reattestation: Never
+  # Whether a machine is refused whose node exists, unless reattestation lets it
+  # join again.
+  verifyRegistration: true
+  # Tokens, which are good for one certificate.
+  token:
+    # How long a machine has to use one.
+    ttl: 5m
+  # How many requests are answered per second for long, and how many at once: of
+  # all machines together, and of each address.
+  rateLimit:
+    perSecond: 50
+    burst: 200
+    perSource:
+      perSecond: 1
+      burst: 10
+  # Which EC2 instances may join, for the attestor aws.
+  aws:
+    # Required: the cluster's name. Instances bear it in the tag
+    # clusterTag=clusterName or kubernetes.io/cluster/clusterName.
+    clusterName: ""
+    clusterTag: KubernetesCluster
+    # Accounts, regions and VPCs of instances; with none, those of the instance
+    # that the server runs on.
+    accounts: []
+    regions: []
+    vpcs: []
+    # Whether AWS must have signed the identity document, and whether the request
+    # must come from the instance's private address. Without the first, evidence
+    # proves nothing.
+    verifySignature: true
+    verifySourceAddress: true
+    # Instance profiles, names or ARNs, of which an instance must have one; with
+    # none, they are not looked at.
+    instanceProfiles: []
+    # How nodes are called: PrivateDNSName, InstanceID, ResourceName, or a template
+    # such as {{.InstanceID}}.{{.Region}}.compute.internal
+    naming: PrivateDNSName
+    # Path of more certificates of AWS, PEM, than those that are known.
+    certificatesFile: ""
+    # Whether an instance must also show a request to STS, signed with the
+    # credentials of its role and with a challenge of the server's in it.
+    callerIdentity:
+      required: false
+      # URL of STS; empty for the endpoint of the instance's region.
+      endpoint: ""
+
+# The approver decides the CertificateSigningRequests of machines that joined and
+# of nodes. Of several replicas, one leads.
+approver:
+  enabled: false
+  # What becomes of the requests of nodes that the ledger does not know: Deny,
+  # Leave (to other approvers, and people) or Approve.
+  unattestedNodes: Deny
+  # Where the names and addresses of a serving certificate must be: Ledger or
+  # LedgerAndNode. The latter trusts the status of the Node object too, which
+  # kubelets write themselves unless a cloud provider does.
+  servingAddresses: Ledger
+  # How long a token goes on after it was used: the kubelet fetches its
+  # certificate with it.
+  boundTokenLife: 1m
+  leaderElection:
+    namespace: kube-system
+    name: node-authorizer-approver
+    # How long others wait for a leader that is gone, how long a leader tries to
+    # stay one, and the time between tries.
+    leaseDuration: 15s
+    renewDeadline: 10s
+    retryPeriod: 2s
+
+# The endpoint that monitoring calls, over plain HTTP: /metrics, and /livez and
+# /readyz for all that the server does.
 metrics:
   # host:port to listen on; empty for no such endpoint.
   address: ":8081"

@@ -13,10 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Parse reads a config file, YAML or JSON, over the defaults and checks it. The
-// error is Problems. Names are case-sensitive; a field that is given as null
-// keeps its default; anchors and aliases are refused.
-func Parse(file []byte) (*ServerConfiguration, error) {
+// Adjustment changes a configuration that was read, before it is checked.
+type Adjustment func(*ServerConfiguration)
+
+// Parse reads a config file, YAML or JSON, over the defaults, adjusts and checks
+// it. The error is Problems. Names are case-sensitive; a field that is given as
+// null keeps its default; anchors and aliases are refused.
+func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error) {
 	root, err := document(file)
 	if err != nil {
 		return nil, Problems{{Message: err.Error()}}
@@ -27,6 +30,9 @@ func Parse(file []byte) (*ServerConfiguration, error) {
 	d.decode(root, reflect.ValueOf(config).Elem(), "")
 	if problem, ok := wrongKind(config, d.lines); ok {
 		return nil, Problems{problem}
+	}
+	for _, adjust := range adjustments {
+		adjust(config)
 	}
 	problems := d.problems
 	for _, p := range Validate(config) {

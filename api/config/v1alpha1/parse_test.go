@@ -18,11 +18,14 @@ const head = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
 // minimal is the shortest valid file.
 const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
 
-// filled is Document with the fields that have no default.
+// filled is Document with the fields of webhook that have no default, which come
+// first.
 func filled() string {
-	return strings.NewReplacer(
-		`certificateFile: ""`, `certificateFile: tls.crt`, `keyFile: ""`, `keyFile: tls.key`, `clientCAFile: ""`, `clientCAFile: ca.crt`,
-	).Replace(Document)
+	file := Document
+	for field, value := range map[string]string{"certificateFile": "tls.crt", "keyFile": "tls.key", "clientCAFile": "ca.crt"} {
+		file = strings.Replace(file, field+`: ""`, field+": "+value, 1)
+	}
+	return file
 }
 
 func parse(t *testing.T, file string) *ServerConfiguration {
@@ -72,6 +75,39 @@ webhook:
   clientCAFile: ca
   allowedClientNames: [kube-apiserver, front-proxy]
   maxBodyBytes: 4096
+bootstrap:
+  address: ":10443"
+  certificateFile: bc
+  keyFile: bk
+  clientCAFile: bca
+  clientCommonName: machine
+  certificateWait: 5m
+  attestor: aws
+  acceptAlwaysAllow: true
+  requestTimeout: 20s
+  maxBodyBytes: 2048
+  reattestation: NodeAbsent
+  verifyRegistration: false
+  token: {ttl: 10m}
+  rateLimit: {perSecond: 7, burst: 8, perSource: {perSecond: 2, burst: 3}}
+  aws:
+    clusterName: shop.example.com
+    clusterTag: cluster
+    accounts: ["123456789012", "210987654321"]
+    regions: [eu-west-1, us-gov-west-1]
+    vpcs: [vpc-0a1b2c3d]
+    verifySignature: false
+    verifySourceAddress: false
+    instanceProfiles: [workers]
+    naming: "{{.InstanceID}}.shop"
+    certificatesFile: aws.pem
+    callerIdentity: {required: true, endpoint: "https://sts.eu-west-1.amazonaws.com"}
+approver:
+  enabled: true
+  unattestedNodes: Leave
+  servingAddresses: LedgerAndNode
+  boundTokenLife: 2m
+  leaderElection: {namespace: nodes, name: approver, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s}
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
 admission: {freshnessWait: 0s, accessReviews: {allowedTTL: 1m30s, deniedTTL: 0s}}
@@ -88,6 +124,24 @@ shutdown: {delay: 5s, timeout: 1m}
 		Webhook: Webhook{
 			Address: "127.0.0.1:1", CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
 			ClientCAFile: "ca", AllowedClientNames: []string{"kube-apiserver", "front-proxy"}, MaxBodyBytes: 4096,
+		},
+		Bootstrap: Bootstrap{
+			Address: ":10443", CertificateFile: "bc", KeyFile: "bk", ClientCAFile: "bca", ClientCommonName: "machine",
+			CertificateWait: seconds(300), Attestor: AWSAttestor, AcceptAlwaysAllow: true, RequestTimeout: seconds(20),
+			MaxBodyBytes: 2048, Reattestation: ReattestNodeAbsent, Token: Token{TTL: seconds(600)},
+			RateLimit: RateLimit{PerSecond: 7, Burst: 8, PerSource: SourceLimit{PerSecond: 2, Burst: 3}},
+			AWS: AWS{
+				ClusterName: "shop.example.com", ClusterTag: "cluster", Accounts: []string{"123456789012", "210987654321"},
+				Regions: []string{"eu-west-1", "us-gov-west-1"}, VPCs: []string{"vpc-0a1b2c3d"}, InstanceProfiles: []string{"workers"},
+				Naming: "{{.InstanceID}}.shop", CertificatesFile: "aws.pem",
+				CallerIdentity: CallerIdentity{Required: true, Endpoint: "https://sts.eu-west-1.amazonaws.com"},
+			},
+		},
+		Approver: Approver{
+			Enabled: true, UnattestedNodes: LeaveUnattested, ServingAddresses: LedgerAndNodeAddresses, BoundTokenLife: seconds(120),
+			LeaderElection: LeaderElection{
+				Namespace: "nodes", Name: "approver", LeaseDuration: seconds(30), RenewDeadline: seconds(20), RetryPeriod: seconds(3),
+			},
 		},
 		Authorization: Authorization{Mode: ChainMode, ConfigFile: "chain.yaml", FreshnessWait: seconds(1)},
 		Admission:     Admission{AccessReviews: AccessReviews{AllowedTTL: seconds(90)}},
@@ -118,6 +172,29 @@ func TestNullKeepsTheDefault(t *testing.T) {
 
 func TestClientsNeedNoCertificateWithNone(t *testing.T) {
 	parse(t, head+"webhook: {certificateFile: c, keyFile: k, clientAuthentication: None}")
+}
+
+func TestEachPartCanRunAlone(t *testing.T) {
+	const machines = `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: aws, aws: {clusterName: shop}}` + "\n"
+	for rule, file := range map[string]string{
+		"webhooks":            minimal,
+		"bootstrap":           head + `webhook: {address: ""}` + "\n" + machines,
+		"the approver":        head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
+		"all together":        minimal + machines + "approver: {enabled: true}\n",
+		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines + "approver: {unattestedNodes: Never}\n",
+	} {
+		if _, err := Parse([]byte(file)); err != nil {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
+
+func TestAlwaysAllowHasToBeAccepted(t *testing.T) {
+	const file = head + `webhook: {address: ""}` + "\n" + `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: alwaysallow`
+	if _, err := Parse([]byte(file + "}")); err == nil || !strings.Contains(err.Error(), "bootstrap.acceptAlwaysAllow: required") {
+		t.Errorf("got %v", err)
+	}
+	parse(t, file+", acceptAlwaysAllow: true}")
 }
 
 func TestTheSamePortOnOtherAddressesIsNoMistake(t *testing.T) {

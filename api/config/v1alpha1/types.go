@@ -14,6 +14,8 @@ type ServerConfiguration struct {
 
 	Cluster       Cluster       `json:"cluster"`
 	Webhook       Webhook       `json:"webhook"`
+	Bootstrap     Bootstrap     `json:"bootstrap"`
+	Approver      Approver      `json:"approver"`
 	Metrics       Metrics       `json:"metrics"`
 	Authorization Authorization `json:"authorization"`
 	Admission     Admission     `json:"admission"`
@@ -35,7 +37,8 @@ type Cluster struct {
 
 // Webhook is the HTTPS endpoint that API servers call.
 type Webhook struct {
-	// Address is host:port; an empty host is all addresses.
+	// Address is host:port, where an empty host is all addresses; empty for no
+	// such endpoint.
 	Address string `json:"address"`
 	// CertificateFile and KeyFile are paths of PEM files. They are read again
 	// when they change, as is ClientCAFile.

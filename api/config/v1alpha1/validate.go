@@ -31,7 +31,12 @@ const (
 func Validate(c *ServerConfiguration) Problems {
 	v := &validation{}
 	v.cluster(&c.Cluster)
-	v.webhook(&c.Webhook)
+	if c.Webhook.Address != "" {
+		v.webhook(&c.Webhook)
+	}
+	v.bootstrap(&c.Bootstrap)
+	v.approver(&c.Approver)
+	v.somethingToDo(c)
 	v.metrics(c)
 	v.authorization(&c.Authorization)
 	v.duration("admission.freshnessWait", c.Admission.FreshnessWait, 0, maxFreshness)
@@ -93,24 +98,30 @@ func (v *validation) webhook(w *Webhook) {
 	default:
 		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired), string(NoClientAuthentication))
 	}
-	for i, name := range w.AllowedClientNames {
-		if field := elementPath("webhook.allowedClientNames", i); name == "" {
-			v.wrong(field, "empty: write the common name of a caller's certificate")
-		} else if slices.Contains(w.AllowedClientNames[:i], name) {
-			v.wrong(field, "%s is given twice: remove one", quoted(name))
-		}
-	}
+	v.list("webhook.allowedClientNames", w.AllowedClientNames, nil, "the common name of a caller's certificate")
 	v.number("webhook.maxBodyBytes", w.MaxBodyBytes, minBodyBytes, maxBodyBytes)
 }
 
-func (v *validation) metrics(c *ServerConfiguration) {
-	address := c.Metrics.Address
-	if address == "" {
-		return
+// somethingToDo finds out whether the server would serve anything.
+func (v *validation) somethingToDo(c *ServerConfiguration) {
+	if c.Webhook.Address == "" && c.Bootstrap.Address == "" && !c.Approver.Enabled {
+		v.wrong("webhook.address", "empty, and neither bootstrap.address nor approver.enabled is set: set one of them, or the server has nothing to do")
 	}
-	v.address("metrics.address", address)
-	if _, port, err := net.SplitHostPort(address); err == nil && port != "0" && address == c.Webhook.Address {
-		v.wrong("metrics.address", "%s is also webhook.address: choose another port", quoted(address))
+}
+
+func (v *validation) metrics(c *ServerConfiguration) {
+	if c.Metrics.Address != "" {
+		v.address("metrics.address", c.Metrics.Address)
+	}
+	v.different("bootstrap.address", c.Bootstrap.Address, "webhook.address", c.Webhook.Address)
+	v.different("metrics.address", c.Metrics.Address, "webhook.address", c.Webhook.Address)
+	v.different("metrics.address", c.Metrics.Address, "bootstrap.address", c.Bootstrap.Address)
+}
+
+// different refuses to listen twice on one address.
+func (v *validation) different(field, address, otherField, other string) {
+	if _, port, err := net.SplitHostPort(address); err == nil && port != "0" && address == other {
+		v.wrong(field, "%s is also %s: choose another port", quoted(address), otherField)
 	}
 }
 
@@ -129,9 +140,7 @@ func (v *validation) authorization(a *Authorization) {
 }
 
 func (v *validation) log(l *Log) {
-	if l.Format != TextLog && l.Format != JSONLog {
-		v.choice("log.format", string(l.Format), string(TextLog), string(JSONLog))
-	}
+	oneOf(v, "log.format", l.Format, TextLog, JSONLog)
 	v.number("log.verbosity", int64(l.Verbosity), 0, maxVerbosity)
 	v.number("log.refusals.verbosity", int64(l.Refusals.Verbosity), 0, maxVerbosity)
 	v.number("log.refusals.perSecond", int64(l.Refusals.PerSecond), 1, maxPerSecond)
@@ -146,6 +155,32 @@ func (v *validation) required(field, value, want string) {
 
 func (v *validation) choice(field, value string, known ...string) {
 	v.wrong(field, "want %s%s", strings.Join(known, " or "), given(value))
+}
+
+// oneOf refuses a value that is not known.
+func oneOf[S ~string](v *validation, field string, value S, known ...S) {
+	if slices.Contains(known, value) {
+		return
+	}
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = string(k)
+	}
+	v.choice(field, string(value), names...)
+}
+
+// list refuses names that are empty or given twice, and those of another form.
+func (v *validation) list(field string, names []string, form func(string) bool, want string) {
+	for i, name := range names {
+		switch path := elementPath(field, i); {
+		case name == "":
+			v.wrong(path, "empty: write %s", want)
+		case slices.Contains(names[:i], name):
+			v.wrong(path, "%s is given twice: remove one", quoted(name))
+		case form != nil && !form(name):
+			v.wrong(path, "want %s%s", want, given(name))
+		}
+	}
 }
 
 func (v *validation) address(field, value string) {

@@ -1,0 +1,118 @@
+package v1alpha1
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Limits of what makes sense for machines that join.
+const (
+	minEvidenceBytes   = 1 << 10
+	maxEvidenceBytes   = 1 << 20
+	minTokenTTL        = 10 * time.Second
+	maxTokenTTL        = 24 * time.Hour
+	maxRequestTimeout  = 10 * time.Minute
+	maxCertificateWait = 24 * time.Hour
+	minBoundTokenLife  = 5 * time.Second
+	maxBoundTokenLife  = time.Hour
+	minElection        = 100 * time.Millisecond
+	maxElection        = 10 * time.Minute
+)
+
+func (v *validation) bootstrap(b *Bootstrap) {
+	if b.Address == "" {
+		if b.Attestor != "" {
+			v.wrong("bootstrap.address", `required with bootstrap.attestor: write host:port, for example ":10443", or remove the attestor`)
+		}
+		return
+	}
+	v.address("bootstrap.address", b.Address)
+	v.required("bootstrap.certificateFile", b.CertificateFile, "the path of the server's certificate")
+	v.required("bootstrap.keyFile", b.KeyFile, "the path of the server's key")
+	if b.ClientCAFile != "" {
+		v.required("bootstrap.clientCommonName", b.ClientCommonName,
+			"the common name of the certificates of machines, or remove bootstrap.clientCAFile")
+	}
+	v.duration("bootstrap.certificateWait", b.CertificateWait, 0, maxCertificateWait)
+	v.duration("bootstrap.requestTimeout", b.RequestTimeout, time.Second, maxRequestTimeout)
+	v.number("bootstrap.maxBodyBytes", b.MaxBodyBytes, minEvidenceBytes, maxEvidenceBytes)
+	oneOf(v, "bootstrap.reattestation", b.Reattestation, NeverReattest, ReattestNodeAbsent, ReattestNewerEvidence, AlwaysReattest)
+	v.duration("bootstrap.token.ttl", b.Token.TTL, minTokenTTL, maxTokenTTL)
+	v.number("bootstrap.rateLimit.perSecond", int64(b.RateLimit.PerSecond), 1, maxPerSecond)
+	v.number("bootstrap.rateLimit.burst", int64(b.RateLimit.Burst), 1, maxPerSecond)
+	v.number("bootstrap.rateLimit.perSource.perSecond", int64(b.RateLimit.PerSource.PerSecond), 1, maxPerSecond)
+	v.number("bootstrap.rateLimit.perSource.burst", int64(b.RateLimit.PerSource.Burst), 1, maxPerSecond)
+	v.attestor(b)
+}
+
+func (v *validation) attestor(b *Bootstrap) {
+	oneOf(v, "bootstrap.attestor", b.Attestor, AWSAttestor, AlwaysAllowAttestor)
+	switch {
+	case b.Attestor == AWSAttestor:
+		v.aws(&b.AWS)
+	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
+		v.wrong("bootstrap.acceptAlwaysAllow",
+			"required with bootstrap.attestor: alwaysallow, which gives a token to whoever can connect: set it to true if that is what you want, or choose another attestor")
+	}
+}
+
+func (v *validation) aws(a *AWS) {
+	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which its instances bear in a tag")
+	v.required("bootstrap.aws.clusterTag", a.ClusterTag, "the key of the tag that holds the cluster's name")
+	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString, `an account of 12 digits, in quotes: "123456789012"`)
+	v.list("bootstrap.aws.regions", a.Regions, regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-[0-9]+$`).MatchString, "a region such as eu-west-1")
+	v.list("bootstrap.aws.vpcs", a.VPCs, regexp.MustCompile(`^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString, "a VPC such as vpc-0123456789abcdef0")
+	v.list("bootstrap.aws.instanceProfiles", a.InstanceProfiles, nil, "the name or ARN of an instance profile")
+	v.naming(a.Naming)
+	if a.CallerIdentity.Endpoint != "" {
+		v.url("bootstrap.aws.callerIdentity.endpoint", a.CallerIdentity.Endpoint)
+		if !a.CallerIdentity.Required {
+			v.wrong("bootstrap.aws.callerIdentity.endpoint", "has no effect with bootstrap.aws.callerIdentity.required: false: remove it, or require the caller identity")
+		}
+	}
+}
+
+// naming takes the rules that have a name, and templates.
+func (v *validation) naming(rule string) {
+	const field = "bootstrap.aws.naming"
+	if slices.Contains([]string{PrivateDNSNaming, InstanceIDNaming, ResourceNameNaming}, rule) {
+		return
+	}
+	if !strings.Contains(rule, "{{") {
+		v.wrong(field, "want PrivateDNSName, InstanceID, ResourceName or a template such as {{.InstanceID}}%s", given(rule))
+	} else if _, err := template.New("naming").Parse(rule); err != nil {
+		v.wrong(field, "%s is not a template: %s", quoted(rule), strings.TrimPrefix(err.Error(), "template: "))
+	}
+}
+
+func (v *validation) url(field, value string) {
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		v.wrong(field, "want a URL such as https://sts.eu-west-1.amazonaws.com%s", given(value))
+	}
+}
+
+func (v *validation) approver(a *Approver) {
+	if !a.Enabled {
+		return
+	}
+	oneOf(v, "approver.unattestedNodes", a.UnattestedNodes, DenyUnattested, LeaveUnattested, ApproveUnattested)
+	oneOf(v, "approver.servingAddresses", a.ServingAddresses, LedgerAddresses, LedgerAndNodeAddresses)
+	v.duration("approver.boundTokenLife", a.BoundTokenLife, minBoundTokenLife, maxBoundTokenLife)
+	e := &a.LeaderElection
+	v.required("approver.leaderElection.namespace", e.Namespace, "the namespace of the lease")
+	v.required("approver.leaderElection.name", e.Name, "the name of the lease")
+	v.duration("approver.leaderElection.retryPeriod", e.RetryPeriod, minElection, maxElection)
+	// A try begins up to a fifth of the period later than planned.
+	if least := e.RetryPeriod.Duration * 6 / 5; e.RenewDeadline.Duration <= least {
+		v.wrong("approver.leaderElection.renewDeadline", "want more than 1.2 times retryPeriod, %v, got %v", least, e.RenewDeadline.Duration)
+	}
+	if e.LeaseDuration.Duration <= e.RenewDeadline.Duration || e.LeaseDuration.Duration > maxElection {
+		v.wrong("approver.leaderElection.leaseDuration", "want more than renewDeadline, %v, and up to %v, got %v",
+			e.RenewDeadline.Duration, maxElection, e.LeaseDuration.Duration)
+	}
+}

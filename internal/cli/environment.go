@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+// fromEnvironment sets flags that were not given from the environment: names has
+// the variable of each flag. An empty variable counts as none.
+func fromEnvironment(cmd *cobra.Command, names map[string]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(names)) {
+		value := os.Getenv(names[flag])
+		if value == "" || cmd.Flags().Changed(flag) {
+			continue
+		}
+		if err := cmd.Flags().Set(flag, value); err != nil {
+			return usagef("%s in the environment: %w", names[flag], err)
+		}
+	}
+	return nil
+}

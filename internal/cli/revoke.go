@@ -1,0 +1,311 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+func newRevoke(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke NODE",
+		Short: "Give a node's machine no further token and no further certificate",
+		Long: `Revokes the machines that were attested under a node's name: marks their
+NodeAttestations as Revoked, so that the bootstrap service refuses them and the
+approver denies their certificate requests, and deletes their bootstrap tokens.
+
+It does not end certificates that were issued: those are valid until they expire,
+and the command says when that is and how to cut the machine off before. To let
+the machine join again, delete its NodeAttestation.
+
+It can be run again. The ledger is written first, so that an interrupted run
+leaves nothing that could still be turned into a certificate.
+
+Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
+		Example: `  node-authorizer revoke worker-1 --reason "disk was stolen"
+  node-authorizer revoke worker-1 --dry-run`,
+		Args:              exactly("NODE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	connection := addConnection(cmd)
+	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
+	dryRun := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		config, err := connection.config()
+		if err != nil {
+			return err
+		}
+		r, err := newRevocation(config, args[0], *reason, *dryRun)
+		if err != nil {
+			return err
+		}
+		result, err := r.run(cmd.Context())
+		if len(result.Machines) > 0 {
+			err = errors.Join(a.write(result, format), err)
+		}
+		return err
+	}
+	return cmd
+}
+
+// revocation is one run of the command.
+type revocation struct {
+	entries *ledger.Client
+	client  kubernetes.Interface
+	node    string
+	reason  string
+	dryRun  bool
+}
+
+func newRevocation(config *rest.Config, node, reason string, dryRun bool) (*revocation, error) {
+	entries, err := ledger.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", config.Host, err)
+	}
+	return &revocation{entries, client, node, reason, dryRun}, nil
+}
+
+// run revokes all machines of the name before it deletes a token. What was done
+// is in the result, also beside an error.
+func (r *revocation) run(ctx context.Context) (revokeResult, error) {
+	result := revokeResult{Node: r.node, DryRun: r.dryRun}
+	found, err := r.find(ctx)
+	if err != nil {
+		return result, err
+	}
+	message := r.message(ctx)
+	for _, entry := range found {
+		machine := newRevokedMachine(entry)
+		if entry.Phase() != v1alpha1.Revoked && !r.dryRun {
+			if entry, err = r.mark(ctx, entry, message); err != nil {
+				return result, fmt.Errorf("%w; run the command again", err)
+			}
+		}
+		machine.entry = entry
+		result.Machines = append(result.Machines, machine)
+	}
+	var unfinished []error
+	for i := range result.Machines {
+		m := &result.Machines[i]
+		if m.Token, err = r.deleteTokens(ctx, m.entry); err != nil {
+			unfinished = append(unfinished, fmt.Errorf("%w; the machine is revoked, run the command again to delete its token", err))
+		}
+	}
+	return result, errors.Join(unfinished...)
+}
+
+// find returns the entries of the node, by name.
+func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, error) {
+	list, err := r.entries.List(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the cluster does not know nodeattestations: install the CustomResourceDefinition, or check which cluster you asked: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []*v1alpha1.NodeAttestation
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Spec.NodeName)
+		if list.Items[i].Spec.NodeName == r.node {
+			found = append(found, &list.Items[i])
+		}
+	}
+	if len(found) > 0 {
+		slices.SortFunc(found, ledger.Older)
+		return found, nil
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("the ledger has no NodeAttestation of node %q%s; kubectl get nodeattestations lists them, and a node that joined in another way is refused by approver.unattestedNodes: Deny",
+		r.node, didYouMean(r.node, slices.Compact(names)))
+}
+
+// message says who revoked, and why.
+func (r *revocation) message(ctx context.Context) string {
+	who := "somebody"
+	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err == nil && review.Status.UserInfo.Username != "" {
+		who = review.Status.UserInfo.Username
+	}
+	if r.reason == "" {
+		return "revoked by " + who
+	}
+	return "revoked by " + who + ": " + r.reason
+}
+
+// mark makes an entry Revoked, also if somebody else writes it meanwhile.
+func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, message string) (*v1alpha1.NodeAttestation, error) {
+	uid := entry.UID
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		latest, err := r.entries.Get(ctx, entry.Name)
+		switch {
+		case err != nil:
+			return err
+		case latest.UID != uid:
+			return fmt.Errorf("nodeattestation %s was replaced meanwhile", entry.Name)
+		}
+		if entry = latest; latest.Phase() == v1alpha1.Revoked {
+			return nil
+		}
+		latest.Status.Phase = v1alpha1.Revoked
+		meta.SetStatusCondition(&latest.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionRevoked, Status: metav1.ConditionTrue, Reason: string(v1alpha1.AttestationRevoked),
+			Message: message, ObservedGeneration: latest.Generation,
+		})
+		updated, err := r.entries.UpdateStatus(ctx, latest)
+		if err == nil {
+			entry = updated
+		}
+		return err
+	})
+	return entry, err
+}
+
+// deleteTokens deletes the Secrets of an entry's tokens and says what became of
+// the one in spec.
+func (r *revocation) deleteTokens(ctx context.Context, entry *v1alpha1.NodeAttestation) (tokenFate, error) {
+	fate, err := r.deleteToken(ctx, entry, entry.Spec.TokenID)
+	if older := entry.Status.TokenID; err == nil && older != "" && older != entry.Spec.TokenID {
+		_, err = r.deleteToken(ctx, entry, older)
+	}
+	return fate, err
+}
+
+func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttestation, id string) (tokenFate, error) {
+	secrets, name := r.client.CoreV1().Secrets(ledger.TokenNamespace), ledger.TokenSecretName(id)
+	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return tokenAbsent, nil
+	case err != nil:
+		return tokenKept, fmt.Errorf("read secret %s/%s: %w", ledger.TokenNamespace, name, err)
+	case !metav1.IsControlledBy(secret, entry):
+		return tokenOfOther, nil
+	case r.dryRun:
+		return tokenExists, nil
+	}
+	err = secrets.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return tokenKept, fmt.Errorf("delete secret %s/%s: %w", ledger.TokenNamespace, name, err)
+	}
+	return tokenDeleted, nil
+}
+
+// revokeResult is what was done, and what stays.
+type revokeResult struct {
+	Node   string `json:"node"`
+	DryRun bool   `json:"dryRun,omitempty"`
+	// Machines are those that were attested under the name, the oldest first.
+	Machines []revokedMachine `json:"machines"`
+}
+
+type revokedMachine struct {
+	NodeAttestation string         `json:"nodeAttestation"`
+	InstanceID      string         `json:"instanceID"`
+	Before          v1alpha1.Phase `json:"before"`
+	TokenID         string         `json:"tokenID"`
+	Token           tokenFate      `json:"token"`
+	// CertificateExpiration is when its last known client certificate ends; null
+	// if none is known.
+	CertificateExpiration *metav1.Time `json:"certificateExpiration"`
+
+	entry *v1alpha1.NodeAttestation
+}
+
+// tokenFate is what became of a token.
+type tokenFate string
+
+const (
+	tokenDeleted tokenFate = "deleted"
+	tokenAbsent  tokenFate = "absent"
+	tokenExists  tokenFate = "exists"
+	tokenKept    tokenFate = "kept"
+	tokenOfOther tokenFate = "not of this machine"
+)
+
+func newRevokedMachine(entry *v1alpha1.NodeAttestation) revokedMachine {
+	return revokedMachine{
+		NodeAttestation: entry.Name, InstanceID: entry.Spec.InstanceID, Before: entry.Phase(),
+		TokenID: entry.Spec.TokenID, CertificateExpiration: entry.Status.CertificateExpiration,
+	}
+}
+
+// Text says what was done, then what stays and how to go on.
+func (r revokeResult) Text(p *render.Page) {
+	did := "Revoked"
+	if r.DryRun {
+		did = "Would be revoked (nothing was changed)"
+	}
+	p.Section("%s", did)
+	rows := [][]string{}
+	for _, m := range r.Machines {
+		before := "was " + string(m.Before)
+		if m.Before == v1alpha1.Revoked {
+			before = "already"
+		}
+		rows = append(rows, []string{"nodeattestation " + m.NodeAttestation, before, "token " + m.TokenID + " " + string(m.Token)})
+	}
+	p.Table(2, nil, rows)
+	p.Section("What this cannot undo")
+	for _, line := range r.remains() {
+		p.Line("  %s", line)
+	}
+	p.Section("To let a machine join again")
+	p.Line("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+}
+
+func (r revokeResult) names() []string {
+	names := make([]string, len(r.Machines))
+	for i, m := range r.Machines {
+		names[i] = m.NodeAttestation
+	}
+	return names
+}
+
+// remains says until when the machines have certificates, and what ends them.
+func (r revokeResult) remains() []string {
+	var last *metav1.Time
+	for _, m := range r.Machines {
+		if end := m.CertificateExpiration; end != nil && (last == nil || last.Before(end)) {
+			last = end
+		}
+	}
+	if last == nil {
+		return []string{
+			"No client certificate is known to have been issued for node " + r.Node + ".",
+			"One that was approved a moment ago may still be: run the command again to see it.",
+		}
+	}
+	return []string{
+		"The last client certificate of node " + r.Node + " that is known is valid until " + last.UTC().Format(time.RFC3339) + ".",
+		"Until then, whoever has its key is the node. To cut it off before: stop the machine;",
+		"refuse user system:node:" + r.Node + " in an authorization webhook that is asked first;",
+		"or replace the cluster's client certificate authority. kubectl delete node " + r.Node,
+		"takes its pods away, and with them the secrets that it may read, but it can register again.",
+	}
+}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+)
+
+// startCluster runs an API server that can be written to, with the objects of a
+// file (YAML, by path), and sets $SERVER to its address:
+//
+//	cluster FILE
+//
+// While a file called broken exists in the script's folder, requests whose method
+// and path have its text as a part fail.
+func startCluster(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cluster FILE")
+	}
+	broken := ts.MkAbs("broken")
+	server := apistandin.New(apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+		if text, err := os.ReadFile(broken); err == nil && strings.Contains(r.Method+" "+r.URL.Path, strings.TrimSpace(string(text))) {
+			return apistandin.Unavailable
+		}
+		return apistandin.NoFault
+	}})
+	ts.Defer(server.Close)
+	text, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var objects map[string]map[string]any
+	ts.Check(yaml.Unmarshal(text, &objects))
+	for path, object := range objects {
+		ts.Check(server.Put(path, object))
+	}
+	ts.Setenv("SERVER", server.URL())
+}
+
+// showObject writes an object of $SERVER to a file, without what differs from
+// run to run:
+//
+//	object PATH FILE
+func showObject(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: object PATH FILE")
+	}
+	resp, err := http.Get(ts.Getenv("SERVER") + args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	var object map[string]any
+	ts.Check(json.NewDecoder(resp.Body).Decode(&object))
+	strip(object, "resourceVersion", "creationTimestamp", "lastTransitionTime")
+	text, err := yaml.Marshal(object)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
+}
+
+func strip(value any, names ...string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if slices.Contains(names, name) {
+				delete(value, name)
+			}
+			strip(inner, names...)
+		}
+	case []any:
+		for _, inner := range value {
+			strip(inner, names...)
+		}
+	}
+}

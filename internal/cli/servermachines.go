@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// machineFlags configure a server that lets machines join and does nothing else,
+// without a config file. Names, defaults and variables are those of the
+// node-authorizer that kops installed.
+type machineFlags struct {
+	set      *pflag.FlagSet
+	config   *v1alpha1.ServerConfiguration
+	features *features
+	// fields are the fields of the config that the flags set, by flag.
+	fields map[string]string
+}
+
+const machineFlagsHeading = "Without a config file"
+
+func newMachineFlags(cmd *cobra.Command) *machineFlags {
+	config := v1alpha1.Defaults()
+	config.Webhook.Address = ""
+	config.Approver.Enabled = true
+	// Nodes that are there already have no entry in the ledger.
+	config.Approver.UnattestedNodes = v1alpha1.LeaveUnattested
+	b := &config.Bootstrap
+	m := &machineFlags{
+		set: pflag.NewFlagSet("machines", pflag.ContinueOnError), config: config, fields: map[string]string{}, features: newFeatures(b),
+	}
+	m.text("authorizer", "bootstrap.attestor", (*string)(&b.Attestor), "", "what checks the evidence of machines: aws, or alwaysallow, which believes everything")
+	m.text("listen", "bootstrap.address", &b.Address, ":10443", "address to listen on for machines")
+	m.text("tls-cert", "bootstrap.certificateFile", &b.CertificateFile, "/certs/node-authorizer.pem", "file with the server's certificate, PEM")
+	m.text("tls-private-key", "bootstrap.keyFile", &b.KeyFile, "/certs/node-authorizer-key.pem", "file with its key, PEM")
+	m.text("tls-client-ca", "bootstrap.clientCAFile", &b.ClientCAFile, "", "file with the authorities of the certificates that machines must show, PEM (default: they need none)")
+	m.text("client-common-name", "bootstrap.clientCommonName", &b.ClientCommonName, b.ClientCommonName, "common name that these certificates must have")
+	m.text("cluster-name", "bootstrap.aws.clusterName", &b.AWS.ClusterName, "", "name of the cluster, which its instances bear in a tag")
+	m.text("cluster-tag", "bootstrap.aws.clusterTag", &b.AWS.ClusterTag, b.AWS.ClusterTag, "key of that tag")
+	m.duration("token-ttl", "bootstrap.token.ttl", &b.Token.TTL.Duration, "how long a machine has to use its token")
+	m.duration("authorization-timeout", "bootstrap.requestTimeout", &b.RequestTimeout.Duration, "how long an answer may take")
+	m.duration("certificate-ttl", "bootstrap.certificateWait", &b.CertificateWait.Duration, "how long certificate files are waited for that are not there at start")
+	m.text("metrics-address", "metrics.address", &config.Metrics.Address, config.Metrics.Address, "address of /metrics, /livez and /readyz over plain HTTP")
+	m.text("kubeconfig", "cluster.kubeconfig", &config.Cluster.Kubeconfig, "", "kubeconfig file of the cluster (default: the service account of the pod)")
+	m.set.Var(m.features, "feature", "NAME or NAME=false, repeatable: "+strings.Join(m.features.names(), ", ")+"; all but verify-iam-profile are on by default")
+	m.fields["feature"] = "bootstrap.verifyRegistration or a field of bootstrap.aws"
+	m.set.VisitAll(func(f *pflag.Flag) { must(m.set.SetAnnotation(f.Name, flagHeading, []string{machineFlagsHeading})) })
+	cmd.Flags().AddFlagSet(m.set)
+	for _, name := range []string{"tls-cert", "tls-private-key", "tls-client-ca", "kubeconfig"} {
+		must(cmd.MarkFlagFilename(name))
+	}
+	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions([]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("feature", cobra.FixedCompletions(m.features.names(), cobra.ShellCompDirectiveNoFileComp)))
+	return m
+}
+
+func (m *machineFlags) text(name, field string, into *string, value, usage string) {
+	m.set.StringVar(into, name, value, usage)
+	m.fields[name] = field
+}
+
+func (m *machineFlags) duration(name, field string, into *time.Duration, usage string) {
+	m.set.DurationVar(into, name, *into, usage)
+	m.fields[name] = field
+}
+
+// variables has the environment variable of each flag.
+func (m *machineFlags) variables() map[string]string {
+	names := map[string]string{}
+	for name := range m.fields {
+		if name != "feature" && name != "kubeconfig" {
+			names[name] = strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		}
+	}
+	return names
+}
+
+// given names the first of the flags that was set on the command line.
+func (m *machineFlags) given(cmd *cobra.Command) (string, bool) {
+	for _, name := range slices.Sorted(maps.Keys(m.fields)) {
+		if cmd.Flags().Changed(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// configuration is what flags and environment say.
+func (m *machineFlags) configuration(cmd *cobra.Command) (*v1alpha1.ServerConfiguration, error) {
+	if err := fromEnvironment(cmd, m.variables()); err != nil {
+		return nil, err
+	}
+	b := &m.config.Bootstrap
+	if b.Attestor == "" {
+		return nil, usagef("--config FILE or --authorizer NAME is missing")
+	}
+	// There is no attestor by default, so whoever wants this one has named it.
+	b.AcceptAlwaysAllow = b.Attestor == v1alpha1.AlwaysAllowAttestor
+	if m.features.verifyProfile {
+		b.AWS.InstanceProfiles = []string{"nodes." + b.AWS.ClusterName}
+	}
+	problems := v1alpha1.Validate(m.config)
+	if len(problems) == 0 {
+		return m.config, nil
+	}
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = m.flagOf(p.Field) + ": " + p.Message
+	}
+	return nil, usagef("%s", strings.Join(lines, "\n"))
+}
+
+// flagOf is the flag that sets a field, or else the field.
+func (m *machineFlags) flagOf(field string) string {
+	for name, its := range m.fields {
+		if its == field {
+			return "--" + name
+		}
+	}
+	return field
+}
+
+// features are the checks that the flag --feature turns on and off.
+type features struct {
+	switches map[string]*bool
+	// verifyProfile asks for the instance profile that kops gives to nodes.
+	verifyProfile bool
+	given         []string
+}
+
+func newFeatures(b *v1alpha1.Bootstrap) *features {
+	f := &features{}
+	f.switches = map[string]*bool{
+		"verify-registration": &b.VerifyRegistration,
+		"verify-signature":    &b.AWS.VerifySignature,
+		"verify-ip":           &b.AWS.VerifySourceAddress,
+		"verify-iam-profile":  &f.verifyProfile,
+	}
+	return f
+}
+
+func (f *features) names() []string { return slices.Sorted(maps.Keys(f.switches)) }
+
+// Set implements pflag.Value.
+func (f *features) Set(text string) error {
+	name, value, valued := strings.Cut(text, "=")
+	target, known := f.switches[name]
+	if !known {
+		return fmt.Errorf("unknown feature%s", didYouMean(name, f.names()))
+	}
+	on := true
+	if valued {
+		var err error
+		if on, err = strconv.ParseBool(value); err != nil {
+			return fmt.Errorf("want %s=true or %s=false", name, name)
+		}
+	}
+	*target = on
+	f.given = append(f.given, text)
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *features) String() string { return strings.Join(f.given, ",") }
+
+// Type implements pflag.Value.
+func (f *features) Type() string { return "name" }

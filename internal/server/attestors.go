@@ -1,0 +1,109 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+)
+
+// newLateAttestor is the attestor of the configuration. An error is a mistake in
+// the configuration; what the cloud has to say is asked later.
+func newLateAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*lateAttestor, error) {
+	late := &lateAttestor{name: string(b.Attestor)}
+	switch b.Attestor {
+	case v1alpha1.AlwaysAllowAttestor:
+		late.is(alwaysallow.New())
+	case v1alpha1.AWSAttestor:
+		options, err := awsOptions(&b.AWS)
+		if err != nil {
+			return nil, err
+		}
+		if b.AWS.CallerIdentity.Required {
+			late.challenger = &lateChallenger{}
+			options.CallerIdentity.Challenger = late.challenger
+		}
+		if err := options.Validate(); err != nil {
+			return nil, fmt.Errorf("bootstrap.aws: %w", err)
+		}
+		late.make = func(ctx context.Context) (attest.Attestor, error) {
+			if late.challenger != nil {
+				if err := late.challenger.learn(ctx, client); err != nil {
+					return nil, err
+				}
+			}
+			return aws.New(ctx, options)
+		}
+	default:
+		return nil, fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
+	}
+	return late, nil
+}
+
+func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
+	options := aws.Options{
+		ClusterName: a.ClusterName, ClusterTag: a.ClusterTag,
+		Accounts: a.Accounts, Regions: a.Regions, VPCs: a.VPCs, InstanceProfiles: a.InstanceProfiles,
+		Naming: a.Naming, SkipSignature: !a.VerifySignature, SkipSourceAddress: !a.VerifySourceAddress,
+		CallerIdentity: aws.CallerIdentity{Required: a.CallerIdentity.Required, Endpoint: a.CallerIdentity.Endpoint},
+	}
+	if a.CertificatesFile == "" {
+		return options, nil
+	}
+	const field = "bootstrap.aws.certificatesFile"
+	text, err := os.ReadFile(a.CertificatesFile)
+	if err != nil {
+		return options, fmt.Errorf("read %s: %w", field, err)
+	}
+	if options.Certificates, err = parseAuthorities(text); err != nil {
+		return options, fmt.Errorf("use %s %s: %w", field, a.CertificatesFile, err)
+	}
+	return options, nil
+}
+
+// lateChallenger makes challenges once it knows the key that replicas share. It is
+// asked for challenges before, and checks none before.
+type lateChallenger struct {
+	known atomic.Pointer[attest.Challenges]
+}
+
+// learn reads the key.
+func (l *lateChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
+	key, err := challengeKey(ctx, client)
+	if err != nil {
+		return err
+	}
+	challenges, err := attest.NewChallenges(key, nil)
+	if err != nil {
+		return err
+	}
+	l.known.Store(challenges)
+	return nil
+}
+
+// Challenge is empty before the key is known: machines then ask for no signature,
+// and are told to try again.
+func (l *lateChallenger) Challenge() string {
+	if known := l.known.Load(); known != nil {
+		return known.Challenge()
+	}
+	return ""
+}
+
+var errKeyUnknown = errors.New("the key of challenges is not known yet")
+
+// Check returns an error for what is not a good challenge.
+func (l *lateChallenger) Check(challenge string) error {
+	if known := l.known.Load(); known != nil {
+		return known.Check(challenge)
+	}
+	return errKeyUnknown
+}

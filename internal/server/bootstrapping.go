@@ -1,0 +1,60 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+)
+
+// newBootstrap makes the service that gives tokens to machines.
+func newBootstrap(j *joining) (*bootstrap.Service, error) {
+	b := &j.config.Bootstrap
+	return bootstrap.New(bootstrap.Options{
+		Attestor: j.attestor, Ledger: j.ledger, Known: j.known, Client: j.client,
+		TokenTTL:           b.Token.TTL.Duration,
+		Reattestation:      bootstrap.Policy(b.Reattestation),
+		VerifyRegistration: b.VerifyRegistration,
+		Limits: bootstrap.Limits{
+			PerSecond: float64(b.RateLimit.PerSecond), Burst: int(b.RateLimit.Burst),
+			PerSourcePerSecond: float64(b.RateLimit.PerSource.PerSecond), PerSourceBurst: int(b.RateLimit.PerSource.Burst),
+		},
+		Timeout:  b.RequestTimeout.Duration,
+		Observer: j.observer,
+	})
+}
+
+func (j *joining) httpOptions(certificates *certificates) bootstrap.HTTPOptions {
+	b := &j.config.Bootstrap
+	options := bootstrap.HTTPOptions{Version: j.version, MaxBodyBytes: b.MaxBodyBytes}
+	if b.ClientCAFile != "" {
+		options.Certificates = &machineCertificates{certificates, b.ClientCommonName}
+	}
+	if j.attestor.challenger != nil {
+		options.Challenger = j.attestor.challenger
+	}
+	return options
+}
+
+// machineCertificates says which machines may ask for tokens, by the certificate
+// that they show.
+type machineCertificates struct {
+	certificates *certificates
+	// name is the common name that they must have.
+	name string
+}
+
+// Check implements bootstrap.ClientCertificate.
+func (m *machineCertificates) Check(r *http.Request) error {
+	name, err := m.certificates.caller(r)
+	switch invalid := new(invalidCertificateError); {
+	case errors.As(err, &invalid):
+		return attest.Refuse(bootstrap.ClientCertificateInvalid, "%v", invalid)
+	case err != nil:
+		return attest.Refuse(bootstrap.ClientCertificateRequired, "%v", err)
+	case name != m.name:
+		return attest.Refuse(bootstrap.ClientNameNotAllowed, "the client certificate is of %.253q, want %q", name, m.name)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/bootstrap/client"
+	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+)
+
+// joinServer is a server without webhooks where machines join a cluster.
+type joinServer struct {
+	*testServer
+	cluster *apistandin.Server
+	asked   *requests
+}
+
+// requests are those that an API server got.
+type requests struct {
+	mu   sync.Mutex
+	seen map[string]int // verb, resource and what of the path is the same for all
+	down bool
+}
+
+func (r *requests) fault(request *http.Request) apistandin.Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		return apistandin.Unavailable
+	}
+	path := regexp.MustCompile(`/(bootstrap-token-\w+|worker-\w+|alwaysallow-[\w-]+|csr-\w+)`).ReplaceAllString(request.URL.Path, "/NAME")
+	if r.seen == nil {
+		r.seen = map[string]int{}
+	}
+	r.seen[request.Method+" "+path]++
+	return apistandin.NoFault
+}
+
+func (r *requests) outage(down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = down
+}
+
+func (r *requests) count(request string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seen[request]
+}
+
+func (r *requests) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for request := range r.seen {
+		all = append(all, request)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// newJoinServer starts a server that believes machines with a certificate.
+func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *joinServer {
+	t.Helper()
+	asked := &requests{}
+	cluster := apistandin.New(apistandin.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
+	t.Cleanup(cluster.Close)
+	return &joinServer{cluster: cluster, asked: asked, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
+		authorities := c.Webhook.ClientCAFile
+		onlyMachines(c)
+		c.Bootstrap.ClientCAFile = authorities
+		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
+		c.Approver.Enabled = true
+		c.Approver.LeaderElection.RetryPeriod = metav1.Duration{Duration: 100 * time.Millisecond}
+		if configure != nil {
+			configure(c)
+		}
+		if problems := v1alpha1.Validate(c); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+	})}
+}
+
+// allowed answers SubjectAccessReviews: yes for some subresources.
+func allowed(subresources ...string) func(map[string]any) bool {
+	return func(spec map[string]any) bool {
+		attributes, _ := spec["resourceAttributes"].(map[string]any)
+		subresource, _ := attributes["subresource"].(string)
+		return slices.Contains(subresources, subresource)
+	}
+}
+
+// probe returns /readyz?verbose of machines' endpoint.
+func (s *joinServer) probe() response {
+	s.t.Helper()
+	got, err := read(s.testShell.caller(nil).Get(at(s.shell.bootstrap, "/readyz?verbose")))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+func (s *joinServer) ready() *joinServer {
+	s.t.Helper()
+	eventually(s.t, "machines can join", func() bool { return s.probe().status == 200 })
+	return s
+}
+
+// registration is what a machine is answered.
+type registration struct {
+	Status struct {
+		Allowed       bool
+		Token, Reason string
+	}
+}
+
+// ask asks for a token as a machine that shows a certificate, or none.
+func (s *joinServer) ask(certificate *tls.Certificate, node, body string) (status int, answer registration) {
+	s.t.Helper()
+	got, err := s.testShell.caller(certificate).Post(at(s.shell.bootstrap, "/authorize/"+node), "application/json", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	if err != nil {
+		s.t.Fatalf("%v in %d %s", err, got.StatusCode, text)
+	}
+	return got.StatusCode, answer
+}
+
+// join runs the client of a machine, and returns the token that it got.
+func (s *joinServer) join(node string) (token string) {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	certificate, key := s.callers.leaf("node-authorizer-client", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
+	files := map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": s.testShell.server.pem}
+	for name, text := range files {
+		write(s.t, filepath.Join(dir, name), text)
+	}
+	kubeconfig := filepath.Join(dir, "bootstrap-kubeconfig")
+	_, err := client.Run(s.t.Context(), client.Options{
+		Collector: alwaysallow.NewCollector(), NodeName: node,
+		ServiceURL: at(s.shell.bootstrap, ""), ServiceCAFile: filepath.Join(dir, "ca.crt"),
+		CertificateFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
+		APIServerURL: "https://api.example.com", Kubeconfig: kubeconfig, Interval: 10 * time.Millisecond, Timeout: time.Minute,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token = regexp.MustCompile(`[a-z0-9]{6}\.[a-z0-9]{16}`).FindString(string(text)); token == "" {
+		s.t.Fatalf("no token in\n%s", text)
+	}
+	return token
+}
+
+// request makes a certificate request with a token, as a kubelet does.
+func (s *joinServer) request(name, token, node string) {
+	s.t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:" + node},
+	}, newKey(s.t))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	id, _, _ := strings.Cut(token, ".")
+	s.put(requestPath(name), &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+		Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		Username:   "system:bootstrap:" + id, Groups: []string{"system:bootstrappers", ledger.TokenGroup, "system:authenticated"},
+	}})
+}
+
+func (s *joinServer) put(path string, object any) {
+	s.t.Helper()
+	if err := s.cluster.Put(path, object); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func requestPath(name string) string {
+	return "/apis/certificates.k8s.io/v1/certificatesigningrequests/" + name
+}
+
+// decided waits until a request is, and returns how: "Denied WrongNodeName".
+func (s *joinServer) decided(name string) (decision string) {
+	s.t.Helper()
+	eventually(s.t, "request "+name+" is decided", func() bool {
+		csr := &certificatesv1.CertificateSigningRequest{}
+		if found, err := s.cluster.Get(requestPath(name), csr); err != nil || !found {
+			s.t.Fatalf("request %s: %v", name, err)
+		}
+		for _, c := range csr.Status.Conditions {
+			decision = string(c.Type) + " " + c.Reason
+		}
+		return decision != ""
+	})
+	return decision
+}
+
+// issue does what kube-controller-manager does with an approved request.
+func (s *joinServer) issue(name string) {
+	s.t.Helper()
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if _, err := s.cluster.Get(requestPath(name), csr); err != nil {
+		s.t.Fatal(err)
+	}
+	csr.Status.Certificate, _ = s.callers.leaf("system:node:worker-1", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
+	s.put(requestPath(name), csr)
+}
+
+func (s *joinServer) phase(entry string) ledgerv1alpha1.Phase {
+	s.t.Helper()
+	found := &ledgerv1alpha1.NodeAttestation{}
+	if ok, err := s.cluster.Get("/apis/node-authorizer.io/v1alpha1/nodeattestations/"+entry, found); err != nil || !ok {
+		s.t.Fatalf("entry %s: %v", entry, err)
+	}
+	return found.Phase()
+}
+
+// holder is the identity that has the lease of the approver.
+func (s *joinServer) holder() string {
+	s.t.Helper()
+	lease := &coordinationv1.Lease{}
+	if _, err := s.cluster.Get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/node-authorizer-approver", lease); err != nil {
+		s.t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+)
+
+// otherApproval is a right with which kube-controller-manager approves requests
+// by itself, before or against what the approver says.
+type otherApproval struct {
+	user, subresource string
+	groups            []string
+	danger            string
+}
+
+// otherApprovals are asked about. The groups of a bootstrap token are those that
+// the API server gives to all of them, and that of ours.
+func otherApprovals() []otherApproval {
+	return []otherApproval{
+		{
+			user: "system:bootstrap:000000", groups: []string{"system:bootstrappers", ledger.TokenGroup, "system:authenticated"},
+			subresource: "nodeclient",
+			danger:      "a token is then good for any node's name, and for more than one certificate",
+		},
+		{
+			user: "system:node:any", groups: []string{"system:nodes", "system:authenticated"},
+			subresource: "selfnodeclient",
+			danger:      "certificates are then renewed after a revocation",
+		},
+	}
+}
+
+// warnOfOtherApprovers asks the API server whether kube-controller-manager would
+// approve what the approver is there to decide, and logs it.
+func (j *joining) warnOfOtherApprovers(ctx context.Context) {
+	backoff := connectBackoff()
+	for _, other := range otherApprovals() {
+		for {
+			allowed, err := j.mayBeApproved(ctx, other)
+			if err == nil {
+				if allowed {
+					j.logger.Info("WARNING: kube-controller-manager approves certificate requests of these groups by itself: "+other.danger+
+						"; remove the ClusterRoleBinding that lets them create certificatesigningrequests/"+other.subresource, "groups", other.groups)
+				}
+				break
+			}
+			select {
+			case <-time.After(backoff.Step()):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (j *joining) mayBeApproved(ctx context.Context, other otherApproval) (bool, error) {
+	review, err := j.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: other.user, Groups: other.groups,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: "certificates.k8s.io", Version: "*", Verb: "create",
+				Resource: "certificatesigningrequests", Subresource: other.subresource,
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s may create certificatesigningrequests/%s: %w", other.user, other.subresource, err)
+	}
+	return review.Status.Allowed, nil
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/webhook"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
+
+// The paths of the webhooks.
+const (
+	authorizePath = "/authorize"
+	admitPath     = "/admit"
+	mutatePath    = "/mutate"
+)
+
+// webhooks answer API servers' questions about nodes, from the state of the
+// cluster.
+type webhooks struct {
+	config   *v1alpha1.ServerConfiguration
+	opts     Options
+	logger   logr.Logger
+	cluster  *rest.Config
+	reviews  *accessReviews
+	chain    *chain.Configuration // nil in the mode Node
+	metrics  *observe.Metrics
+	refusals *observe.Refusals
+	// askVersion is how often the API server is asked for its version: the rules
+	// change when it is upgraded.
+	askVersion time.Duration
+
+	// trouble is why nothing can be decided about nodes, if so.
+	trouble atomic.Pointer[error]
+	live    atomic.Pointer[source.Live]
+	// answers are never nil.
+	answers atomic.Pointer[answers]
+}
+
+// answers are the handlers for what is known of the cluster.
+type answers struct {
+	authorize, admit http.Handler
+	// minor is the version whose rules hold; 0 before the cluster is known.
+	minor kubeversion.Minor
+}
+
+// newWebhooks makes them from a valid configuration. They answer at once; follow
+// lets them learn of the cluster.
+func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*webhooks, error) {
+	w := &webhooks{
+		config: config, opts: opts, logger: opts.Logger, cluster: cluster, metrics: metrics, refusals: refusals, askVersion: versionInterval,
+	}
+	var err error
+	if w.reviews, err = newAccessReviews(cluster, config.Admission.AccessReviews, metrics.AccessReviewFailed); err != nil {
+		return nil, err
+	}
+	if config.Authorization.Mode == v1alpha1.ChainMode {
+		if w.chain, err = chain.Load(config.Authorization.ConfigFile); err != nil {
+			return nil, fmt.Errorf("authorization.configFile: %w", err)
+		}
+	}
+	before := review.Evaluate(nodeBeforeCluster)
+	if w.chain != nil {
+		before = chainBeforeCluster
+	}
+	w.answers.Store(w.answersOf(0, before, admitBeforeCluster, readsNothing))
+	return w, nil
+}
+
+// serveAs adds the webhooks to what a shell serves.
+func (w *webhooks) serveAs(p *parts) {
+	p.webhooks = map[string]http.Handler{
+		authorizePath: w.current(func(a *answers) http.Handler { return a.authorize }),
+		admitPath:     w.current(func(a *answers) http.Handler { return a.admit }),
+		mutatePath:    webhook.Mutate(w.options(mutatePath)),
+	}
+	p.observe = func(path string, next http.Handler) http.Handler { return w.metrics.HTTP(endpointOf(path), next) }
+	p.ready = []check{{"graph-sync", w.graphSync}, {"rights", w.rights}, {"authorization", w.authorization}}
+}
+
+// tellCallers logs who may call the webhooks, if that may be more than API
+// servers.
+func (w *webhooks) tellCallers() {
+	switch {
+	case w.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication:
+		w.logger.Info("callers are not authenticated: everybody who can connect learns which objects are in use on which node; set webhook.clientAuthentication to Required")
+	case len(w.config.Webhook.AllowedClientNames) == 0:
+		w.logger.Info("every certificate of the authorities in webhook.clientCAFile may call; if they sign others than the API server's, set webhook.allowedClientNames")
+	}
+}
+
+// endpointOf is a path as metrics name it.
+func endpointOf(path string) string { return path[1:] }
+
+// options are those of a webhook.
+func (w *webhooks) options(path string) webhook.Options {
+	return webhook.Options{
+		MaxBodyBytes: w.config.Webhook.MaxBodyBytes,
+		Rejected:     w.metrics.BodyError(endpointOf(path)),
+		Mutated:      w.metrics.Mutated,
+	}
+}
+
+// current serves with the answers of the time of the request.
+func (w *webhooks) current(handler func(*answers) http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		handler(w.answers.Load()).ServeHTTP(rw, r)
+	})
+}
+
+// answersOf wraps evaluators in what counts and logs, and these in HTTP.
+func (w *webhooks) answersOf(minor kubeversion.Minor, authorize review.Evaluate, admit review.Admit, reads review.Reads) *answers {
+	return &answers{
+		minor:     minor,
+		authorize: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), w.options(authorizePath)),
+		admit:     webhook.Admit(w.refusals.Admit(w.metrics.Admit(admit)), reads, w.options(admitPath)),
+	}
+}
