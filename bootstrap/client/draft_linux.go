@@ -1,0 +1,53 @@
+package client
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// draftsHere are the ways to begin a draft, best first. On NFS, for example,
+// files without a name cannot be had.
+func draftsHere() []newDraft { return []newDraft{beginUnnamed, beginNamed} }
+
+// unnamed is a draft without a name (open(2), O_TMPFILE): if the process is
+// killed, it is gone, and the token with it.
+type unnamed struct {
+	*os.File
+	// handle is the path under which the file can be linked.
+	handle string
+}
+
+func beginUnnamed(folder string) (draft, error) {
+	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, &os.PathError{Op: "create a file in", Path: folder, Err: err}
+	}
+	u := unnamed{os.NewFile(uintptr(fd), filepath.Join(folder, "(unnamed)")), fmt.Sprintf("/proc/self/fd/%d", fd)}
+	if _, err := os.Lstat(u.handle); err != nil {
+		u.discard()
+		return nil, err
+	}
+	return u, nil
+}
+
+func (u unnamed) link(path string) error {
+	if err := unix.Linkat(unix.AT_FDCWD, u.handle, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return &os.PathError{Op: "link", Path: path, Err: err}
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func (u unnamed) discard() { u.Close() }
+
+// syncFolder puts a new name in a folder on the disk.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Sync()
+}

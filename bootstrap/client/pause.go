@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// pause draws how long to wait before the next try, never less than what the
+// service asks for.
+func (c *client) pause(asked time.Duration) time.Duration {
+	spread := time.Duration(rand.Int64N(int64(c.Interval)))
+	if asked > 0 {
+		return asked + spread
+	}
+	return c.Interval/2 + spread
+}
+
+// sleep waits, unless the context ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,126 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	connectTimeout = 5 * time.Second
+	// answerTimeout is more than the service takes for a request by default
+	// (requestTimeout: 15s).
+	answerTimeout = 20 * time.Second
+	// maxAnswer bounds what is read of an answer, which repeats the request.
+	maxAnswer = 256 << 10
+	// maxRetryAfter bounds for how long the service is believed to be busy.
+	maxRetryAfter = 10 * time.Minute
+)
+
+// service is the bootstrap service, over HTTP.
+type service struct {
+	base *url.URL
+	http *http.Client
+}
+
+func newService(base *url.URL, config *tls.Config) *service {
+	base = base.JoinPath()
+	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/authorize")
+	return &service{base: base, http: &http.Client{
+		// No proxy: the service compares the address that a request comes from
+		// with that of the machine.
+		Transport: &http.Transport{
+			TLSClientConfig:     config,
+			DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
+			TLSHandshakeTimeout: connectTimeout,
+		},
+		// A redirect would carry the evidence elsewhere.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// forget leaves the connections of a failed try, so that the next one may get
+// to another replica.
+func (s *service) forget() { s.http.CloseIdleConnections() }
+
+// challenge asks what the evidence should be made with; empty where the service
+// does not challenge.
+func (s *service) challenge(ctx context.Context) (string, error) {
+	got, err := s.send(ctx, http.MethodGet, s.base.JoinPath("challenge"), nil)
+	switch {
+	case err != nil:
+		return "", err
+	case got.status == http.StatusNotFound || got.status == http.StatusMethodNotAllowed:
+		return "", nil
+	case got.status != http.StatusOK:
+		return "", got.failure()
+	}
+	return got.challenge()
+}
+
+// authorize shows evidence and returns the token.
+func (s *service) authorize(ctx context.Context, name string, evidence []byte) (token, error) {
+	got, err := s.send(ctx, http.MethodPost, s.base.JoinPath("authorize", name), evidence)
+	switch {
+	case err != nil:
+		return "", err
+	case got.status != http.StatusOK:
+		return "", got.failure()
+	}
+	return got.token(name)
+}
+
+// send exchanges one request for one answer. Errors are *later.
+func (s *service) send(ctx context.Context, method string, to *url.URL, body []byte) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	reached := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := s.http.Do(request)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && reached:
+		return nil, &later{err: fmt.Errorf("no answer from %s", to), reached: true}
+	case err != nil:
+		return nil, &later{err: fmt.Errorf("ask the bootstrap service: %w", err), reached: reached}
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err != nil {
+		return nil, &later{err: fmt.Errorf("read the answer of the bootstrap service: %w", err), reached: true}
+	}
+	if len(text) > maxAnswer {
+		return nil, &later{err: fmt.Errorf("the answer of the bootstrap service is longer than %d KiB", maxAnswer>>10), reached: true}
+	}
+	return &answer{status: response.StatusCode, location: response.Header.Get("Location"), after: retryAfter(response.Header), body: text}, nil
+}
+
+// retryAfter is how long the service asks to wait (RFC 9110, section 10.2.3);
+// zero where it does not say.
+func retryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(time.Until(at), 0), maxRetryAfter)
+	}
+	return 0
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/bootstrap/client"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// Exit statuses of client, besides statusAllowed for done and statusUndecided
+// for bad usage and what is wrong with the machine itself.
+const (
+	statusRefused     = 1
+	statusUnreachable = 3
+	statusTimedOut    = 4
+)
+
+// joining is the flags of client.
+type joining struct {
+	client.Options
+	attestor, naming string
+}
+
+func newClient(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "client --node-url URL --kubeapi-url URL --tls-client-ca FILE",
+		Short: "Let this machine join a cluster: turn its evidence into a bootstrap kubeconfig",
+		Long: `Shows this machine's evidence to the bootstrap service and writes the token that it
+gets into the kubeconfig that a kubelet bootstraps from (--bootstrap-kubeconfig). It
+runs once, before the kubelet, and does nothing where that file exists.
+
+What can pass is tried again until --timeout: a service that cannot be reached or is
+busy, an instance that the cloud's API does not know yet, a node of the same name that
+is being removed. Other refusals are final. The file has mode 0600 and appears whole or
+not at all.
+
+Each flag is also taken from the environment, where it is not given: AUTHORIZER,
+NODE_AUTHORIZER_URL, KUBEAPI_URL, KUBECONFIG_BOOTSTRAP, TLS_CLIENT_CA, TLS_CERT,
+TLS_PRIVATE_KEY, INTERVAL, TIMEOUT, KUBEAPI_CA, NODE_NAME, NODE_NAMING.
+
+Exit status: 0 the file was written or existed, 1 the service refuses, 2 bad usage or
+something is wrong with this machine, 3 nobody could be reached, 4 the service was
+reached but had no answer in time.`,
+		Example: `  node-authorizer client --node-url https://bootstrap.example.com:10443 \
+    --kubeapi-url https://api.example.com --tls-client-ca /etc/node-authorizer/ca.crt`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var j joining
+	j.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := fromEnvironment(cmd, joiningVariables()); err != nil {
+			return err
+		}
+		return a.join(cmd.Context(), &j)
+	}
+	return cmd
+}
+
+// addFlags adds the flags that kops' node-authorizer had, and others.
+func (j *joining) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence: aws or alwaysallow, as the service demands")
+	flags.StringVar(&j.ServiceURL, "node-url", "", "URL of the bootstrap service, https")
+	flags.StringVar(&j.APIServerURL, "kubeapi-url", "", "URL of the API server, https, for the kubeconfig")
+	flags.StringVar(&j.Kubeconfig, "kubeconfig", client.DefaultKubeconfig, "file to write")
+	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
+	flags.StringVar(&j.APIServerCAFile, "kubeapi-ca", "", "file with the certificate authorities of the API server, PEM, for the kubeconfig (default: those of --tls-client-ca)")
+	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, where the service demands one")
+	flags.StringVar(&j.KeyFile, "tls-private-key", "", "file with the key of the client certificate, PEM")
+	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "time between two tries, on average")
+	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to try")
+	flags.StringVar(&j.NodeName, "node-name", "", "name that the kubelet registers with (default: what this machine is called, by the rule of --node-naming)")
+	flags.StringVar(&j.naming, "node-naming", "", "with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)")
+	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
+		must(cmd.MarkFlagFilename(name))
+	}
+	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions([]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions([]string{"PrivateDNSName", "InstanceID", "ResourceName"}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// joiningVariables has the environment variable of each flag.
+func joiningVariables() map[string]string {
+	return map[string]string{
+		"authorizer": "AUTHORIZER", "node-url": "NODE_AUTHORIZER_URL", "kubeapi-url": "KUBEAPI_URL", "kubeconfig": "KUBECONFIG_BOOTSTRAP",
+		"tls-client-ca": "TLS_CLIENT_CA", "tls-cert": "TLS_CERT", "tls-private-key": "TLS_PRIVATE_KEY",
+		"interval": "INTERVAL", "timeout": "TIMEOUT",
+		"kubeapi-ca": "KUBEAPI_CA", "node-name": "NODE_NAME", "node-naming": "NODE_NAMING",
+	}
+}
+
+// join runs the client, and says what came of it.
+func (a *app) join(ctx context.Context, j *joining) error {
+	for _, required := range []struct{ flag, value string }{
+		{"--node-url URL", j.ServiceURL}, {"--kubeapi-url URL", j.APIServerURL}, {"--tls-client-ca FILE", j.ServiceCAFile},
+	} {
+		if required.value == "" {
+			return usagef("%s is missing", required.flag)
+		}
+	}
+	var err error
+	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
+		return err
+	}
+	j.Tell = func(line string) { a.tell("", line) }
+	result, err := client.Run(ctx, j.Options)
+	switch {
+	case err != nil:
+		return a.notJoined(err)
+	case result.Existed:
+		fmt.Fprintln(a.out, render.Printable(fmt.Sprintf("%s exists: nothing to do", j.Kubeconfig)))
+	default:
+		fmt.Fprintln(a.out, render.Printable(fmt.Sprintf("wrote %s for node %s", j.Kubeconfig, result.NodeName)))
+	}
+	return nil
+}
+
+// notJoined sets the exit status of errors that have one of their own.
+func (a *app) notJoined(err error) error {
+	var (
+		refused     = new(client.Refused)
+		unreachable = new(client.Unreachable)
+		timedOut    = new(client.TimedOut)
+	)
+	switch {
+	case errors.As(err, &refused):
+		a.status = statusRefused
+	case errors.As(err, &unreachable):
+		a.status = statusUnreachable
+	case errors.As(err, &timedOut):
+		a.status = statusTimedOut
+	default:
+		return err
+	}
+	a.failure("%v", err)
+	return nil
+}
+
+// The kinds of evidence.
+const (
+	attestorAWS         = "aws"
+	attestorAlwaysAllow = "alwaysallow"
+)
+
+func newCollector(ctx context.Context, attestor, naming string) (attest.Collector, error) {
+	switch attestor {
+	case attestorAWS:
+		collector, err := aws.NewCollector(ctx, aws.CollectorOptions{Naming: naming})
+		if err != nil {
+			return nil, err
+		}
+		return collector, nil
+	case attestorAlwaysAllow:
+		if naming != "" {
+			return nil, usagef("--node-naming goes with --authorizer=aws; give a name with --node-name")
+		}
+		return alwaysallow.NewCollector(), nil
+	}
+	return nil, usagef("--authorizer %q: want %s or %s%s", attestor, attestorAWS, attestorAlwaysAllow, didYouMean(attestor, []string{attestorAWS, attestorAlwaysAllow}))
+}
