@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -18,6 +19,8 @@ import (
 	webhookmanifest "k8s.io/apiserver/pkg/admission/plugin/webhook/manifest/loader"
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
 // host is a control plane node, and an administrator's folder with a checkout:
@@ -41,12 +44,12 @@ func newHost(t *testing.T) *host {
 
 func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
-// run runs the commands of install.md of which one contains the text. Commands
+// run runs the one block of commands of the pages that contains the text. Commands
 // that need a cluster, or the rights of root, are left out.
 func (h *host) run(t *testing.T, containing string) {
 	t.Helper()
 	all := slices.DeleteFunc(blocks(t), func(b block) bool {
-		return b.page != "install.md" || b.language != "sh" || !strings.Contains(b.text, containing)
+		return b.language != "sh" || !strings.Contains(b.text, containing)
 	})
 	if len(all) != 1 {
 		t.Fatalf("%d blocks of commands contain %q, want 1", len(all), containing)
@@ -199,5 +202,47 @@ func TestCommandsThatMakeAWebhookOfAFile(t *testing.T) {
 	}
 	if len(loaded) != 1 || len(loaded[0].Webhooks) != 1 {
 		t.Errorf("loaded are %v", loaded)
+	}
+}
+
+// The certificates that machines check, and that they show.
+func TestCommandsThatMakeCertificatesForMachines(t *testing.T) {
+	h := newHost(t)
+	h.run(t, "-subj /CN=node-authorizer-bootstrap-ca")
+	h.run(t, "-subj /CN=node-authorizer-client")
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(read(t, h.path("pki/ca.crt"))))
+	for name, c := range map[string]struct {
+		host  string
+		usage x509.ExtKeyUsage
+	}{
+		"tls": {"bootstrap.example.com", x509.ExtKeyUsageServerAuth}, "client": {"", x509.ExtKeyUsageClientAuth},
+	} {
+		pair, err := tls.LoadX509KeyPair(h.path("pki/"+name+".crt"), h.path("pki/"+name+".key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: c.host, KeyUsages: []x509.ExtKeyUsage{c.usage}}); err != nil || pair.Leaf.IsCA {
+			t.Errorf("%s.crt: %v, authority: %v", name, err, pair.Leaf.IsCA)
+		}
+		if name == "client" && pair.Leaf.Subject.CommonName != v1alpha1.Defaults().Bootstrap.ClientCommonName {
+			t.Errorf("the service does not know %s", pair.Leaf.Subject.CommonName)
+		}
+	}
+}
+
+func TestCommandsThatFillInTheBootstrapService(t *testing.T) {
+	h := newHost(t)
+	h.run(t, "sed -i 's|CLUSTER_NAME|")
+	config, err := v1alpha1.Parse([]byte(read(t, h.path("deploy/bootstrap/config.yaml"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Bootstrap.AWS.ClusterName != "shop.example.com" {
+		t.Errorf("the cluster is %s", config.Bootstrap.AWS.ClusterName)
+	}
+	d := only[*appsv1.DaemonSet](t, mustDecode(t, read(t, h.path("deploy/bootstrap/daemonset.yaml"))))
+	if image := d.Spec.Template.Spec.Containers[0].Image; strings.Contains(image, "IMAGE") {
+		t.Errorf("the image is %s", image)
 	}
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 )
 
 // pages are what operators read.
-var pages = []string{"install.md", "metrics.md"}
+var pages = []string{"install.md", "bootstrap.md", "metrics.md"}
 
 // block is a fenced block of a page.
 type block struct {
@@ -95,6 +96,32 @@ func TestFilesThatThePagesNameExist(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(docsFolder, filepath.Dir(page), link[1])); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
+		}
+	}
+}
+
+// Tests that a page names as proof exist.
+func TestTestsThatThePagesNameExist(t *testing.T) {
+	declared := map[string]bool{}
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`).FindAllStringSubmatch(read(t, path), -1) {
+			declared[m[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)[`/]").FindAllStringSubmatch(read(t, docsFolder, "bootstrap.md"), -1)
+	if len(named) == 0 {
+		t.Error("bootstrap.md names no test")
+	}
+	for _, m := range named {
+		if !declared[m[1]] {
+			t.Errorf("bootstrap.md names %s, which is not there", m[1])
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -30,6 +31,7 @@ var forms = []string{"static-pod", "service"}
 // filledIn is what a user puts for the placeholders of the manifests.
 var filledIn = strings.NewReplacer(
 	"CA_BUNDLE", base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----")),
+	"CLUSTER_NAME", "shop.example.com",
 	"SERVICE_IP", "10.96.0.17",
 	"IMAGE", "registry.example.com/node-authorizer:v1",
 )
@@ -43,10 +45,23 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
+// kindsServed are those of an API server that the manifests are for.
+func kindsServed() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := scheme.AddToScheme(s); err != nil {
+		return nil, err
+	}
+	return s, apiextensionsv1.AddToScheme(s)
+}
+
 // decode reads YAML documents as the API server would: fields that a type does
 // not have, and fields that are given twice, are errors.
 func decode(documents string) ([]runtime.Object, error) {
-	codecs := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict)
+	served, err := kindsServed()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(served, serializer.EnableStrict)
 	var objects []runtime.Object
 	for reader := yaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(documents))); ; {
 		buffer := make([]byte, len(documents)+1)

@@ -24,7 +24,7 @@ import (
 func TestEveryManifestIsOfAKnownKind(t *testing.T) {
 	elsewhere := []string{
 		"kind: AuthorizationConfiguration", "kind: AdmissionConfiguration", "kind: ServerConfiguration",
-		"kind: Kustomization",
+		"kind: Kustomization", "kind: KubeletConfiguration", "write_files:",
 	}
 	err := filepath.WalkDir(deployFolder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
@@ -66,6 +66,17 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
 		"service":             {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service", "ServiceAccount"},
 		"service/webhooks":    {"MutatingWebhookConfiguration"},
+		"bootstrap/cluster":   {"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role"},
+		"bootstrap/policy":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm":   {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"bootstrap/kops": {
+			"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "RoleBinding",
+			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		},
+		"bootstrap": {
+			"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "RoleBinding",
+			"ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		},
 	} {
 		t.Run(folder, func(t *testing.T) {
 			var got []string

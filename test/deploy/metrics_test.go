@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -69,6 +70,10 @@ func served(t *testing.T) map[string]family {
 	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})
+	m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.MachineRefused, Code: "WrongVPC"})
+	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateDenied, Code: "TokenExpired"})
+	m.HasApprover()
+	m.WatchLedger(func() []*ledgerv1alpha1.NodeAttestation { return nil })
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 
 	live, err := source.Watch(t.Context(), &rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, source.LiveOptions{})

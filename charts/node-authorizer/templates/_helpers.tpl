@@ -120,3 +120,63 @@ service:
 {{- end }}
 caBundle: {{ include "node-authorizer.caBundle" $root }}
 {{- end -}}
+
+{{- define "node-authorizer.bootstrapSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: bootstrap
+{{- end -}}
+
+{{- define "node-authorizer.bootstrapSecret" -}}
+{{- .Values.bootstrap.certificates.existingSecret | default (printf "%s-bootstrap-tls" (include "node-authorizer.fullname" .)) -}}
+{{- end -}}
+
+{{/* The config file of the bootstrap service, as that of the server. */}}
+{{- define "node-authorizer.bootstrapConfig" -}}
+{{- $tls := "/etc/node-authorizer/tls" -}}
+{{- $bootstrap := dict
+  "address" ":10443"
+  "certificateFile" (printf "%s/tls.crt" $tls)
+  "keyFile" (printf "%s/tls.key" $tls) -}}
+{{- if .Values.bootstrap.certificates.requireClient -}}
+{{- $_ := set $bootstrap "clientCAFile" (printf "%s/ca.crt" $tls) -}}
+{{- end -}}
+{{- $config := dict
+  "apiVersion" "config.node-authorizer.io/v1alpha1"
+  "kind" "ServerConfiguration"
+  "webhook" (dict "address" "")
+  "metrics" (dict "address" ":10444")
+  "bootstrap" $bootstrap
+  "approver" (dict "enabled" true "unattestedNodes" "Leave") -}}
+{{- $given := deepCopy .Values.bootstrap.config -}}
+{{- if not (dig "bootstrap" "attestor" "" $given) -}}
+{{- fail "bootstrap.config.bootstrap.attestor is required: say how machines prove what they are, such as aws" -}}
+{{- end -}}
+{{- toYaml (mustMergeOverwrite $config $given) -}}
+{{- end -}}
+
+{{/* As node-authorizer.certificates, for the bootstrap service. */}}
+{{- define "node-authorizer.bootstrapCertificates" -}}
+{{- if not (hasKey .Values "madeBootstrapCertificates") -}}
+{{- $name := include "node-authorizer.bootstrapSecret" . -}}
+{{- $kept := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- $made := dict -}}
+{{- if $kept -}}
+{{- $made = $kept.data -}}
+{{- else -}}
+{{- with .Values.bootstrap.certificates -}}
+{{- if not (or .names .addresses) -}}
+{{- fail "bootstrap.certificates.names is required: the names by which machines reach the service (or bring your own certificate in bootstrap.certificates.existingSecret)" -}}
+{{- end -}}
+{{- if .requireClient -}}
+{{- fail "bootstrap.certificates.existingSecret is required with requireClient: nobody has the key of an authority that Helm made, to sign the certificates of machines" -}}
+{{- end -}}
+{{- $days := int .validityDays -}}
+{{- $ca := genCA (printf "%s-ca" $name) $days -}}
+{{- $serving := genSignedCert (concat .names .addresses | first) .addresses .names $days $ca -}}
+{{- $made = dict "ca.crt" ($ca.Cert | b64enc) "tls.crt" ($serving.Cert | b64enc) "tls.key" ($serving.Key | b64enc) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set .Values "madeBootstrapCertificates" $made -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,289 @@
+package deploy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+const (
+	tokenGroup        = "system:bootstrappers:node-authorizer"
+	nodeBootstrapper  = "system:node-bootstrapper"
+	systemNamespace   = "kube-system"
+	bootstrapAccount  = "node-authorizer-bootstrap"
+	autoApprovalRoles = "system:certificates.k8s.io:certificatesigningrequests:"
+)
+
+// The custom resource is written once, beside its types.
+func TestCustomResourceIsThatOfTheTypes(t *testing.T) {
+	want := read(t, "../../api/v1alpha1/nodeattestations.yaml")
+	for _, path := range []string{deployFolder + "/bootstrap/cluster/nodeattestations.yaml", chartFolder + "/files/nodeattestations.yaml"} {
+		if read(t, path) != want {
+			t.Errorf("%s is not api/v1alpha1/nodeattestations.yaml: copy it", path)
+		}
+	}
+}
+
+func bootstrapConfiguration(t *testing.T) *v1alpha1.ServerConfiguration {
+	t.Helper()
+	config, err := v1alpha1.Parse([]byte(only[*corev1.ConfigMap](t, built(t, "bootstrap")).Data["config.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// A name that was forgotten would be that of some other cluster's machines.
+func TestTheClustersNameIsToBeFilledIn(t *testing.T) {
+	if !strings.Contains(read(t, deployFolder, "bootstrap/config.yaml"), "\n    clusterName: CLUSTER_NAME\n") {
+		t.Error("the cluster's name is not a placeholder")
+	}
+}
+
+func TestBootstrapConfiguration(t *testing.T) {
+	config := bootstrapConfiguration(t)
+	if config.Webhook.Address != "" {
+		t.Error("webhooks are served, which need rights that the service does not have")
+	}
+	if config.Bootstrap.Attestor != v1alpha1.AWSAttestor || !config.Bootstrap.AWS.VerifySignature || !config.Bootstrap.AWS.VerifySourceAddress || !config.Bootstrap.VerifyRegistration {
+		t.Errorf("evidence is not checked: %+v", config.Bootstrap)
+	}
+	if config.Bootstrap.Reattestation != v1alpha1.NeverReattest {
+		t.Errorf("reattestation is %s", config.Bootstrap.Reattestation)
+	}
+	// Deny would end the nodes of a control plane that kubeadm made.
+	if !config.Approver.Enabled || config.Approver.UnattestedNodes != v1alpha1.LeaveUnattested {
+		t.Errorf("the approver is %+v", config.Approver)
+	}
+}
+
+func TestBootstrapDaemonSet(t *testing.T) {
+	objects := built(t, "bootstrap")
+	checkDaemonSet(t, only[*appsv1.DaemonSet](t, objects), bootstrapConfiguration(t))
+	pod := &only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec
+	if !mounts(pod, only[*corev1.ConfigMap](t, objects).Name) {
+		t.Error("the pods do not mount their config")
+	}
+	if account := only[*corev1.ServiceAccount](t, objects); account.Name != pod.ServiceAccountName {
+		t.Errorf("the pods run as %s", pod.ServiceAccountName)
+	}
+}
+
+// checkDaemonSet checks what the pods on control plane nodes must have.
+func checkDaemonSet(t *testing.T, d *appsv1.DaemonSet, config *v1alpha1.ServerConfiguration) {
+	t.Helper()
+	pod := &d.Spec.Template.Spec
+	if !selects(t, d.Spec.Selector, d.Spec.Template.Labels) {
+		t.Error("the DaemonSet does not select its pods")
+	}
+	if _, ok := pod.NodeSelector["node-role.kubernetes.io/control-plane"]; !ok {
+		t.Errorf("nodes are selected by %v", pod.NodeSelector)
+	}
+	if !pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault {
+		t.Error("the pods wait for the network of pods or the cluster's DNS")
+	}
+	if !strings.HasPrefix(pod.PriorityClassName, "system-") {
+		t.Errorf("the priority class is %q", pod.PriorityClassName)
+	}
+	checkTolerates(t, pod)
+	checkPorts(t, &pod.Containers[0], config)
+	checkProbes(t, pod)
+	for _, probe := range []*corev1.Probe{pod.Containers[0].LivenessProbe, pod.Containers[0].ReadinessProbe} {
+		if probe.HTTPGet.Port.StrVal != "bootstrap" {
+			t.Errorf("a probe asks port %s", probe.HTTPGet.Port.String())
+		}
+	}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		if !m.ReadOnly {
+			t.Errorf("volume %s is writable", m.Name)
+		}
+	}
+	template := d.Spec.Template.DeepCopy()
+	template.Spec.HostNetwork = false // what it needs beyond the standard
+	for i := range template.Spec.Containers[0].Ports {
+		template.Spec.Containers[0].Ports[i].HostPort = 0
+	}
+	checkRestricted(t, template)
+}
+
+// checkTolerates checks that the pods run where nothing else does yet.
+func checkTolerates(t *testing.T, pod *corev1.PodSpec) {
+	t.Helper()
+	for _, key := range []string{
+		"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
+		"node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/network-unavailable",
+	} {
+		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
+		if !slices.ContainsFunc(pod.Tolerations, func(o corev1.Toleration) bool {
+			return (o.Key == "" || o.Key == taint.Key) && o.Operator == corev1.TolerationOpExists && (o.Effect == "" || o.Effect == taint.Effect)
+		}) {
+			t.Errorf("the pods do not tolerate %s", key)
+		}
+	}
+}
+
+func checkPorts(t *testing.T, container *corev1.Container, config *v1alpha1.ServerConfiguration) {
+	t.Helper()
+	listening := map[string]string{"bootstrap": config.Bootstrap.Address, "metrics": config.Metrics.Address}
+	for _, port := range container.Ports {
+		if want := listening[port.Name]; want != ":"+strconv.Itoa(int(port.ContainerPort)) || port.HostPort != port.ContainerPort {
+			t.Errorf("port %s is %d, the config says %q", port.Name, port.ContainerPort, want)
+		}
+	}
+	if len(container.Ports) != len(listening) {
+		t.Errorf("ports are %v", container.Ports)
+	}
+}
+
+// clusterRole is the one whose name ends in the suffix.
+func clusterRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.ClusterRole {
+	t.Helper()
+	for _, o := range objects {
+		if role, ok := o.(*rbacv1.ClusterRole); ok && strings.HasSuffix(role.Name, suffix) {
+			return role
+		}
+	}
+	t.Fatalf("no cluster role ends in %s", suffix)
+	return nil
+}
+
+// subjectsOf are those that a role is bound to, anywhere.
+func subjectsOf(objects []runtime.Object, role string) (subjects []rbacv1.Subject) {
+	for _, o := range objects {
+		switch b := o.(type) {
+		case *rbacv1.ClusterRoleBinding:
+			if b.RoleRef.Name == role {
+				subjects = append(subjects, b.Subjects...)
+			}
+		case *rbacv1.RoleBinding:
+			if b.RoleRef.Name == role {
+				subjects = append(subjects, b.Subjects...)
+			}
+		}
+	}
+	return subjects
+}
+
+func TestBootstrapBindings(t *testing.T) {
+	for folder, account := range map[string]string{"bootstrap": bootstrapAccount, "bootstrap/kops": "node-authorizer"} {
+		objects := built(t, folder)
+		service := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: account}
+		// Once in the cluster, once in kube-system.
+		if got := subjectsOf(objects, "node-authorizer:bootstrap"); !slices.Equal(got, []rbacv1.Subject{service, service}) {
+			t.Errorf("%s: the rights are those of %v", folder, got)
+		}
+		machines := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: tokenGroup}
+		if got := subjectsOf(objects, nodeBootstrapper); !slices.Equal(got, []rbacv1.Subject{machines}) {
+			t.Errorf("%s: certificates may be asked for by %v", folder, got)
+		}
+		nodes := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:nodes"}
+		if got := subjectsOf(objects, "node-authorizer:selfnodeserver"); !slices.Equal(got, []rbacv1.Subject{nodes}) {
+			t.Errorf("%s: serving certificates may be asked for by %v", folder, got)
+		}
+		policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects)
+		if want := "== 'system:serviceaccount:" + systemNamespace + ":" + account + "'"; !strings.HasSuffix(policy.Spec.MatchConditions[0].Expression, want) {
+			t.Errorf("%s: the policy is for whom %s", folder, policy.Spec.MatchConditions[0].Expression)
+		}
+	}
+}
+
+// kube-controller-manager approves what the holders of these roles ask for,
+// whatever the approver thinks of it.
+func TestNothingLetsTokensApproveThemselves(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "test" || entry.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if ext := filepath.Ext(path); ext != ".yaml" && ext != ".tpl" {
+			return nil
+		}
+		seen++
+		if strings.Contains(read(t, path), autoApprovalRoles) {
+			t.Errorf("%s names a role of automatic approval", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen == 0 {
+		t.Error("no manifest was read")
+	}
+}
+
+// The least that a thief of the service account's token gets.
+func TestBootstrapRightsAreNarrow(t *testing.T) {
+	objects := built(t, "bootstrap")
+	rules := slices.Concat(clusterRole(t, objects, ":bootstrap").Rules, only[*rbacv1.Role](t, objects).Rules)
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 || slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
+			t.Errorf("rule %v is not narrow", rule)
+		}
+		for _, verb := range []string{"bind", "escalate", "impersonate", "delete", "deletecollection", "patch"} {
+			if slices.Contains(rule.Verbs, verb) {
+				t.Errorf("rule %v has the verb %s", rule, verb)
+			}
+		}
+		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"create", "get", "update"}) {
+			t.Errorf("secrets may be read otherwise than by name: %v", rule.Verbs)
+		}
+	}
+	for _, rule := range clusterRole(t, objects, ":bootstrap").Rules {
+		if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "leases") {
+			t.Errorf("rule %v holds in every namespace", rule)
+		}
+	}
+	if role := only[*rbacv1.Role](t, objects); role.Namespace != systemNamespace {
+		t.Errorf("the role is in %s", role.Namespace)
+	}
+}
+
+// The policy compares with the group as Secrets hold it.
+func TestPolicyNamesTheGroupOfTokens(t *testing.T) {
+	if want := "'" + base64.StdEncoding.EncodeToString([]byte(tokenGroup)) + "'"; !strings.Contains(read(t, deployFolder, "bootstrap/policy/policy.yaml"), want) {
+		t.Errorf("the policy does not name %s", want)
+	}
+}
+
+// kubeadm's own tokens and those of the service are bound to the same roles.
+func TestKubeadmBindings(t *testing.T) {
+	objects := built(t, "bootstrap/kubeadm")
+	machines := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: tokenGroup}
+	for _, role := range []string{"kubeadm:nodes-kubeadm-config", "kubeadm:kubelet-config", "kube-proxy", "kubeadm:get-nodes"} {
+		if got := subjectsOf(objects, role); !slices.Equal(got, []rbacv1.Subject{machines}) {
+			t.Errorf("%s is bound to %v", role, got)
+		}
+	}
+}
+
+func TestAWSPolicyAllowsOneAction(t *testing.T) {
+	var policy struct {
+		Version   string
+		Statement []struct {
+			Sid, Effect, Action, Resource string
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, deployFolder, "bootstrap/aws/policy.json")), &policy); err != nil {
+		t.Fatal(err)
+	}
+	if len(policy.Statement) != 1 || policy.Statement[0].Action != "ec2:DescribeInstances" || policy.Statement[0].Effect != "Allow" {
+		t.Errorf("the statements are %v", policy.Statement)
+	}
+}

@@ -1,0 +1,256 @@
+package deploy
+
+import (
+	"crypto/x509"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// joinsOnly is the service without the server.
+const joinsOnly = image + `
+server: {enabled: false}
+bootstrap:
+  enabled: true
+  config: {bootstrap: {attestor: aws, aws: {clusterName: shop.example.com}}}
+  certificates: {names: [join.shop.example.com], addresses: [10.0.0.5]}
+`
+
+func TestChartOfTheBootstrapService(t *testing.T) {
+	rights := []string{"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
+	service := []string{"ConfigMap", "DaemonSet"}
+	policy := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+	with := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
+	for name, c := range map[string]struct {
+		values string
+		want   []string
+	}{
+		"alone": {joinsOnly, with(rights, service, policy, []string{"CustomResourceDefinition", "Secret"})},
+		"for kubeadm": {
+			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  kubeadm: true", 1),
+			with(rights, service, policy, []string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
+		},
+		"without what is installed already": {
+			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  customResource: false\n  admissionPolicy: false", 1),
+			with(rights, service, []string{"Secret"}),
+		},
+		"beside the server": {
+			strings.Replace(joinsOnly, "server: {enabled: false}", "", 1),
+			with(rights, service, policy, []string{
+				"CustomResourceDefinition", "Secret",
+				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret", "Service", "ServiceAccount",
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := kinds(rendered(t, c.values)); !slices.Equal(got, c.want) {
+				t.Errorf("kinds are %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestChartWithoutTheBootstrapService(t *testing.T) {
+	files, err := render(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if strings.HasPrefix(name, "bootstrap") && strings.TrimSpace(content) != "" {
+			t.Errorf("%s is not empty:\n%s", name, content)
+		}
+		if strings.Contains(content, "nodeattestations") {
+			t.Errorf("%s speaks of the ledger", name)
+		}
+	}
+}
+
+func TestChartRefusesBadValuesOfTheBootstrapService(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"no attestor":                        {"attestor: aws,", "", "bootstrap.config.bootstrap.attestor is required"},
+		"an attestor that there is not":      {"attestor: aws", "attestor: floppy", "attestor"},
+		"no name to reach it by":             {"names: [join.shop.example.com], addresses: [10.0.0.5]", "", "bootstrap.certificates.names is required"},
+		"client certificates of nobody":      {"addresses: [10.0.0.5]", "requireClient: true", "existingSecret is required with requireClient"},
+		"an address that the pods lack":      {"attestor: aws", "attestor: aws, address: ':1'", "address"},
+		"webhooks":                           {"config: {", "config: {webhook: {}, ", "webhook"},
+		"a misspelt field":                   {"enabled: true", "enabled: true\n  kubeadmn: true", "kubeadmn"},
+		"what becomes of nodes is not known": {"config: {", "config: {approver: {unattestedNodes: Maybe}, ", "unattestedNodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			values := strings.Replace(joinsOnly, c.from, c.to, 1)
+			if values == joinsOnly {
+				t.Fatal("nothing is bad")
+			}
+			if _, err := render(values); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v, want one about %s", err, c.want)
+			}
+		})
+	}
+}
+
+// What the chart installs may and does the same as what deploy holds.
+func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
+	chart, manifests := rendered(t, joinsOnly), built(t, "bootstrap")
+	checkDaemonSet(t, only[*appsv1.DaemonSet](t, chart), chartBootstrapConfiguration(t, chart))
+	if a, b := podOfDaemonSet(t, chart), podOfDaemonSet(t, manifests); !reflect.DeepEqual(a, b) {
+		t.Errorf("the pods differ:\n%v\n%v", a, b)
+	}
+	if a, b := chartBootstrapConfiguration(t, chart), bootstrapConfiguration(t); !reflect.DeepEqual(a, b) {
+		t.Errorf("the configs differ:\n%+v\n%+v", a, b)
+	}
+	for _, get := range []func([]runtime.Object) any{
+		func(o []runtime.Object) any { return clusterRole(t, o, ":bootstrap").Rules },
+		func(o []runtime.Object) any { return clusterRole(t, o, ":selfnodeserver").Rules },
+		func(o []runtime.Object) any { return only[*rbacv1.Role](t, o).Rules },
+		func(o []runtime.Object) any { return only[*rbacv1.Role](t, o).Namespace },
+		func(o []runtime.Object) any { return only[*rbacv1.RoleBinding](t, o).Namespace },
+		func(o []runtime.Object) any { return subjectsOf(o, nodeBootstrapper) },
+		func(o []runtime.Object) any { return only[*apiextensionsv1.CustomResourceDefinition](t, o).Spec },
+		func(o []runtime.Object) any { return policyWithoutAccount(t, o) },
+		func(o []runtime.Object) any {
+			return only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, o).Spec.ValidationActions
+		},
+	} {
+		if a, b := get(chart), get(manifests); !reflect.DeepEqual(a, b) {
+			t.Errorf("they differ:\n%v\n%v", a, b)
+		}
+	}
+	for o, role := range map[*[]runtime.Object]string{&chart: "shop-node-authorizer:selfnodeserver", &manifests: "node-authorizer:selfnodeserver"} {
+		if got := subjectsOf(*o, role); len(got) != 1 || got[0].Name != "system:nodes" {
+			t.Errorf("serving certificates may be asked for by %v", got)
+		}
+	}
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "guards", Name: podAccount(t, chart)}
+	if got := subjectsOf(chart, "shop-node-authorizer:bootstrap"); !slices.Equal(got, []rbacv1.Subject{account, account}) {
+		t.Errorf("the rights are those of %v, the pods run as %s", got, account.Name)
+	}
+	policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, chart)
+	if got, want := policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:guards:"+account.Name+"'"; !strings.HasSuffix(got, want) {
+		t.Errorf("the policy is for %s, want %s", got, want)
+	}
+	if binding := only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, chart); binding.Spec.PolicyName != policy.Name {
+		t.Errorf("the policy %s is bound, not %s", binding.Spec.PolicyName, policy.Name)
+	}
+}
+
+func chartBootstrapConfiguration(t *testing.T, objects []runtime.Object) *v1alpha1.ServerConfiguration {
+	t.Helper()
+	config, err := v1alpha1.Parse([]byte(only[*corev1.ConfigMap](t, objects).Data["config.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func podAccount(t *testing.T, objects []runtime.Object) string {
+	t.Helper()
+	return only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.ServiceAccountName
+}
+
+func podOfDaemonSet(t *testing.T, objects []runtime.Object) *corev1.PodSpec {
+	t.Helper()
+	return podOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: only[*appsv1.DaemonSet](t, objects).Spec.Template}})
+}
+
+func policyWithoutAccount(t *testing.T, objects []runtime.Object) admissionregistrationv1.ValidatingAdmissionPolicySpec {
+	t.Helper()
+	spec := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects).Spec.DeepCopy()
+	spec.MatchConditions[0].Expression, _, _ = strings.Cut(spec.MatchConditions[0].Expression, "'")
+	return *spec
+}
+
+// The ledger outlives the release: who joined is not forgotten by mistake.
+func TestChartKeepsTheLedger(t *testing.T) {
+	resource := only[*apiextensionsv1.CustomResourceDefinition](t, rendered(t, joinsOnly))
+	if resource.Annotations["helm.sh/resource-policy"] != "keep" {
+		t.Errorf("annotations are %v", resource.Annotations)
+	}
+}
+
+// Helm's certificate is for the names and addresses by which machines come.
+func TestChartMakesACertificateForMachinesToCheck(t *testing.T) {
+	secret := only[*corev1.Secret](t, rendered(t, joinsOnly))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
+	for _, name := range []string{"join.shop.example.com", "10.0.0.5"} {
+		if _, err := certificate(t, secret).Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); err != nil {
+			t.Error(err)
+		}
+	}
+	if mounted := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly)).Spec.Template.Spec.Volumes[1].Secret.SecretName; mounted != secret.Name {
+		t.Errorf("the pods mount %s", mounted)
+	}
+}
+
+func TestChartTakesACertificateOfTheUser(t *testing.T) {
+	objects := rendered(t, strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true", 1))
+	if got := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Volumes[1].Secret.SecretName; got != "joins" {
+		t.Errorf("the pods mount %s", got)
+	}
+	if slices.Contains(kinds(objects), "Secret") {
+		t.Error("there is a certificate of Helm's too")
+	}
+	if config := chartBootstrapConfiguration(t, objects); config.Bootstrap.ClientCAFile != "/etc/node-authorizer/tls/ca.crt" {
+		t.Errorf("machines are checked with %q", config.Bootstrap.ClientCAFile)
+	}
+}
+
+func TestChartNotesOfTheBootstrapService(t *testing.T) {
+	files, err := render(joinsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := files["NOTES.txt"]
+	for _, want := range []string{
+		"rollout status daemonset/shop-node-authorizer-bootstrap", "docs/bootstrap.md", "--subresource=nodeclient",
+		`get secret shop-node-authorizer-bootstrap-tls -o go-template="{{index .data \"ca.crt\" | base64decode}}"`,
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+	for _, other := range []string{"webhooks", "docs/install.md"} {
+		if strings.Contains(notes, other) {
+			t.Errorf("the notes speak of %q without a server:\n%s", other, notes)
+		}
+	}
+}
+
+func TestChartMonitorsTheBootstrapService(t *testing.T) {
+	files, err := render(joinsOnly + "podMonitor: {enabled: true}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var monitor struct {
+		Kind string `json:"kind"`
+		Spec struct {
+			Selector struct {
+				MatchLabels map[string]string `json:"matchLabels"`
+			} `json:"selector"`
+			PodMetricsEndpoints []struct {
+				Port string `json:"port"`
+			} `json:"podMetricsEndpoints"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal([]byte(files["monitoring.yaml"]), &monitor); err != nil {
+		t.Fatal(err)
+	}
+	d := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly))
+	if monitor.Kind != "PodMonitor" || !reflect.DeepEqual(monitor.Spec.Selector.MatchLabels, d.Spec.Selector.MatchLabels) {
+		t.Errorf("%s selects %v", monitor.Kind, monitor.Spec.Selector.MatchLabels)
+	}
+	if len(monitor.Spec.PodMetricsEndpoints) != 1 || monitor.Spec.PodMetricsEndpoints[0].Port != "metrics" {
+		t.Errorf("scraped are %v", monitor.Spec.PodMetricsEndpoints)
+	}
+}

@@ -1,0 +1,109 @@
+package deploy
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+const machineFolder = deployFolder + "/machine"
+
+// cloudConfig is what is read of a cloud-init document.
+type cloudConfig struct {
+	WriteFiles []struct {
+		Path        string `json:"path"`
+		Permissions string `json:"permissions"`
+		Encoding    string `json:"encoding"`
+		Content     string `json:"content"`
+	} `json:"write_files"`
+	RunCmd [][]string `json:"runcmd"`
+}
+
+// A machine is set up alike by hand and by cloud-init.
+func TestCloudInitWritesTheFilesOfTheFolder(t *testing.T) {
+	text := read(t, machineFolder, "cloud-init.yaml")
+	if !strings.HasPrefix(text, "#cloud-config\n") {
+		t.Error("cloud-init does not take it for its own")
+	}
+	var config cloudConfig
+	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
+		t.Fatal(err)
+	}
+	for path, file := range map[string]string{
+		"/etc/systemd/system/node-authorizer.service":                      "node-authorizer.service",
+		"/etc/systemd/system/kubelet.service.d/20-node-authorizer.conf":    "kubelet.service.d/20-node-authorizer.conf",
+		"/etc/node-authorizer/client.env":                                  "client.env",
+		variable(t, read(t, machineFolder, "client.env"), "TLS_CLIENT_CA"): "",
+		variable(t, read(t, machineFolder, "client.env"), "KUBEAPI_CA"):    "",
+	} {
+		found := false
+		for _, w := range config.WriteFiles {
+			if w.Path != path {
+				continue
+			}
+			found = true
+			if file != "" && w.Content != read(t, machineFolder, file) {
+				t.Errorf("%s is not %s", path, file)
+			}
+		}
+		if !found {
+			t.Errorf("%s is not written", path)
+		}
+	}
+	if len(config.WriteFiles) != 5 || len(config.RunCmd) == 0 {
+		t.Errorf("%d files are written, and %d commands run", len(config.WriteFiles), len(config.RunCmd))
+	}
+}
+
+// variable is the value of a line NAME=VALUE.
+func variable(t *testing.T, text, name string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?m)^" + name + "=(.*)$").FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("there is no %s in\n%s", name, text)
+	}
+	return m[1]
+}
+
+// What the client writes is what the kubelet begins with, and what the kubelet
+// writes is what keeps the client from asking again.
+func TestUnitAndDropInNameTheSameFiles(t *testing.T) {
+	dropIn := read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf")
+	unit := read(t, machineFolder, "node-authorizer.service")
+	bootstrap := variable(t, read(t, machineFolder, "client.env"), "KUBECONFIG_BOOTSTRAP")
+	if !strings.Contains(dropIn, "--bootstrap-kubeconfig="+bootstrap+" ") {
+		t.Errorf("the kubelet does not begin with %s", bootstrap)
+	}
+	kubeconfig := strings.TrimPrefix(variable(t, unit, "ConditionPathExists"), "!")
+	if !strings.Contains(dropIn, " --kubeconfig="+kubeconfig+"\"") {
+		t.Errorf("the kubelet does not write %s", kubeconfig)
+	}
+	if filepath.Dir(bootstrap) != "/run/"+variable(t, unit, "RuntimeDirectory") {
+		t.Errorf("%s is not in the unit's folder", bootstrap)
+	}
+}
+
+func TestKubeletConfiguration(t *testing.T) {
+	pages := []string{read(t, machineFolder, "kubelet.yaml")}
+	for _, b := range blocks(t) {
+		if b.language == "yaml" && strings.Contains(b.text, "kind: KubeletConfiguration") {
+			pages = append(pages, b.text)
+		}
+	}
+	if len(pages) != 2 {
+		t.Errorf("%d pages have the kubelet's configuration", len(pages)-1)
+	}
+	for _, page := range pages {
+		var config kubeletv1beta1.KubeletConfiguration
+		if err := yaml.UnmarshalStrict([]byte(page), &config); err != nil {
+			t.Fatal(err)
+		}
+		if !config.RotateCertificates || !config.ServerTLSBootstrap || config.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() {
+			t.Errorf("certificates are not from the cluster: %s", page)
+		}
+	}
+}
