@@ -13,4 +13,6 @@
 //   - no kubelet is refused because it is faster than the server's watches, and
 //   - whatever breaks, nothing is allowed that should not be, no node is lost
 //     while one server lives, and everything recovers by itself.
+//
+// Package machines does the same for machines that join.
 package e2e

@@ -89,6 +89,9 @@ func (p *Plane) apiServerArgs() []string {
 		"--enable-bootstrap-token-auth",
 		"--allow-privileged",
 	}
+	if p.options.VerifyKubelets {
+		args = append(args, "--kubelet-certificate-authority="+c.ca.CertFile, "--kubelet-preferred-address-types=InternalIP")
+	}
 	return append(args, p.options.authorizationArgs()...)
 }
 

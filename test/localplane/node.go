@@ -29,7 +29,10 @@ type NodeOptions struct {
 	// BootstrapKubeconfig is the path of the kubeconfig the node bootstraps
 	// with. Empty means one with a new bootstrap token.
 	BootstrapKubeconfig string
-	// ExtraArgs are appended to the arguments of kubemark.
+	// Machine, if set, makes it a node that handles its certificates as the
+	// kubelet of a machine in a cloud does. Taints are unused then.
+	Machine *MachineOptions
+	// ExtraArgs are appended to the arguments of kubemark, or of machine-kubelet.
 	ExtraArgs []string
 	// NoWait returns once the process runs. See [Node.WaitReady].
 	NoWait bool
@@ -42,6 +45,8 @@ type Node struct {
 	plane   *Plane
 	unit    *unit
 	storage *storage
+	// serving is the host:port of the kubelet of a machine.
+	serving string
 }
 
 // AddNode starts a hollow node, which makes its own key, has its certificate
@@ -89,12 +94,16 @@ func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) 
 		}
 	}
 	node := &Node{name: name, dir: dir, plane: p, storage: newStorage(name)}
+	program, args := "kubemark", node.args(port, bootstrap)
+	if options.Machine != nil {
+		program, args = "machine-kubelet", node.machineArgs(port, bootstrap, options.Machine)
+	}
 	node.unit = &unit{
 		group: p.group,
 		spec: process.Spec{
 			Name: "node " + name,
-			Path: p.binaries.Path("kubemark"),
-			Args: append(node.args(port, bootstrap, options), options.ExtraArgs...),
+			Path: p.binaries.Path(program),
+			Args: slices.Concat(args, options.args(), options.ExtraArgs),
 			Log:  p.layout.log("node-" + name),
 		},
 		progress: p.options.Progress,
@@ -109,8 +118,8 @@ func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) 
 	return node, nil
 }
 
-func (n *Node) args(port int, bootstrapKubeconfig string, options NodeOptions) []string {
-	args := []string{
+func (n *Node) args(port int, bootstrapKubeconfig string) []string {
+	return []string{
 		"--morph=kubelet",
 		"--name=" + n.name,
 		"--kubeconfig=" + n.Kubeconfig(),
@@ -123,6 +132,11 @@ func (n *Node) args(port int, bootstrapKubeconfig string, options NodeOptions) [
 		// which kubemark does not remove when it ends.
 		"--vmodule=remote_runtime=3",
 	}
+}
+
+// args are those that both programs take.
+func (options NodeOptions) args() []string {
+	var args []string
 	if len(options.Labels) > 0 {
 		var labels []string
 		for _, key := range slices.Sorted(maps.Keys(options.Labels)) {
@@ -163,6 +177,9 @@ func (n *Node) Config() (*rest.Config, error) {
 // StaticPods is the path of the folder whose manifests the node runs by itself,
 // without being told by kube-apiserver. It is empty after each start.
 func (n *Node) StaticPods() (string, error) {
+	if n.serving != "" {
+		return "", fmt.Errorf("find the static pods of node %q: a machine runs none", n.name)
+	}
 	root, err := n.storage.root()
 	if err != nil {
 		return "", fmt.Errorf("find the static pods of node %q: %w", n.name, err)

@@ -68,6 +68,11 @@ type Options struct {
 	// approved by kube-controller-manager.
 	WithoutBootstrapRBAC bool
 
+	// VerifyKubelets has kube-apiserver call kubelets by their internal addresses
+	// and check their serving certificates. Nodes that are no machines
+	// ([MachineOptions]) have none.
+	VerifyKubelets bool
+
 	// Prepare runs when the plane has its folder, ports and certificates, and
 	// before anything is started: the time to write the files that ExtraArgs and
 	// AuthorizationConfig name. Of the plane's methods, those that make

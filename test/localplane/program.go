@@ -16,6 +16,8 @@ type ProgramOptions struct {
 	// Path and Args of the program.
 	Path string
 	Args []string
+	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	Env []string
 	// Ready returns nil when the program does its work.
 	Ready func(ctx context.Context) error
 }
@@ -29,7 +31,7 @@ type Program struct{ unit *unit }
 func (p *Plane) AddProgram(ctx context.Context, name string, options ProgramOptions) (*Program, error) {
 	program := &Program{unit: &unit{
 		group:    p.group,
-		spec:     process.Spec{Name: name, Path: options.Path, Args: options.Args, Log: p.layout.log(name)},
+		spec:     process.Spec{Name: name, Path: options.Path, Args: options.Args, Env: options.Env, Log: p.layout.log(name)},
 		progress: p.options.Progress,
 		ready:    options.Ready,
 		changed:  p.writeState,

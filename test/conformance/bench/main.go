@@ -64,6 +64,8 @@ type sizes struct {
 	fileNodes, podsPerNode  int
 	documents               int // that review gets
 	servedNodes             int
+	machines                int // that join in one round
+	tokens                  int // that are there when they do
 }
 
 func fullSize() sizes {
@@ -74,6 +76,7 @@ func fullSize() sizes {
 		questions: 4096, changes: 20_000,
 		fileNodes: 15_000, podsPerNode: 30, documents: 200_000,
 		servedNodes: 5_000,
+		machines:    1_000, tokens: 20_000,
 	}
 }
 
@@ -102,6 +105,8 @@ var parts = []part{
 	{"reviews", (*bench).reviews},
 	{"serving", (*bench).serving},
 	{"leases", (*bench).leases},
+	{"documents", (*bench).documents},
+	{"joins", (*bench).joins},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {

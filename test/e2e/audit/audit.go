@@ -1,5 +1,5 @@
-// Package audit reads what kube-apiserver notes of the requests of nodes: who
-// asked what, what was answered, and why.
+// Package audit reads what kube-apiserver notes of the requests of nodes and of
+// whom else is watched: who asked what, what was answered, and why.
 package audit
 
 import (
@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// policy notes what nodes ask, and nothing else.
+// policy notes what nodes ask and what the users of a list ask, and nothing else.
 const policy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -20,16 +21,30 @@ omitStages: [RequestReceived]
 rules:
 - level: Metadata
   userGroups: ["system:nodes"]
-- level: None
+%s- level: None
+`
+
+// usersRule is the rule for the users of a list.
+const usersRule = `- level: Metadata
+  users: [%s]
 `
 
 // Log is the audit log of one kube-apiserver.
 type Log struct{ path, policy string }
 
-// In makes a log in a folder.
-func In(dir string) (*Log, error) {
+// In makes a log in a folder. It notes what nodes ask, and what the users given
+// do.
+func In(dir string, users ...string) (*Log, error) {
 	log := &Log{path: filepath.Join(dir, "audit.log"), policy: filepath.Join(dir, "audit-policy.yaml")}
-	if err := os.WriteFile(log.policy, []byte(policy), 0o600); err != nil {
+	var rule string
+	if len(users) > 0 {
+		var quoted []string
+		for _, user := range users {
+			quoted = append(quoted, fmt.Sprintf("%q", user))
+		}
+		rule = fmt.Sprintf(usersRule, strings.Join(quoted, ", "))
+	}
+	if err := os.WriteFile(log.policy, fmt.Appendf(nil, policy, rule), 0o600); err != nil {
 		return nil, fmt.Errorf("write the audit policy: %w", err)
 	}
 	return log, nil

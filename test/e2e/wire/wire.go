@@ -16,7 +16,9 @@ import (
 type Wire struct {
 	listener net.Listener
 	ends     []string
-	running  sync.WaitGroup
+	// from is the address that the ends see.
+	from    net.Addr
+	running sync.WaitGroup
 
 	mu          sync.Mutex
 	next        int
@@ -27,12 +29,16 @@ type Wire struct {
 
 // Listen starts a wire on a port of 127.0.0.1. The ends, each a host:port, are
 // taken in turns; one that cannot be reached is passed over.
-func Listen(ends ...string) (*Wire, error) {
+func Listen(ends ...string) (*Wire, error) { return ListenFrom("127.0.0.1", ends...) }
+
+// ListenFrom is Listen, and the ends see connections from another loopback
+// address: they come from a machine of its own.
+func ListenFrom(address string, ends ...string) (*Wire, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen on a port of 127.0.0.1: %w", err)
 	}
-	w := &Wire{listener: listener, ends: ends, connections: map[net.Conn]bool{}}
+	w := &Wire{listener: listener, ends: ends, from: &net.TCPAddr{IP: net.ParseIP(address)}, connections: map[net.Conn]bool{}}
 	w.running.Go(w.accept)
 	return w, nil
 }
@@ -142,8 +148,9 @@ func (w *Wire) dial() (net.Conn, error) {
 	w.next++
 	w.mu.Unlock()
 	var errs []error
+	dialer := net.Dialer{Timeout: time.Second, LocalAddr: w.from}
 	for i := range w.ends {
-		server, err := net.DialTimeout("tcp", w.ends[(first+i)%len(w.ends)], time.Second)
+		server, err := dialer.Dial("tcp", w.ends[(first+i)%len(w.ends)])
 		if err == nil {
 			return server, nil
 		}

@@ -22,7 +22,8 @@ type pins struct {
 	versions map[string]string
 	// linkerFlags for every program.
 	linkerFlags string
-	// sum changes whenever any version, any content or the linker's flags do.
+	// sum changes whenever any version, any content, the linker's flags or our own
+	// sources do.
 	sum string
 }
 
@@ -57,8 +58,12 @@ func isModule(dir string) bool {
 func readPins(ctx context.Context, dir string) (*pins, error) {
 	p := &pins{dir: dir, versions: map[string]string{}}
 	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
+	sources, err := filepath.Glob(filepath.Join(dir, machineKubelet, "*.go"))
+	if err != nil {
+		return nil, fmt.Errorf("find the sources of %s: %w", machineKubelet, err)
+	}
+	for _, path := range append(sources, filepath.Join(dir, "go.mod"), filepath.Join(dir, "go.sum")) {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the pinned versions: %w", err)
 		}

@@ -18,10 +18,16 @@ type Program struct {
 	Package string
 }
 
-const kubernetes = "k8s.io/kubernetes"
+const (
+	kubernetes = "k8s.io/kubernetes"
+	// machineKubelet is a folder of the module with the pins, and the package in
+	// it.
+	machineKubelet = "machine-kubelet"
+)
 
 // Programs are all of them, in the order in which they are built. kubemark
-// holds the kubelet with a pretended machine below it.
+// holds the kubelet with a pretended machine below it; machine-kubelet is the
+// same with the kubelet's handling of its certificates.
 func Programs() []Program {
 	return []Program{
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Package: "go.etcd.io/etcd/server/v3"},
@@ -29,6 +35,7 @@ func Programs() []Program {
 		{Name: "kube-controller-manager", Module: kubernetes, Package: kubernetes + "/cmd/kube-controller-manager"},
 		{Name: "kube-scheduler", Module: kubernetes, Package: kubernetes + "/cmd/kube-scheduler"},
 		{Name: "kubemark", Module: kubernetes, Package: kubernetes + "/cmd/kubemark"},
+		{Name: machineKubelet, Module: kubernetes, Package: "./" + machineKubelet},
 	}
 }
 

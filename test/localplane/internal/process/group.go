@@ -25,6 +25,8 @@ type Spec struct {
 	Path string
 	// Args are its arguments, without the program's name.
 	Args []string
+	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	Env []string
 	// Log receives standard output and standard error. The file is appended
 	// to, so that a restart keeps what the first run said.
 	Log string
@@ -93,6 +95,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	}
 
 	cmd := exec.Command(spec.Path, spec.Args...)
+	cmd.Env = spec.Env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = ownedByThread()
 

@@ -1,0 +1,255 @@
+package installed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+)
+
+var attestations = v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)
+
+func eventually(t *testing.T, what string, condition func() (bool, error)) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition() })
+	if err != nil {
+		t.Fatalf("wait until %s: %v", what, err)
+	}
+}
+
+func ledger(t *testing.T) dynamic.NamespaceableResourceInterface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(plane.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Resource(attestations)
+}
+
+// createEntry writes that a machine was attested. It is gone after the test.
+func createEntry(t *testing.T, provider, instance, node string) *unstructured.Unstructured {
+	t.Helper()
+	entry := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion().String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": provider + "-" + instance},
+		"spec": map[string]any{
+			"provider": provider, "instanceID": instance, "nodeName": node,
+			"addresses": []any{"10.0.7.21"}, "names": []any{node}, "zone": "eu-west-1a",
+			"evidenceDigest": "sha256:" + strings.Repeat("0", 64), "attestedTime": "2026-03-01T12:00:00Z",
+			"tokenID": "abc123", "tokenExpiration": "2026-03-01T12:05:00Z",
+		},
+	}}
+	created, err := ledger(t).Create(t.Context(), entry, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := ledger(t).Delete(context.Background(), entry.GetName(), metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return created
+}
+
+func TestTheCustomResourceIsServed(t *testing.T) {
+	client, err := dynamic.NewForConfig(plane.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource, err := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+		Get(t.Context(), "nodeattestations.node-authorizer.io", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions, _, err := unstructured.NestedSlice(resource.Object, "status", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range conditions {
+		condition := c.(map[string]any)
+		got[condition["type"].(string)] = condition["status"].(string)
+	}
+	if got["Established"] != "True" || got["NamesAccepted"] != "True" || got["NonStructuralSchema"] == "True" {
+		t.Errorf("conditions are %v", got)
+	}
+}
+
+// table is what `kubectl get nodeattestations` prints, with the columns of -o wide
+// or without.
+func table(t *testing.T, wide bool) string {
+	t.Helper()
+	client, err := rest.HTTPClientFor(plane.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var listed metav1.Table
+	if err := json.NewDecoder(response.Body).Decode(&listed); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v", response.Status, err)
+	}
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 6, 4, 3, ' ', 0)
+	shown := func(i int) bool { return listed.ColumnDefinitions[i].Priority == 0 || wide }
+	var header []string
+	for i, column := range listed.ColumnDefinitions {
+		if shown(i) {
+			header = append(header, strings.ToUpper(column.Name))
+		}
+	}
+	lines := []string{strings.Join(header, "\t")}
+	for _, row := range listed.Rows {
+		var cells []string
+		for i, cell := range row.Cells {
+			if shown(i) {
+				cells = append(cells, cellText(cell))
+			}
+		}
+		lines = append(lines, strings.Join(cells, "\t"))
+	}
+	for _, line := range lines {
+		if _, err := w.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(text.String(), "")
+}
+
+// cellText is empty for a field that an entry lacks, as with kubectl.
+func cellText(cell any) string {
+	if cell == nil {
+		return ""
+	}
+	return fmt.Sprint(cell)
+}
+
+func TestTheLedgerReadsLikeAStory(t *testing.T) {
+	for _, machine := range []struct {
+		instance, node string
+		status         map[string]any
+	}{
+		{"i-0a1", "ip-10-0-7-21.eu-west-1.compute.internal", nil},
+		{"i-0a2", "ip-10-0-7-22.eu-west-1.compute.internal", status(v1alpha1.Certified, "True", "ClientCertificateApproved")},
+		{"i-0a3", "ip-10-0-7-23.eu-west-1.compute.internal", status(v1alpha1.Registered, "True", "ClientCertificateApproved")},
+		{"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal", status(v1alpha1.Issued, "False", "WrongNodeName")},
+		{"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal", status(v1alpha1.Revoked, "True", "ClientCertificateApproved")},
+	} {
+		entry := createEntry(t, "aws", machine.instance, machine.node)
+		if machine.status == nil {
+			continue
+		}
+		entry.Object["status"] = machine.status
+		if _, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "testdata/get-nodeattestations.golden", table(t, false))
+	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, true))
+}
+
+func status(phase v1alpha1.Phase, certified, code string) map[string]any {
+	s := map[string]any{
+		"phase": string(phase), "tokenID": "abc123",
+		"conditions": []any{map[string]any{
+			"type": v1alpha1.ConditionCertified, "status": certified, "reason": code, "message": "", "lastTransitionTime": "2026-03-01T12:00:04Z",
+		}},
+	}
+	if certified == "True" {
+		s["certificateExpiration"] = "2027-03-01T12:00:04Z"
+	}
+	return s
+}
+
+// age is how old an entry is, which no two runs agree on.
+var age = regexp.MustCompile(`(?m)(\s)\d+s(\s|$)`)
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	got = age.ReplaceAllString(got, "${1}0s$2")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what is printed:\n%s", path, got)
+	}
+}
+
+// An entry is about one machine for good, and a revoked one is revoked for good.
+func TestTheAPIServerGuardsTheLedger(t *testing.T) {
+	entry := createEntry(t, "aws", "i-0b1", "worker-b1")
+	change := func(fields ...string) error {
+		changed := entry.DeepCopy()
+		if err := unstructured.SetNestedField(changed.Object, fields[len(fields)-1], fields[:len(fields)-1]...); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ledger(t).Update(t.Context(), changed, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	for _, fields := range [][]string{{"spec", "instanceID", "i-0b2"}, {"spec", "provider", "gcp"}, {"spec", "tokenID", "ABC"}, {"spec", "addresses", "x"}} {
+		if err := change(fields...); err == nil {
+			t.Errorf("%s may become %s", strings.Join(fields[:2], "."), fields[2])
+		}
+	}
+	if err := change("spec", "tokenID", "def456"); err != nil {
+		t.Errorf("a further token: %v", err)
+	}
+	entry.Object["status"] = status(v1alpha1.Revoked, "True", "ClientCertificateApproved")
+	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry = revoked
+	if err := change("spec", "tokenID", "def456"); err == nil {
+		t.Error("a revoked machine gets a further token")
+	}
+	back := revoked.DeepCopy()
+	back.Object["status"] = status(v1alpha1.Certified, "True", "ClientCertificateApproved")
+	if _, err := ledger(t).UpdateStatus(t.Context(), back, metav1.UpdateOptions{}); err == nil {
+		t.Error("a revoked machine is certified again")
+	}
+	wrong := createEntry(t, "aws", "i-0b3", "worker-b3").DeepCopy()
+	wrong.SetName("aws-i-0b4")
+	wrong.SetResourceVersion("")
+	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil || !slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
+		t.Errorf("an entry has another machine's name: %v", err)
+	}
+}

@@ -1,0 +1,192 @@
+package installed
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+const tokenGroup = "system:bootstrappers:node-authorizer"
+
+// token is a Secret as the service writes it.
+func token(id string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "bootstrap-token-" + id, Namespace: metav1.NamespaceSystem,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "node-authorizer.io/v1alpha1", Kind: "NodeAttestation", Name: "aws-i-1", UID: types.UID("4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"),
+			}},
+		},
+		Type: corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{
+			"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"),
+			"expiration":                     []byte(time.Now().Add(time.Hour).UTC().Format(time.RFC3339)),
+			"usage-bootstrap-authentication": []byte("true"),
+			"auth-extra-groups":              []byte(tokenGroup),
+			"description":                    []byte("for node worker-1"),
+		},
+	}
+}
+
+// stolenAccount asks the API server for a token of an account with all rights.
+func stolenAccount() *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "stolen", Namespace: metav1.NamespaceSystem,
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "clusterrole-aggregation-controller"},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}
+}
+
+// refused checks that the policy refuses, and with which words.
+func refused(t *testing.T, err error, why string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'node-authorizer-bootstrap'") || !strings.Contains(err.Error(), why) {
+		t.Errorf("error is %v, want the policy's refusal %q", err, why)
+	}
+}
+
+func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
+	service, _ := clients(t)
+	secrets := service.CoreV1().Secrets(metav1.NamespaceSystem)
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if _, err := secrets.Create(t.Context(), token("aaaaa1"), dryRun); err != nil {
+		t.Errorf("a token of its own: %v", err)
+	}
+	challenge := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-challenge"}, Data: map[string][]byte{"key": make([]byte, 32)}}
+	if _, err := secrets.Create(t.Context(), challenge, dryRun); err != nil {
+		t.Errorf("the key of its challenges: %v", err)
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Secret)
+		why    string
+	}{
+		"the token of a service account": {func(s *corev1.Secret) { *s = *stolenAccount() }, "bootstrap tokens only"},
+		"any other secret":               {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens only"},
+		"a token of kubeadm's": {func(s *corev1.Secret) {
+			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
+		}, "no other"},
+		"a token of one more group": {func(s *corev1.Secret) {
+			s.Data["auth-extra-groups"] = []byte(tokenGroup + ",system:bootstrappers:kubeadm:default-node-token")
+		}, "no other"},
+		"a token of no group":       {func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") }, "no other"},
+		"a token that signs":        {func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }, "no other usage"},
+		"a token for ever":          {func(s *corev1.Secret) { delete(s.Data, "expiration") }, "expires"},
+		"a token of nobody":         {func(s *corev1.Secret) { s.OwnerReferences = nil }, "owned"},
+		"a token of something else": {func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Node" }, "owned"},
+		"a token of two": {func(s *corev1.Secret) {
+			other := s.OwnerReferences[0]
+			other.UID = "5c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"
+			s.OwnerReferences = append(s.OwnerReferences, other)
+		}, "owned"},
+		"a token given as plain text": {func(s *corev1.Secret) {
+			s.StringData = map[string]string{"auth-extra-groups": "system:bootstrappers:other"}
+		}, "no other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := token("aaaaa2")
+			c.change(secret)
+			_, err := secrets.Create(t.Context(), secret, dryRun)
+			refused(t, err, c.why)
+		})
+	}
+}
+
+func TestTheServiceShortensItsOwnTokensOnly(t *testing.T) {
+	service, admin := clients(t)
+	ours, kubeadms := token("bbbbb1"), token("bbbbb2")
+	kubeadms.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
+	// With an owner that is not there, they would be collected.
+	entry := createEntry(t, "alwaysallow", "policy-1", "worker-policy")
+	for _, s := range []*corev1.Secret{ours, kubeadms} {
+		s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
+		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update := func(s *corev1.Secret, change func(*corev1.Secret)) error {
+		changed := s.DeepCopy()
+		change(changed)
+		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), changed, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	bind := func(s *corev1.Secret) {
+		s.Annotations = map[string]string{"node-authorizer.io/public-key": "sha256:00"}
+		s.Data["expiration"] = []byte(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+	}
+	if err := update(ours, bind); err != nil {
+		t.Errorf("it may not bind its own token: %v", err)
+	}
+	refused(t, update(kubeadms, bind), "no other")
+	refused(t, update(kubeadms, func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte(tokenGroup) }), "its own tokens only")
+	refused(t, update(ours, func(s *corev1.Secret) { s.Data["token-secret"] = []byte("fedcba9876543210") }), "not their id, secret or owner")
+	refused(t, update(ours, func(s *corev1.Secret) { s.OwnerReferences[0].Name = "aws-i-2" }), "not their id, secret or owner")
+	refused(t, update(ours, func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }), "no other usage")
+}
+
+// What the policy says is about the service account and nobody else.
+func TestOthersWriteSecretsAsEver(t *testing.T) {
+	_, admin := clients(t)
+	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The API server compiles the expressions against the types of Secrets, and says
+// what it does not like.
+func TestThePolicyHasNoWarnings(t *testing.T) {
+	_, admin := clients(t)
+	eventually(t, "the policy is checked", func() (bool, error) {
+		policy, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "node-authorizer-bootstrap", metav1.GetOptions{})
+		if err != nil || policy.Status.TypeChecking == nil {
+			return false, err
+		}
+		for _, w := range policy.Status.TypeChecking.ExpressionWarnings {
+			t.Errorf("%s: %s", w.FieldRef, w.Warning)
+		}
+		return true, nil
+	})
+}
+
+func TestTheServiceReadsSecretsByNameOnly(t *testing.T) {
+	service, _ := clients(t)
+	secrets := service.CoreV1().Secrets(metav1.NamespaceSystem)
+	_, list := secrets.List(t.Context(), metav1.ListOptions{})
+	_, watch := secrets.Watch(t.Context(), metav1.ListOptions{})
+	_, elsewhere := service.CoreV1().Secrets(metav1.NamespaceDefault).Get(t.Context(), "any", metav1.GetOptions{})
+	for what, err := range map[string]error{
+		"list": list, "watch": watch, "get in another namespace": elsewhere,
+		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := secrets.Get(t.Context(), "bootstrap-token-cccccc", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("get: %v", err)
+	}
+}
+
+// mayCreateRequests is what `kubectl auth can-i` answers.
+func mayCreateRequests(t *testing.T, who rest.ImpersonationConfig, subresource string) bool {
+	t.Helper()
+	config := plane.AdminConfig()
+	config.Impersonate = who
+	review, err := clientFor(t, config).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "create", Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: subresource,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review.Status.Allowed
+}

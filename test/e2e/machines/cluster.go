@@ -1,0 +1,245 @@
+package machines
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+// Name of the cluster, which its machines bear in a tag.
+const Name = "blue"
+
+// ServiceUser is whom kube-apiserver takes the replicas for.
+const ServiceUser = "system:serviceaccount:kube-system:node-authorizer-bootstrap"
+
+// Options of a cluster.
+type Options struct {
+	// Root is the folder of the repository.
+	Root string
+	// Replicas is how many servers run.
+	Replicas int
+	// Network is the second byte of the addresses of machines, 127.NETWORK.0.1 and
+	// so on. Clusters that run beside each other have different ones.
+	Network byte
+	// CertificateLife is how long kube-controller-manager signs for; zero for its
+	// default. It makes certificates valid from five minutes ago, which count when
+	// a kubelet decides when to renew.
+	CertificateLife time.Duration
+	// ControllerManagerArgs are more arguments of kube-controller-manager.
+	ControllerManagerArgs []string
+	// Progress is told in lines what happens.
+	Progress io.Writer
+}
+
+// Cluster is a control plane that machines can join.
+type Cluster struct {
+	*localplane.Plane
+	// Replicas are the servers.
+	Replicas []*Replica
+	// Cloud is where the machines are.
+	Cloud *awsstandin.Cloud
+	// Audit notes what nodes and the servers ask kube-apiserver.
+	Audit *audit.Log
+	// Client and Ledger have an administrator's rights.
+	Client kubernetes.Interface
+	Ledger *ledger.Client
+	// Program is the path of node-authorizer.
+	Program string
+
+	options Options
+	dir     string
+	// own is the instance on which the servers run.
+	own awsstandin.Instance
+
+	mu       sync.Mutex
+	machines []*Machine
+}
+
+// Start builds the program, and starts the plane and the servers.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "node-authorizer-machines-")
+	if err != nil {
+		return nil, fmt.Errorf("start a cluster for machines: %w", err)
+	}
+	c := &Cluster{options: options, dir: dir, Program: filepath.Join(dir, "node-authorizer")}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a cluster for machines: %w", err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.build(ctx); err != nil {
+		return err
+	}
+	var err error
+	if c.Cloud, err = awsstandin.New(); err != nil {
+		return err
+	}
+	c.own = c.Cloud.Launch(awsstandin.Instance{Profile: c.profile("masters"), Role: "masters", Tags: clusterTag()})
+	if c.Audit, err = audit.In(c.dir, ServiceUser); err != nil {
+		return err
+	}
+	if c.Plane, err = localplane.Start(ctx, c.planeOptions()); err != nil {
+		return err
+	}
+	if c.Client, err = kubernetes.NewForConfig(c.AdminConfig()); err != nil {
+		return err
+	}
+	if c.Ledger, err = ledger.NewClient(c.AdminConfig()); err != nil {
+		return err
+	}
+	if err := c.install(ctx); err != nil {
+		return err
+	}
+	for i := range c.options.Replicas {
+		replica, err := c.AddReplica(ctx, fmt.Sprintf("bootstrap-%d", i+1))
+		if err != nil {
+			return err
+		}
+		c.Replicas = append(c.Replicas, replica)
+	}
+	return nil
+}
+
+func (c *Cluster) build(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
+	command.Dir = c.options.Root
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
+	}
+	return nil
+}
+
+func (c *Cluster) planeOptions() localplane.Options {
+	// Tokens that nobody uses go away as in a cluster of kubeadm.
+	manager := []string{"--controllers=*,tokencleaner"}
+	if life := c.options.CertificateLife; life > 0 {
+		manager = append(manager, "--cluster-signing-duration="+life.String())
+	}
+	manager = append(manager, c.options.ControllerManagerArgs...)
+	return localplane.Options{
+		WithoutBootstrapRBAC: true,
+		VerifyKubelets:       true,
+		ExtraArgs: map[localplane.Component][]string{
+			localplane.APIServer:         c.Audit.APIServerArgs(),
+			localplane.ControllerManager: manager,
+		},
+		Progress: c.options.Progress,
+	}
+}
+
+// install applies what deploy/bootstrap has for the cluster, without the
+// DaemonSet: there is no node that it could run on.
+func (c *Cluster) install(ctx context.Context) error {
+	for _, path := range []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml"} {
+		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
+		if err != nil {
+			return err
+		}
+		if err := manifests.Apply(ctx, c.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+			return err
+		}
+	}
+	return Eventually(ctx, "the ledger is served", func(ctx context.Context) error {
+		_, err := c.Ledger.List(ctx)
+		return err
+	})
+}
+
+func (c *Cluster) deploy() string { return filepath.Join(c.options.Root, "deploy", "bootstrap") }
+
+// writeCertificates writes the certificates that identity documents verify
+// against.
+func (c *Cluster) writeCertificates(path string) error {
+	var text strings.Builder
+	for _, certificate := range c.Cloud.Certificates() {
+		if err := pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw}); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(path, []byte(text.String()), 0o600)
+}
+
+func (c *Cluster) profile(name string) string {
+	return "arn:aws:iam::" + awsstandin.DefaultAccount + ":instance-profile/" + name + "." + Name
+}
+
+func clusterTag() map[string]string { return map[string]string{"KubernetesCluster": Name} }
+
+// Entry is the entry of the ledger for a machine.
+func (c *Cluster) Entry(ctx context.Context, m *Machine) (*v1alpha1.NodeAttestation, error) {
+	return c.Ledger.Get(ctx, m.EntryName())
+}
+
+// Stop ends everything.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.Plane != nil {
+		errs = append(errs, c.Plane.Stop())
+	}
+	for _, replica := range c.Replicas {
+		errs = append(errs, replica.Gate.Close())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, machine := range c.machines {
+		errs = append(errs, machine.wire.Close())
+	}
+	if c.Cloud != nil {
+		c.Cloud.Close()
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// environment is that of this process, without what would tell the AWS SDK of
+// another cloud or node-authorizer of other flags.
+func environment(more []string) []string {
+	kept := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	return append(kept, more...)
+}
+
+const (
+	// patience is how long a condition is waited for.
+	patience = 90 * time.Second
+	// glance is the time between two looks at it.
+	glance = 100 * time.Millisecond
+)
+
+// Eventually waits until a condition holds. The error is the last reason why it
+// did not.
+func Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %s", patience))
+	defer cancel()
+	ticker := time.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w (the last answer: %w)", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}

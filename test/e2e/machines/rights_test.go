@@ -1,0 +1,109 @@
+package machines
+
+import (
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+// TestServiceHasTheRightsThatItNeedsAndNoOthers compares what the replicas asked
+// kube-apiserver, in every test before this one, with what deploy/bootstrap
+// grants.
+func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
+	m := launch(t, blue)
+	issued(t, blue, certified(t, blue, m), servingRequest(m.NodeName(), m.Address.String()), newKey(t))
+	inPhase(t, blue, m, v1alpha1.Certified)
+	// A token that ended is replaced, which updates the entry.
+	TestTokensThatNobodyUsesEnd(t)
+
+	events, err := blue.Audit.Events(0)
+	orFatal(t, err)
+	used, allowed, forbidden := map[string]bool{}, map[string]bool{}, map[string]string{}
+	for _, event := range events {
+		if event.User.Username != ServiceUser || event.ObjectRef == nil || event.ResponseStatus == nil {
+			continue
+		}
+		used[right(&event)] = true
+		what := right(&event) + " " + event.ObjectRef.Namespace + "/" + event.ObjectRef.Name
+		// An informer whose watch is forbidden tries a list next.
+		what = strings.Replace(what, "list ", "watch ", 1)
+		if event.ResponseStatus.Code == http.StatusForbidden {
+			forbidden[what] = event.ResponseStatus.Message
+		} else {
+			allowed[what] = true
+		}
+	}
+	for what, why := range forbidden {
+		// A kube-apiserver that has been started forbids everything until it has
+		// read its roles. What was never allowed is another matter.
+		if !allowed[what] {
+			t.Errorf("%s was forbidden: %s", what, why)
+		}
+	}
+	granted := map[string]bool{}
+	for _, rule := range rules(t) {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				granted[verb+" "+resource] = true
+			}
+		}
+	}
+	for what := range used {
+		if !granted[what] {
+			t.Errorf("the service did %q, which the roles do not name", what)
+		}
+	}
+	for what := range granted {
+		verb, resource, _ := strings.Cut(what, " ")
+		switch {
+		case used[what]:
+		case what == "approve signers":
+			// kube-apiserver asks for this one itself, when an approval is written.
+		case verb == "list" && used["watch "+resource]:
+			// An informer lists where kube-apiserver cannot stream what is there.
+		default:
+			t.Errorf("the roles grant %q, which nothing did", what)
+		}
+	}
+	for _, reading := range []string{"list secrets", "watch secrets", "delete secrets"} {
+		if used[reading] || granted[reading] {
+			t.Errorf("the service may %s", reading)
+		}
+	}
+}
+
+// right is what a rule would say of a request.
+func right(event *auditv1.Event) string {
+	resource := event.ObjectRef.Resource
+	if event.ObjectRef.Subresource != "" {
+		resource += "/" + event.ObjectRef.Subresource
+	}
+	return event.Verb + " " + resource
+}
+
+// rules are those of the roles of deploy/bootstrap that are the service's.
+func rules(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	objects, err := manifests.Read(filepath.Join(blue.deploy(), "cluster", "role.yaml"))
+	orFatal(t, err)
+	var all []rbacv1.PolicyRule
+	for _, object := range objects {
+		// A ClusterRole and a Role have the same rules.
+		var role rbacv1.ClusterRole
+		orFatal(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
+		all = append(all, role.Rules...)
+	}
+	if len(all) == 0 || slices.ContainsFunc(all, func(r rbacv1.PolicyRule) bool { return len(r.NonResourceURLs) > 0 }) {
+		t.Fatalf("the rules are %v", all)
+	}
+	return all
+}

@@ -1,0 +1,222 @@
+package machines
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// TestDaemonSetOfTheOrigin runs the server and the client as the DaemonSet and
+// the units that kops wrote did: with these flags, and with nothing of ours but
+// where kube-apiserver is, which a pod knows by itself.
+func TestDaemonSetOfTheOrigin(t *testing.T) {
+	replica := origin(t, "origin-flags", func(r *Replica) (arguments, env []string) {
+		return []string{
+			"server",
+			"--authorizer=aws",
+			"--cluster-name=" + Name,
+			"--cluster-tag=KubernetesCluster",
+			"--listen=" + r.Address,
+			"--tls-cert=" + r.File("tls.crt"),
+			"--tls-private-key=" + r.File("tls.key"),
+			"--tls-client-ca=" + r.File("ca.crt"),
+			"--client-common-name=node-authorizer-client",
+			// The stand-in's keys are not those of AWS.
+			"--feature=verify-signature=false",
+			"--feature=verify-registration",
+			"--feature=verify-ip=true",
+			"--feature=verify-iam-profile",
+			"--token-ttl=5m",
+			"--authorization-timeout=15s",
+			"--certificate-ttl=1h",
+			"--metrics-address=" + r.MetricsAddress(),
+			"--kubeconfig=" + r.Kubeconfig(),
+		}, nil
+	})
+	t.Run("a machine joins with the unit's flags", func(t *testing.T) {
+		m := launch(t, blue)
+		certificate, key := clientFiles(t, m, "node-authorizer-client")
+		outcome, err := m.Run(t.Context(), nil,
+			"client",
+			"--authorizer=aws",
+			"--node-url=https://"+replica.Address,
+			"--kubeapi-url="+blue.Server(),
+			"--kubeconfig="+m.Kubeconfig(),
+			"--tls-client-ca="+blue.CAFile(),
+			"--tls-cert="+certificate,
+			"--tls-private-key="+key,
+			"--interval=3s",
+			"--timeout=30s",
+			// It speaks from 127.0.0.1 here, which is not its address.
+		)
+		orFatal(t, err)
+		if outcome.Status != 1 || !strings.Contains(outcome.Output, "WrongSourceAddress") {
+			t.Errorf("from another address: %d %s", outcome.Status, outcome.Output)
+		}
+		outcome = joinThrough(t, m, replica, "--tls-cert="+certificate, "--tls-private-key="+key)
+		if outcome.Status != 0 {
+			t.Fatalf("the client ended with status %d: %s", outcome.Status, outcome.Output)
+		}
+		joinedOnce(t, m)
+	})
+	t.Run("a machine with another certificate, or none, is refused", func(t *testing.T) {
+		m := launch(t, blue)
+		for name, test := range map[string]struct {
+			flags []string
+			code  verdict.Code
+		}{
+			"none":           {nil, bootstrap.ClientCertificateRequired},
+			"another name's": {filesAsFlags(clientFiles(t, m, "somebody-else")), bootstrap.ClientNameNotAllowed},
+		} {
+			t.Run(name, func(t *testing.T) {
+				if outcome := joinThrough(t, m, replica, test.flags...); outcome.Status != 1 || !strings.Contains(outcome.Output, string(test.code)) {
+					t.Errorf("the client ended with status %d: %s", outcome.Status, outcome.Output)
+				}
+			})
+		}
+		nothingWritten(t, blue, m)
+	})
+}
+
+// TestEnvironmentOfTheOrigin is the same with variables in the place of flags.
+func TestEnvironmentOfTheOrigin(t *testing.T) {
+	replica := origin(t, "origin-environment", func(r *Replica) (arguments, env []string) {
+		return []string{"server", "--kubeconfig=" + r.Kubeconfig()}, []string{
+			"AUTHORIZER=alwaysallow",
+			"CLUSTER_NAME=" + Name,
+			"CLUSTER_TAG=KubernetesCluster",
+			"LISTEN=" + r.Address,
+			"TLS_CERT=" + r.File("tls.crt"),
+			"TLS_PRIVATE_KEY=" + r.File("tls.key"),
+			"TOKEN_TTL=5m",
+			"AUTHORIZATION_TIMEOUT=15s",
+			"CERTIFICATE_TTL=1h",
+			"METRICS_ADDRESS=" + r.MetricsAddress(),
+		}
+	})
+	m := launch(t, blue)
+	outcome, err := m.Run(t.Context(), []string{
+		"AUTHORIZER=alwaysallow",
+		"NODE_AUTHORIZER_URL=https://" + replica.Address,
+		"KUBEAPI_URL=" + blue.Server(),
+		"KUBECONFIG_BOOTSTRAP=" + m.Kubeconfig(),
+		"TLS_CLIENT_CA=" + blue.CAFile(),
+		"INTERVAL=3s",
+		"TIMEOUT=30s",
+	}, "client", "--node-name=believed-1")
+	orFatal(t, err)
+	if outcome.Status != 0 {
+		t.Fatalf("the client ended with status %d: %s", outcome.Status, outcome.Output)
+	}
+	given, err := m.token()
+	orFatal(t, err)
+	issued(t, blue, withToken(blue, given), clientRequest("believed-1"), newKey(t))
+	t.Run("it keeps the ledger and binds the name", func(t *testing.T) {
+		entry, err := blue.Ledger.Get(t.Context(), "alwaysallow-believed-1")
+		orFatal(t, err)
+		if entry.Spec.NodeName != "believed-1" || entry.Spec.Provider != "alwaysallow" {
+			t.Errorf("the entry is %+v", entry.Spec)
+		}
+		answer := ask(t, m, replica, "believed-1", []byte(`{}`))
+		if answer.parse(t).Status.Allowed {
+			t.Error("a name was given twice")
+		}
+	})
+	t.Run("it warns", func(t *testing.T) {
+		text, err := os.ReadFile(replica.LogFile())
+		orFatal(t, err)
+		if !strings.Contains(string(text), "alwaysallow") {
+			t.Errorf("the log says nothing of the attestor:\n%s", text)
+		}
+	})
+}
+
+// TestAnswersOfTheOrigin compares every field of an answer.
+func TestAnswersOfTheOrigin(t *testing.T) {
+	m := launch(t, blue)
+	body := evidence(t, m)
+	answer := ask(t, m, blue.Replicas[0], m.NodeName(), body)
+	fields := func(of map[string]any) []string {
+		var names []string
+		for name := range of {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	t.Run("allowed", func(t *testing.T) {
+		var got map[string]map[string]any
+		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
+		spec, status := got["Spec"], got["Status"]
+		if len(got) != 2 || !slices.Equal(fields(spec), []string{"NodeName", "RemoteAddr", "Request"}) || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) {
+			t.Fatalf("the fields are %v %v", fields(spec), fields(status))
+		}
+		given, err := base64.StdEncoding.DecodeString(spec["Request"].(string))
+		orFatal(t, err)
+		if answer.Status != http.StatusOK || spec["NodeName"] != m.NodeName() || spec["RemoteAddr"] != m.Address.String() ||
+			string(given) != string(body) || status["Allowed"] != true || status["Reason"] != "" {
+			t.Errorf("answered %d, spec %v", answer.Status, spec)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		answer := ask(t, m, blue.Replicas[0], "another", body)
+		var got map[string]map[string]any
+		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
+		status := got["Status"]
+		if answer.Status != http.StatusForbidden || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) || status["Allowed"] != false || status["Token"] != "" {
+			t.Errorf("answered %d %v", answer.Status, status)
+		}
+	})
+	t.Run("health", func(t *testing.T) {
+		response, err := blue.Replicas[0].response(t.Context(), "/health")
+		orFatal(t, err)
+		if response.Status != http.StatusOK || response.Body != "OK" || response.Header.Get("Node-Authorizer-Version") == "" {
+			t.Errorf("answered %d %q, version %q", response.Status, response.Body, response.Header.Get("Node-Authorizer-Version"))
+		}
+	})
+}
+
+// origin starts a server with flags and variables, and no config file.
+func origin(t *testing.T, name string, how func(*Replica) (arguments, env []string)) *Replica {
+	t.Helper()
+	replica, err := blue.AddReplica(t.Context(), name, func(r *Replica) error {
+		arguments, env := how(r)
+		return WithArguments(arguments, env)(r)
+	})
+	orFatal(t, err)
+	t.Cleanup(func() {
+		orFatal(t, replica.Stop())
+		orFatal(t, replica.Gate.Close())
+	})
+	return replica
+}
+
+// joinThrough runs the machine's client against one server, from the machine's
+// address.
+func joinThrough(t *testing.T, m *Machine, replica *Replica, flags ...string) Outcome {
+	t.Helper()
+	url, closeWire, err := m.through(replica)
+	orFatal(t, err)
+	defer func() { orFatal(t, closeWire()) }()
+	outcome, err := m.Client(t.Context(), append([]string{"--node-url=" + url, "--timeout=5s"}, flags...)...)
+	orFatal(t, err)
+	return outcome
+}
+
+func clientFiles(t *testing.T, m *Machine, name string) (certificate, key string) {
+	t.Helper()
+	certificate, key, err := blue.ClientCertificate(m.Instance.ID+"-"+name, name)
+	orFatal(t, err)
+	return certificate, key
+}
+
+func filesAsFlags(certificate, key string) []string {
+	return []string{"--tls-cert=" + certificate, "--tls-private-key=" + key}
+}

@@ -1,0 +1,118 @@
+// Command machine-kubelet is the kubelet over a pretended machine, as kubemark's,
+// with the part of a real one that kubemark leaves out: its certificates. It
+// bootstraps its client certificate in the background and renews it, asks the
+// cluster for a serving certificate (kubernetes.io/kubelet-serving) for the
+// addresses that its Node has, serves its port with it, and lets the API server
+// say who may use that port.
+//
+// It runs as in a cloud: a cloud's controller says which addresses the Node has,
+// and until it does there is no serving certificate.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
+	fakeremote "k8s.io/cri-client/pkg/fake"
+	"k8s.io/klog/v2"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/cmd/kubelet/app/options"
+	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+	"k8s.io/kubernetes/pkg/kubemark"
+)
+
+// statusPeriod is how often the kubelet looks at its Node, where it finds the
+// addresses that it asks a serving certificate for.
+const statusPeriod = 2 * time.Second
+
+// machine is what the flags say.
+type machine struct {
+	name, address                               string
+	port                                        int
+	kubeconfig, bootstrapKubeconfig             string
+	certificates, clientAuthorities, providerID string
+	labels                                      map[string]string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	m := machine{labels: map[string]string{}}
+	m.addFlags(flag.CommandLine)
+	flag.Parse()
+	if err := m.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "machine-kubelet:", err)
+		os.Exit(1)
+	}
+}
+
+func (m *machine) addFlags(flags *flag.FlagSet) {
+	klog.InitFlags(flags)
+	flags.StringVar(&m.name, "name", "", "name of the node")
+	flags.StringVar(&m.address, "address", "127.0.0.1", "address on which the kubelet serves")
+	flags.IntVar(&m.port, "kubelet-port", 10250, "port on which the kubelet serves")
+	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig that the kubelet writes when it bootstraps")
+	flags.StringVar(&m.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "kubeconfig that the kubelet bootstraps with")
+	flags.StringVar(&m.certificates, "cert-dir", "", "folder of the kubelet's certificates")
+	flags.StringVar(&m.clientAuthorities, "client-ca-file", "", "authorities whose certificates may use the kubelet's port")
+	flags.StringVar(&m.providerID, "provider-id", "", "what a cloud's controller calls the machine")
+	labels := cliflag.ConfigurationMap(m.labels)
+	flags.Var(&labels, "node-labels", "labels of the node, as key=value, separated by commas")
+}
+
+func (m *machine) run(ctx context.Context) error {
+	endpoint, err := fakeremote.GenerateEndpoint()
+	if err != nil {
+		return fmt.Errorf("choose a socket for the container runtime: %w", err)
+	}
+	containers := fakeremote.NewFakeRemoteRuntime()
+	// The kubelet takes no image without a size.
+	containers.ImageService.SetFakeImageSize(1)
+	if err := containers.Start(endpoint); err != nil {
+		return fmt.Errorf("start the container runtime: %w", err)
+	}
+	defer containers.Stop()
+
+	server := m.server(endpoint)
+	dependencies := kubemark.NewHollowKubelet(&server.KubeletFlags, &server.KubeletConfiguration, nil, nil,
+		&cadvisortest.Fake{NodeName: m.name}, containers.ImageService, containers.RuntimeService,
+		cm.NewStubContainerManager()).KubeletDeps
+	// Without clients the kubelet makes its own, with the certificate that it
+	// renews.
+	dependencies.KubeClient, dependencies.HeartbeatClient = nil, nil
+	if dependencies.TLSOptions, err = kubelet.InitializeTLS(ctx, &server.KubeletFlags, &server.KubeletConfiguration); err != nil {
+		return fmt.Errorf("prepare the kubelet's serving: %w", err)
+	}
+	return kubelet.Run(ctx, server, dependencies, utilfeature.DefaultFeatureGate)
+}
+
+// server is kubemark's kubelet with what it leaves out.
+func (m *machine) server(endpoint string) *options.KubeletServer {
+	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
+		NodeName: m.name, KubeletPort: m.port, MaxPods: 110, NodeLabels: m.labels,
+	})
+	flags.KubeConfig, flags.BootstrapKubeconfig = m.kubeconfig, m.bootstrapKubeconfig
+	flags.CertDirectory = m.certificates
+	flags.CloudProvider = "external"
+	config.ProviderID = m.providerID
+	config.Address = m.address
+	config.HealthzPort = 0
+	config.ContainerRuntimeEndpoint, config.ImageServiceEndpoint = endpoint, endpoint
+	// Nothing runs in a cgroup.
+	config.EnforceNodeAllocatable, config.FailCgroupV1 = nil, false
+	config.RotateCertificates, config.ServerTLSBootstrap = true, true
+	config.Authentication.X509.ClientCAFile = m.clientAuthorities
+	config.NodeStatusUpdateFrequency.Duration = statusPeriod
+	// A folder of static pods takes one of the user's 128 inotify instances, of
+	// which there are too few for many machines.
+	config.StaticPodPath = ""
+	return &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}
+}
