@@ -27,7 +27,7 @@ func (s *subject) own() altNames {
 }
 
 func (n *altNames) addName(name string) {
-	if name != "" && !strings.ContainsAny(name, "*") {
+	if name != "" && !strings.Contains(name, "*") {
 		n.dns = append(n.dns, name)
 	}
 }
@@ -69,6 +69,7 @@ func (n *altNames) addNodeAddress(a netip.Addr) {
 // reserved reports whether a DNS name is one under which pods and machines
 // reach services of the cluster, or themselves.
 func reserved(name string) bool {
-	labels := strings.Split(strings.TrimSuffix(strings.ToLower(name), "."), ".")
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	labels := strings.Split(name, ".")
 	return labels[len(labels)-1] == "localhost" || labels[0] == "kubernetes" || slices.Contains(labels, "svc") || strings.HasSuffix(name, ".cluster.local")
 }

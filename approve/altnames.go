@@ -18,8 +18,9 @@ type altNames struct {
 
 func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.others) == 0 }
 
-// String lists the names, for a message.
+// String lists the first few names, for a message.
 func (n *altNames) String() string {
+	const most = 3
 	var all []string
 	for _, name := range n.dns {
 		all = append(all, quote(name))
@@ -27,7 +28,11 @@ func (n *altNames) String() string {
 	for _, a := range n.addresses {
 		all = append(all, a.String())
 	}
-	return strings.Join(append(all, n.others...), ", ")
+	all = append(all, n.others...)
+	if len(all) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+	}
+	return strings.Join(all, ", ")
 }
 
 // The choices of GeneralName, RFC 5280 section 4.2.1.6.

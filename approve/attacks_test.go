@@ -220,13 +220,25 @@ func TestFactsOfFirstRequests(t *testing.T) {
 		{"a token that is being deleted", func(q *approve.Question) { q.Token.Ended = true }, approve.TokenExpired},
 		{"a token without an owner", func(q *approve.Question) { q.Token.Owner = "" }, approve.TokenUnknown},
 		{"an entry that is gone", func(q *approve.Question) { q.Entry = nil }, approve.TokenUnknown},
+		{"an entry that is being deleted", func(q *approve.Question) { q.Entry.DeletionTimestamp = &metav1.Time{Time: now()} }, approve.TokenUnknown},
 		{"an entry that was made anew", func(q *approve.Question) { q.Entry.UID = "uid-9" }, approve.TokenUnknown},
 		{"a token before the last", func(q *approve.Question) { q.Entry.Spec.TokenID = "cccccc" }, approve.TokenUnknown},
 		{"a revoked machine", func(q *approve.Question) { q.Entry.Status.Phase = v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
 		{"a revoked machine without a token", func(q *approve.Question) { q.Token, q.Entry.Status.Phase = nil, v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
 		{"the machine was attested as another node", func(q *approve.Question) { q.Entry.Spec.NodeName = "worker-2" }, approve.WrongNodeName},
 		{"a second key", func(q *approve.Question) { q.Token.PublicKey = "sha256:00" }, approve.TokenAlreadyUsed},
+		{"a second key, and the Secret of the first was made anew", func(q *approve.Question) { q.Approved = []string{"sha256:00"} }, approve.TokenAlreadyUsed},
+		{"a key that nobody remembers, and its certificate is in the ledger", func(q *approve.Question) {
+			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Certified, q.Entry.Spec.TokenID
+		}, approve.TokenAlreadyUsed},
+		{"the same key again, after its certificate", func(q *approve.Question) {
+			used(q)
+			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Registered, q.Entry.Spec.TokenID
+		}, ""},
 		{"the same key again", used, ""},
+		{"the same key again, and the Secret was made anew", func(q *approve.Question) {
+			q.Approved = []string{approve.PublicKey(q.Request.Spec.Request)}
+		}, ""},
 		{"the same key after the bound token's short life", func(q *approve.Question) { used(q); q.Token.Expiration = now() }, ""},
 		{"the same key after the ledger's limit", func(q *approve.Question) { used(q); q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
 		{"an older machine of the name", rival(time.Second, nil), v1alpha1.NameTaken},
@@ -241,6 +253,16 @@ func TestFactsOfFirstRequests(t *testing.T) {
 			q.Bound = map[types.UID]bool{"uid-2": true}
 		}), v1alpha1.NameTaken},
 		{"an older machine without a certificate, and this one's token was used", func(q *approve.Question) { used(q); rival(time.Second, nil)(q) }, ""},
+		{"a younger machine with a certificate, and this one had its own under an earlier token, perhaps of another name", func(q *approve.Question) {
+			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Registered, "older1"
+			rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) {
+				e.Status.Phase, e.Status.TokenID = v1alpha1.Certified, e.Spec.TokenID
+			})(q)
+		}, v1alpha1.NameTaken},
+		{"an older machine without a certificate, and this one had its own under an earlier token", func(q *approve.Question) {
+			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Registered, "older1"
+			rival(time.Second, nil)(q)
+		}, ""},
 		{"an older machine that is revoked", rival(time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked }), ""},
 		{"an older machine of another name", rival(time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Spec.NodeName = "worker-2" }), ""},
 	} {
@@ -305,6 +327,8 @@ func TestServingNames(t *testing.T) {
 		{Type: corev1.NodeInternalDNS, Address: "api.kube-system.svc"},
 		{Type: corev1.NodeExternalDNS, Address: "*.example.org"},
 		{Type: corev1.NodeExternalDNS, Address: "localhost"},
+		{Type: corev1.NodeInternalDNS, Address: "10-0-0-9.web.pod.Cluster.Local"},
+		{Type: corev1.NodeInternalDNS, Address: "web.example.cluster.local."},
 		{Type: corev1.NodeInternalDNS, Address: "worker-1.internal"},
 		{Type: corev1.NodeHostName, Address: "10.0.0.10"},
 		{Type: corev1.NodeExternalIP, Address: "192.0.2.7"},
@@ -334,6 +358,8 @@ func TestServingNames(t *testing.T) {
 		{[]string{"worker-1.internal", "192.0.2.7", "10.0.0.10", "10.0.0.7"}, both, ""},
 		{[]string{"kubernetes.default"}, both, approve.AddressNotAttested},
 		{[]string{"api.kube-system.svc"}, both, approve.AddressNotAttested},
+		{[]string{"10-0-0-9.web.pod.Cluster.Local"}, both, approve.AddressNotAttested},
+		{[]string{"web.example.cluster.local."}, both, approve.AddressNotAttested},
 		{[]string{"*.example.org"}, both, approve.AddressNotAttested},
 		{[]string{"localhost"}, both, approve.AddressNotAttested},
 		{[]string{"127.0.0.1"}, both, approve.AddressNotAttested},

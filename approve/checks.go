@@ -98,8 +98,8 @@ var checks = []check{
 				return denied("the subject is not a node's: %v", err)
 			case organization != nodeidentity.Group:
 				return denied("the organization is %s, want %q", quote(organization), nodeidentity.Group)
-			case !strings.HasPrefix(commonName, commonNamePrefix) || commonName == commonNamePrefix:
-				return denied("the common name is %s, want %s and the node's name", quote(commonName), commonNamePrefix)
+			case !strings.HasPrefix(commonName, nodeidentity.UserPrefix) || commonName == nodeidentity.UserPrefix:
+				return denied("the common name is %s, want %s and the node's name", quote(commonName), nodeidentity.UserPrefix)
 			}
 			s.commonName = commonName
 			return nil
@@ -120,7 +120,7 @@ var checks = []check{
 		rule: "a client certificate has no subject alternative names",
 		test: func(s *subject) *finding {
 			if !s.request.names.empty() {
-				return denied("the client certificate would have the subject alternative names %s", quote(s.request.names.String()))
+				return denied("the client certificate would have the subject alternative names %s", &s.request.names)
 			}
 			return nil
 		},
@@ -188,6 +188,8 @@ var checks = []check{
 			switch {
 			case s.Token.Owner == "" || s.Entry == nil || s.Entry.UID != s.Token.Owner:
 				return denied("no NodeAttestation owns bootstrap token %s", s.claim.TokenID)
+			case s.Entry.DeletionTimestamp != nil:
+				return denied("NodeAttestation %s, which owns bootstrap token %s, is being deleted", s.Entry.Name, s.claim.TokenID)
 			case s.Entry.Spec.TokenID != s.claim.TokenID || s.Token.ID != s.claim.TokenID:
 				return denied("NodeAttestation %s names another bootstrap token since", s.Entry.Name)
 			}
@@ -205,7 +207,7 @@ var checks = []check{
 		rule:  "the common name is of the node that the machine was attested as",
 		facts: true,
 		test: func(s *subject) *finding {
-			if s.commonName != commonNamePrefix+s.Entry.Spec.NodeName {
+			if s.commonName != nodeidentity.UserPrefix+s.Entry.Spec.NodeName {
 				return denied("the machine was attested as node %s and asks for a certificate for %s", quote(s.Entry.Spec.NodeName), quote(s.commonName))
 			}
 			return nil
@@ -216,7 +218,7 @@ var checks = []check{
 		rule:  "the token has not been used for another key",
 		facts: true,
 		test: func(s *subject) *finding {
-			if s.Token.PublicKey != "" && s.Token.PublicKey != s.request.publicKey() {
+			if s.usedForAnother(s.request.publicKey()) {
 				return denied("bootstrap token %s was used for another key", s.claim.TokenID)
 			}
 			return nil
@@ -289,6 +291,20 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
 	return denied("the usages lack [%s] and have [%s] beside", strings.Join(missing, ", "), quote(strings.Join(slices.Compact(extra), ", ")))
 }
 
+// usedForAnother reports whether the token was turned into a certificate, or is
+// about to be, for another key than the given one. A certificate for a key that
+// nobody remembers is one for another.
+func (s *subject) usedForAnother(key string) bool {
+	keys := s.Approved
+	if s.Token.PublicKey != "" {
+		keys = append(slices.Clone(keys), s.Token.PublicKey)
+	}
+	if len(keys) == 0 {
+		return s.Entry.Phase() != v1alpha1.Issued
+	}
+	return slices.ContainsFunc(keys, func(used string) bool { return used != key })
+}
+
 // tokenAlive holds a token that was bound to this very key to the time that the
 // ledger gave it: binding it made its Secret's time shorter.
 func (s *subject) tokenAlive() *finding {
@@ -338,21 +354,5 @@ func (s *subject) ownAddresses() *finding {
 	if strange.empty() {
 		return nil
 	}
-	return denied("node %s was not attested with %s", s.claim.Node, quoteNames(&strange))
-}
-
-// quoteNames lists the first few names.
-func quoteNames(names *altNames) string {
-	const most = 3
-	var some []string
-	for _, name := range names.dns {
-		some = append(some, quote(name))
-	}
-	for _, a := range names.addresses {
-		some = append(some, a.String())
-	}
-	if len(some) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(some[:most], ", "), len(some)-most)
-	}
-	return strings.Join(some, ", ")
+	return denied("node %s was not attested with %s", s.claim.Node, &strange)
 }

@@ -2,10 +2,10 @@ package approve
 
 import (
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -48,16 +48,8 @@ type Claim struct {
 	Node string
 }
 
-// TokenGroup is the group of users whom the tokens of the bootstrap service
-// authenticate.
-const TokenGroup = "system:bootstrappers:node-authorizer"
-
-// tokenUserPrefix begins the user names of bootstrap tokens.
-// Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
-const tokenUserPrefix = "system:bootstrap:"
-
 // ClaimOf says whose request it is. A bootstrap token counts if its user is in
-// [TokenGroup], a node if its user is in the group of nodes.
+// [v1alpha1.TokenGroup], a node if its user is in the group of nodes.
 func ClaimOf(csr *certificatesv1.CertificateSigningRequest) Claim {
 	client := csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName
 	serving := csr.Spec.SignerName == certificatesv1.KubeletServingSignerName
@@ -80,23 +72,8 @@ func ClaimOf(csr *certificatesv1.CertificateSigningRequest) Claim {
 
 // tokenOf returns the id of the token of ours behind a user.
 func tokenOf(user string, groups []string) (id string, ok bool) {
-	id, ok = strings.CutPrefix(user, tokenUserPrefix)
-	if !ok || !validTokenID(id) {
-		return "", false
-	}
-	return id, slices.Contains(groups, TokenGroup)
-}
-
-func validTokenID(id string) bool {
-	if len(id) != 6 {
-		return false
-	}
-	for _, c := range []byte(id) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return false
-		}
-	}
-	return true
+	id, ok = v1alpha1.TokenIDOf(user)
+	return id, ok && slices.Contains(groups, v1alpha1.TokenGroup)
 }
 
 // Decided reports whether a request has been approved or denied, or its

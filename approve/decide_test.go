@@ -10,6 +10,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
@@ -25,9 +26,9 @@ func TestOthersRequestsAreLeftAlone(t *testing.T) {
 		{"a token of somebody else", func(s *spec) {
 			s.Username, s.Groups = "system:bootstrap:aaaaaa", []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
 		}},
-		{"a user of our group who is no token", func(s *spec) { s.Username, s.Groups = "eve", []string{approve.TokenGroup} }},
-		{"a token with an id of no token", func(s *spec) { s.Username, s.Groups = "system:bootstrap:AAAAAA", []string{approve.TokenGroup} }},
-		{"a token with a longer id", func(s *spec) { s.Username, s.Groups = "system:bootstrap:aaaaaaa", []string{approve.TokenGroup} }},
+		{"a user of our group who is no token", func(s *spec) { s.Username, s.Groups = "eve", []string{v1alpha1.TokenGroup} }},
+		{"a token with an id of no token", func(s *spec) { s.Username, s.Groups = "system:bootstrap:AAAAAA", []string{v1alpha1.TokenGroup} }},
+		{"a token with a longer id", func(s *spec) { s.Username, s.Groups = "system:bootstrap:aaaaaaa", []string{v1alpha1.TokenGroup} }},
 		{"a node's name without its group", func(s *spec) { s.Username, s.Groups = "system:node:worker-1", []string{"system:masters"} }},
 		{"a node's group without its name", func(s *spec) { s.Username, s.Groups = "worker-1", []string{"system:nodes"} }},
 	} {

@@ -2,7 +2,6 @@ package approve
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -21,14 +20,19 @@ type Question struct {
 	// Token is the bootstrap token with which a Client request was made; nil if
 	// its Secret does not exist.
 	Token *Token
+	// Approved are the keys, as [PublicKey] writes them, of the token's requests
+	// that were approved. Its Secret says which key it is good for, but may have
+	// been deleted and made anew since.
+	Approved []string
 	// Entry is the ledger's entry of the token, of Client requests; nil if the
 	// ledger has none.
 	Entry *v1alpha1.NodeAttestation
 	// Entries are all entries of the ledger with the node's name, revoked ones
 	// too. Of a Client request the node is the one of Entry.
 	Entries []*v1alpha1.NodeAttestation
-	// Bound tells by UID which of Entries have a token that was bound to a key,
-	// whatever their status says. Only those other than Entry are asked for.
+	// Bound tells by UID which of Entries have a token that was used, whatever
+	// their status says: it is bound to a key, or a request of it was approved.
+	// Only those other than Entry are asked for.
 	Bound map[types.UID]bool
 	// NodeAddresses are those of the Node object, for ServingLedgerAndNode.
 	NodeAddresses []corev1.NodeAddress
@@ -135,8 +139,6 @@ type subject struct {
 	commonName string
 }
 
-const commonNamePrefix = "system:node:"
-
 // holder returns the live entry that the node of a Renewal or Serving request
 // has: the oldest. Revoked tells that there is none because all are revoked.
 func (s *subject) holder() (entry *v1alpha1.NodeAttestation, revoked bool) {
@@ -153,7 +155,7 @@ func (s *subject) holder() (entry *v1alpha1.NodeAttestation, revoked bool) {
 	if len(live) == 0 {
 		return nil, revoked
 	}
-	return slices.MinFunc(live, older), false
+	return slices.MinFunc(live, v1alpha1.Older), false
 }
 
 // rival returns the live entry that comes before s.Entry for its node name.
@@ -167,26 +169,23 @@ func (s *subject) rival() *v1alpha1.NodeAttestation {
 }
 
 // precedes reports whether another entry comes before s.Entry: one that has had
-// a certificate before one that has not, and the older one otherwise.
+// a certificate before one that has not, and the older one otherwise. What a
+// machine had before it was attested again may have been of another name, so it
+// counts for it only against a machine that has had nothing.
 func (s *subject) precedes(other *v1alpha1.NodeAttestation) bool {
 	theirs := hadCertificate(other) || s.Bound[other.UID]
-	ours := hadCertificate(s.Entry) || s.Token.PublicKey != ""
-	if theirs != ours {
-		return theirs
+	ours := s.Token.PublicKey != "" || len(s.Approved) > 0
+	switch {
+	case theirs && !ours:
+		return true
+	case !theirs && (ours || hadCertificate(s.Entry)):
+		return false
 	}
-	return older(other, s.Entry) < 0
+	return v1alpha1.Older(other, s.Entry) < 0
 }
 
 // hadCertificate looks at the status as it is: a machine that was attested again
 // has had its certificate all the same.
 func hadCertificate(e *v1alpha1.NodeAttestation) bool {
 	return e.Status.Phase == v1alpha1.Certified || e.Status.Phase == v1alpha1.Registered
-}
-
-// older orders entries by age, and those of one second by name.
-func older(a, b *v1alpha1.NodeAttestation) int {
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
 }

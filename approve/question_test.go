@@ -70,7 +70,7 @@ func clientQuestion(t testing.TB) *approve.Question {
 		Request: &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request: encoded(t, theKey(t), template("system:node:worker-1")), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
 			Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-			Username: "system:bootstrap:aaaaaa", Groups: []string{"system:bootstrappers", approve.TokenGroup, "system:authenticated"},
+			Username: "system:bootstrap:aaaaaa", Groups: []string{"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated"},
 		}},
 		Now:   now(),
 		Token: &approve.Token{ID: "aaaaaa", Owner: "uid-1", Expiration: now().Add(4 * time.Minute)},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -161,7 +160,7 @@ func (r *redemption) write(spec *v1alpha1.NodeAttestationSpec) {
 }
 
 func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec) {
-	spec.TokenID = randomText(ledger.TokenIDLength)
+	spec.TokenID = randomText(v1alpha1.TokenIDLength)
 	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
 }
 

@@ -148,18 +148,25 @@ type rejection struct {
 
 func (r *rejection) Error() string { return r.detail }
 
-// admitted says who may ask at all, and how often.
+// admitted says who may ask at all, and how often. Whoever may not ask, or asks
+// too often, takes nothing of what all sources have together.
 func (x *exchange) admitted() error {
-	if wait, of := x.limits.take(x.event.RemoteAddr, x.began); wait > 0 {
-		return &rejection{http.StatusTooManyRequests, TooManyRequests, "more requests than are looked at of " + of, wait}
+	if wait := x.limits.ofSource(x.event.RemoteAddr, x.began); wait > 0 {
+		return tooMany("this source", wait)
 	}
-	if x.opts.Certificates == nil {
-		return nil
+	if x.opts.Certificates != nil {
+		if err := x.opts.Certificates.Check(x.r); err != nil {
+			return fmt.Errorf("check the client certificate: %w", err)
+		}
 	}
-	if err := x.opts.Certificates.Check(x.r); err != nil {
-		return fmt.Errorf("check the client certificate: %w", err)
+	if wait := x.limits.ofAll(x.began); wait > 0 {
+		return tooMany("all sources together", wait)
 	}
 	return nil
+}
+
+func tooMany(of string, wait time.Duration) *rejection {
+	return &rejection{http.StatusTooManyRequests, TooManyRequests, "more requests than are looked at of " + of, wait}
 }
 
 // retryUndecided is how long a machine should wait after a request that could

@@ -345,3 +345,41 @@ func TestRefusalsOfGoodEvidenceAreInTheLedger(t *testing.T) {
 		t.Errorf("%d writes for three refusals", writes-1)
 	}
 }
+
+// TestRefusalsInTurnAreNotAllWrittenDown: whoever holds good evidence chooses why
+// it is refused.
+func TestRefusalsInTurnAreNotAllWrittenDown(t *testing.T) {
+	l := listen(t, nil, HTTPOptions{})
+	l.answer(ask("worker-1", `{}`))
+	l.certified("test-i-1")
+	l.server.Calls()
+	for _, name := range []string{"worker-1", "worker-2", "worker-1", "worker-2"} {
+		if w := l.answer(ask(name, `{}`)); w.Code != http.StatusForbidden {
+			t.Fatalf("status %d", w.Code)
+		}
+		l.caughtUp(l.known)
+	}
+	writes := 0
+	for _, call := range l.server.Calls() {
+		if call == "update nodeattestations/status test-i-1" {
+			writes++
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes for four refusals in one minute", writes)
+	}
+}
+
+// TestWhoMayNotAskTakesNothingFromTheOthers: machines without a certificate, from
+// many addresses, do not use up what all have together.
+func TestWhoMayNotAskTakesNothingFromTheOthers(t *testing.T) {
+	l := listen(t, func(o *Options) { o.Limits = Limits{PerSecond: 1, Burst: 1} }, HTTPOptions{
+		Certificates: checks{attest.Refuse(ClientCertificateRequired, "none")},
+	})
+	for range 3 {
+		if w := l.answer(ask("worker-1", `{}`)); w.Code != http.StatusForbidden {
+			t.Errorf("status %d, want that of a missing certificate", w.Code)
+		}
+		l.event()
+	}
+}

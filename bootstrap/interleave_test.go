@@ -116,7 +116,7 @@ func (p *play) approve(ctx context.Context, id, key string) error {
 		return err
 	}
 	for i := range rivals.Items {
-		if rival := &rivals.Items[i]; rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && ledger.Older(rival, entry) < 0 {
+		if rival := &rivals.Items[i]; rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && v1alpha1.Older(rival, entry) < 0 {
 			return errDenied
 		}
 	}

@@ -65,16 +65,20 @@ func limiter(perSecond float64, burst int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), burst)
 }
 
-// take reports whether a request is looked at, or else for how long the source
-// should wait, and what it is too much for. A source beyond its own limit takes
-// nothing from the others.
-func (l *limits) take(source netip.Addr, now time.Time) (wait time.Duration, of string) {
+// ofSource takes one request of what its source has, or says for how long the
+// source should wait.
+func (l *limits) ofSource(source netip.Addr, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if wait := spend(l.source(prefix(source), now), now); wait > 0 {
-		return wait, "this source"
-	}
-	return spend(l.total, now), "all sources together"
+	return spend(l.source(prefix(source), now), now)
+}
+
+// ofAll takes one request of what all sources have together, or says when there
+// will be one.
+func (l *limits) ofAll(now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return spend(l.total, now)
 }
 
 // spend takes one request from a limiter, or says when there will be one.

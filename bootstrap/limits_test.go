@@ -10,6 +10,14 @@ import (
 
 func address(text string) netip.Addr { return netip.MustParseAddr(text) }
 
+// take is one request of a source that may ask.
+func take(l *limits, source netip.Addr, now time.Time) time.Duration {
+	if wait := l.ofSource(source, now); wait > 0 {
+		return wait
+	}
+	return l.ofAll(now)
+}
+
 func TestLimits(t *testing.T) {
 	both := Limits{PerSecond: 10, Burst: 3, PerSourcePerSecond: 1, PerSourceBurst: 2}
 	type step struct {
@@ -59,7 +67,7 @@ func TestLimits(t *testing.T) {
 			l, now := newLimits(tc.limits), dawn
 			for i, step := range tc.steps {
 				now = now.Add(step.after)
-				if got, _ := l.take(address(step.from), now); got != step.want {
+				if got := take(l, address(step.from), now); got != step.want {
 					t.Errorf("request %d waits %s, want %s", i, got, step.want)
 				}
 			}
@@ -77,21 +85,21 @@ func TestSourcesAreBounded(t *testing.T) {
 		return netip.AddrFrom4(b)
 	}
 	for n := range maxSources {
-		if wait, _ := l.take(nth(n), dawn); wait > 0 {
+		if wait := take(l, nth(n), dawn); wait > 0 {
 			t.Fatalf("source %d waits %s", n, wait)
 		}
 	}
-	if wait, _ := l.take(nth(maxSources), dawn); wait > 0 {
+	if wait := take(l, nth(maxSources), dawn); wait > 0 {
 		t.Errorf("the first of the others waits %s", wait)
 	}
-	if wait, _ := l.take(nth(maxSources+1), dawn); wait == 0 {
+	if wait := take(l, nth(maxSources+1), dawn); wait == 0 {
 		t.Error("the second of the others does not wait: many sources together have no limit")
 	}
 	if len(l.sources) != maxSources {
 		t.Errorf("%d sources are kept", len(l.sources))
 	}
 	later := dawn.Add(sweepInterval)
-	if wait, _ := l.take(nth(maxSources+2), later); wait > 0 || len(l.sources) != 1 {
+	if wait := take(l, nth(maxSources+2), later); wait > 0 || len(l.sources) != 1 {
 		t.Errorf("after a while a new source waits %s, %d are kept", wait, len(l.sources))
 	}
 }

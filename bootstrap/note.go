@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// noteInterval is how long the same refusal of a machine is not written down
-// again.
+// noteInterval is how long no further refusal of a machine is written down:
+// whoever has its evidence chooses why it is refused.
 const noteInterval = time.Minute
 
 // note writes into the ledger that good evidence of a machine was refused: that
@@ -25,7 +25,7 @@ func (s *Service) note(ctx context.Context, req *attest.Request, id *attest.Iden
 		return
 	}
 	was := meta.FindStatusCondition(known.Status.Conditions, v1alpha1.ConditionRefused)
-	if was != nil && was.Reason == string(refusal.Code) && s.now().Sub(was.LastTransitionTime.Time) < noteInterval {
+	if was != nil && s.now().Sub(was.LastTransitionTime.Time) < noteInterval {
 		return
 	}
 	entry := known.DeepCopy()

@@ -130,3 +130,17 @@ func TestTokenTakenBackByACrashIsReplaced(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The Secret of a used token is deleted, and the ledger learns of the certificate
+// while a slow request makes the Secret anew.
+func TestTokenMadeAnewAfterItsCertificateIsNotGiven(t *testing.T) {
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", "worker-1")
+	grant := redeem(t, s, id)
+	if err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Delete(t.Context(), ledger.TokenSecretName(grant.Token.ID), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.meanwhile("create secrets", func() { w.reaches("test-i-1", v1alpha1.Certified) })
+	_, err := s.Redeem(t.Context(), request(id), id)
+	refusedWith(t, err, "AlreadyAttested")
+}

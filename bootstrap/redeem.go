@@ -157,7 +157,7 @@ func (r *redemption) checkName(ctx context.Context) error {
 		switch {
 		case other.Name == r.name, other.Phase() == v1alpha1.Revoked:
 			continue
-		case attested && own.Spec.NodeName == r.id.NodeName && ledger.Older(own, other) < 0:
+		case attested && own.Spec.NodeName == r.id.NodeName && v1alpha1.Older(own, other) < 0:
 			continue
 		}
 		gone, err := r.gone(ctx, other)

@@ -369,15 +369,15 @@ func TestRandomTextIsUniform(t *testing.T) {
 			counts[c]++
 		}
 	}
-	mean := float64(samples*ledger.TokenSecretLength) / float64(len(ledger.TokenAlphabet))
+	mean := float64(samples*ledger.TokenSecretLength) / float64(len(v1alpha1.TokenAlphabet))
 	var chi2 float64
-	for _, c := range ledger.TokenAlphabet {
+	for _, c := range v1alpha1.TokenAlphabet {
 		d := float64(counts[c]) - mean
 		chi2 += d * d / mean
 	}
 	// 35 degrees of freedom: beyond 100 once in ten million runs; taking bytes
 	// modulo 36 gives more than 200.
-	if len(counts) != len(ledger.TokenAlphabet) || chi2 > 100 {
+	if len(counts) != len(v1alpha1.TokenAlphabet) || chi2 > 100 {
 		t.Errorf("%d different characters, chi square %.0f", len(counts), chi2)
 	}
 }

@@ -26,7 +26,8 @@ func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) 
 }
 
 // release takes the node name from a machine that has ended: its entry is
-// revoked, so that nothing which was stolen from it is good for anything.
+// revoked, so that its token and its evidence are good for nothing. A client
+// certificate that was stolen from it is that of the name, which goes on.
 func (r *redemption) release(ctx context.Context, entry *v1alpha1.NodeAttestation) error {
 	for range attempts {
 		if entry.Phase() == v1alpha1.Revoked {

@@ -57,9 +57,9 @@ func (r *redemption) minted(ctx context.Context, entry *v1alpha1.NodeAttestation
 // in.
 const shortLife = 10
 
-// confirmed returns the token if it is still the one that the entry announces,
-// now that its Secret exists: whoever revokes the machine from here on finds the
-// Secret.
+// confirmed returns the token if it is still the one that the entry announces, and
+// unused, now that its Secret exists: whoever revokes the machine from here on
+// finds the Secret.
 func (r *redemption) confirmed(ctx context.Context, entry *v1alpha1.NodeAttestation, secret *corev1.Secret, repeated bool) (*Grant, error) {
 	token, err := ledger.ParseToken(secret)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *redemption) confirmed(ctx context.Context, entry *v1alpha1.NodeAttestat
 		return nil, errChanged
 	case err != nil:
 		return nil, err
-	case current.UID != entry.UID, current.DeletionTimestamp != nil, current.Phase() == v1alpha1.Revoked,
+	case current.UID != entry.UID, current.DeletionTimestamp != nil, current.Phase() != v1alpha1.Issued,
 		current.Spec.TokenID != token.ID, current.Spec.NodeName != r.id.NodeName:
 		return nil, errChanged
 	}
@@ -130,13 +130,13 @@ func secretNamed(entry *v1alpha1.NodeAttestation) string {
 // randomText returns random characters of the alphabet of tokens, each as likely
 // as the others.
 func randomText(length int) string {
-	const fair = 256 - 256%len(ledger.TokenAlphabet) // bytes from here on would favour the first characters
+	const fair = 256 - 256%len(v1alpha1.TokenAlphabet) // bytes from here on would favour the first characters
 	text := make([]byte, 0, length)
 	for random := make([]byte, 2*length); ; {
 		rand.Read(random) // never fails
 		for _, b := range random {
 			if int(b) < fair {
-				text = append(text, ledger.TokenAlphabet[int(b)%len(ledger.TokenAlphabet)])
+				text = append(text, v1alpha1.TokenAlphabet[int(b)%len(v1alpha1.TokenAlphabet)])
 			}
 			if len(text) == length {
 				return string(text)

@@ -4,7 +4,11 @@
 // bootstrap service writes down which machine got which node name.
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // The resource that the types here are the API of.
 const (
@@ -125,4 +129,13 @@ func (a *NodeAttestation) Phase() Phase {
 		return Issued
 	}
 	return a.Status.Phase
+}
+
+// Older orders entries with one node name by age, and those of one second by
+// name: the first has the node name.
+func Older(a, b *NodeAttestation) int {
+	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }

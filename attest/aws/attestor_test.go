@@ -299,16 +299,25 @@ func TestChecks(t *testing.T) {
 		{
 			name:   "a request from another machine's address",
 			remote: "10.9.9.9", instance: oneAddress("10.2.0.7"),
-			code: aws.WrongSourceAddress, detail: "has the addresses 10.2.0.7; the request came from 10.9.9.9",
+			code: aws.WrongSourceAddress, detail: "sends from 10.2.0.7; the request came from 10.9.9.9",
 		},
 		{
-			name: "a request from the second interface", remote: "10.2.1.9",
+			name: "a request from the second interface", remote: "10.2.1.8",
 			instance: func(i *awsstandin.Instance) {
 				i.Interfaces = []awsstandin.Interface{
 					{Private: []netip.Addr{netip.MustParseAddr("10.2.0.9")}},
 					{Private: []netip.Addr{netip.MustParseAddr("10.2.1.8"), netip.MustParseAddr("10.2.1.9")}},
 				}
 			},
+		},
+		{
+			name: "a request from a secondary address, which is a pod's", remote: "10.2.2.8",
+			instance: func(i *awsstandin.Instance) {
+				i.Interfaces = []awsstandin.Interface{
+					{Private: []netip.Addr{netip.MustParseAddr("10.2.2.7"), netip.MustParseAddr("10.2.2.8")}},
+				}
+			},
+			code: aws.WrongSourceAddress, detail: "sends from 10.2.2.7; the request came from 10.2.2.8",
 		},
 		{
 			name: "a request from an IPv6 address", remote: "2001:db8::9",

@@ -146,10 +146,10 @@ func (q question) checkProfile() *attest.Refusal {
 }
 
 func (q question) checkSource() *attest.Refusal {
-	if q.options.SkipSourceAddress || slices.Contains(q.instance.private, q.remote) {
+	if q.options.SkipSourceAddress || slices.Contains(q.instance.sources, q.remote) {
 		return nil
 	}
-	return q.refuse(WrongSourceAddress, "has the addresses %s; the request came from %s", listed(q.instance.private), q.remote)
+	return q.refuse(WrongSourceAddress, "sends from %s; the request came from %s", listed(q.instance.sources), q.remote)
 }
 
 // refuse says it of the instance.

@@ -25,8 +25,8 @@ const (
 	// WrongInstanceProfile: the instance has none of the instance profiles that are
 	// asked for.
 	WrongInstanceProfile verdict.Code = "WrongInstanceProfile"
-	// WrongSourceAddress: the request came from an address that is none of the
-	// instance's.
+	// WrongSourceAddress: the request came from an address that the instance does not
+	// send from.
 	WrongSourceAddress verdict.Code = "WrongSourceAddress"
 	// CallerIdentityMissing: a signed request to STS is asked for, and none was sent.
 	CallerIdentityMissing verdict.Code = "CallerIdentityMissing"

@@ -83,7 +83,7 @@ func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Docume
 	d.PendingTime = d.PendingTime.UTC()
 	if d.PrivateIP != "" {
 		address, err := netip.ParseAddr(d.PrivateIP)
-		if err != nil {
+		if err != nil || address.Zone() != "" {
 			return nil, malformed("the identity document: privateIp is %q, want an IP address", clip(d.PrivateIP))
 		}
 		d.PrivateIP = address.Unmap().String()

@@ -197,6 +197,7 @@ func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
 		{"a zone of another region", replace("eu-west-1b", "eu-west-2b"), aws.DocumentMalformed},
 		{"no start", replace(`"2026-05-01T10:00:00Z"`, "null"), aws.DocumentMalformed},
 		{"an address that is none", replace("10.158.112.84", "10.158.112.084"), aws.DocumentMalformed},
+		{"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"), aws.DocumentMalformed},
 		{"no JSON", "instance", aws.DocumentMalformed},
 		{"nothing", "", aws.DocumentMalformed},
 	} {

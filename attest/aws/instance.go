@@ -27,6 +27,10 @@ type instance struct {
 	// the DNS names of the private ones, both sorted.
 	private []netip.Addr
 	names   []string
+	// sources are those of the addresses that the instance itself sends from: the
+	// first of each interface, and the IPv6 addresses. Other private addresses can be
+	// those of its pods.
+	sources []netip.Addr
 }
 
 // ended reports whether the instance has ended, or is about to.
@@ -59,23 +63,24 @@ func readInstance(from *types.Instance, account, region string) *instance {
 
 // readNetwork collects the addresses of all interfaces and their names.
 func (i *instance) readNetwork(from *types.Instance) {
-	addresses, names := []netip.Addr{i.primary}, []string{i.privateDNSName}
+	sources, others, names := []netip.Addr{i.primary}, []netip.Addr(nil), []string{i.privateDNSName}
 	for n := range from.NetworkInterfaces {
 		nic := &from.NetworkInterfaces[n]
-		addresses = append(addresses, parseOwn(nic.PrivateIpAddress))
+		sources = append(sources, parseOwn(nic.PrivateIpAddress))
 		names = append(names, aws.ToString(nic.PrivateDnsName))
 		for _, address := range nic.PrivateIpAddresses {
-			addresses = append(addresses, parseOwn(address.PrivateIpAddress))
+			others = append(others, parseOwn(address.PrivateIpAddress))
 			names = append(names, aws.ToString(address.PrivateDnsName))
 		}
 		for _, address := range nic.Ipv6Addresses {
-			addresses = append(addresses, parseOwn(address.Ipv6Address))
+			sources = append(sources, parseOwn(address.Ipv6Address))
 		}
 	}
 	for n := range names {
 		names[n] = strings.ToLower(names[n])
 	}
-	i.private = distinct(addresses, netip.Addr.Compare, netip.Addr.IsValid)
+	i.private = distinct(slices.Concat(sources, others), netip.Addr.Compare, netip.Addr.IsValid)
+	i.sources = distinct(sources, netip.Addr.Compare, netip.Addr.IsValid)
 	i.names = distinct(names, strings.Compare, func(name string) bool { return name != "" })
 }
 

@@ -86,6 +86,8 @@ func TestOptionsThatAreWrongAreNotTaken(t *testing.T) {
 		{"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" }, "two instances get the same name"},
 		{"challenges that nobody makes", func(o *aws.Options) { o.CallerIdentity.Required = true }, "nothing makes challenges"},
 		{"an endpoint with a path", func(o *aws.Options) { o.CallerIdentity.Endpoint = "https://sts.example.com/x" }, `endpoint "https://sts.example.com/x"`},
+		{"an endpoint beyond this machine without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://sts.example.com" }, `endpoint "http://sts.example.com"`},
+		{"an endpoint named as this machine without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://localhost:8080" }, `endpoint "http://localhost:8080"`},
 		{"an endpoint that is no URL", func(o *aws.Options) { o.CallerIdentity.Endpoint = "sts.example.com" }, `endpoint "sts.example.com"`},
 	} {
 		options := s.options

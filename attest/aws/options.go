@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 )
@@ -145,12 +145,19 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// parseEndpoint reads the URL of an endpoint: a scheme and a host, no more.
+// parseEndpoint reads the URL of an endpoint: a scheme and a host, no more. Who
+// answers there decides whose credentials a machine has, so that it is https, or an
+// address of this machine's own.
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || !slices.Contains([]string{"https", "http"}, u.Scheme) || u.Host == "" || u.User != nil ||
-		u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) ||
+		u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("endpoint %q of STS: want a URL like https://sts.eu-west-1.amazonaws.com", text)
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}, nil
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
 }

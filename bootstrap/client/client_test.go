@@ -143,6 +143,32 @@ func TestWhatIsInTheWayIsNotTakenForAKubeconfig(t *testing.T) {
 	}
 }
 
+func TestWhatGetsInTheWayMeanwhileIsNotTakenForAKubeconfig(t *testing.T) {
+	for rule, test := range map[string]struct {
+		kubeconfig string
+		appear     func(path string) error
+		want       string
+	}{
+		"an empty file":          {"kubeconfig", func(path string) error { return os.WriteFile(path, nil, 0o600) }, "exists but is empty"},
+		"a link to nothing":      {"kubeconfig", func(path string) error { return os.Symlink("nothing", path) }, "symbolic link"},
+		"a path of a new folder": {"folder/", func(string) error { return nil }, "is not a file"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			var m *machine
+			m = newMachine(t, func(w http.ResponseWriter, r *http.Request) {
+				if err := test.appear(m.options.Kubeconfig); err != nil {
+					t.Error(err)
+				}
+				grant(w, r)
+			})
+			m.options.Kubeconfig = m.folder + "/" + test.kubeconfig
+			if result, err := m.run(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %+v, error %v, want %s", result, err, test.want)
+			}
+		})
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	for _, test := range []struct {
 		change func(*machine)
@@ -151,6 +177,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		{func(m *machine) { m.options.ServiceURL = "" }, "the URL of the bootstrap service is missing"},
 		{func(m *machine) { m.options.ServiceURL = "http://x" }, `the URL of the bootstrap service is "http://x": want https://HOST:PORT`},
 		{func(m *machine) { m.options.ServiceURL = "https://u:p@x" }, "the URL of the bootstrap service: want no user, query or fragment"},
+		{func(m *machine) { m.options.ServiceURL = "http://u:p@x" }, "the URL of the bootstrap service: want no user, query or fragment"},
+		{func(m *machine) { m.options.ServiceURL = "https://u:p@x:port" }, `the URL of the bootstrap service: invalid port ":port" after host`},
 		{func(m *machine) { m.options.APIServerURL = "api:6443" }, `the URL of the API server is "api:6443": want https://HOST:PORT`},
 		{func(m *machine) { m.options.APIServerURL = "https://" }, `the URL of the API server is "https://": want https://HOST:PORT`},
 		{func(m *machine) { m.options.Kubeconfig = "" }, "no kubeconfig file to write is given"},

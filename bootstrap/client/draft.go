@@ -71,7 +71,10 @@ func publish(d draft, path string, content []byte) (existed bool, err error) {
 		err = d.link(path)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return true, nil
+		// What got in the way meanwhile counts as it would have in the beginning.
+		if existed, failed := exists(path); existed || failed != nil {
+			return existed, failed
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing %s: %w; run this again when it can be written", path, err)

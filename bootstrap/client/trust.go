@@ -68,13 +68,17 @@ func secureURL(what, text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s is missing", what)
 	}
 	u, err := url.Parse(text)
+	// The error has the whole text, in which a password may be.
+	if malformed := new(url.Error); errors.As(err, &malformed) {
+		err = malformed.Err
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", what, err)
-	case u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%s is %q: want https://HOST:PORT", what, text)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%s: want no user, query or fragment", what)
+	case u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("%s is %q: want https://HOST:PORT", what, text)
 	}
 	return u, nil
 }

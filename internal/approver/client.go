@@ -37,6 +37,9 @@ func (c *Controller) settleClient(ctx context.Context, csr *certificatesv1.Certi
 		if err := c.readRivals(ctx, q); err != nil {
 			return approve.Answer{}, err
 		}
+		if q.Approved, err = c.approvedKeys(q.Entry.Spec.TokenID); err != nil {
+			return approve.Answer{}, err
+		}
 	}
 	answer := approve.Decide(q)
 	if answer.Outcome == approve.Approve {
@@ -104,8 +107,29 @@ func (c *Controller) readRivals(ctx context.Context, q *approve.Question) error 
 			key := secret.Annotations[ledger.PublicKeyAnnotation]
 			q.Bound[rival.UID] = key != "" && key != ledger.NoPublicKey
 		}
+		keys, err := c.approvedKeys(rival.Spec.TokenID)
+		if err != nil {
+			return err
+		}
+		q.Bound[rival.UID] = q.Bound[rival.UID] || len(keys) > 0
 	}
 	return nil
+}
+
+// approvedKeys returns the keys of a token's requests that an approver approved.
+// They are there for an hour; the token's Secret may be deleted earlier, by the
+// token cleaner or by people, and the bootstrap service makes it anew while the
+// ledger knows of no certificate.
+func (c *Controller) approvedKeys(token string) ([]string, error) {
+	requests, err := c.requestsOf(byApproved, v1alpha1.TokenUser(token))
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, csr := range requests {
+		keys = append(keys, approve.PublicKey(csr.Spec.Request))
+	}
+	return keys, nil
 }
 
 // bind writes the key into the token's Secret, which is from then on good for

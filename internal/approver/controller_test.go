@@ -319,3 +319,39 @@ func TestABoundTokenOutlastsAnOutage(t *testing.T) {
 		t.Errorf("the token ended at %v (%v): its kubelet cannot fetch the certificate", end, err)
 	}
 }
+
+// TestATokenThatWasMadeAnewIsGoodForNoOtherKey: the Secret of a used token was
+// cleared away, and a request for the token made it again, before the ledger
+// knew of a certificate.
+func TestATokenThatWasMadeAnewIsGoodForNoOtherKey(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	entry := s.machine("aws-i-1", "worker-1", "aaaaaa")
+	key := newKey(t)
+	s.start(approver.Options{})
+	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.await("first", "Approved ClientCertificateApproved")
+
+	s.api.Remove(secretPath("aaaaaa"))
+	s.put(secretPath("aaaaaa"), ledger.NewTokenSecret(entry, "fedcba9876543210"))
+	s.put(requestPath("second"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.await("second", "Denied TokenAlreadyUsed")
+	s.put(requestPath("retry"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.await("retry", "Approved ClientCertificateApproved")
+}
+
+// TestAMachineWhoseSecretIsGoneKeepsItsName: the token was used, its Secret was
+// cleared away, and an older entry has the same name.
+func TestAMachineWhoseSecretIsGoneKeepsItsName(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-2", "worker-1", "bbbbbb")
+	s.start(approver.Options{})
+	s.put(requestPath("first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))
+	s.await("first", "Approved ClientCertificateApproved")
+	s.api.Remove(secretPath("bbbbbb"))
+
+	s.machine("aws-i-1", "worker-1", "aaaaaa", func(e *v1alpha1.NodeAttestation) {
+		e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+	})
+	s.put(requestPath("second"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.await("second", "Denied NameTaken")
+}

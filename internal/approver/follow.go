@@ -3,6 +3,7 @@ package approver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,12 @@ import (
 )
 
 // byRequester is the index of requests for kubelets' client certificates by the
-// user who made them.
-const byRequester = "requester"
+// user who made them, and byApproved that of those which an approver approved for
+// a token: whoever has a token can make any number of others.
+const (
+	byRequester = "requester"
+	byApproved  = "approved"
+)
 
 // follow makes the informers and has everything that changes looked at.
 func (c *Controller) follow() error {
@@ -30,7 +35,7 @@ func (c *Controller) follow() error {
 			return requests.Watch(ctx, opts)
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
-		Indexers: cache.Indexers{byRequester: requesterOf}, ObjectDescription: "certificatesigningrequests",
+		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
 	})
 	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -58,6 +63,18 @@ func requesterOf(object any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{csr.Spec.Username}, nil
+}
+
+func approvedRequesterOf(object any) ([]string, error) {
+	if !slices.ContainsFunc(object.(*certificatesv1.CertificateSigningRequest).Status.Conditions, isFirstApproval) {
+		return nil, nil
+	}
+	return requesterOf(object)
+}
+
+// isFirstApproval reports whether an approver approved the request of a token.
+func isFirstApproval(c certificatesv1.CertificateSigningRequestCondition) bool {
+	return c.Type == certificatesv1.CertificateApproved && c.Reason == string(approve.ClientCertificateApproved)
 }
 
 // trim keeps what is asked for: of nodes, who they are and their addresses.

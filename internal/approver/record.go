@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -19,11 +20,11 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	}
 	requests := &evidence{now: c.opts.Clock()}
 	var err error
-	if requests.token, err = c.requestsOf("system:bootstrap:" + known.Spec.TokenID); err != nil {
+	if requests.token, err = c.requestsOf(byRequester, v1alpha1.TokenUser(known.Spec.TokenID)); err != nil {
 		return err
 	}
 	user, _ := nodeidentity.User(known.Spec.NodeName)
-	if requests.renewals, err = c.requestsOf(user); err != nil {
+	if requests.renewals, err = c.requestsOf(byRequester, user); err != nil {
 		return err
 	}
 	if object, exists, err := c.nodes.GetStore().GetByKey(known.Spec.NodeName); err == nil && exists {
@@ -40,9 +41,10 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	return nil
 }
 
-// requestsOf returns a user's requests for kubelets' client certificates.
-func (c *Controller) requestsOf(user string) ([]*certificatesv1.CertificateSigningRequest, error) {
-	objects, err := c.requests.GetIndexer().ByIndex(byRequester, user)
+// requestsOf returns a user's requests for kubelets' client certificates, by an
+// index.
+func (c *Controller) requestsOf(index, user string) ([]*certificatesv1.CertificateSigningRequest, error) {
+	objects, err := c.requests.GetIndexer().ByIndex(index, user)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
@@ -272,10 +271,4 @@ func (e *events) of(name string) []string {
 		}
 	}
 	return told
-}
-
-func TestTokenGroupIsTheLedgers(t *testing.T) {
-	if approve.TokenGroup != ledger.TokenGroup {
-		t.Errorf("package approve looks for %s, the ledger's tokens are of %s", approve.TokenGroup, ledger.TokenGroup)
-	}
 }

@@ -137,7 +137,7 @@ func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, err
 		}
 	}
 	if len(found) > 0 {
-		slices.SortFunc(found, ledger.Older)
+		slices.SortFunc(found, v1alpha1.Older)
 		return found, nil
 	}
 	slices.Sort(names)
@@ -277,6 +277,9 @@ func (r revokeResult) Text(p *render.Page) {
 	}
 	p.Section("To let a machine join again")
 	p.Line("  kubectl delete nodeattestation %s", strings.Join(r.names(), " "))
+	if r.last() != nil {
+		p.Line("  Not before: while a machine has the name, the certificate above can be renewed.")
+	}
 }
 
 func (r revokeResult) names() []string {
@@ -287,14 +290,21 @@ func (r revokeResult) names() []string {
 	return names
 }
 
-// remains says until when the machines have certificates, and what ends them.
-func (r revokeResult) remains() []string {
+// last is when the last known certificate of the machines ends; nil if none is
+// known.
+func (r revokeResult) last() *metav1.Time {
 	var last *metav1.Time
 	for _, m := range r.Machines {
 		if end := m.CertificateExpiration; end != nil && (last == nil || last.Before(end)) {
 			last = end
 		}
 	}
+	return last
+}
+
+// remains says until when the machines have certificates, and what ends them.
+func (r revokeResult) remains() []string {
+	last := r.last()
 	if last == nil {
 		return []string{
 			"No client certificate is known to have been issued for node " + r.Node + ".",

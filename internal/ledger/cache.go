@@ -84,7 +84,7 @@ func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
 	for _, object := range objects {
 		entries = append(entries, object.(*v1alpha1.NodeAttestation))
 	}
-	slices.SortFunc(entries, Older)
+	slices.SortFunc(entries, v1alpha1.Older)
 	return entries
 }
 
@@ -97,14 +97,6 @@ func (c *Cache) All() []*v1alpha1.NodeAttestation {
 	}
 	slices.SortFunc(entries, func(a, b *v1alpha1.NodeAttestation) int { return strings.Compare(a.Name, b.Name) })
 	return entries
-}
-
-// Older orders entries with one node name: the first has the name.
-func Older(a, b *v1alpha1.NodeAttestation) int {
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Name, b.Name)
 }
 
 func handler(changed func(*v1alpha1.NodeAttestation)) cache.ResourceEventHandler {

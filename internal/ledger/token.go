@@ -18,9 +18,8 @@ import (
 const (
 	// TokenNamespace is where bootstrap tokens are.
 	TokenNamespace = metav1.NamespaceSystem
-	// TokenGroup is the group of users with our tokens, beside
-	// system:bootstrappers.
-	TokenGroup = "system:bootstrappers:node-authorizer"
+	// TokenGroup is the group of users with our tokens.
+	TokenGroup = v1alpha1.TokenGroup
 	// PublicKeyAnnotation is on the Secret of a token that was used: "sha256:" and
 	// the hash, in hexadecimal, of the public key (SubjectPublicKeyInfo, DER) of
 	// the one certificate request for which it is good.
@@ -40,25 +39,13 @@ const (
 	authenticationKey = "usage-bootstrap-authentication"
 
 	secretNamePrefix = "bootstrap-token-"
-	userPrefix       = "system:bootstrap:"
 )
 
-// TokenIDLength and TokenSecretLength are the lengths of the two halves of a
-// token, and TokenAlphabet is what they are made of.
-const (
-	TokenIDLength     = 6
-	TokenSecretLength = 16
-	TokenAlphabet     = "abcdefghijklmnopqrstuvwxyz0123456789"
-)
+// TokenSecretLength is the length of the secret half of a token.
+const TokenSecretLength = 16
 
 // TokenSecretName is the name of the Secret of a token.
 func TokenSecretName(id string) string { return secretNamePrefix + id }
-
-// TokenIDOf returns the token that a user authenticated with.
-func TokenIDOf(user string) (id string, ok bool) {
-	id, ok = strings.CutPrefix(user, userPrefix)
-	return id, ok && isTokenID(id)
-}
 
 // Token is a bootstrap token as its Secret has it.
 type Token struct {
@@ -121,7 +108,7 @@ func ParseToken(secret *corev1.Secret) (*Token, error) {
 	switch {
 	case secret.Type != corev1.SecretTypeBootstrapToken:
 		return nil, notOurs(secret, "its type is not %s", corev1.SecretTypeBootstrapToken)
-	case !isTokenID(token.ID) || secret.Name != TokenSecretName(token.ID):
+	case !v1alpha1.IsTokenID(token.ID) || secret.Name != TokenSecretName(token.ID):
 		return nil, notOurs(secret, "its name is not that of its token")
 	case !isTokenSecret(token.secret):
 		return nil, notOurs(secret, "it holds no token")
@@ -138,9 +125,6 @@ func notOurs(secret *corev1.Secret, format string, args ...any) error {
 	return fmt.Errorf("secret %s/%s is not a bootstrap token of the ledger: %s", secret.Namespace, secret.Name, fmt.Sprintf(format, args...))
 }
 
-func isTokenID(s string) bool     { return len(s) == TokenIDLength && isOfAlphabet(s) }
-func isTokenSecret(s string) bool { return len(s) == TokenSecretLength && isOfAlphabet(s) }
-
-func isOfAlphabet(s string) bool {
-	return strings.Trim(s, TokenAlphabet) == ""
+func isTokenSecret(s string) bool {
+	return len(s) == TokenSecretLength && strings.Trim(s, v1alpha1.TokenAlphabet) == ""
 }

@@ -66,15 +66,3 @@ func TestSecretsThatAreNoTokensOfTheLedger(t *testing.T) {
 		})
 	}
 }
-
-func TestUsersOfTokens(t *testing.T) {
-	for user, want := range map[string]string{
-		"system:bootstrap:abc123": "abc123", "system:bootstrap:ABC123": "", "system:bootstrap:abc1234": "",
-		"system:bootstrap:": "", "abc123": "", "system:node:abc123": "",
-	} {
-		id, ok := ledger.TokenIDOf(user)
-		if ok != (want != "") || ok && id != want {
-			t.Errorf("%s has token %q, %v", user, id, ok)
-		}
-	}
-}

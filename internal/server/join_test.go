@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
@@ -308,6 +309,51 @@ func TestOtherApproversAreWarnedOf(t *testing.T) {
 			}
 			if n := strings.Count(s.log.String(), warning); n != len(tc.rights) {
 				t.Errorf("warned %d times, want %d:\n%s", n, len(tc.rights), s.log.String())
+			}
+		})
+	}
+}
+
+// A server that gives tokens warns even if another one approves: it is its tokens
+// that would be good for any name.
+func TestOtherApproversAreWarnedOfWithoutAnApprover(t *testing.T) {
+	t.Parallel()
+	cluster := apistandin.New(apistandin.Options{Allow: allowed("nodeclient")})
+	t.Cleanup(cluster.Close)
+	s := startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
+		onlyMachines(c)
+		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
+	})
+	eventually(t, "it warns", func() bool { return strings.Contains(s.log.String(), "certificatesigningrequests/nodeclient") })
+	s.stop()
+	if err := s.ended(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDangersAreTold(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		change func(*v1alpha1.Bootstrap)
+		want   string // empty: nothing is said
+	}{
+		{"the defaults of aws", func(*v1alpha1.Bootstrap) {}, ""},
+		{"alwaysallow", func(b *v1alpha1.Bootstrap) { b.Attestor = v1alpha1.AlwaysAllowAttestor }, "believes everything"},
+		{"signatures", func(b *v1alpha1.Bootstrap) { b.AWS.VerifySignature = false }, "signatures of identity documents are not verified"},
+		{"source addresses", func(b *v1alpha1.Bootstrap) { b.AWS.VerifySourceAddress = false }, "whoever has seen a machine's identity document"},
+		{"source addresses, and the caller signs a challenge", func(b *v1alpha1.Bootstrap) {
+			b.AWS.VerifySourceAddress, b.AWS.CallerIdentity.Required = false, true
+		}, ""},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			config := v1alpha1.Defaults()
+			config.Bootstrap.Address, config.Bootstrap.Attestor = ":10443", v1alpha1.AWSAttestor
+			tc.change(&config.Bootstrap)
+			var told []string
+			j := &joining{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
+			j.tellDangers()
+			if len(told) != min(len(tc.want), 1) || !strings.Contains(strings.Join(told, ""), tc.want) {
+				t.Errorf("told %q, want %q", told, tc.want)
 			}
 		})
 	}

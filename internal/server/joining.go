@@ -104,9 +104,7 @@ func (j *joining) follow(ctx context.Context) {
 	if j.attestor != nil {
 		running.Go(func() { j.attestor.follow(ctx, j.logger) })
 	}
-	if j.approver != nil {
-		running.Go(func() { j.warnOfOtherApprovers(ctx) })
-	}
+	running.Go(func() { j.warnOfOtherApprovers(ctx) })
 	if err := j.known.Run(ctx); err != nil {
 		j.logger.Error(err, "the ledger cannot be followed")
 	}
@@ -125,5 +123,8 @@ func (j *joining) tellDangers() {
 	}
 	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySignature {
 		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; set bootstrap.aws.verifySignature to true")
+	}
+	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySourceAddress && !b.AWS.CallerIdentity.Required {
+		j.logger.Info("WARNING: source addresses are not verified: whoever has seen a machine's identity document joins as that machine, from anywhere, if faster; set bootstrap.aws.verifySourceAddress or bootstrap.aws.callerIdentity.required to true")
 	}
 }

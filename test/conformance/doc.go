@@ -12,6 +12,10 @@
 // in-tree plugin and a code of ours that a run does not meet fails it, so that
 // the tests cannot stop to test something without a word.
 //
+// Requests for kubelets' certificates are put to package approve and to the
+// approver and the signers of kube-controller-manager: what we approve, they
+// recognize and sign.
+//
 // "go test" runs a budget of it: one list of fixed seeds and one fresh seed,
 // which it prints. The environment sizes a run:
 //

@@ -69,8 +69,10 @@ func variable(t *testing.T, text, name string) string {
 	return m[1]
 }
 
-// What the client writes is what the kubelet begins with, and what the kubelet
-// writes is what keeps the client from asking again.
+// What the client writes is what the kubelet begins with, and the certificate that
+// the kubelet gets is what keeps the client from asking again. Its kubeconfig would
+// not do: a kubelet that renews its certificates writes that before it has the
+// first one, and a machine that stopped in between could not join any more.
 func TestUnitAndDropInNameTheSameFiles(t *testing.T) {
 	dropIn := read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf")
 	unit := read(t, machineFolder, "node-authorizer.service")
@@ -78,9 +80,12 @@ func TestUnitAndDropInNameTheSameFiles(t *testing.T) {
 	if !strings.Contains(dropIn, "--bootstrap-kubeconfig="+bootstrap+" ") {
 		t.Errorf("the kubelet does not begin with %s", bootstrap)
 	}
-	kubeconfig := strings.TrimPrefix(variable(t, unit, "ConditionPathExists"), "!")
-	if !strings.Contains(dropIn, " --kubeconfig="+kubeconfig+"\"") {
-		t.Errorf("the kubelet does not write %s", kubeconfig)
+	if !strings.Contains(dropIn, " --kubeconfig=/var/lib/kubelet/kubeconfig\"") {
+		t.Error("the kubelet writes another kubeconfig than the pages say")
+	}
+	const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	if got := variable(t, unit, "ConditionPathExists"); got != "!"+certificate {
+		t.Errorf("the client asks while there is not %s, want %s", got, certificate)
 	}
 	if filepath.Dir(bootstrap) != "/run/"+variable(t, unit, "RuntimeDirectory") {
 		t.Errorf("%s is not in the unit's folder", bootstrap)

@@ -14,12 +14,17 @@ func TestUnitRunsBeforeTheKubelet(t *testing.T) {
 	unit := read(t, machineFolder, "node-authorizer.service")
 	for key, want := range map[string]string{
 		"Before": "kubelet.service", "After": "network-online.target", "Wants": "network-online.target",
-		"Type": "oneshot", "RemainAfterExit": "yes", "Restart": "on-failure", "RuntimeDirectoryPreserve": "yes", "RuntimeDirectoryMode": "0700",
+		"Type": "oneshot", "RemainAfterExit": "yes", "Restart": "on-failure", "RuntimeDirectoryMode": "0700",
 		"EnvironmentFile": "/etc/node-authorizer/client.env", "ExecStart": "/usr/local/bin/node-authorizer client", "WantedBy": "multi-user.target",
 	} {
 		if got := variable(t, unit, key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
+	}
+	// To restart the unit is to ask for another token: what it wrote must go with it,
+	// for the client replaces nothing.
+	if strings.Contains(unit, "RuntimeDirectoryPreserve=") {
+		t.Error("a kubeconfig whose token has ended outlives the unit")
 	}
 	dropIn := read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf")
 	for _, key := range []string{"Wants", "After"} {

@@ -159,10 +159,11 @@ func TestTheLedgerReadsLikeAStory(t *testing.T) {
 		status         map[string]any
 	}{
 		{"i-0a1", "ip-10-0-7-21.eu-west-1.compute.internal", nil},
-		{"i-0a2", "ip-10-0-7-22.eu-west-1.compute.internal", status(v1alpha1.Certified, "True", "ClientCertificateApproved")},
-		{"i-0a3", "ip-10-0-7-23.eu-west-1.compute.internal", status(v1alpha1.Registered, "True", "ClientCertificateApproved")},
-		{"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal", status(v1alpha1.Issued, "False", "WrongNodeName")},
-		{"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal", status(v1alpha1.Revoked, "True", "ClientCertificateApproved")},
+		{"i-0a2", "ip-10-0-7-22.eu-west-1.compute.internal", status(v1alpha1.Certified, certified)},
+		{"i-0a3", "ip-10-0-7-23.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered)},
+		{"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal", status(v1alpha1.Issued, condition{v1alpha1.ConditionCertified, "False", "WrongNodeName"})},
+		{"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered, condition{v1alpha1.ConditionRefused, "True", "AlreadyAttested"})},
+		{"i-0a6", "ip-10-0-7-26.eu-west-1.compute.internal", status(v1alpha1.Revoked, certified, registered, condition{v1alpha1.ConditionRevoked, "True", "AttestationRevoked"})},
 	} {
 		entry := createEntry(t, "aws", machine.instance, machine.node)
 		if machine.status == nil {
@@ -177,16 +178,26 @@ func TestTheLedgerReadsLikeAStory(t *testing.T) {
 	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, true))
 }
 
-func status(phase v1alpha1.Phase, certified, code string) map[string]any {
-	s := map[string]any{
-		"phase": string(phase), "tokenID": "abc123",
-		"conditions": []any{map[string]any{
-			"type": v1alpha1.ConditionCertified, "status": certified, "reason": code, "message": "", "lastTransitionTime": "2026-03-01T12:00:04Z",
-		}},
+// condition is one of an entry's.
+type condition struct{ kind, status, reason string }
+
+var (
+	certified  = condition{v1alpha1.ConditionCertified, "True", "ClientCertificateApproved"}
+	registered = condition{v1alpha1.ConditionRegistered, "True", "NodeRegistered"}
+)
+
+func status(phase v1alpha1.Phase, conditions ...condition) map[string]any {
+	s := map[string]any{"phase": string(phase), "tokenID": "abc123"}
+	var list []any
+	for _, c := range conditions {
+		list = append(list, map[string]any{
+			"type": c.kind, "status": c.status, "reason": c.reason, "message": "", "lastTransitionTime": "2026-03-01T12:00:04Z",
+		})
+		if c == certified {
+			s["certificateExpiration"] = "2027-03-01T12:00:04Z"
+		}
 	}
-	if certified == "True" {
-		s["certificateExpiration"] = "2027-03-01T12:00:04Z"
-	}
+	s["conditions"] = list
 	return s
 }
 
@@ -232,7 +243,7 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	if err := change("spec", "tokenID", "def456"); err != nil {
 		t.Errorf("a further token: %v", err)
 	}
-	entry.Object["status"] = status(v1alpha1.Revoked, "True", "ClientCertificateApproved")
+	entry.Object["status"] = status(v1alpha1.Revoked, certified)
 	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +253,7 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 		t.Error("a revoked machine gets a further token")
 	}
 	back := revoked.DeepCopy()
-	back.Object["status"] = status(v1alpha1.Certified, "True", "ClientCertificateApproved")
+	back.Object["status"] = status(v1alpha1.Certified, certified)
 	if _, err := ledger(t).UpdateStatus(t.Context(), back, metav1.UpdateOptions{}); err == nil {
 		t.Error("a revoked machine is certified again")
 	}
