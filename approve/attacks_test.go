@@ -274,6 +274,11 @@ func TestFactsOfFirstRequests(t *testing.T) {
 	}
 }
 
+// with is the extra of a user who authenticated with a certificate.
+func with(credential string) map[string]certificatesv1.ExtraValue {
+	return map[string]certificatesv1.ExtraValue{"authentication.kubernetes.io/credential-id": {credential}}
+}
+
 func TestFactsOfNodes(t *testing.T) {
 	revoke := func(q *approve.Question) { q.Entries[0].Status.Phase = v1alpha1.Revoked }
 	gone := func(q *approve.Question) { q.Entries = nil }
@@ -289,6 +294,23 @@ func TestFactsOfNodes(t *testing.T) {
 			live := newEntry()
 			live.UID = "uid-2"
 			q.Entries = append(q.Entries, live)
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"another machine of the name was there before, and asks with its certificate", func(q *approve.Question) {
+			before := newEntry()
+			before.UID, before.Status.Phase, before.Status.Credentials = "uid-0", v1alpha1.Revoked, []string{"X509SHA256=aa", "X509SHA256=bb"}
+			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], before}
+			q.Request.Spec.Extra = with("X509SHA256=bb")
+		}, "deny AnotherMachinesCredential", ""},
+		{"another machine of the name was there before, and the node asks with its own certificate", func(q *approve.Question) {
+			before := newEntry()
+			before.UID, before.Status.Phase, before.Status.Credentials = "uid-0", v1alpha1.Revoked, []string{"X509SHA256=aa"}
+			q.Entries[0].Status.Credentials = []string{"X509SHA256=cc"}
+			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], before}
+			q.Request.Spec.Extra = with("X509SHA256=cc")
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is one that nobody wrote down", func(q *approve.Question) {
+			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0]}
+			q.Request.Spec.Extra = with("X509SHA256=dd")
 		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
 		{"an entry of another node does not count", func(q *approve.Question) { q.Entries[0].Spec.NodeName = "worker-2" }, "deny NotAttested", ""},
 		{"the ledger does not have it", gone, "deny NotAttested", ""},

@@ -253,6 +253,17 @@ var checks = []check{
 		test:  (*subject).attested,
 	},
 	{
+		kinds: []Kind{Renewal, Serving}, code: AnotherMachinesCredential,
+		rule:  "the certificate that the node asks with is not that of another machine of its name",
+		facts: true,
+		test: func(s *subject) *finding {
+			if other := s.ownerOfCredential(); other != nil {
+				return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", s.claim.Node, other.Name)
+			}
+			return nil
+		},
+	},
+	{
 		kinds: []Kind{Serving}, code: AddressNotAttested,
 		rule:  "every name and address is one of the node's",
 		facts: true,

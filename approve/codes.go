@@ -39,6 +39,7 @@ const (
 	TokenUnknown              verdict.Code = "TokenUnknown"
 	TokenAlreadyUsed          verdict.Code = "TokenAlreadyUsed"
 	NotAttested               verdict.Code = "NotAttested"
+	AnotherMachinesCredential verdict.Code = "AnotherMachinesCredential"
 	AddressNotAttested        verdict.Code = "AddressNotAttested"
 	SelfNodeServerNotAllowed  verdict.Code = "SelfNodeServerNotAllowed"
 )

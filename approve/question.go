@@ -30,6 +30,9 @@ type Question struct {
 	// Entries are all entries of the ledger with the node's name, revoked ones
 	// too. Of a Client request the node is the one of Entry.
 	Entries []*v1alpha1.NodeAttestation
+	// Others are what is known of all entries with the node's name, of Renewal and
+	// Serving requests: their certificates tell whose request it is.
+	Others []*v1alpha1.NodeAttestation
 	// Bound tells by UID which of Entries have a token that was used, whatever
 	// their status says: it is bound to a key, or a request of it was approved.
 	// Only those other than Entry are asked for.

@@ -52,6 +52,7 @@ func (s *NodeAttestationSpec) deepCopy() NodeAttestationSpec {
 func (s *NodeAttestationStatus) deepCopy() NodeAttestationStatus {
 	out := *s
 	out.CertificateExpiration = s.CertificateExpiration.DeepCopy()
+	out.Credentials = slices.Clone(s.Credentials)
 	if s.Conditions != nil {
 		out.Conditions = make([]metav1.Condition, len(s.Conditions))
 		for i := range s.Conditions {

@@ -107,6 +107,10 @@ type NodeAttestationStatus struct {
 	// CertificateExpiration is when the last client certificate that is known to
 	// have been issued ends.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration,omitempty"`
+	// Credentials name the last client certificates that are known to have been
+	// issued to the machine, the newest last, as API servers name them:
+	// "X509SHA256=" and the hash of the certificate in hexadecimal.
+	Credentials []string `json:"credentials,omitempty"`
 	// NodeUID is the UID of the node that the machine registered.
 	NodeUID    string             `json:"nodeUID,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -21,6 +21,7 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	if q.Entries, err = c.entriesOf(ctx, claim.Node); err != nil {
 		return approve.Answer{}, err
 	}
+	q.Others = c.opts.Known.ByNode(claim.Node)
 	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}

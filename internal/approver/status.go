@@ -44,6 +44,7 @@ type evidence struct {
 func (v *evidence) recordIn(entry *v1alpha1.NodeAttestation) {
 	v.recordCertificate(entry)
 	v.recordRenewals(entry)
+	v.recordCredentials(entry)
 	if !meta.IsStatusConditionTrue(aboutToken(entry), v1alpha1.ConditionCertified) {
 		v.recordDenial(entry)
 	}

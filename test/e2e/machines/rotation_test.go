@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,6 +79,17 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 		entry, err := fleeting.Entry(ctx, machine)
 		if err == nil && !entry.Status.CertificateExpiration.After(first.client.NotAfter) {
 			err = fmt.Errorf("it says %s", entry.Status.CertificateExpiration)
+		}
+		return err
+	})
+	eventually(t, "the ledger has the certificate that it uses as the machine's", func(ctx context.Context) error {
+		now, err := certificatesOf(machine)
+		if err != nil {
+			return err
+		}
+		entry, err := fleeting.Entry(ctx, machine)
+		if err == nil && !slices.Contains(entry.Status.Credentials, approve.CredentialID(now.client)) {
+			err = fmt.Errorf("it has %s", entry.Status.Credentials)
 		}
 		return err
 	})
