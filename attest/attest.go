@@ -69,8 +69,9 @@ type Attestor interface {
 // they once attested still exists.
 type Presence interface {
 	// Gone reports whether the machine has ended for good: it will never show
-	// evidence again. A machine that is merely stopped is not gone.
-	Gone(ctx context.Context, instanceID string) (bool, error)
+	// evidence again. A machine that is merely stopped is not gone. The region is
+	// the one of its Identity.
+	Gone(ctx context.Context, instanceID, region string) (bool, error)
 }
 
 // Collector is the client's half of a provider.

@@ -18,7 +18,7 @@ func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) 
 	if !ok || entry.Spec.Provider != r.attestor.Name() {
 		return false, nil
 	}
-	gone, err := presence.Gone(ctx, entry.Spec.InstanceID)
+	gone, err := presence.Gone(ctx, entry.Spec.InstanceID, entry.Spec.Region)
 	if err != nil {
 		return false, fmt.Errorf("find out whether %s, which has node name %s, still exists: %w", entry.Spec.InstanceID, entry.Spec.NodeName, err)
 	}

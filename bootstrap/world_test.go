@@ -233,7 +233,7 @@ func (m *machines) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	return m.attest(ctx, req)
 }
 
-func (m *machines) Gone(_ context.Context, id string) (bool, error) { return m.ended[id], m.err }
+func (m *machines) Gone(_ context.Context, id, _ string) (bool, error) { return m.ended[id], m.err }
 
 // redeem is a redemption that succeeds.
 func redeem(t testing.TB, s *Service, id *attest.Identity) *Grant {

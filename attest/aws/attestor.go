@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/node-authorizer/node-authorizer/attest"
 )
@@ -121,12 +122,18 @@ func (a *Attestor) identify(document *Document, found *instance) (*attest.Identi
 }
 
 // Gone reports whether an instance has been terminated. EC2 shows a terminated
-// instance for about an hour, and then knows it no more in any region.
-func (a *Attestor) Gone(ctx context.Context, instanceID string) (bool, error) {
+// instance for about an hour, and then knows it no more. It is looked for where it
+// was attested, which may be a region that is not configured any more, and in the
+// configured ones.
+func (a *Attestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
 	if !instanceForm.MatchString(instanceID) {
 		return false, fmt.Errorf("asking EC2 about %q: that is not the id of an instance", clip(instanceID))
 	}
-	for _, region := range a.options.Regions {
+	regions := a.options.Regions
+	if !slices.Contains(regions, region) {
+		regions = append([]string{region}, regions...)
+	}
+	for _, region := range regions {
 		found, err := a.lookUp(ctx, region, instanceID)
 		switch {
 		case isNotFound(err):

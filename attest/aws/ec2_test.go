@@ -86,30 +86,36 @@ func TestTheServersCredentialsMayBeWrong(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	s := newSite(t)
-	running, stopped, terminated, forgotten, elsewhere := s.launch(nil), s.launch(nil), s.launch(nil), s.launch(nil), s.launch(func(i *awsstandin.Instance) { i.Region = "eu-north-1" })
+	in := func(region string) awsstandin.Instance {
+		return s.launch(func(i *awsstandin.Instance) { i.Region = region })
+	}
+	running, stopped, terminated, forgotten := s.launch(nil), s.launch(nil), s.launch(nil), s.launch(nil)
+	elsewhere, before := in("eu-north-1"), in("eu-west-3")
 	s.Stop(stopped.ID)
 	s.Terminate(terminated.ID)
 	s.Forget(forgotten.ID)
 	a := s.attestor(t, func(o *aws.Options) { o.Regions = []string{region, "eu-north-1"} })
 	for _, test := range []struct {
-		name, id string
-		want     bool
+		name, id, region string
+		want             bool
 	}{
-		{"running", running.ID, false},
-		{"stopped", stopped.ID, false},
-		{"terminated", terminated.ID, true},
-		{"forgotten", forgotten.ID, true},
-		{"in another of the regions", elsewhere.ID, false},
+		{"running", running.ID, region, false},
+		{"stopped", stopped.ID, region, false},
+		{"terminated", terminated.ID, region, true},
+		{"forgotten", forgotten.ID, region, true},
+		{"in another of the regions", elsewhere.ID, "eu-north-1", false},
+		{"in another of the regions than it is said to be", elsewhere.ID, region, false},
+		{"in a region that is not configured any more", before.ID, "eu-west-3", false},
 	} {
-		if gone, err := a.Gone(t.Context(), test.id); err != nil || gone != test.want {
+		if gone, err := a.Gone(t.Context(), test.id, test.region); err != nil || gone != test.want {
 			t.Errorf("%s: %v, %v", test.name, gone, err)
 		}
 	}
-	if gone, err := a.Gone(t.Context(), "worker-1"); err == nil || gone {
+	if gone, err := a.Gone(t.Context(), "worker-1", region); err == nil || gone {
 		t.Errorf("not an instance: %v, %v", gone, err)
 	}
 	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
-	if gone, err := a.Gone(t.Context(), terminated.ID); err == nil || gone {
+	if gone, err := a.Gone(t.Context(), terminated.ID, region); err == nil || gone {
 		t.Errorf("EC2 does not say: %v, %v", gone, err)
 	}
 }

@@ -83,13 +83,13 @@ func (l *lateAttestor) Attest(ctx context.Context, req *attest.Request) (*attest
 
 // Gone implements attest.Presence. Of an attestor that cannot tell, no machine is
 // gone.
-func (l *lateAttestor) Gone(ctx context.Context, instanceID string) (bool, error) {
+func (l *lateAttestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
 	attestor, err := l.get()
 	if err != nil {
 		return false, err
 	}
 	if presence, ok := attestor.(attest.Presence); ok {
-		return presence.Gone(ctx, instanceID)
+		return presence.Gone(ctx, instanceID, region)
 	}
 	return false, nil
 }

@@ -21,7 +21,7 @@ func (believing) Attest(context.Context, *attest.Request) (*attest.Identity, err
 // seeing can also tell whether it is gone.
 type seeing struct{ believing }
 
-func (seeing) Gone(context.Context, string) (bool, error) { return true, nil }
+func (seeing) Gone(context.Context, string, string) (bool, error) { return true, nil }
 
 func TestALateAttestorRefusesNobody(t *testing.T) {
 	late := &lateAttestor{name: "aws"}
@@ -34,7 +34,7 @@ func TestALateAttestorRefusesNobody(t *testing.T) {
 		if refusal := new(attest.Refusal); err == nil || errors.As(err, &refusal) || !errors.Is(err, trouble) && trouble != nil {
 			t.Errorf("got %v, want an error that is no refusal", err)
 		}
-		if gone, err := late.Gone(t.Context(), "i-1"); gone || err == nil {
+		if gone, err := late.Gone(t.Context(), "i-1", ""); gone || err == nil {
 			t.Errorf("gone: got %v, %v", gone, err)
 		}
 		if _, err := late.state(); err == nil || !strings.Contains(err.Error(), "the attestor aws is not ready: ") {
@@ -45,11 +45,11 @@ func TestALateAttestorRefusesNobody(t *testing.T) {
 	if identity, err := late.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
 		t.Errorf("got %+v, %v", identity, err)
 	}
-	if gone, err := late.Gone(t.Context(), "i-1"); gone || err != nil {
+	if gone, err := late.Gone(t.Context(), "i-1", ""); gone || err != nil {
 		t.Errorf("an attestor that cannot tell: got %v, %v", gone, err)
 	}
 	late.is(seeing{})
-	if gone, err := late.Gone(t.Context(), "i-1"); !gone || err != nil {
+	if gone, err := late.Gone(t.Context(), "i-1", ""); !gone || err != nil {
 		t.Errorf("an attestor that can tell: got %v, %v", gone, err)
 	}
 	if note, err := late.state(); note != "aws" || err != nil {
