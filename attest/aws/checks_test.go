@@ -1,0 +1,302 @@
+package aws_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// check is one rule: what is different from a machine that may join.
+type check struct {
+	name     string
+	options  func(*aws.Options)
+	instance func(*awsstandin.Instance)
+	// change is made after the document was sent, to what EC2 says.
+	change func(*awsstandin.Instance)
+	remote string // where the request comes from; empty for the machine
+	code   verdict.Code
+	detail string // what the refusal says, after "instance ID "
+}
+
+func (c check) run(t *testing.T, s *site) {
+	t.Helper()
+	instance := s.launch(c.instance)
+	req := s.request(t, instance)
+	if c.change != nil {
+		s.Change(instance.ID, c.change)
+	}
+	if c.remote != "" {
+		req.RemoteAddr = netip.MustParseAddr(c.remote)
+	}
+	_, err := s.attestor(t, c.options).Attest(t.Context(), req)
+	if c.code == "" {
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	var refusal *attest.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != c.code || refusal.Malformed {
+		t.Fatalf("%v, want %s", err, c.code)
+	}
+	if got := strings.TrimPrefix(refusal.Detail, "instance "+instance.ID+" "); got != c.detail {
+		t.Errorf("detail %q, want %q", got, c.detail)
+	}
+}
+
+func tag(key, value string) func(*awsstandin.Instance) {
+	return func(i *awsstandin.Instance) { i.Tags = map[string]string{key: value} }
+}
+
+func TestChecks(t *testing.T) {
+	s := newSite(t)
+	oneAddress := func(address string) func(*awsstandin.Instance) {
+		return func(i *awsstandin.Instance) {
+			i.Interfaces = []awsstandin.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
+		}
+	}
+	for _, test := range []check{
+		{
+			name: "a machine of another account", code: aws.WrongAccount,
+			instance: func(i *awsstandin.Instance) { i.Account = "444455556666" },
+			detail:   "is of account 444455556666, want 111122223333",
+		},
+		{
+			name:     "a machine of another region",
+			instance: func(i *awsstandin.Instance) { i.Region = "eu-north-1" },
+			code:     aws.WrongRegion, detail: "is in region eu-north-1, want eu-west-1",
+		},
+		{
+			name:     "a machine of one of several regions",
+			instance: func(i *awsstandin.Instance) { i.Region = "eu-north-1" },
+			options:  func(o *aws.Options) { o.Regions = []string{"eu-west-1", "eu-north-1"} },
+		},
+		{
+			name:   "a terminated machine",
+			change: func(i *awsstandin.Instance) { i.State = awsstandin.Terminated },
+			code:   aws.InstanceTerminated, detail: "is terminated",
+		},
+		{
+			name:   "a machine that is shutting down",
+			change: func(i *awsstandin.Instance) { i.State = awsstandin.ShuttingDown },
+			code:   aws.InstanceTerminated, detail: "is shutting-down",
+		},
+		{
+			name:   "a stopped machine",
+			change: func(i *awsstandin.Instance) { i.State = awsstandin.Stopped },
+			code:   aws.InstanceNotRunning, detail: "is stopped, not running",
+		},
+		{
+			name:   "a machine that is stopping",
+			change: func(i *awsstandin.Instance) { i.State = awsstandin.Stopping },
+			code:   aws.InstanceNotRunning, detail: "is stopping, not running",
+		},
+		{
+			name:   "a pending machine",
+			change: func(i *awsstandin.Instance) { i.State = awsstandin.Pending },
+			code:   aws.InstanceNotRunning, detail: "is pending, not running",
+		},
+		{
+			name:     "a document from before a stop and start",
+			instance: func(i *awsstandin.Instance) { i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+			change:   func(i *awsstandin.Instance) { i.PendingTime = i.PendingTime.Add(61 * time.Second) },
+			code:     aws.DocumentContradicted,
+			detail:   "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the document is an old one",
+		},
+		{
+			name:   "a document whose start differs by less than a minute",
+			change: func(i *awsstandin.Instance) { i.PendingTime = i.PendingTime.Add(time.Minute) },
+		},
+		{
+			name:     "a document with another address than EC2 knows",
+			instance: oneAddress("10.1.0.7"), change: oneAddress("10.1.0.8"), remote: "10.1.0.8",
+			code: aws.DocumentContradicted, detail: "has address 10.1.0.7 by its document, and 10.1.0.8 by EC2",
+		},
+		{
+			name:   "a document with another zone than EC2 knows",
+			change: func(i *awsstandin.Instance) { i.Zone = "eu-west-1b" },
+			code:   aws.DocumentContradicted, detail: "is in zone eu-west-1a by its document, in eu-west-1b by EC2",
+		},
+		{
+			name:     "a machine of another VPC",
+			instance: func(i *awsstandin.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
+			code:     aws.WrongVPC, detail: "is in VPC vpc-0ffffffffffffffff, want vpc-0a1b2c3d4e5f60718",
+		},
+		{
+			name:     "a machine of one of several VPCs",
+			instance: func(i *awsstandin.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
+			options:  func(o *aws.Options) { o.VPCs = []string{vpc, "vpc-0ffffffffffffffff"} },
+		},
+		{
+			name:     "a machine without the cluster's tag",
+			instance: func(i *awsstandin.Instance) { i.Tags = nil },
+			code:     aws.WrongCluster,
+			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+		},
+		{
+			name:     "a machine of another cluster",
+			instance: tag("KubernetesCluster", "green"),
+			code:     aws.WrongCluster,
+			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is green",
+		},
+		{
+			name:     "a tag in another case",
+			instance: tag("KubernetesCluster", "Blue"),
+			code:     aws.WrongCluster,
+			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is Blue",
+		},
+		{
+			name:     "a cluster tag of no known value",
+			instance: tag("kubernetes.io/cluster/blue", "rented"),
+			code:     aws.WrongCluster,
+			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+		},
+		{name: "a machine that the cluster owns", instance: tag("kubernetes.io/cluster/blue", "owned")},
+		{name: "a machine that the cluster shares", instance: tag("kubernetes.io/cluster/blue", "shared")},
+		{
+			name: "another key of the cluster's tag", instance: tag("cluster", "blue"),
+			options: func(o *aws.Options) { o.ClusterTag = "cluster" },
+		},
+		{
+			name:   "a request from another machine's address",
+			remote: "10.9.9.9", instance: oneAddress("10.2.0.7"),
+			code: aws.WrongSourceAddress, detail: "sends from 10.2.0.7; the request came from 10.9.9.9",
+		},
+		{
+			name: "a request from the second interface", remote: "10.2.1.8",
+			instance: func(i *awsstandin.Instance) {
+				i.Interfaces = []awsstandin.Interface{
+					{Private: []netip.Addr{netip.MustParseAddr("10.2.0.9")}},
+					{Private: []netip.Addr{netip.MustParseAddr("10.2.1.8"), netip.MustParseAddr("10.2.1.9")}},
+				}
+			},
+		},
+		{
+			name: "a request from a secondary address, which is a pod's", remote: "10.2.2.8",
+			instance: func(i *awsstandin.Instance) {
+				i.Interfaces = []awsstandin.Interface{
+					{Private: []netip.Addr{netip.MustParseAddr("10.2.2.7"), netip.MustParseAddr("10.2.2.8")}},
+				}
+			},
+			code: aws.WrongSourceAddress, detail: "sends from 10.2.2.7; the request came from 10.2.2.8",
+		},
+		{
+			name: "a request from an IPv6 address", remote: "2001:db8::9",
+			instance: func(i *awsstandin.Instance) {
+				i.Interfaces = []awsstandin.Interface{{
+					Private: []netip.Addr{netip.MustParseAddr("10.2.0.10")}, IPv6: []netip.Addr{netip.MustParseAddr("2001:db8::9")},
+				}}
+			},
+		},
+		{
+			name: "a request from any address where that is not checked", remote: "10.9.9.9",
+			options: func(o *aws.Options) { o.SkipSourceAddress = true },
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+func TestInstanceProfiles(t *testing.T) {
+	s := newSite(t)
+	profiles := func(wanted ...string) func(*aws.Options) {
+		return func(o *aws.Options) { o.InstanceProfiles = wanted }
+	}
+	has := func(arn string) func(*awsstandin.Instance) {
+		return func(i *awsstandin.Instance) { i.Profile = arn }
+	}
+	for _, test := range []check{
+		{name: "by name", options: profiles("other", "nodes.blue")},
+		{name: "by ARN", options: profiles(nodeProfile)},
+		{
+			name: "by name, with a path", options: profiles("nodes.blue"),
+			instance: has("arn:aws:iam::111122223333:instance-profile/kops/eu/nodes.blue"),
+		},
+		{
+			name: "in another partition", options: profiles("nodes.blue"),
+			instance: has("arn:aws-cn:iam::111122223333:instance-profile/nodes.blue"),
+		},
+		{
+			name: "by ARN of another partition", options: profiles("arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue"),
+			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile + ", want arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue",
+		},
+		{
+			name: "another one", options: profiles("masters.blue"),
+			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile + ", want masters.blue",
+		},
+		{
+			name: "none", options: profiles("nodes.blue"), instance: has(""),
+			code: aws.WrongInstanceProfile, detail: "has the instance profile none, want nodes.blue",
+		},
+		{
+			name: "the name in another account", options: profiles("nodes.blue"),
+			instance: has("arn:aws:iam::444455556666:instance-profile/nodes.blue"),
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::444455556666:instance-profile/nodes.blue, want nodes.blue",
+		},
+		{
+			name: "a role of that name", options: profiles("nodes.blue"),
+			instance: has("arn:aws:iam::111122223333:role/nodes.blue"),
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::111122223333:role/nodes.blue, want nodes.blue",
+		},
+		{name: "none, where none is asked for", instance: has("")},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
+	}
+}
+
+// TestChecksAreMadeInTheirOrder repairs, one after the other, everything that is
+// wrong with a machine.
+func TestChecksAreMadeInTheirOrder(t *testing.T) {
+	s := newSite(t)
+	foreign, err := awsstandin.NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance := s.launch(func(i *awsstandin.Instance) {
+		i.Account, i.Region, i.VPC = "444455556666", "eu-north-1", "vpc-0ffffffffffffffff"
+		i.State, i.Tags, i.Profile = awsstandin.Stopped, nil, ""
+	})
+	a := s.attestor(t, func(o *aws.Options) {
+		o.InstanceProfiles = []string{"nodes.blue"}
+		o.CallerIdentity = aws.CallerIdentity{Required: true, Challenger: newChallenges(t)}
+	})
+	signer := foreign
+	for _, step := range []struct {
+		code   verdict.Code
+		repair func(*awsstandin.Instance)
+	}{
+		{aws.SignerUnknown, func(*awsstandin.Instance) { signer = s.Signer() }},
+		{aws.WrongAccount, func(i *awsstandin.Instance) { i.Account = account }},
+		{aws.WrongRegion, func(i *awsstandin.Instance) { i.Region, i.Zone = region, "eu-west-1a" }},
+		{aws.InstanceNotRunning, func(i *awsstandin.Instance) { i.State = awsstandin.Running }},
+		{aws.WrongVPC, func(i *awsstandin.Instance) { i.VPC = vpc }},
+		{aws.WrongCluster, tag("KubernetesCluster", "blue")},
+		{aws.WrongInstanceProfile, func(i *awsstandin.Instance) { i.Profile = nodeProfile }},
+		{aws.WrongSourceAddress, nil},
+	} {
+		now, _ := s.Instance(instance.ID)
+		req := s.request(t, now)
+		req.Body, err = json.Marshal(map[string]any{"Document": []byte(signer.PKCS7(now.Document(), now.Signed()))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.RemoteAddr = netip.MustParseAddr("10.9.9.9")
+		_, err := a.Attest(t.Context(), req)
+		refused(t, err, step.code)
+		if step.repair != nil {
+			s.Change(instance.ID, step.repair)
+			continue
+		}
+		req.RemoteAddr = now.Interfaces[0].Private[0]
+		_, err = a.Attest(t.Context(), req)
+		refused(t, err, aws.CallerIdentityMissing)
+	}
+}
