@@ -41,7 +41,9 @@ func parse(text []byte) (*request, error) {
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("the PKCS#10 request cannot be read: %w", err)
+		// What crypto/x509 says of it may hold addresses in memory, and other text
+		// each time.
+		return nil, errors.New("the PKCS#10 request cannot be read")
 	}
 	r := &request{CertificateRequest: parsed}
 	if err := r.readAttributes(); err != nil {
