@@ -2,10 +2,11 @@ package approve
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // own returns the names and addresses that a node's serving certificate may
@@ -48,7 +49,7 @@ func (n *altNames) addNode(addresses []corev1.NodeAddress) {
 			switch {
 			case err == nil && address.Type == corev1.NodeHostName:
 				n.addNodeAddress(a)
-			case err != nil && !reserved(address.Address):
+			case err != nil && !nodeidentity.Reserved(address.Address):
 				n.addName(address.Address)
 			}
 		case corev1.NodeInternalIP, corev1.NodeExternalIP:
@@ -64,12 +65,4 @@ func (n *altNames) addNodeAddress(a netip.Addr) {
 	if a.IsGlobalUnicast() && a.Zone() == "" {
 		n.addresses = append(n.addresses, a)
 	}
-}
-
-// reserved reports whether a DNS name is one under which pods and machines
-// reach services of the cluster, or themselves.
-func reserved(name string) bool {
-	name = strings.TrimSuffix(strings.ToLower(name), ".")
-	labels := strings.Split(name, ".")
-	return labels[len(labels)-1] == "localhost" || labels[0] == "kubernetes" || slices.Contains(labels, "svc") || strings.HasSuffix(name, ".cluster.local")
 }

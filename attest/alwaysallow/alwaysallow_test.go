@@ -69,7 +69,8 @@ func TestRefusals(t *testing.T) {
 		{"a service's name in the cluster", "web.shop.svc.cluster.local", "{}", alwaysallow.ReservedName},
 		{"the machine itself", "localhost", "{}", alwaysallow.ReservedName},
 		{"a machine's name", "kubernetes-1.example.com", "{}", ""},
-		{"a machine's name with a domain", "kubernetes.example.com", "{}", ""},
+		{"an API server's name with a domain", "kubernetes.example.com", "{}", alwaysallow.ReservedName},
+		{"under the machine itself", "worker-1.localhost", "{}", alwaysallow.ReservedName},
 		{"an object with anything in it", "worker-1", `{"a":{"b":[1,null]}}`, ""},
 	} {
 		req := &attest.Request{NodeName: test.node, RemoteAddr: netip.MustParseAddr("10.0.0.7"), Body: []byte(test.body)}

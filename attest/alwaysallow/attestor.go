@@ -20,6 +20,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -58,7 +59,7 @@ func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identit
 		return nil, &attest.Refusal{Code: EvidenceMalformed, Malformed: true, Detail: fmt.Sprintf("the request: %v", err)}
 	}
 	name := strings.ToLower(req.NodeName)
-	if reserved(name) {
+	if nodeidentity.Reserved(name) {
 		return nil, attest.Refuse(ReservedName, "the name %q is one that the cluster's own services have", name)
 	}
 	return &attest.Identity{
@@ -66,18 +67,4 @@ func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identit
 		Names: []string{name}, Addresses: []netip.Addr{req.RemoteAddr},
 		Digest: sha256.Sum256(req.Body),
 	}, nil
-}
-
-// reserved reports whether a name is one under which pods know the API server or a
-// service. A serving certificate of the cluster's authority for it would let a
-// machine take that service's place.
-func reserved(name string) bool {
-	switch labels := strings.Split(name, "."); {
-	case name == "localhost":
-		return true
-	case labels[0] == "kubernetes":
-		return len(labels) == 1 || labels[1] == "default"
-	default:
-		return len(labels) > 2 && labels[2] == "svc"
-	}
 }

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -89,11 +90,17 @@ func (v *validation) naming(rule string) {
 	}
 }
 
+// url takes https, and http to an address of this machine's own.
 func (v *validation) url(field, value string) {
 	parsed, err := url.Parse(value)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !isLoopback(parsed.Hostname())) {
 		v.wrong(field, "want a URL such as https://sts.eu-west-1.amazonaws.com%s", given(value))
 	}
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
 }
 
 func (v *validation) approver(a *Approver) {

@@ -1,0 +1,18 @@
+package nodeidentity
+
+import (
+	"slices"
+	"strings"
+)
+
+// Reserved reports whether a DNS name is one under which pods and machines reach
+// services of the cluster, or themselves. A node with such a name could serve in
+// their place, so that none is given one.
+//
+// Source: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
+func Reserved(name string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	labels := strings.Split(name, ".")
+	return labels[len(labels)-1] == "localhost" || labels[0] == "kubernetes" ||
+		slices.Contains(labels, "svc") || strings.HasSuffix(name, ".cluster.local")
+}
