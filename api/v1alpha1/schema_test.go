@@ -83,6 +83,15 @@ func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	compare(t, "", reflect.TypeFor[NodeAttestation](), schema)
 }
 
+// TestSchemaTakesAllCredentials: a status that the schema refuses would never be
+// written.
+func TestSchemaTakesAllCredentials(t *testing.T) {
+	status := manifest(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	if got := status.Properties["credentials"].MaxItems; got != MaxCredentials {
+		t.Errorf("the schema takes %d credentials, an entry may hold %d", got, MaxCredentials)
+	}
+}
+
 func compare(t *testing.T, path string, typ reflect.Type, schema property) {
 	t.Helper()
 	for typ.Kind() == reflect.Pointer {

@@ -94,6 +94,10 @@ const (
 	ConditionRefused = "Refused"
 )
 
+// MaxCredentials is how many certificates of a machine an entry remembers. The
+// schema takes no more.
+const MaxCredentials = 64
+
 // NodeAttestationStatus is what became of a token.
 type NodeAttestationStatus struct {
 	Phase Phase `json:"phase,omitempty"`

@@ -9,9 +9,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// maxCredentials is how many certificates of a machine are remembered.
-const maxCredentials = 64
-
 // recordCredentials remembers the certificates that are sure to be the machine's:
 // they were asked for with its token, or with a certificate that is the machine's.
 func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
@@ -30,7 +27,7 @@ func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
 	}
 	earlier := slices.DeleteFunc(slices.Clone(known), func(id string) bool { return slices.Contains(seen, id) })
 	all := append(earlier, seen...)
-	entry.Status.Credentials = all[max(0, len(all)-maxCredentials):]
+	entry.Status.Credentials = all[max(0, len(all)-v1alpha1.MaxCredentials):]
 }
 
 // remember adds the certificate that a request led to, while it is good for

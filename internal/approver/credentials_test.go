@@ -10,6 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 )
@@ -88,7 +89,7 @@ func TestManyRenewalsAreRememberedOnce(t *testing.T) {
 	s.put(requestPath(last), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	s.await(last, "Approved ClientCertificateApproved")
 	s.issue(last, end)
-	const most = 64
+	const most = v1alpha1.MaxCredentials
 	for i := 1; i <= most+3; i++ {
 		next := fmt.Sprintf("r-%03d", i)
 		s.put(requestPath(next), askedWith(t, s.credential(last), "worker-1"))
