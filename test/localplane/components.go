@@ -158,16 +158,21 @@ func (p *Plane) makeUnits() error {
 	return nil
 }
 
-func (p *Plane) component(c Component, args []string, client *http.Client, readyURL string) *unit {
+// componentArgs adds what the options give every component, and this one.
+func (p *Plane) componentArgs(c Component, args []string) []string {
 	if c != Etcd {
 		args = append(args, p.options.featureGateArgs()...)
 	}
+	return append(args, p.options.ExtraArgs[c]...)
+}
+
+func (p *Plane) component(c Component, args []string, client *http.Client, readyURL string) *unit {
 	return &unit{
 		group: p.group,
 		spec: process.Spec{
 			Name: string(c),
 			Path: p.binaries.Path(string(c)),
-			Args: append(args, p.options.ExtraArgs[c]...),
+			Args: p.componentArgs(c, args),
 			Log:  p.layout.log(string(c)),
 		},
 		progress: p.options.Progress,

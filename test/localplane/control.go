@@ -27,6 +27,24 @@ func (p *Plane) Restart(ctx context.Context, c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.restart(ctx) })
 }
 
+// AuthorizeBy restarts kube-apiserver with another choice of who decides about
+// nodes, and waits until it does its work.
+func (p *Plane) AuthorizeBy(ctx context.Context, a Authorization) error {
+	options := p.options
+	options.Authorization, options.AuthorizationConfig = a, ""
+	options, err := options.complete()
+	if err != nil {
+		return fmt.Errorf("let kube-apiserver authorize by another choice: %w", err)
+	}
+	apiServer := p.components[APIServer]
+	if err := apiServer.stop(); err != nil {
+		return err
+	}
+	p.options = options
+	apiServer.spec.Args = p.componentArgs(APIServer, p.apiServerArgs())
+	return apiServer.start(ctx)
+}
+
 // Pause freezes a component: its connections stay open and nothing answers.
 func (p *Plane) Pause(c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.signal(syscall.SIGSTOP) })

@@ -15,6 +15,11 @@ const clusterName = "localplane"
 // writeKubeconfig writes a kubeconfig that holds all it needs, so that the file
 // can be copied elsewhere.
 func (p *Plane) writeKubeconfig(name string, user *clientcmdapi.AuthInfo) (string, error) {
+	path := p.layout.kubeconfig(name)
+	return path, p.writeKubeconfigTo(path, name, user)
+}
+
+func (p *Plane) writeKubeconfigTo(path, name string, user *clientcmdapi.AuthInfo) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[clusterName] = &clientcmdapi.Cluster{
 		Server:                   p.server,
@@ -23,11 +28,10 @@ func (p *Plane) writeKubeconfig(name string, user *clientcmdapi.AuthInfo) (strin
 	config.AuthInfos[name] = user
 	config.Contexts[clusterName] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: name}
 	config.CurrentContext = clusterName
-	path := p.layout.kubeconfig(name)
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		return "", fmt.Errorf("write the kubeconfig of %s: %w", name, err)
+		return fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 	}
-	return path, nil
+	return nil
 }
 
 func withCertificate(pair *pki.Pair) *clientcmdapi.AuthInfo {

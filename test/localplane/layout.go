@@ -24,6 +24,10 @@ func (l layout) node(name string) string { return filepath.Join(l.nodes(), name)
 func (l layout) logs() string            { return filepath.Join(l.dir, "logs") }
 func (l layout) state() string           { return filepath.Join(l.dir, stateFile) }
 
+func (l layout) nodeKubeconfig(name string) string {
+	return filepath.Join(l.node(name), "kubeconfig")
+}
+
 func (l layout) kubeconfig(name string) string {
 	return filepath.Join(l.kubeconfigs(), name+".kubeconfig")
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
 )
@@ -29,6 +30,10 @@ type NodeOptions struct {
 	// BootstrapKubeconfig is the path of the kubeconfig the node bootstraps
 	// with. Empty means one with a new bootstrap token.
 	BootstrapKubeconfig string
+	// Credential, if set, is what the node says who it is with, for good: it does
+	// not bootstrap and has no client certificate. It may be a program that the
+	// kubelet runs (an exec credential).
+	Credential *clientcmdapi.AuthInfo
 	// Machine, if set, makes it a node that handles its certificates as the
 	// kubelet of a machine in a cloud does. Taints are unused then.
 	Machine *MachineOptions
@@ -83,15 +88,9 @@ func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) 
 	if err != nil {
 		return nil, err
 	}
-	bootstrap := options.BootstrapKubeconfig
-	if bootstrap == "" {
-		token, err := p.CreateBootstrapToken(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if bootstrap, err = p.TokenKubeconfig("bootstrap-"+name, token); err != nil {
-			return nil, err
-		}
+	bootstrap, err := p.nodeCredential(ctx, name, options)
+	if err != nil {
+		return nil, err
 	}
 	node := &Node{name: name, dir: dir, plane: p, storage: newStorage(name)}
 	program, args := "kubemark", node.args(port, bootstrap)
@@ -116,6 +115,24 @@ func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) 
 	p.nodes = append(p.nodes, node)
 	p.mu.Unlock()
 	return node, nil
+}
+
+// nodeCredential returns the kubeconfig that a node bootstraps with; empty for one
+// that has the kubeconfig that it goes on with.
+func (p *Plane) nodeCredential(ctx context.Context, name string, options NodeOptions) (bootstrapKubeconfig string, err error) {
+	switch {
+	case options.Credential != nil && options.BootstrapKubeconfig != "":
+		return "", errors.New("a credential and a bootstrap kubeconfig exclude each other: name one")
+	case options.Credential != nil:
+		return "", p.writeKubeconfigTo(p.layout.nodeKubeconfig(name), "node", options.Credential)
+	case options.BootstrapKubeconfig != "":
+		return options.BootstrapKubeconfig, nil
+	}
+	token, err := p.CreateBootstrapToken(ctx)
+	if err != nil {
+		return "", err
+	}
+	return p.TokenKubeconfig("bootstrap-"+name, token)
 }
 
 func (n *Node) args(port int, bootstrapKubeconfig string) []string {
@@ -162,7 +179,7 @@ func (n *Node) Name() string { return n.name }
 
 // Kubeconfig is the path of the kubeconfig that the node itself uses, with the
 // client certificate it bootstrapped. The file is there once the node has it.
-func (n *Node) Kubeconfig() string { return filepath.Join(n.dir, "kubeconfig") }
+func (n *Node) Kubeconfig() string { return n.plane.layout.nodeKubeconfig(n.name) }
 
 // Config is a configuration with the node's own credentials.
 func (n *Node) Config() (*rest.Config, error) {

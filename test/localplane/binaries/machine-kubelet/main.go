@@ -59,8 +59,8 @@ func (m *machine) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&m.name, "name", "", "name of the node")
 	flags.StringVar(&m.address, "address", "127.0.0.1", "address on which the kubelet serves")
 	flags.IntVar(&m.port, "kubelet-port", 10250, "port on which the kubelet serves")
-	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig that the kubelet writes when it bootstraps")
-	flags.StringVar(&m.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "kubeconfig that the kubelet bootstraps with")
+	flags.StringVar(&m.kubeconfig, "kubeconfig", "", "kubeconfig that the kubelet writes when it bootstraps, or has from the start")
+	flags.StringVar(&m.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "kubeconfig that the kubelet bootstraps with; empty if it does not")
 	flags.StringVar(&m.certificates, "cert-dir", "", "folder of the kubelet's certificates")
 	flags.StringVar(&m.clientAuthorities, "client-ca-file", "", "authorities whose certificates may use the kubelet's port")
 	flags.StringVar(&m.providerID, "provider-id", "", "what a cloud's controller calls the machine")
@@ -108,7 +108,8 @@ func (m *machine) server(endpoint string) *options.KubeletServer {
 	config.ContainerRuntimeEndpoint, config.ImageServiceEndpoint = endpoint, endpoint
 	// Nothing runs in a cgroup.
 	config.EnforceNodeAllocatable, config.FailCgroupV1 = nil, false
-	config.RotateCertificates, config.ServerTLSBootstrap = true, true
+	// A kubelet that has another credential than a certificate has none to renew.
+	config.RotateCertificates, config.ServerTLSBootstrap = m.bootstrapKubeconfig != "", true
 	config.Authentication.X509.ClientCAFile = m.clientAuthorities
 	config.NodeStatusUpdateFrequency.Duration = statusPeriod
 	// A folder of static pods takes one of the user's 128 inotify instances, of
