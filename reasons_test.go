@@ -14,38 +14,54 @@ import (
 	"testing"
 )
 
-const reasonsPage = "docs/reasons.md"
+// codePage is a page that explains codes, the package with their type, and what
+// each section has to say.
+type codePage struct {
+	path, codes string
+	parts       []string
+}
 
-// TestReasonsPageHasEveryCode compares the codes that the module declares with
-// the headings of the page that explains them.
-func TestReasonsPageHasEveryCode(t *testing.T) {
-	declared, sections := declaredCodes(t), reasonSections(t)
-	for code, where := range declared {
-		if _, ok := sections[code]; !ok {
-			t.Errorf("%s lacks a section on %s, which %s declares", reasonsPage, code, where)
-		}
-	}
-	for code := range sections {
-		if _, ok := declared[code]; !ok {
-			t.Errorf("%s has a section on %s, which nothing declares", reasonsPage, code)
-		}
+func codePages() []codePage {
+	return []codePage{
+		{"docs/reasons.md", "verdict", []string{"**What it means.** ", "**Typical cause.** ", "**What to do.** "}},
+		{"docs/findings.md", "finding", []string{"**What it means.** ", "**What happens.** ", "**What to do.** "}},
 	}
 }
 
-func TestReasonsPageSaysWhatWhyAndWhatToDo(t *testing.T) {
-	for code, text := range reasonSections(t) {
-		for _, part := range []string{"**What it means.** ", "**Typical cause.** ", "**What to do.** "} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s: the section on %s lacks %q", reasonsPage, code, part)
+// TestPagesHaveEveryCode compares the codes that the module declares with the
+// headings of the pages that explain them.
+func TestPagesHaveEveryCode(t *testing.T) {
+	for _, page := range codePages() {
+		declared, sections := declaredCodes(t, page.codes), codeSections(t, page.path)
+		for code, where := range declared {
+			if _, ok := sections[code]; !ok {
+				t.Errorf("%s lacks a section on %s, which %s declares", page.path, code, where)
+			}
+		}
+		for code := range sections {
+			if _, ok := declared[code]; !ok {
+				t.Errorf("%s has a section on %s, which nothing declares", page.path, code)
 			}
 		}
 	}
 }
 
-// reasonSections returns the text under each code's heading.
-func reasonSections(t *testing.T) map[string]string {
+func TestPagesSayWhatWhyAndWhatToDo(t *testing.T) {
+	for _, page := range codePages() {
+		for code, text := range codeSections(t, page.path) {
+			for _, part := range page.parts {
+				if !strings.Contains(text, part) {
+					t.Errorf("%s: the section on %s lacks %q", page.path, code, part)
+				}
+			}
+		}
+	}
+}
+
+// codeSections returns the text under each code's heading.
+func codeSections(t *testing.T, path string) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile(reasonsPage)
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +76,7 @@ func reasonSections(t *testing.T) map[string]string {
 		}
 		if match := code.FindStringSubmatch(string(page[h[0]:h[1]])); match != nil {
 			if _, twice := sections[match[1]]; twice {
-				t.Errorf("%s has two sections on %s", reasonsPage, match[1])
+				t.Errorf("%s has two sections on %s", path, match[1])
 			}
 			sections[match[1]] = string(page[h[1]:end])
 		}
@@ -68,9 +84,9 @@ func reasonSections(t *testing.T) map[string]string {
 	return sections
 }
 
-// declaredCodes returns every constant of type verdict.Code, by its value, with
-// the file that declares it.
-func declaredCodes(t *testing.T) map[string]string {
+// declaredCodes returns every constant of a package's type Code, by its value,
+// with the file that declares it.
+func declaredCodes(t *testing.T, of string) map[string]string {
 	t.Helper()
 	codes := map[string]string{}
 	for _, file := range sourceFiles(t) {
@@ -83,7 +99,11 @@ func declaredCodes(t *testing.T) map[string]string {
 			if !ok || len(spec.Values) == 0 {
 				return true
 			}
-			if typ, ok := spec.Type.(*ast.SelectorExpr); !ok || typ.Sel.Name != "Code" {
+			typ, ok := spec.Type.(*ast.SelectorExpr)
+			if !ok || typ.Sel.Name != "Code" {
+				return true
+			}
+			if from, ok := typ.X.(*ast.Ident); !ok || from.Name != of {
 				return true
 			}
 			for _, value := range spec.Values {

@@ -1,0 +1,101 @@
+package iam
+
+import "github.com/node-authorizer/node-authorizer/verdict"
+
+// The codes of tokens that are refused before anybody is asked, in the order of the
+// checks. See docs/reasons.md.
+const (
+	// TokenTooLong: the token has more than [MaxToken] bytes.
+	TokenTooLong verdict.Code = "TokenTooLong"
+	// TokenPrefixMissing: the token does not begin with [TokenPrefix].
+	TokenPrefixMissing verdict.Code = "TokenPrefixMissing"
+	// TokenEncodingWrong: the rest is not the one unpadded base64url text of its bytes.
+	TokenEncodingWrong verdict.Code = "TokenEncodingWrong"
+	// TokenNotURL: what is encoded has bytes that no URL has.
+	TokenNotURL verdict.Code = "TokenNotURL"
+	// TokenNotHTTPS: the URL is not for HTTPS.
+	TokenNotHTTPS verdict.Code = "TokenNotHTTPS"
+	// TokenHostNotAllowed: the URL's host is none of STS that is asked.
+	TokenHostNotAllowed verdict.Code = "TokenHostNotAllowed"
+	// TokenUserInfo: the URL has a user before its host.
+	TokenUserInfo verdict.Code = "TokenUserInfo"
+	// TokenPort: the URL has a port.
+	TokenPort verdict.Code = "TokenPort"
+	// TokenPath: the URL's path is not "/".
+	TokenPath verdict.Code = "TokenPath"
+	// TokenFragment: the URL has a fragment.
+	TokenFragment verdict.Code = "TokenFragment"
+	// TokenQueryMalformed: the URL's query can be read in two ways, or in none.
+	TokenQueryMalformed verdict.Code = "TokenQueryMalformed"
+	// TokenParameterTwice: a parameter is there twice.
+	TokenParameterTwice verdict.Code = "TokenParameterTwice"
+	// TokenParameterInTwoCases: a parameter is there twice, in upper and lower case.
+	TokenParameterInTwoCases verdict.Code = "TokenParameterInTwoCases"
+	// TokenParameterEmpty: a parameter has no value.
+	TokenParameterEmpty verdict.Code = "TokenParameterEmpty"
+	// TokenParameterNotAllowed: there is a parameter that a token has not.
+	TokenParameterNotAllowed verdict.Code = "TokenParameterNotAllowed"
+	// TokenParameterMissing: a parameter is not there that a token has.
+	TokenParameterMissing verdict.Code = "TokenParameterMissing"
+	// TokenWrongAction: the request is for something else than GetCallerIdentity.
+	TokenWrongAction verdict.Code = "TokenWrongAction"
+	// TokenWrongVersion: the request is for another version of STS's API.
+	TokenWrongVersion verdict.Code = "TokenWrongVersion"
+	// TokenWrongAlgorithm: the request is not signed with AWS4-HMAC-SHA256.
+	TokenWrongAlgorithm verdict.Code = "TokenWrongAlgorithm"
+	// TokenSignedHeadersMalformed: the signed headers are no list of header names.
+	TokenSignedHeadersMalformed verdict.Code = "TokenSignedHeadersMalformed"
+	// TokenClusterNotSigned: [ClusterHeader] is not among the signed headers.
+	TokenClusterNotSigned verdict.Code = "TokenClusterNotSigned"
+	// TokenExpiresInvalid: X-Amz-Expires is not a number of seconds from 0 to 900.
+	TokenExpiresInvalid verdict.Code = "TokenExpiresInvalid"
+	// TokenDateInvalid: X-Amz-Date is not a time as YYYYMMDDThhmmssZ.
+	TokenDateInvalid verdict.Code = "TokenDateInvalid"
+	// TokenTooOld: the token was signed more than [TokenLife] ago.
+	TokenTooOld verdict.Code = "TokenTooOld"
+	// TokenFromFuture: the token is signed for a time that is yet to come.
+	TokenFromFuture verdict.Code = "TokenFromFuture"
+	// TokenCredentialMalformed: X-Amz-Credential is not that of a request to STS.
+	TokenCredentialMalformed verdict.Code = "TokenCredentialMalformed"
+	// TokenCredentialOtherDay: X-Amz-Credential and X-Amz-Date are of two days.
+	TokenCredentialOtherDay verdict.Code = "TokenCredentialOtherDay"
+	// TokenWrongRegion: the token is signed for a region that its host does not serve.
+	TokenWrongRegion verdict.Code = "TokenWrongRegion"
+	// TokenSignatureMalformed: X-Amz-Signature is not 64 hexadecimal digits.
+	TokenSignatureMalformed verdict.Code = "TokenSignatureMalformed"
+)
+
+// STSRefused is the code of a token that STS does not take.
+const STSRefused verdict.Code = "STSRefused"
+
+// The codes of callers that get no user. See docs/reasons.md.
+const (
+	// CallerMalformed: what STS says of the caller does not fit together.
+	CallerMalformed verdict.Code = "CallerMalformed"
+	// CallerNotSupported: the caller is no user, role, federated user or root.
+	CallerNotSupported verdict.Code = "CallerNotSupported"
+	// CallerOtherPartition: the caller is of another partition of AWS.
+	CallerOtherPartition verdict.Code = "CallerOtherPartition"
+	// AccountMismatch: the caller's ARN and account differ.
+	AccountMismatch verdict.Code = "AccountMismatch"
+	// NotMapped: no mapping is about the caller.
+	NotMapped verdict.Code = "NotMapped"
+	// SessionMissing: the mapping needs a session, and the caller has none.
+	SessionMissing verdict.Code = "SessionMissing"
+	// SessionNotInstance: the session's name is not the id of an instance.
+	SessionNotInstance verdict.Code = "SessionNotInstance"
+	// SessionInstanceUnknown: EC2 knows no instance of the session's name.
+	SessionInstanceUnknown verdict.Code = "SessionInstanceUnknown"
+	// SessionInstanceEnded: the instance of the session's name does not run.
+	SessionInstanceEnded verdict.Code = "SessionInstanceEnded"
+	// SessionAccountMismatch: the instance of the session's name is of another account.
+	SessionAccountMismatch verdict.Code = "SessionAccountMismatch"
+	// SessionRoleMismatch: the instance of the session's name has another role.
+	SessionRoleMismatch verdict.Code = "SessionRoleMismatch"
+	// NameEmpty: the mapping makes an empty name.
+	NameEmpty verdict.Code = "NameEmpty"
+	// NameInvalid: the mapping makes a name that Kubernetes does not take.
+	NameInvalid verdict.Code = "NameInvalid"
+	// NameReserved: the mapping makes a name that is kept for Kubernetes itself.
+	NameReserved verdict.Code = "NameReserved"
+)

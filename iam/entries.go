@@ -1,0 +1,285 @@
+package iam
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// maxMappingFindings is how many findings about one source are listed.
+const maxMappingFindings = 1000
+
+// mappingList is one of the lists of a source.
+type mappingList struct {
+	name string
+	kind MappingKind
+	// arn is the field of an entry that says who is mapped; empty for accounts, whose
+	// entries are just that.
+	arn string
+}
+
+func mappingLists() []mappingList {
+	return []mappingList{
+		{MapRoles, RoleMapping, "rolearn"},
+		{MapUsers, UserMapping, "userarn"},
+		{MapAccounts, AccountMapping, ""},
+	}
+}
+
+// reader reads the lists of one source.
+type reader struct {
+	source string
+	// at is where the source is, and inFile says whether lines are those of its file.
+	at     finding.Place
+	inFile bool
+	// sessions says whether the ARN of a session stands for its role.
+	sessions bool
+
+	yaml *yamlText
+	// left is how many more nodes of the text are visited: through aliases, a small
+	// text can be a large list.
+	left int
+
+	mappings []Mapping
+	findings []finding.Finding
+	unlisted int
+}
+
+// text reads the YAML text of a list, and reports whether it could be read.
+func (r *reader) text(text string, list mappingList, key string) bool {
+	if !r.open(text, key) {
+		return false
+	}
+	return r.list(r.yaml.root, list, key)
+}
+
+// open parses a text and makes it the one that lines are about.
+func (r *reader) open(text, key string) bool {
+	r.yaml, r.left = &yamlText{}, 100_000+len(text)
+	if len(text) > maxMappingText {
+		r.found(r.tooLarge(r.place(key, 1), fmt.Sprintf("the text has %d bytes, more than the %d that are read", len(text), maxMappingText)))
+		return false
+	}
+	parsed, err := parseYAML(text)
+	if err != nil {
+		r.found(finding.Finding{
+			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, err.line),
+			Message:     "not valid YAML: " + printable(err.problem),
+			Consequence: r.unreadable(),
+			Remedy:      "mend the YAML; entries begin with \"- \" in the same column, and tabs do not indent",
+		})
+		return false
+	}
+	r.yaml = parsed
+	if parsed.more > 0 {
+		r.found(finding.Finding{
+			Code: MappingMoreDocuments, Severity: finding.Error, Place: r.place(key, parsed.more),
+			Message:     "something follows the first YAML document",
+			Consequence: "only the first document is read",
+			Remedy:      "put all entries in one list, without --- between them",
+		})
+	}
+	return true
+}
+
+// unreadable is the consequence of a text that cannot be read.
+func (r *reader) unreadable() string {
+	const here = "what it said last stays in force, and nothing new is mapped"
+	if r.inFile {
+		return here
+	}
+	return here + "; aws-iam-authenticator forgets every entry of it"
+}
+
+func (r *reader) tooLarge(place finding.Place, message string) finding.Finding {
+	return finding.Finding{
+		Code: MappingTooLarge, Severity: finding.Error, Place: place,
+		Message: message, Consequence: r.unreadable(),
+		Remedy: "map fewer roles and users, or write them without aliases",
+	}
+}
+
+// list reads a list, and reports whether it is one. Nothing at all is a list too.
+func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
+	if node == nil {
+		return true
+	}
+	mappings, findings, unlisted := len(r.mappings), len(r.findings), r.unlisted
+	value := follow(node)
+	switch {
+	case isNull(value):
+		return true
+	case value.Kind != yaml.SequenceNode:
+		r.found(finding.Finding{
+			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, r.yaml.line(node.Line)),
+			Message:     fmt.Sprintf("%s is %s: a list is wanted", list.name, describe(value)),
+			Consequence: r.unreadable(),
+			Remedy:      "begin each entry with \"- \"",
+		})
+		return false
+	}
+	for i, entry := range value.Content {
+		entryKey := fmt.Sprintf("%s[%d]", key, i)
+		if list.kind == AccountMapping {
+			r.account(entry, entryKey)
+		} else {
+			r.entry(entry, list, entryKey)
+		}
+		if r.left < 0 {
+			// What was read so far is a part of what is meant.
+			r.mappings, r.findings, r.unlisted = r.mappings[:mappings], r.findings[:findings], unlisted
+			r.found(r.tooLarge(r.place(key, r.yaml.line(entry.Line)), "with its aliases, the list is larger than what is read"))
+			return false
+		}
+	}
+	return true
+}
+
+// account reads an entry of mapAccounts. A number is taken as it is written: as a
+// number, it would lose zeros at its beginning.
+func (r *reader) account(node *yaml.Node, key string) {
+	r.left--
+	value := follow(node)
+	place := r.placeOf(key, node)
+	if value.Kind != yaml.ScalarNode || isNull(value) {
+		r.invalid(place, "", fmt.Sprintf("the entry is %s: the number of an account is wanted", describe(value)), "write the 12 digits of the account")
+		return
+	}
+	if problem := accountProblem(value.Value); problem != "" {
+		r.invalid(place, value.Value, problem, "write the 12 digits of the account, in quotes")
+		return
+	}
+	r.mappings = append(r.mappings, Mapping{Kind: AccountMapping, Account: value.Value, Source: r.source, Place: place})
+}
+
+// entry reads an entry of mapRoles or mapUsers.
+func (r *reader) entry(node *yaml.Node, list mappingList, key string) {
+	r.left--
+	place := r.placeOf(key, node)
+	if value := follow(node); value.Kind != yaml.MappingNode {
+		r.invalid(place, "", fmt.Sprintf("the entry is %s: the fields %s, username and groups are wanted", describe(value), list.arn), fmt.Sprintf("begin it with \"- %s: \"", list.arn))
+		return
+	}
+	e := &entry{reader: r, list: list, key: key, place: place, ok: true}
+	before := len(r.findings)
+	e.read(node)
+	for i := range r.findings[before:] {
+		if f := &r.findings[before+i]; f.Subject == "" {
+			f.Subject = printable(e.arn)
+		}
+	}
+	if !e.ok {
+		return
+	}
+	r.mappings = append(r.mappings, Mapping{
+		Kind: list.kind, ARN: e.arn, Username: e.username, Groups: e.groups, Source: r.source, Place: place,
+	})
+}
+
+// finish makes mappings of what was read.
+func (r *reader) finish(broken []string) (*Mappings, []finding.Finding) {
+	m, findings := Collect(r.mappings)
+	m.Broken = broken
+	for _, f := range findings {
+		r.found(f)
+	}
+	if r.unlisted > 0 {
+		r.findings = append(r.findings, finding.Finding{
+			Code: MappingMoreFindings, Severity: finding.Info, Place: r.at,
+			Message:     fmt.Sprintf("%d more findings are not listed", r.unlisted),
+			Consequence: "none beside those of the findings",
+			Remedy:      "mend what is listed, and look again",
+		})
+	}
+	finding.Sort(r.findings)
+	return m, r.findings
+}
+
+func (r *reader) found(f finding.Finding) {
+	if len(r.findings) == maxMappingFindings {
+		r.unlisted++
+		return
+	}
+	r.findings = append(r.findings, f)
+}
+
+// invalid reports an entry that cannot be used.
+func (r *reader) invalid(place finding.Place, subject, message, remedy string) {
+	r.found(finding.Finding{
+		Code: MappingInvalid, Severity: finding.Error, Place: place, Subject: printable(subject),
+		Message: message, Consequence: unused, Remedy: remedy,
+	})
+}
+
+// unused is the consequence of an entry that cannot be used.
+const unused = "the entry is left out: it maps nobody"
+
+// placeOf is the place of a node.
+func (r *reader) placeOf(key string, node *yaml.Node) finding.Place {
+	return r.place(key, r.yaml.line(node.Line))
+}
+
+func (r *reader) place(key string, line int) finding.Place {
+	place := r.at
+	place.Key = key
+	if r.inFile {
+		place.Line = line
+	} else {
+		place.KeyLine = line
+	}
+	return place
+}
+
+// follow returns what an alias stands for.
+func follow(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
+}
+
+// describe says what a value is instead of what is wanted.
+func describe(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.SequenceNode:
+		return "a list"
+	case node.Kind == yaml.MappingNode:
+		return "an object"
+	case isNull(node):
+		return "empty"
+	}
+	switch tag := node.ShortTag(); {
+	case tag == "!!int" || tag == "!!float":
+		return "the number " + quote(node.Value)
+	case tag == "!!bool" || oldBoolean(node):
+		return "the truth value " + quote(node.Value)
+	case tag != "!!str":
+		return fmt.Sprintf("%s with the tag %s", quote(node.Value), printable(tag))
+	}
+	return quote(node.Value)
+}
+
+// quote puts a text from outside into a message: in quotes, on one line, and short.
+func quote(text string) string {
+	const most = 200
+	if len(text) > most {
+		return fmt.Sprintf("%q…", strings.ToValidUTF8(text[:most], ""))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// printable is a text from outside as it is if nothing in it is out of the ordinary.
+func printable(text string) string {
+	quoted := quote(text)
+	if inner := strings.TrimSuffix(strings.TrimPrefix(quoted, `"`), `"`); inner == text {
+		return text
+	}
+	return quoted
+}

@@ -1,0 +1,148 @@
+package iam
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// ParseFile reads the mappings of a file, YAML or JSON: the lists mapRoles, mapUsers
+// and mapAccounts, at its top or under "server", as in the config file of
+// aws-iam-authenticator. Path is the name of the file in findings, whose places have
+// its lines. The case of the letters in the names of lists does not matter.
+//
+// Unlike a ConfigMap's key, a file with nothing in it is Broken, because a file that is
+// being written is empty for a moment. "mapRoles: []" is a file without mappings.
+func ParseFile(text []byte, path string) (*Mappings, []finding.Finding) {
+	r := &reader{source: "file " + path, at: finding.Place{File: path}, inFile: true, sessions: true}
+	if !r.open(string(text), "") {
+		return r.finish(allLists())
+	}
+	var root *yaml.Node
+	if r.yaml.root != nil {
+		root = follow(r.yaml.root)
+	}
+	if root == nil || root.Kind != yaml.MappingNode {
+		message := "there is nothing in the file"
+		if root != nil && !isNull(root) {
+			message = fmt.Sprintf("the file is %s: an object is wanted", describe(root))
+		}
+		r.found(finding.Finding{
+			Code: MappingSyntax, Severity: finding.Error, Place: r.place("", 1),
+			Message: message, Consequence: r.unreadable(),
+			Remedy: "write mapRoles, mapUsers and mapAccounts; \"mapRoles: []\" maps no role",
+		})
+		return r.finish(allLists())
+	}
+	f := &mappingFile{reader: r, lists: map[string]*yaml.Node{}, broken: map[string]bool{}}
+	f.object(root, "")
+	return r.finish(f.read())
+}
+
+func allLists() []string { return []string{MapRoles, MapUsers, MapAccounts} }
+
+// mappingFile is a file with its lists.
+type mappingFile struct {
+	*reader
+	lists  map[string]*yaml.Node
+	keys   [3]string
+	broken map[string]bool
+}
+
+// object finds the lists in the object at the top, or in that under "server".
+func (f *mappingFile) object(node *yaml.Node, under string) {
+	for i := 0; i+1 < len(node.Content) && f.left >= 0; i += 2 {
+		f.left--
+		name, value := follow(node.Content[i]), node.Content[i+1]
+		key := under + printable(name.Value)
+		switch n := listNamed(name.Value); {
+		case n >= 0:
+			f.put(n, value, key, node.Content[i])
+		case under == "" && foldASCII(name.Value) == "server" && follow(value).Kind == yaml.MappingNode:
+			f.object(follow(value), key+".")
+		default:
+			f.unknown(name.Value, f.placeOf(key, node.Content[i]), under)
+		}
+	}
+}
+
+// listNamed returns which list is named, or -1.
+func listNamed(name string) int {
+	for i, list := range mappingLists() {
+		if foldASCII(name) == foldASCII(list.name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// put notes a list; which one of two is meant is not guessed.
+func (f *mappingFile) put(n int, value *yaml.Node, key string, at *yaml.Node) {
+	name := mappingLists()[n].name
+	if before, ok := f.lists[name]; ok {
+		f.broken[name] = true
+		f.found(finding.Finding{
+			Code: MappingSyntax, Severity: finding.Error, Place: f.placeOf(key, at),
+			Message:     fmt.Sprintf("%s is given twice, in line %d too", name, f.yaml.line(before.Line)),
+			Consequence: f.unreadable(),
+			Remedy:      "put all entries in one list",
+		})
+		return
+	}
+	f.lists[name], f.keys[n] = value, key
+}
+
+// unknown reports a key that is not looked at, unless aws-iam-authenticator has it for
+// something else than mappings.
+func (f *mappingFile) unknown(name string, place finding.Place, under string) {
+	found := finding.Finding{
+		Code: MappingUnknownKey, Severity: finding.Warning, Place: place,
+		Message:     fmt.Sprintf("the key %s is not looked at", quote(name)),
+		Consequence: "nothing in it maps anybody",
+		Remedy:      "delete it; the keys are mapRoles, mapUsers and mapAccounts",
+	}
+	switch folded := foldASCII(name); {
+	case isSettingOfReference(folded, under):
+		return
+	case folded == "reservedprefixconfig":
+		found.Consequence = "the names that it reserves are not reserved"
+		found.Remedy = "set iam.reserved in the server's config file"
+	case folded == "data" && under == "":
+		found.Severity = finding.Error
+		found.Remedy = "this is a ConfigMap: write what is in its keys, as lists, or have the server read it from the cluster"
+	default:
+		if instead := meant(name, allLists()); instead != "" {
+			found.Severity, found.Remedy = finding.Error, "write "+instead
+		}
+	}
+	f.found(found)
+}
+
+// isSettingOfReference reports whether aws-iam-authenticator has a setting of that
+// name, in lower case, that is not about mappings.
+func isSettingOfReference(name, under string) bool {
+	if under == "" {
+		return name == "clusterid"
+	}
+	switch name {
+	case "partition", "port", "hostname", "address", "statedir", "generatekubeconfig", "kubeconfigpregenerated",
+		"kubeconfig", "master", "backendmode", "dynamicfilepath", "dynamicbackendmodepath", "scrubbedaccounts",
+		"ec2describeinstancesrolearn", "ec2describeinstancesqps", "ec2describeinstancesburst":
+		return true
+	}
+	return false
+}
+
+// read reads the lists and returns those that cannot be read.
+func (f *mappingFile) read() []string {
+	var broken []string
+	for i, list := range mappingLists() {
+		node, ok := f.lists[list.name]
+		if f.broken[list.name] || ok && !f.list(node, list, f.keys[i]) {
+			broken = append(broken, list.name)
+		}
+	}
+	return broken
+}

@@ -1,0 +1,107 @@
+package iam
+
+import "strings"
+
+// PathPolicy says how the path of a role is taken, which IAM has
+// ("role/teams/a/node") and STS leaves out of the ARNs of sessions.
+type PathPolicy string
+
+// The policies.
+const (
+	// MatchName finds a mapping by the name of its role, whatever its path, where no
+	// other mapping of the source has a role of that name with another path. Names of
+	// roles are unique in an account, in any case of letters, whatever their paths.
+	MatchName PathPolicy = "MatchName"
+	// Exact compares ARNs as they are written, so that a mapping with a path is for
+	// nobody, as in aws-iam-authenticator.
+	Exact PathPolicy = "Exact"
+)
+
+// index finds mappings; its keys are folded.
+type index struct {
+	roles, users, accounts map[string]*Mapping
+	// named has the mappings of roles with paths by their ARNs without them; nil where
+	// it is open which one is meant.
+	named map[string]*Mapping
+}
+
+func makeIndex(m *Mappings) *index {
+	ix := &index{
+		roles: byCaller(m.Roles), users: byCaller(m.Users), accounts: byCaller(m.Accounts),
+		named: map[string]*Mapping{},
+	}
+	for _, list := range [][]Mapping{m.Roles, m.Users} {
+		for i := range list {
+			pathless, ok := withoutPath(list[i].ARN)
+			if !ok {
+				continue
+			}
+			key := foldASCII(pathless)
+			if other, taken := ix.named[key]; !taken {
+				ix.named[key] = &list[i]
+			} else if other == nil || other.caller() != list[i].caller() {
+				ix.named[key] = nil
+			}
+		}
+	}
+	return ix
+}
+
+func byCaller(list []Mapping) map[string]*Mapping {
+	found := make(map[string]*Mapping, len(list))
+	for i := range list {
+		found[list[i].caller()] = &list[i]
+	}
+	return found
+}
+
+// withoutPath takes the path out of the ARN of a role; false if it has none.
+func withoutPath(arn string) (string, bool) {
+	prefix, resource, _ := cutResource(arn)
+	path, ok := strings.CutPrefix(foldASCII(resource), "role/")
+	last := strings.LastIndexByte(path, '/')
+	if !ok || last < 0 {
+		return "", false
+	}
+	kind := len("role/")
+	return prefix + resource[:kind] + resource[kind+last+1:], true
+}
+
+// cutResource parts an ARN before its last field, the resource.
+func cutResource(arn string) (prefix, resource string, ok bool) {
+	at := 0
+	for range 5 {
+		next := strings.IndexByte(arn[at:], ':')
+		if next < 0 {
+			return "", "", false
+		}
+		at += next + 1
+	}
+	return arn[:at], arn[at:], true
+}
+
+// Find returns the mapping of a caller: that of its canonical ARN among the roles,
+// then the users, that of a role with a path under MatchName, and then that of its
+// account. The case of ASCII letters in ARNs does not matter.
+func (m *Mappings) Find(canonical, account string, policy PathPolicy) (Mapping, bool) {
+	ix := m.index
+	if ix == nil {
+		ix = makeIndex(m)
+	}
+	arn := foldASCII(canonical)
+	if found, ok := ix.roles[arn]; ok {
+		return *found, true
+	}
+	if found, ok := ix.users[arn]; ok {
+		return *found, true
+	}
+	if policy == MatchName {
+		if found := ix.named[arn]; found != nil {
+			return *found, true
+		}
+	}
+	if found, ok := ix.accounts[account]; ok {
+		return *found, true
+	}
+	return Mapping{}, false
+}

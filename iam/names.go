@@ -1,0 +1,61 @@
+package iam
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// checkNames checks the names that a caller would get, as they are after the templates.
+func (a *Authenticator) checkNames(username string, groups []string, who *principal) *Refusal {
+	if refusal := checkName("username", username, who); refusal != nil {
+		return refusal
+	}
+	if node, ok := strings.CutPrefix(username, nodeidentity.UserPrefix); ok {
+		if refusal := checkNodeName(node, who); refusal != nil {
+			return refusal
+		}
+	}
+	if err := a.options.Reserved.Username(username); err != nil {
+		return Refuse(NameReserved, "%s: %v", who.ARN, err)
+	}
+	for _, group := range groups {
+		if refusal := checkName("group", group, who); refusal != nil {
+			return refusal
+		}
+		if err := a.options.Reserved.Group(group); err != nil {
+			return Refuse(NameReserved, "%s: %v", who.ARN, err)
+		}
+	}
+	return nil
+}
+
+// checkName takes names that look like what they are.
+func checkName(what, name string, who *principal) *Refusal {
+	if name == "" {
+		return Refuse(NameEmpty, "%s: its mapping makes an empty %s", who.ARN, what)
+	}
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if !utf8.ValidString(name) || strings.IndexFunc(name, odd) >= 0 {
+		return Refuse(NameInvalid, "%s: its mapping makes the %s %q, with characters that are not printed", who.ARN, what, name)
+	}
+	return nil
+}
+
+// checkNodeName takes names that a Node can have, and with which nobody can pose as a
+// service of the cluster.
+func checkNodeName(name string, who *principal) *Refusal {
+	switch {
+	case name == "":
+		return Refuse(NameEmpty, "%s: its mapping makes the username %s, of no node", who.ARN, nodeidentity.UserPrefix)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return Refuse(NameInvalid, "%s: its mapping makes the username of a node %q, and no Node can have that name", who.ARN, name)
+	case nodeidentity.Reserved(name):
+		return Refuse(NameReserved, "%s: its mapping makes the username of a node %q, under which pods know a service or themselves", who.ARN, name)
+	}
+	return nil
+}

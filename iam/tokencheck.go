@@ -1,0 +1,138 @@
+package iam
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// The fixed parts of a signed request to STS.
+//
+// Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html
+const (
+	getCallerIdentity = "GetCallerIdentity"
+	stsVersion        = "2011-06-15"
+	sigV4             = "AWS4-HMAC-SHA256"
+	sigV4Time         = "20060102T150405Z"
+	sigV4Day          = "20060102"
+)
+
+// request checks the values of the parameters, and makes of them what is asked.
+func (p parameters) request(to *address, now time.Time) (*Request, *Refusal) {
+	if refusal := cmp.Or(
+		checkIs(TokenWrongAction, "action", p.value(action), getCallerIdentity),
+		checkIs(TokenWrongVersion, "version", p.value(version), stsVersion),
+		checkIs(TokenWrongAlgorithm, "algorithm", p.value(amzAlgorithm), sigV4),
+		checkSignedHeaders(p.value(amzSignedHeaders)),
+		checkExpires(p.value(amzExpires)),
+	); refusal != nil {
+		return nil, refusal
+	}
+	signed, refusal := readTime(p.value(amzDate), now)
+	if refusal != nil {
+		return nil, refusal
+	}
+	key, region, refusal := readCredential(p.value(amzCredential), signed)
+	if refusal := cmp.Or(refusal, checkRegion(region, to), checkSignature(p.value(amzSignature))); refusal != nil {
+		return nil, refusal
+	}
+	return &Request{
+		Host: to.host, Region: region, AccessKeyID: key, RawQuery: p.encode(),
+		SignedAt: signed, NotAfter: signed.Add(TokenLife),
+	}, nil
+}
+
+func checkIs(code verdict.Code, what, value, want string) *Refusal {
+	if value != want {
+		return Refuse(code, "the %s is %s, and must be %q", what, shown(value, longestName), want)
+	}
+	return nil
+}
+
+// checkSignedHeaders takes a list as signers write it: names in lower case, each
+// once, the host among them. ASCII alone has got here, so that no letter of another
+// alphabet passes for one of these.
+func checkSignedHeaders(list string) *Refusal {
+	names := strings.Split(list, ";")
+	for i, name := range names {
+		if name == "" || strings.IndexFunc(name, func(r rune) bool { return notInName(r) || 'A' <= r && r <= 'Z' }) >= 0 {
+			return Refuse(TokenSignedHeadersMalformed, "signed header %d is not a name in lower case", i+1)
+		}
+		if slices.Contains(names[:i], name) {
+			return Refuse(TokenSignedHeadersMalformed, "signed header %d is there before", i+1)
+		}
+	}
+	if !slices.Contains(names, "host") {
+		return Refuse(TokenSignedHeadersMalformed, "the host is not among the signed headers")
+	}
+	if !slices.Contains(names, ClusterHeader) {
+		return Refuse(TokenClusterNotSigned, "%s is not among the signed headers", ClusterHeader)
+	}
+	return nil
+}
+
+// checkExpires takes a number in its only form: no sign, no zeros in front.
+func checkExpires(value string) *Refusal {
+	seconds, err := strconv.Atoi(value)
+	if err != nil || strconv.Itoa(seconds) != value || seconds < 0 || seconds > int(TokenLife.Seconds()) {
+		return Refuse(TokenExpiresInvalid, "X-Amz-Expires is not a number of seconds from 0 to %.f", TokenLife.Seconds())
+	}
+	return nil
+}
+
+// readTime reads when a token was signed. To write it anew finds what the parser
+// takes beside the form, as fractions of a second.
+func readTime(value string, now time.Time) (time.Time, *Refusal) {
+	signed, err := time.Parse(sigV4Time, value)
+	switch {
+	case err != nil || signed.Format(sigV4Time) != value:
+		return time.Time{}, Refuse(TokenDateInvalid, "X-Amz-Date is not a time as YYYYMMDDThhmmssZ")
+	case now.After(signed.Add(TokenLife)):
+		return time.Time{}, Refuse(TokenTooOld, "the token was signed at %s, and STS takes it for %.f minutes", value, TokenLife.Minutes())
+	case signed.After(now.Add(MaxSkew)):
+		return time.Time{}, Refuse(TokenFromFuture, "the token is signed for %s, and a clock may be ahead by %.f minutes", value, MaxSkew.Minutes())
+	}
+	return signed, nil
+}
+
+// readCredential reads KEY/DAY/REGION/sts/aws4_request.
+func readCredential(value string, signed time.Time) (key, region string, refusal *Refusal) {
+	parts := strings.Split(value, "/")
+	if len(parts) != 5 || parts[3] != "sts" || parts[4] != "aws4_request" {
+		return "", "", Refuse(TokenCredentialMalformed, "X-Amz-Credential is not KEY/DAY/REGION/sts/aws4_request")
+	}
+	if !isAccessKeyID(parts[0]) {
+		return "", "", Refuse(TokenCredentialMalformed, "X-Amz-Credential does not begin with the id of an access key")
+	}
+	if parts[1] != signed.Format(sigV4Day) {
+		return "", "", Refuse(TokenCredentialOtherDay, "X-Amz-Credential is not of the day of X-Amz-Date")
+	}
+	return parts[0], parts[2], nil
+}
+
+// isAccessKeyID checks the form of an id.
+//
+// Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_AccessKey.html
+func isAccessKeyID(id string) bool {
+	odd := func(r rune) bool { return r != '_' && notInName(r) || r == '-' }
+	return len(id) >= 16 && len(id) <= 128 && strings.IndexFunc(id, odd) < 0
+}
+
+func checkRegion(region string, to *address) *Refusal {
+	if !slices.Contains(to.regions, region) {
+		return Refuse(TokenWrongRegion, "the token is signed for the region %s, which %s does not serve", shown(region, longestName), to.host)
+	}
+	return nil
+}
+
+func checkSignature(value string) *Refusal {
+	const digits = 64
+	if len(value) != digits || strings.Trim(value, "0123456789abcdef") != "" {
+		return Refuse(TokenSignatureMalformed, "X-Amz-Signature is not %d hexadecimal digits in lower case", digits)
+	}
+	return nil
+}
