@@ -15,8 +15,8 @@ import (
 // Cloud is a set of instances with the services around them. It is safe for
 // concurrent use.
 type Cloud struct {
-	// EC2 and STS are the services that all share.
-	EC2, STS *Service
+	// EC2, STS and IAM are the services that all share.
+	EC2, STS, IAM *Service
 
 	signer *Signer
 
@@ -26,7 +26,12 @@ type Cloud struct {
 	principals map[string]principal // by access key id
 	roles      map[string]Credentials
 	metadata   []*Metadata
+	closers    []func() // of what was opened beside the services
 	emptyPages int
+	// profiles are those that a test set, by ARN; nil for those that it deleted.
+	profiles map[string]*InstanceProfile
+	// externalIDs are those that roles demand of who assumes them, by ARN.
+	externalIDs map[string]string
 }
 
 // State is that of an instance, in EC2's words.
@@ -92,7 +97,8 @@ func New() (*Cloud, error) {
 	}
 	c := &Cloud{
 		signer: signer, instances: map[string]*Instance{},
-		principals: map[string]principal{}, roles: map[string]Credentials{},
+		principals: map[string]principal{}, roles: map[string]Credentials{}, externalIDs: map[string]string{},
+		profiles: map[string]*InstanceProfile{},
 	}
 	if c.EC2, err = serve(c.handleEC2, throttledEC2); err != nil {
 		return nil, err
@@ -101,20 +107,35 @@ func New() (*Cloud, error) {
 		c.EC2.close()
 		return nil, err
 	}
+	if c.IAM, err = serve(c.handleIAM, throttledIAM); err != nil {
+		c.EC2.close()
+		c.STS.close()
+		return nil, err
+	}
 	return c, nil
 }
 
 // Close ends all services, with the requests that they are busy with.
 func (c *Cloud) Close() {
 	c.mu.Lock()
-	services := []*Service{c.EC2, c.STS}
+	services := []*Service{c.EC2, c.STS, c.IAM}
 	for _, m := range c.metadata {
 		services = append(services, m.Service)
 	}
+	closers := c.closers
 	c.mu.Unlock()
 	for _, s := range services {
 		s.close()
 	}
+	for _, end := range closers {
+		end()
+	}
+}
+
+// service is the one that AWS's host names call so, nil for those that are not stood
+// in for.
+func (c *Cloud) service(name string) *Service {
+	return map[string]*Service{"ec2": c.EC2, "sts": c.STS, "iam": c.IAM}[name]
 }
 
 // Signer has the keys that the identity documents are signed with.

@@ -140,7 +140,7 @@ func writeEC2Error(w http.ResponseWriter, refused refusal) {
 	writeXML(w, refused.status, ec2Error{Code: refused.code, Message: refused.message, Request: requestID()})
 }
 
-func throttledEC2(w http.ResponseWriter, kind FaultKind) {
+func throttledEC2(w http.ResponseWriter, _ *http.Request, kind FaultKind) {
 	writeEC2Error(w, map[FaultKind]refusal{
 		Throttled: {503, "RequestLimitExceeded", "Request limit exceeded."},
 		Broken:    {500, "InternalError", "An internal error has occurred"},

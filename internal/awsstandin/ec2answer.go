@@ -87,7 +87,7 @@ func reservation(i *Instance) reservationElement {
 			element.Interfaces = append(element.Interfaces, networkInterface(i, nic, n))
 		}
 		if i.Profile != "" {
-			element.Profile = &profileElement{ARN: i.Profile, ID: "AIPA0A1B2C3D4E5F60718"}
+			element.Profile = &profileElement{ARN: i.Profile, ID: profileID}
 		}
 	}
 	return reservationElement{ID: "r-" + i.ID[len("i-"):], Owner: i.Account, Instances: []instanceElement{element}}

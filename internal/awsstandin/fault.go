@@ -19,7 +19,7 @@ type Service struct {
 
 	server    *http.Server
 	handle    http.HandlerFunc
-	throttled func(http.ResponseWriter, FaultKind)
+	throttled func(http.ResponseWriter, *http.Request, FaultKind)
 	cancel    context.CancelFunc
 
 	mu       sync.Mutex
@@ -82,7 +82,7 @@ func (s *Service) Requests() int {
 
 // serve starts a service. The second function writes the answers of the faults
 // that the service's protocol has an answer for.
-func serve(handle http.HandlerFunc, throttled func(http.ResponseWriter, FaultKind)) (*Service, error) {
+func serve(handle http.HandlerFunc, throttled func(http.ResponseWriter, *http.Request, FaultKind)) (*Service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for a stand-in of AWS: %w", err)
@@ -122,7 +122,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Healthy:
 		s.handle(w, r)
 	case Throttled, Broken, Forbidden:
-		s.throttled(w, fault.Kind)
+		s.throttled(w, r, fault.Kind)
 	case Down:
 		panic(http.ErrAbortHandler)
 	case Slow:

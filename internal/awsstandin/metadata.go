@@ -50,10 +50,10 @@ func (m *Metadata) Environment() []string {
 	return append(m.cloud.Environment(), "AWS_EC2_METADATA_SERVICE_ENDPOINT="+m.URL)
 }
 
-// Environment is what makes the AWS SDK of a program talk to this cloud's EC2 and
-// STS: "NAME=VALUE" each.
+// Environment is what makes the AWS SDK of a program talk to this cloud's EC2, STS
+// and IAM: "NAME=VALUE" each.
 func (c *Cloud) Environment() []string {
-	return []string{"AWS_ENDPOINT_URL_EC2=" + c.EC2.URL, "AWS_ENDPOINT_URL_STS=" + c.STS.URL}
+	return []string{"AWS_ENDPOINT_URL_EC2=" + c.EC2.URL, "AWS_ENDPOINT_URL_STS=" + c.STS.URL, "AWS_ENDPOINT_URL_IAM=" + c.IAM.URL}
 }
 
 func (m *Metadata) handle(w http.ResponseWriter, r *http.Request) {
@@ -206,7 +206,7 @@ func indentedJSON(value map[string]string) string {
 	return string(text)
 }
 
-func throttledMetadata(w http.ResponseWriter, kind FaultKind) {
+func throttledMetadata(w http.ResponseWriter, _ *http.Request, kind FaultKind) {
 	status := map[FaultKind]int{
 		Throttled: http.StatusServiceUnavailable, Broken: http.StatusInternalServerError, Forbidden: http.StatusForbidden,
 	}[kind]

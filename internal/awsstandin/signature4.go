@@ -40,46 +40,6 @@ const (
 	base64Digits = base32Digits + "abcdefghijklmnopqrstuvwxyz0189+/"
 )
 
-// User makes credentials of an IAM user, for a program that runs on no instance.
-func (c *Cloud) User(account, name string) Credentials {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	credentials := Credentials{
-		AccessKeyID: "AKIA" + randomText(16, base32Digits), SecretAccessKey: randomText(40, base64Digits),
-		Expiration: time.Now().AddDate(1, 0, 0),
-	}
-	c.principals[credentials.AccessKeyID] = principal{
-		Credentials: credentials, account: account,
-		arn: "arn:aws:iam::" + account + ":user/" + name, userID: "AIDA" + randomText(17, base32Digits),
-	}
-	return credentials
-}
-
-// Role returns the credentials of an instance's role, as its metadata service has
-// them: their session has the name of the instance.
-func (c *Cloud) Role(id string) Credentials {
-	instance, ok := c.Instance(id)
-	if !ok || instance.Role == "" {
-		panic("awsstandin: no instance " + id + " with a role")
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if credentials, ok := c.roles[id]; ok {
-		return credentials
-	}
-	credentials := Credentials{
-		AccessKeyID: "ASIA" + randomText(16, base32Digits), SecretAccessKey: randomText(40, base64Digits),
-		Token: randomText(400, base64Digits), Expiration: time.Now().UTC().Truncate(time.Second).Add(6 * time.Hour),
-	}
-	c.roles[id] = credentials
-	c.principals[credentials.AccessKeyID] = principal{
-		Credentials: credentials, account: instance.Account,
-		arn:    "arn:" + partition(instance.Region) + ":sts::" + instance.Account + ":assumed-role/" + instance.Role + "/" + id,
-		userID: "AROA" + randomText(17, base32Digits) + ":" + id,
-	}
-	return credentials
-}
-
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):

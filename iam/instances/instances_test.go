@@ -1,0 +1,303 @@
+package instances_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/instances"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+const (
+	account     = awsstandin.DefaultAccount
+	nodeProfile = "arn:aws:iam::111122223333:instance-profile/kubernetes/nodes"
+	nodeRole    = "arn:aws:iam::111122223333:role/kubernetes/node"
+)
+
+// site is a cloud, with a clock that a test moves.
+type site struct {
+	*awsstandin.Cloud
+	mu  sync.Mutex
+	now time.Time
+	// observed are the requests by service and outcome.
+	observed map[string]int
+}
+
+// newSite lets the AWS SDK of this process talk to a new cloud, as a user of its
+// account.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	cloud, err := awsstandin.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cloud.Close)
+	server := cloud.User(account, "server")
+	environment := append(cloud.Environment(),
+		"AWS_ACCESS_KEY_ID="+server.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+server.SecretAccessKey, "AWS_SESSION_TOKEN=",
+		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null", "AWS_PROFILE=", "AWS_REGION=",
+		"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:1")
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+	}
+	cloud.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
+	return &site{Cloud: cloud, now: time.Now(), observed: map[string]int{}}
+}
+
+// node starts an instance as nodes are.
+func (s *site) node() awsstandin.Instance {
+	return s.Launch(awsstandin.Instance{Profile: nodeProfile, Role: "node"})
+}
+
+func (s *site) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *site) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// seen are the requests so far, by service and outcome.
+func (s *site) seen(service, outcome string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.observed[service+" "+outcome]
+}
+
+// requests are all of them so far. The SDK may send one more than once: when an answer
+// comes before it has seen the end of its own request, it gives the connection up.
+func (s *site) requests(service string) int {
+	return s.seen(service, instances.OutcomeAnswered) + s.seen(service, instances.OutcomeThrottled) + s.seen(service, instances.OutcomeFailed)
+}
+
+func (s *site) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
+	t.Helper()
+	ec2, awsIAM, err := instances.NewClients(t.Context(), "eu-west-1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := instances.Options{EC2: ec2, IAM: awsIAM, PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(service, outcome string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.observed[service+" "+outcome]++
+	}}
+	if change != nil {
+		change(&options)
+	}
+	return instances.New(options)
+}
+
+// found wants an instance.
+func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *iam.Instance {
+	t.Helper()
+	instance, err := of.Instance(t.Context(), id, withRoles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if instance == nil {
+		t.Fatalf("no instance %s", id)
+	}
+	return instance
+}
+
+func TestAnInstanceIsAsAWSSays(t *testing.T) {
+	s := newSite(t)
+	pending := s.Launch(awsstandin.Instance{State: awsstandin.Pending, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
+	stopped, bare, unnamed := s.node(), s.Launch(awsstandin.Instance{}), s.node()
+	s.Stop(stopped.ID)
+	s.Change(unnamed.ID, func(i *awsstandin.Instance) { i.PrivateDNSName = "" })
+	ended := s.node()
+	s.Terminate(ended.ID)
+	node := s.node()
+	for _, test := range []struct {
+		name      string
+		id        string
+		withRoles bool
+		want      iam.Instance
+	}{
+		{"with the roles of its profile, paths included", node.ID, true, iam.Instance{Running: true, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}}},
+		{"without roles if they are not asked for", node.ID, false, iam.Instance{Running: true, PrivateDNSName: node.PrivateDNSName}},
+		{"about to run, with its name in lower case", pending.ID, true, iam.Instance{Running: true, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}}},
+		{"stopped", stopped.ID, true, iam.Instance{PrivateDNSName: stopped.PrivateDNSName, Roles: []string{nodeRole}}},
+		{"ended, with its name and profile lost", ended.ID, true, iam.Instance{}},
+		{"without a profile", bare.ID, true, iam.Instance{Running: true, PrivateDNSName: bare.PrivateDNSName}},
+		{"without a name", unnamed.ID, false, iam.Instance{Running: true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.want.ID, test.want.Account = test.id, account
+			got := found(t, s.instances(t, nil), test.id, test.withRoles)
+			if got.ID != test.want.ID || got.Account != test.want.Account || got.Running != test.want.Running ||
+				got.PrivateDNSName != test.want.PrivateDNSName || !slices.Equal(got.Roles, test.want.Roles) {
+				t.Errorf("got %+v, want %+v", *got, test.want)
+			}
+		})
+	}
+}
+
+func TestNoInstanceIsAnAnswer(t *testing.T) {
+	s := newSite(t)
+	gone := s.node()
+	s.Forget(gone.ID)
+	elsewhere := s.Launch(awsstandin.Instance{Region: "us-east-1"})
+	others := s.Launch(awsstandin.Instance{Account: "444455556666"})
+	of := s.instances(t, nil)
+	for name, id := range map[string]string{
+		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID, "made up": "i-00000000000000000", "of the old form": "i-00000000",
+	} {
+		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
+			t.Errorf("%s: %+v, %v", name, instance, err)
+		}
+	}
+}
+
+func TestWhatIsNoIDIsNotAskedAbout(t *testing.T) {
+	s := newSite(t)
+	of := s.instances(t, nil)
+	for _, id := range []string{"", "i-", "worker-1", "i-0123456789abcdef", "i-0123456789ABCDEF0", "i-0123456789abcdef0 ", "i-0123456789abcdef0\n", "*", "i-*"} {
+		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
+			t.Errorf("%q: %+v, %v", id, instance, err)
+		}
+	}
+	if got := s.requests("EC2"); got != 0 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
+	s := newSite(t)
+	node := s.node()
+	s.PrecedeByEmptyPages(2)
+	found(t, s.instances(t, nil), node.ID, false)
+	if got := s.requests("EC2"); got != 3 {
+		t.Errorf("%d requests for three pages", got)
+	}
+}
+
+func TestAProfileThatIAMDoesNotKnowHasNoRoles(t *testing.T) {
+	for name, change := range map[string]func(*site){
+		"deleted": func(s *site) { s.DeleteInstanceProfile(nodeProfile) },
+		"made anew": func(s *site) {
+			s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile, ID: "AIPAANOTHER", Roles: []string{nodeRole}})
+		},
+		"emptied": func(s *site) { s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			node := s.node()
+			change(s)
+			if got := found(t, s.instances(t, nil), node.ID, true); got.Roles != nil || !got.Running {
+				t.Errorf("got %+v", *got)
+			}
+		})
+	}
+}
+
+func TestFailuresAreNoAnswers(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		fault     awsstandin.Fault
+		inIAM     bool
+		throttled bool
+		want      string
+	}{
+		{"EC2 throttles", awsstandin.Fault{Kind: awsstandin.Throttled}, false, true, "EC2 throttles: "},
+		{"EC2 fails", awsstandin.Fault{Kind: awsstandin.Broken}, false, false, "asking EC2 about instance "},
+		{"EC2 is down", awsstandin.Fault{Kind: awsstandin.Down}, false, false, "asking EC2 about instance "},
+		{"EC2 answers nothing", awsstandin.Fault{Kind: awsstandin.Empty}, false, false, "EC2 answered a request about instance "},
+		{"EC2 does not allow it", awsstandin.Fault{Kind: awsstandin.Forbidden}, false, false, "allow ec2:DescribeInstances to the role of this server"},
+		{"IAM throttles", awsstandin.Fault{Kind: awsstandin.Throttled}, true, true, "IAM throttles: "},
+		{"IAM fails", awsstandin.Fault{Kind: awsstandin.Broken}, true, false, "asking IAM about " + nodeProfile},
+		{"IAM is down", awsstandin.Fault{Kind: awsstandin.Down}, true, false, "asking IAM about " + nodeProfile},
+		{"IAM answers nothing", awsstandin.Fault{Kind: awsstandin.Empty}, true, false, "IAM answered a request about " + nodeProfile},
+		{"IAM does not allow it", awsstandin.Fault{Kind: awsstandin.Forbidden}, true, false, "allow iam:GetInstanceProfile to the role of this server"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t)
+			node, of := s.node(), s.instances(t, nil)
+			service, name := s.EC2, "EC2"
+			if test.inIAM {
+				service, name = s.IAM, "IAM"
+			}
+			service.Break(test.fault)
+			instance, err := of.Instance(t.Context(), node.ID, true)
+			var throttled *iam.Throttled
+			if instance != nil || err == nil || errors.As(err, &throttled) != test.throttled || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %+v, %v; want an error with %q", instance, err, test.want)
+			}
+			if test.throttled != (s.seen(name, instances.OutcomeThrottled) == 1) {
+				t.Errorf("counted %v", s.observed)
+			}
+			service.Heal()
+			if got := found(t, of, node.ID, true); len(got.Roles) != 1 {
+				t.Errorf("healed: %+v: the failure is remembered", *got)
+			}
+		})
+	}
+}
+
+func TestRolesWithoutIAMAreAnError(t *testing.T) {
+	s := newSite(t)
+	node := s.node()
+	of := s.instances(t, func(o *instances.Options) { o.IAM = nil })
+	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil {
+		t.Errorf("got %+v, %v", instance, err)
+	}
+	found(t, of, node.ID, false)
+}
+
+// EC2 and IAM each show what the account of the credentials has.
+func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
+	s := newSite(t)
+	node := s.node()
+	s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
+	ec2, _, err := instances.NewClients(t.Context(), "eu-west-1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := s.User("444455556666", "server")
+	t.Setenv("AWS_ACCESS_KEY_ID", stranger.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", stranger.SecretAccessKey)
+	of := s.instances(t, func(o *instances.Options) { o.EC2 = ec2 })
+	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil || !strings.Contains(err.Error(), "with the credentials of one account") {
+		t.Errorf("got %+v, %v", instance, err)
+	}
+}
+
+func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
+	s := newSite(t)
+	node, of := s.node(), s.instances(t, nil)
+	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	impatient, cancel := context.WithCancel(t.Context())
+	gaveUp, patient := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := of.Instance(impatient, node.ID, false)
+		gaveUp <- err
+	}()
+	go func() {
+		_, err := of.Instance(t.Context(), node.ID, false)
+		patient <- err
+	}()
+	until(t, func() bool { return s.EC2.Requests() == 1 })
+	cancel()
+	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up: %v", err)
+	}
+	s.EC2.Heal()
+	if err := <-patient; err != nil {
+		t.Error(err)
+	}
+	if got := s.requests("EC2"); got != 1 {
+		t.Errorf("%d requests for one instance", got)
+	}
+}

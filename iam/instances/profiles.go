@@ -1,0 +1,110 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"golang.org/x/sync/singleflight"
+)
+
+// profile is an instance profile as EC2 names it. One that was deleted and made anew
+// has the same ARN and another id, and the instances that had the old one have lost
+// their role.
+type profile struct{ arn, id string }
+
+// profiles are asked for their roles, each once at a time.
+type profiles struct {
+	options Options
+	*requests
+	known    *memory[[]string]
+	underWay singleflight.Group
+}
+
+func newProfiles(o Options) *profiles {
+	return &profiles{options: o, requests: newRequests(serviceIAM, o), known: newMemory[[]string](o.Size, o.Now)}
+}
+
+// roles returns the ARNs of the roles in a profile, with their paths.
+func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
+	key := of.arn + " " + of.id
+	if roles, ok := p.known.get(key); ok {
+		return slices.Clone(roles), nil
+	}
+	// Nobody's context ends the request: who gives up is not the only one who waits.
+	answer := p.underWay.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), requestLife)
+		defer cancel()
+		asked := p.options.Now()
+		roles, err := p.ask(ctx, of)
+		if err == nil {
+			p.known.keep(key, roles, asked.Add(p.lasts(roles)))
+		}
+		return roles, err
+	})
+	select {
+	case result := <-answer:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return slices.Clone(result.Val.([]string)), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for what IAM says of %s: %w", of.arn, ctx.Err())
+	}
+}
+
+// lasts is for how long an answer may be used: that there is no role may soon be
+// otherwise.
+func (p *profiles) lasts(roles []string) time.Duration {
+	if len(roles) == 0 {
+		return p.options.MissingTTL
+	}
+	return p.options.TTL
+}
+
+func (p *profiles) ask(ctx context.Context, of profile) ([]string, error) {
+	if p.options.IAM == nil {
+		return nil, errors.New("nothing to ask IAM with")
+	}
+	// A name is of one profile in its account, whatever the path.
+	name := of.arn[strings.LastIndexByte(of.arn, '/')+1:]
+	answer, err := request(ctx, p.requests, unknownProfile, func() (*awsiam.GetInstanceProfileOutput, error) {
+		return p.options.IAM.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
+	})
+	switch {
+	case unknownProfile(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("asking IAM about %s: %w", of.arn, err)
+	}
+	return rolesIn(answer.InstanceProfile, of)
+}
+
+func unknownProfile(err error) bool {
+	var unknown *types.NoSuchEntityException
+	return errors.As(err, &unknown)
+}
+
+func rolesIn(answer *types.InstanceProfile, of profile) ([]string, error) {
+	if answer == nil {
+		return nil, fmt.Errorf("IAM answered a request about %s with nothing", of.arn)
+	}
+	if arn := aws.ToString(answer.Arn); arn != of.arn {
+		return nil, fmt.Errorf("IAM answered a request about %s with %s: EC2 and IAM have to be asked with the credentials of one account", of.arn, arn)
+	}
+	if aws.ToString(answer.InstanceProfileId) != of.id {
+		return nil, nil
+	}
+	var roles []string
+	for n := range answer.Roles {
+		roles = append(roles, aws.ToString(answer.Roles[n].Arn))
+	}
+	slices.Sort(roles)
+	return roles, nil
+}

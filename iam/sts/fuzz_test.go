@@ -1,0 +1,36 @@
+package sts_test
+
+import (
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/sts"
+)
+
+// FuzzAnswer lets anybody answer in the place of STS. What is taken for an answer has
+// to be one.
+func FuzzAnswer(f *testing.F) {
+	good := identity("arn:aws:iam::111122223333:user/alice", account)
+	for _, body := range []string{
+		good, identity("arn:aws:iam::111122223333:user/alice", "444455556666"), failure("ExpiredToken"), failure("Throttling"), "", "<html>",
+		"<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>",
+	} {
+		for _, status := range []int{200, 302, 400, 403, 429, 503} {
+			f.Add(status, body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		verifier := newVerifier(t, func(o *sts.Options) { o.Transport = answering(status, body) })
+		caller, err := verifier.Verify(t.Context(), someToken(t))
+		if (caller == nil) == (err == nil) {
+			t.Fatalf("%+v and %v", caller, err)
+		}
+		if err != nil {
+			return
+		}
+		arn, err := iam.ParseARN(caller.ARN)
+		if status != 200 || err != nil || arn.Account != caller.Account || len(caller.Account) != 12 || caller.UserID == "" {
+			t.Errorf("status %d, %q is taken for %+v", status, body, caller)
+		}
+	})
+}

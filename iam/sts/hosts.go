@@ -1,0 +1,148 @@
+package sts
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// The regions of each partition, as the AWS SDK knows them but does not tell: a test
+// compares. The SDK makes names of hosts for any region, also for one that does not
+// exist, and then takes it for one of the partition aws.
+//
+//go:embed regions.json
+var regionFiles embed.FS
+
+// globalRegion is what the endpoint rules call the region of the host without one,
+// sts.amazonaws.com, and globalScope the region that is signed for there
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_region-endpoints.html).
+const (
+	commercial   = "aws"
+	globalRegion = "aws-global"
+	globalScope  = "us-east-1"
+)
+
+// ExtraHost is a host of STS that the endpoint rules do not have, as that of a VPC
+// endpoint, or of a region that is newer than this program.
+type ExtraHost struct {
+	// Host is a DNS name: "vpce-0a1b2c-d3e4.sts.eu-west-1.vpce.amazonaws.com".
+	Host string
+	// Region is the one that requests to it are signed for: "eu-west-1".
+	Region string
+}
+
+// Hosts are the hosts of STS that are asked. They do not change.
+type Hosts struct {
+	partition string
+	regions   map[string][]string // by host
+}
+
+// NewHosts returns the regional hosts of a partition ("aws", "aws-us-gov",
+// "aws-cn", …) with the variants FIPS and dual stack, for aws also the global host,
+// and the extra ones.
+func NewHosts(ctx context.Context, partition string, extra []ExtraHost) (*Hosts, error) {
+	partitions, err := readPartitions()
+	if err != nil {
+		return nil, err
+	}
+	regions, ok := partitions[partition]
+	if !ok {
+		return nil, fmt.Errorf("AWS has no partition %q: want %s", partition, strings.Join(slices.Sorted(maps.Keys(partitions)), ", "))
+	}
+	h := &Hosts{partition: partition, regions: map[string][]string{}}
+	for _, region := range regions {
+		for _, variant := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+			if err := h.addRegional(ctx, region, variant[0], variant[1]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if partition == commercial {
+		if err := h.resolve(ctx, sts.EndpointParameters{Region: new(globalRegion)}, globalScope); err != nil {
+			return nil, err
+		}
+	}
+	for _, host := range extra {
+		if err := h.addExtra(host, partitions); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Host returns the regions whose signatures a host takes; ok is false for a host
+// that is not asked. Names are compared as they are: in lower case, without a port
+// and without a dot at the end.
+func (h *Hosts) Host(host string) (regions []string, ok bool) {
+	regions, ok = h.regions[host]
+	return slices.Clone(regions), ok
+}
+
+// Partition is the one whose hosts these are.
+func (h *Hosts) Partition() string { return h.partition }
+
+// Names are all hosts, in order.
+func (h *Hosts) Names() []string { return slices.Sorted(maps.Keys(h.regions)) }
+
+func readPartitions() (map[string][]string, error) {
+	text, err := regionFiles.ReadFile("regions.json")
+	if err != nil {
+		return nil, err
+	}
+	var partitions map[string][]string
+	if err := json.Unmarshal(text, &partitions); err != nil {
+		return nil, fmt.Errorf("reading the regions of AWS: %w", err)
+	}
+	return partitions, nil
+}
+
+func (h *Hosts) addRegional(ctx context.Context, region string, fips, dualStack bool) error {
+	return h.resolve(ctx, sts.EndpointParameters{Region: &region, UseFIPS: &fips, UseDualStack: &dualStack}, region)
+}
+
+// resolve adds the host that the endpoint rules have for parameters.
+func (h *Hosts) resolve(ctx context.Context, parameters sts.EndpointParameters, scope string) error {
+	endpoint, err := sts.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, parameters)
+	if err != nil {
+		return fmt.Errorf("finding the host of STS in %s: %w", *parameters.Region, err)
+	}
+	if endpoint.URI.Scheme != "https" || endpoint.URI.Port() != "" {
+		return fmt.Errorf("finding the host of STS in %s: the SDK has %s", *parameters.Region, endpoint.URI.String())
+	}
+	h.add(endpoint.URI.Host, scope)
+	return nil
+}
+
+var (
+	dnsName    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	regionName = regexp.MustCompile(`^[a-z]{2,6}(-[a-z]+)+-[0-9]+$`)
+)
+
+func (h *Hosts) addExtra(extra ExtraHost, partitions map[string][]string) error {
+	switch {
+	case len(extra.Host) > 253 || !dnsName.MatchString(extra.Host):
+		return fmt.Errorf("the host %q of STS is no DNS name: want lower case, without scheme, port and path", extra.Host)
+	case !regionName.MatchString(extra.Region):
+		return fmt.Errorf("the region %q of the host %s of STS is none: want one as eu-west-1", extra.Region, extra.Host)
+	}
+	for partition, regions := range partitions {
+		if partition != h.partition && slices.Contains(regions, extra.Region) {
+			return fmt.Errorf("the region %s of the host %s of STS is in the partition %s, not in %s", extra.Region, extra.Host, partition, h.partition)
+		}
+	}
+	h.add(extra.Host, extra.Region)
+	return nil
+}
+
+func (h *Hosts) add(host, region string) {
+	if !slices.Contains(h.regions[host], region) {
+		h.regions[host] = append(h.regions[host], region)
+	}
+}

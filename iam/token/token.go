@@ -1,0 +1,127 @@
+package token
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+)
+
+// Options say whose token is made, and for which cluster. The AWS SDK finds credentials
+// in the environment, in its files, or has those of the machine.
+type Options struct {
+	// ClusterID is the cluster that the token is for. It must be given.
+	ClusterID string
+	// Region is the one whose STS is asked; empty for that of the SDK's settings, of
+	// the instance if its role signs, or else for the global host of STS.
+	Region string
+	// Profile is one of the SDK's configuration files; empty for that of the
+	// environment.
+	Profile string
+	// RoleARN is a role to assume first, SessionName what its session is called, and
+	// ExternalID what the role demands of strangers; all may be empty.
+	RoleARN, SessionName, ExternalID string
+	// Credentials are those that sign, or assume the role; nil for those that the SDK
+	// finds.
+	Credentials aws.CredentialsProvider
+	// HTTP carries the SDK's requests; nil for its own client. With one, the variable
+	// AWS_CA_BUNDLE must not be set, unless it is the SDK's own kind of client.
+	HTTP aws.HTTPClient
+}
+
+// expires is what X-Amz-Expires says, in seconds. STS takes a request for
+// [iam.TokenLife] whatever it says; servers before version 0.4 of the reference want
+// no more than 60.
+const expires = "60"
+
+// Make returns a token, and when it ends: when STS no longer takes its signature, or
+// the credentials that signed it. Errors have nothing of a token or of credentials.
+func Make(ctx context.Context, options Options) (text string, end time.Time, err error) {
+	if err := options.check(); err != nil {
+		return "", time.Time{}, err
+	}
+	sdk, err := options.load(ctx)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	credentials, err := sdk.Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", time.Time{}, options.notRetrieved(err)
+	}
+	signed, err := presign(ctx, sdk, options.ClusterID)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	text = iam.TokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(signed))
+	request, err := iam.ParseToken(text, time.Now(), anyHost(sdk.Region))
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("the token would not be taken: %w", err)
+	}
+	end = request.NotAfter
+	if credentials.CanExpire && credentials.Expires.Before(end) {
+		end = credentials.Expires
+	}
+	return text, end, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case o.ClusterID == "":
+		return errors.New("a token needs the id of the cluster that it is for")
+	case o.RoleARN == "" && (o.SessionName != "" || o.ExternalID != ""):
+		return errors.New("a session name and an external id are for a role to assume, and none is given")
+	}
+	return nil
+}
+
+// presign signs a request for the identity of whoever the credentials are of.
+func presign(ctx context.Context, sdk aws.Config, clusterID string) (string, error) {
+	signed, err := sts.NewPresignClient(sts.NewFromConfig(sdk)).PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{},
+		func(o *sts.PresignOptions) {
+			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(
+				smithyhttp.SetHeaderValue(iam.ClusterHeader, clusterID),
+				smithyhttp.SetHeaderValue("X-Amz-Expires", expires),
+			))
+		})
+	if err != nil {
+		return "", fmt.Errorf("signing the token: %w", err)
+	}
+	return signed.URL, nil
+}
+
+// anyHost takes every host for one of STS, because servers know which they ask.
+type anyHost string
+
+func (region anyHost) Host(string) ([]string, bool) {
+	if region == globalRegion {
+		return []string{globalScope}, true
+	}
+	return []string{string(region)}, true
+}
+
+// notRetrieved says why there are no credentials. Of an answer of STS it takes the
+// code, and the message only where that says who may not do what: others may repeat
+// the request, with its security token.
+func (o Options) notRetrieved(err error) error {
+	var answer smithy.APIError
+	switch {
+	case !errors.As(err, &answer):
+		return fmt.Errorf("getting credentials of AWS: %w", err)
+	case answer.ErrorCode() == "AccessDenied":
+		err = fmt.Errorf("AccessDenied: %s", answer.ErrorMessage())
+	default:
+		err = errors.New(answer.ErrorCode())
+	}
+	if o.RoleARN != "" {
+		return fmt.Errorf("assuming the role %s: %w", o.RoleARN, err)
+	}
+	return fmt.Errorf("getting credentials of AWS: %w", err)
+}
