@@ -14,6 +14,8 @@ const (
 	typeAuthorize = "authorize"
 	typeAdmit     = "admit"
 	typeMutate    = "mutate"
+	// typeAuthenticate is that of log lines only.
+	typeAuthenticate = "authenticate"
 )
 
 // Outcomes of decisions.

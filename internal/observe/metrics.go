@@ -29,6 +29,7 @@ type Metrics struct {
 	certificateFails *metrics.Counter
 	build            *metrics.GaugeVec
 	joins
+	authentications
 }
 
 // NewMetrics returns metrics that nothing has been counted in.
@@ -52,9 +53,11 @@ func NewMetrics() *Metrics {
 		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be used."),
 		build: gauges("build_info", "What runs; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
-		joins: newJoins(),
+		joins:           newJoins(),
+		authentications: newAuthentications(),
 	}
 	m.registry.MustRegister(m.joins.all()...)
+	m.registry.MustRegister(m.authentications.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
 		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build,

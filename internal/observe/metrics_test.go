@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -265,6 +266,13 @@ func everything(t *testing.T) *observe.Metrics {
 	m.Mutated(true)
 	m.Attested(attestation(observe.TokenIssued, "TokenIssued"))
 	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateApproved, Code: "ClientCertificateApproved"})
+	_, _ = m.Authenticate(always(aNode(), nil))(t.Context(), secretToken)
+	m.TokenCache(false)
+	m.STSRequest("answered", http.StatusOK, time.Millisecond)
+	m.EC2Request("EC2", "answered")
+	m.WatchMappings(func() []observe.MappingSource {
+		return []observe.MappingSource{{Name: "File", Findings: []finding.Finding{{Code: "MappingSyntax", Severity: finding.Error}}}}
+	})
 	m.HasApprover()
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))

@@ -35,7 +35,8 @@ const mediaType = "application/json"
 // endpoint reads documents and writes the answers to them.
 type endpoint struct {
 	opts Options
-	// answer must not keep the body. Its error means that the body is malformed.
+	// answer must not keep the body. Its error is a rejection, or else means that the
+	// body is malformed.
 	answer func(ctx context.Context, body []byte) ([]byte, error)
 	bodies sync.Pool // of *bytes.Buffer
 }
@@ -46,9 +47,23 @@ func newEndpoint(opts Options, answer func(context.Context, []byte) ([]byte, err
 
 // rejection is why a request gets no answer.
 type rejection struct {
-	status  int
+	status int
+	// reason is empty if the request is a question: it is not its fault then.
 	reason  string
 	message string
+	// retryAfter is in how many seconds another try is worth it; 0: not told.
+	retryAfter int32
+}
+
+func (r *rejection) Error() string { return r.message }
+
+// malformed is the rejection that an error of an answer stands for.
+func malformed(err error) *rejection {
+	var rejected *rejection
+	if errors.As(err, &rejected) {
+		return rejected
+	}
+	return &rejection{status: http.StatusBadRequest, reason: ReasonMalformed, message: "request body: " + err.Error()}
 }
 
 // ServeHTTP implements http.Handler.
@@ -62,11 +77,20 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			write(w, http.StatusOK, answer)
 			return
 		}
-		rejected = &rejection{http.StatusBadRequest, ReasonMalformed, "request body: " + err.Error()}
+		rejected = malformed(err)
 	}
-	e.opts.Rejected(rejected.reason)
+	e.reject(w, rejected)
+}
+
+func (e *endpoint) reject(w http.ResponseWriter, rejected *rejection) {
+	if rejected.reason != "" {
+		e.opts.Rejected(rejected.reason)
+	}
 	if rejected.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
+	}
+	if rejected.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(rejected.retryAfter)))
 	}
 	write(w, rejected.status, rejected.document())
 }
@@ -85,14 +109,14 @@ func (e *endpoint) recycle(body *bytes.Buffer) {
 // read takes the whole body in.
 func (e *endpoint) read(r *http.Request, body *bytes.Buffer) *rejection {
 	if r.Method != http.MethodPost {
-		return &rejection{http.StatusMethodNotAllowed, ReasonMethod, fmt.Sprintf("method %s: want POST", r.Method)}
+		return &rejection{status: http.StatusMethodNotAllowed, reason: ReasonMethod, message: fmt.Sprintf("method %s: want POST", r.Method)}
 	}
 	if rejected := checkContent(r.Header); rejected != nil {
 		return rejected
 	}
 	tooLarge := &rejection{
-		http.StatusRequestEntityTooLarge, ReasonTooLarge,
-		fmt.Sprintf("request body is larger than %d bytes", e.opts.MaxBodyBytes),
+		status: http.StatusRequestEntityTooLarge, reason: ReasonTooLarge,
+		message: fmt.Sprintf("request body is larger than %d bytes", e.opts.MaxBodyBytes),
 	}
 	if r.ContentLength > e.opts.MaxBodyBytes {
 		return tooLarge
@@ -102,30 +126,32 @@ func (e *endpoint) read(r *http.Request, body *bytes.Buffer) *rejection {
 	case n > e.opts.MaxBodyBytes:
 		return tooLarge
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &rejection{http.StatusBadRequest, ReasonUnreadable, fmt.Sprintf("request body ends early, after %d bytes", n)}
+		return unreadable(fmt.Sprintf("request body ends early, after %d bytes", n))
 	case err != nil:
-		return &rejection{http.StatusBadRequest, ReasonUnreadable, fmt.Sprintf("read request body: %v", err)}
+		return unreadable(fmt.Sprintf("read request body: %v", err))
 	}
 	return nil
+}
+
+func unreadable(message string) *rejection {
+	return &rejection{status: http.StatusBadRequest, reason: ReasonUnreadable, message: message}
 }
 
 func checkContent(header http.Header) *rejection {
 	given := header.Get("Content-Type")
 	if given != mediaType {
 		if parsed, _, err := mime.ParseMediaType(given); err != nil || parsed != mediaType {
-			return &rejection{
-				http.StatusUnsupportedMediaType, ReasonContentType,
-				fmt.Sprintf("content type %q: want %s", given, mediaType),
-			}
+			return unsupported(fmt.Sprintf("content type %q: want %s", given, mediaType))
 		}
 	}
 	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return &rejection{
-			http.StatusUnsupportedMediaType, ReasonContentType,
-			fmt.Sprintf("content encoding %q: want none", encoding),
-		}
+		return unsupported(fmt.Sprintf("content encoding %q: want none", encoding))
 	}
 	return nil
+}
+
+func unsupported(message string) *rejection {
+	return &rejection{status: http.StatusUnsupportedMediaType, reason: ReasonContentType, message: message}
 }
 
 // document says it in the form that API servers read.
@@ -133,6 +159,9 @@ func (r *rejection) document() []byte {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Message: r.message, Reason: statusReasons[r.status], Code: int32(r.status),
+	}
+	if r.retryAfter > 0 {
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: r.retryAfter}
 	}
 	text, err := json.Marshal(&status, json.OmitZeroStructFields(true), json.Deterministic(true))
 	if err != nil {
@@ -146,6 +175,8 @@ var statusReasons = map[int]metav1.StatusReason{
 	http.StatusMethodNotAllowed:      metav1.StatusReasonMethodNotAllowed,
 	http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 	http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
+	http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
+	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
 // write sends a document. An error is that of a caller that has gone.

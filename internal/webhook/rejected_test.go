@@ -16,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -35,6 +36,10 @@ func handlers(t testing.TB, opts webhook.Options) map[string]http.Handler {
 			return noderestriction.Answer{}
 		}, readsAll, opts),
 		"mutate": webhook.Mutate(opts),
+		"authenticate": webhook.Authenticate(func(context.Context, string) (*iam.User, error) {
+			t.Error("the authenticator was asked")
+			return nil, nil
+		}, nil, opts),
 	}
 }
 
@@ -112,6 +117,20 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 			rule: "an access review", endpoint: "admit", body: document(t, "access.json"),
 			status: 400, reason: webhook.ReasonMalformed,
 			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want AdmissionReview of admission.k8s.io/v1`,
+		},
+		{
+			rule: "a token review", endpoint: "authorize", body: document(t, "token.json"),
+			status: 400, reason: webhook.ReasonMalformed,
+			message: `request body: kind "TokenReview" of apiVersion "authentication.k8s.io/v1": want SubjectAccessReview of authorization.k8s.io/v1`,
+		},
+		{
+			rule: "an access review", endpoint: "authenticate", body: document(t, "access.json"),
+			status: 400, reason: webhook.ReasonMalformed,
+			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want TokenReview of authentication.k8s.io/v1 or v1beta1`,
+		},
+		{
+			rule: "a token of another type", endpoint: "authenticate", body: strings.Replace(document(t, "token.json"), `"token":`, `"token": 1, "x":`, 1),
+			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.token: want a string, got a number",
 		},
 		{
 			rule: "a version that does not exist yet", endpoint: "authorize",

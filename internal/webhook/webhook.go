@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 )
 
@@ -19,6 +20,9 @@ type Options struct {
 	// Mutated, if set, is told of each pod that Mutate was asked about, and
 	// whether it was changed.
 	Mutated func(changed bool)
+	// Unasked, if set, is told of each TokenReview that Authenticate refuses without a
+	// look at its token.
+	Unasked func(refusal *iam.Refusal)
 }
 
 func (o Options) withDefaults() Options {
@@ -28,6 +32,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Mutated == nil {
 		o.Mutated = func(bool) {}
+	}
+	if o.Unasked == nil {
+		o.Unasked = func(*iam.Refusal) {}
 	}
 	return o
 }
