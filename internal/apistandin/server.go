@@ -99,6 +99,9 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
+// Disconnect ends every connection, with the watches on them.
+func (s *Server) Disconnect() { s.http.CloseClientConnections() }
+
 // Config is for clients of the server.
 func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL, QPS: -1} }
 
@@ -138,7 +141,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && at.name == "" && r.URL.Query().Get("watch") != "":
 		s.watch(w, r, at)
 	case r.Method == http.MethodGet && at.name == "":
-		s.list(w, at)
+		s.list(w, r, at)
 	default:
 		s.one(w, r, at)
 	}

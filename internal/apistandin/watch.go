@@ -16,23 +16,32 @@ func kindOf(resource string) string {
 	kinds := map[string]string{
 		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation",
 		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
+		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
 	}
 	return kinds[resource]
 }
 
-func (s *Server) list(w http.ResponseWriter, at *place) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	only := nameSelected(r)
 	items := []Object{}
-	for _, name := range slices.Sorted(maps.Keys(s.objects[at.key()])) {
-		if namespace, _, _ := strings.Cut(name, "/"); at.namespace == "" || at.namespace == namespace {
-			items = append(items, s.objects[at.key()][name])
+	for _, key := range slices.Sorted(maps.Keys(s.objects[at.key()])) {
+		namespace, name, _ := strings.Cut(key, "/")
+		if (at.namespace == "" || at.namespace == namespace) && (only == "" || only == name) {
+			items = append(items, s.objects[at.key()][key])
 		}
 	}
 	reply(w, http.StatusOK, Object{
 		"kind": kindOf(at.resource) + "List", "apiVersion": at.version,
 		"metadata": Object{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": items,
 	})
+}
+
+// nameSelected is the one field that can be selected by; empty for all names.
+func nameSelected(r *http.Request) string {
+	name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	return name
 }
 
 // watch sends what changes from a resource version on, until the client or the
@@ -48,7 +57,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches begin at a resource version")
 		return
 	}
-	name, _ := strings.CutPrefix(query.Get("fieldSelector"), "metadata.name=")
+	name := nameSelected(r)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	encoder := json.NewEncoder(w)

@@ -2,10 +2,11 @@
 // the listeners that API servers, machines and monitoring call, and what answers
 // them.
 //
-// It has up to three parts, and each works without the others: webhooks that
-// decide about nodes for API servers, the bootstrap service that lets machines
-// join, and the approver of their certificates. What a server does not do, it
-// does not read: only the webhooks follow the cluster's pods.
+// It has up to four parts, and each works without the others: webhooks that
+// decide about nodes for API servers, the webhook that says whose AWS IAM tokens
+// are, the bootstrap service that lets machines join, and the approver of their
+// certificates. What a server does not do, it does not read: only the webhooks that
+// decide follow the cluster's pods.
 //
 // A server begins to listen at once and answers /livez from then on. It follows
 // the cluster as soon as the API server can be reached, which on a control plane
@@ -15,6 +16,10 @@
 // that are not nodes never depend on the cluster, so the server's own requests
 // to it do not depend on the server. Machines are told to try again, until the
 // ledger has been read and the cloud has said where the server itself is.
+//
+// Nobody is recognised by a token, and nobody is refused for it, before every source
+// of mappings has been read; until then that is an error. From then on a source is
+// as it was when it was good last.
 //
 // Callers of the webhooks show a client certificate. It is checked in the
 // handshake and again when the authorities change, so that a caller whose

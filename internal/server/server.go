@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
@@ -16,6 +18,10 @@ type Options struct {
 	Logger logr.Logger
 	// Version and Commit say what runs.
 	Version, Commit string
+
+	// aws carries the requests to AWS of those who recognise callers; nil for what
+	// the environment says.
+	aws http.RoundTripper
 }
 
 // Server is one server. New makes one that listens, Run lets it serve.
@@ -23,9 +29,11 @@ type Server struct {
 	*shell
 	measures *observe.Metrics
 	refusals *observe.Refusals
-	// webhooks is nil if there are none, joining if machines do not join here.
-	webhooks *webhooks
-	joining  *joining
+	// webhooks is nil if nothing is decided about nodes, recognising if tokens are
+	// not asked about, joining if machines do not join here.
+	webhooks    *webhooks
+	recognising *recognising
+	joining     *joining
 }
 
 // New makes a server from a valid configuration. It reads the files that the
@@ -33,9 +41,12 @@ type Server struct {
 // server. An error says which field to correct.
 func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	s := &Server{measures: observe.NewMetrics()}
-	cluster, err := clusterConfig(config.Cluster.Kubeconfig, "node-authorizer/"+opts.Version)
-	if err != nil {
-		return nil, err
+	var cluster *rest.Config
+	var err error
+	if needsCluster(config) {
+		if cluster, err = clusterConfig(config.Cluster.Kubeconfig, "node-authorizer/"+opts.Version); err != nil {
+			return nil, err
+		}
 	}
 	s.refusals = observe.NewRefusals(opts.Logger, observe.RefusalOptions{
 		Verbosity: int(config.Log.Refusals.Verbosity),
@@ -43,8 +54,13 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 		Burst:     int(config.Log.Refusals.Burst),
 		NotLogged: s.measures.RefusalsNotLogged,
 	})
-	if config.Webhook.Address != "" {
+	if decides(config) {
 		if s.webhooks, err = newWebhooks(config, opts, cluster, s.measures, s.refusals); err != nil {
+			return nil, err
+		}
+	}
+	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
+		if s.recognising, err = newRecognising(config, opts, cluster, s.measures, s.refusals); err != nil {
 			return nil, err
 		}
 	}
@@ -56,6 +72,18 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// decides reports whether a server decides about nodes, and so follows the state of
+// the cluster.
+func decides(config *v1alpha1.ServerConfiguration) bool {
+	return config.Webhook.Answers(v1alpha1.ServeAuthorization) || config.Webhook.Answers(v1alpha1.ServeAdmission)
+}
+
+// needsCluster reports whether a server asks an API server for anything.
+func needsCluster(config *v1alpha1.ServerConfiguration) bool {
+	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled ||
+		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
 }
 
 // Addresses are those that a server listens on, nil for each that there is not.
@@ -70,7 +98,7 @@ func (s *Server) Addresses() Addresses {
 // answered. It is called once. An error means that the server stopped on its
 // own.
 func (s *Server) Run(ctx context.Context) error {
-	p := parts{metrics: s.measures.Handler()}
+	p := parts{metrics: s.measures.Handler(), webhooks: map[string]http.Handler{}, observe: s.observe}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	defer s.refusals.Flush()
@@ -80,6 +108,11 @@ func (s *Server) Run(ctx context.Context) error {
 		s.webhooks.tellCallers()
 		s.webhooks.serveAs(&p)
 		background.Go(func() { s.webhooks.follow(following) })
+	}
+	if s.recognising != nil {
+		s.recognising.tellDangers()
+		s.recognising.serveAs(&p)
+		background.Go(func() { s.recognising.follow(following) })
 	}
 	if s.joining != nil {
 		s.joining.tellDangers()
@@ -93,4 +126,9 @@ func (s *Server) Run(ctx context.Context) error {
 		background.Go(func() { s.joining.approve(approving) })
 	}
 	return s.serve(ctx, p)
+}
+
+// observe counts the requests to a webhook.
+func (s *Server) observe(path string, next http.Handler) http.Handler {
+	return s.measures.HTTP(endpointOf(path), next)
 }

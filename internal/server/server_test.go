@@ -36,7 +36,7 @@ func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.Server
 }
 
 // startTestServer starts a server on the API server at a URL.
-func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration)) *testServer {
+func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *testServer {
 	t.Helper()
 	s := &testServer{testShell: newTestShell(t, nil)}
 	s.close()
@@ -50,7 +50,11 @@ func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerCo
 		configure(config)
 	}
 	var err error
-	s.server, err = New(config, Options{Logger: s.log.logger(), Version: "v1.2.3", Commit: "abcdef"})
+	opts := Options{Logger: s.log.logger(), Version: "v1.2.3", Commit: "abcdef"}
+	for _, change := range options {
+		change(&opts)
+	}
+	s.server, err = New(config, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

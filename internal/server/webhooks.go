@@ -79,13 +79,14 @@ func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *re
 
 // serveAs adds the webhooks to what a shell serves.
 func (w *webhooks) serveAs(p *parts) {
-	p.webhooks = map[string]http.Handler{
-		authorizePath: w.current(func(a *answers) http.Handler { return a.authorize }),
-		admitPath:     w.current(func(a *answers) http.Handler { return a.admit }),
-		mutatePath:    webhook.Mutate(w.options(mutatePath)),
+	if w.config.Webhook.Answers(v1alpha1.ServeAuthorization) {
+		p.webhooks[authorizePath] = w.current(func(a *answers) http.Handler { return a.authorize })
 	}
-	p.observe = func(path string, next http.Handler) http.Handler { return w.metrics.HTTP(endpointOf(path), next) }
-	p.ready = []check{{"graph-sync", w.graphSync}, {"rights", w.rights}, {"authorization", w.authorization}}
+	if w.config.Webhook.Answers(v1alpha1.ServeAdmission) {
+		p.webhooks[admitPath] = w.current(func(a *answers) http.Handler { return a.admit })
+		p.webhooks[mutatePath] = webhook.Mutate(w.options(mutatePath))
+	}
+	p.ready = append(p.ready, check{"graph-sync", w.graphSync}, check{"rights", w.rights}, check{"authorization", w.authorization})
 }
 
 // tellCallers logs who may call the webhooks, if that may be more than API
@@ -104,10 +105,14 @@ func endpointOf(path string) string { return path[1:] }
 
 // options are those of a webhook.
 func (w *webhooks) options(path string) webhook.Options {
+	return webhookOptions(w.config, w.metrics, path)
+}
+
+func webhookOptions(config *v1alpha1.ServerConfiguration, metrics *observe.Metrics, path string) webhook.Options {
 	return webhook.Options{
-		MaxBodyBytes: w.config.Webhook.MaxBodyBytes,
-		Rejected:     w.metrics.BodyError(endpointOf(path)),
-		Mutated:      w.metrics.Mutated,
+		MaxBodyBytes: config.Webhook.MaxBodyBytes,
+		Rejected:     metrics.BodyError(endpointOf(path)),
+		Mutated:      metrics.Mutated,
 	}
 }
 

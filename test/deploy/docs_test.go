@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // pages are what operators read.
-var pages = []string{"install.md", "bootstrap.md", "metrics.md"}
+var pages = []string{"install.md", "bootstrap.md", "iam.md", "migration.md", "audit.md", "metrics.md"}
 
 // block is a fenced block of a page.
 type block struct {
@@ -40,11 +41,12 @@ func TestYAMLInThePagesIsValid(t *testing.T) {
 			continue
 		}
 		seen++
-		var document map[string]any
-		if err := yaml.UnmarshalStrict([]byte(b.text), &document); err != nil {
+		var content any
+		if err := yaml.UnmarshalStrict([]byte(b.text), &content); err != nil {
 			t.Errorf("%s: %v\n%s", b.page, err, b.text)
 			continue
 		}
+		document, _ := content.(map[string]any) // or a piece of one
 		switch document["kind"] {
 		case "AuthorizationConfiguration":
 			authorization(t, b.text)
@@ -81,12 +83,11 @@ func TestCommandsInThePagesParse(t *testing.T) {
 // Files of the repository that the pages name exist.
 func TestFilesThatThePagesNameExist(t *testing.T) {
 	named := regexp.MustCompile(`(?:deploy|charts|docs)/[a-z0-9_./-]*[a-z0-9]`)
-	for _, page := range append(pages, "../deploy/README.md") {
+	seen := 0
+	for _, page := range append(slices.Clone(pages), "../deploy/README.md") {
 		content := read(t, docsFolder, page)
 		found := named.FindAllString(content, -1)
-		if len(found) == 0 {
-			t.Errorf("%s names no file", page)
-		}
+		seen += len(found)
 		for _, path := range found {
 			if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
 				t.Errorf("%s: %v", page, err)
@@ -97,6 +98,9 @@ func TestFilesThatThePagesNameExist(t *testing.T) {
 				t.Errorf("%s: %v", page, err)
 			}
 		}
+	}
+	if seen == 0 {
+		t.Error("the pages name no file")
 	}
 }
 

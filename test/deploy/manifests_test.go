@@ -60,15 +60,17 @@ func TestAForgottenAuthorityIsRefused(t *testing.T) {
 
 func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"rbac":                {"ClusterRole"},
-		"chain":               {"ClusterRole"},
-		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
-		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
-		"service":             {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service", "ServiceAccount"},
-		"service/webhooks":    {"MutatingWebhookConfiguration"},
-		"bootstrap/cluster":   {"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role"},
-		"bootstrap/policy":    {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"bootstrap/kubeadm":   {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"rbac":                 {"ClusterRole"},
+		"chain":                {"ClusterRole"},
+		"static-pod":           {"ClusterRole", "ClusterRoleBinding"},
+		"static-pod/webhooks":  {"MutatingWebhookConfiguration"},
+		"service":              {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service", "ServiceAccount"},
+		"service/webhooks":     {"MutatingWebhookConfiguration"},
+		"iam/rbac":             {"Role", "RoleBinding"},
+		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
+		"bootstrap/cluster":    {"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role"},
+		"bootstrap/policy":     {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm":    {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
 			"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "RoleBinding",
 			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",

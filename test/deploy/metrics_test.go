@@ -23,6 +23,8 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -72,6 +74,15 @@ func served(t *testing.T) map[string]family {
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})
 	m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.MachineRefused, Code: "WrongVPC"})
 	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateDenied, Code: "TokenExpired"})
+	_, _ = m.Authenticate(func(context.Context, string) (*iam.User, error) {
+		return nil, iam.Refuse(iam.NotMapped, "nothing maps it")
+	})(t.Context(), "token")
+	m.TokenCache(false)
+	m.STSRequest("answered", http.StatusOK, time.Millisecond)
+	m.EC2Request("EC2", "answered")
+	m.WatchMappings(func() []observe.MappingSource {
+		return []observe.MappingSource{{Name: "ConfigMap", Findings: []finding.Finding{{Code: iam.MappingSyntax, Severity: finding.Error}}}}
+	})
 	m.HasApprover()
 	m.WatchLedger(func() []*ledgerv1alpha1.NodeAttestation { return nil })
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))

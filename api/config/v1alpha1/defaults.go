@@ -15,6 +15,7 @@ func Defaults() *ServerConfiguration {
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		Webhook: Webhook{
 			Address:              ":8443",
+			Serves:               []Served{ServeAuthorization, ServeAdmission},
 			ClientAuthentication: ClientCertificateRequired,
 			// The object and the old object of an admission review may each come
 			// from the 3 MiB that an API server takes in one request, in which it
@@ -49,6 +50,17 @@ func Defaults() *ServerConfiguration {
 		Admission: Admission{
 			FreshnessWait: milliseconds(250),
 			AccessReviews: AccessReviews{AllowedTTL: seconds(10), DeniedTTL: seconds(10)},
+		},
+		IAM: IAM{
+			Partition: "aws", Sources: []MappingSource{ConfigMapSource},
+			ConfigMap: ConfigMapName{Namespace: "kube-system", Name: "aws-auth"},
+			RolePaths: MatchRoleName, SessionCheck: InstanceProfileCheck,
+			Reserved: Reserved{
+				Prefixes: []string{"system:"}, GrantedUsernames: []string{"system:node:"},
+				GrantedGroups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier", "system:masters"},
+			},
+			STS: STS{Timeout: seconds(10), MaxInFlight: 100, PerSecond: 200, Burst: 400, CacheTTL: seconds(60), CacheSize: 10_000},
+			EC2: EC2{CacheTTL: seconds(120), CacheSize: 20_000, PerSecond: 10, Burst: 20},
 		},
 		Log:      Log{Format: TextLog, Refusals: Refusals{PerSecond: 10, Burst: 100}},
 		Shutdown: Shutdown{Timeout: seconds(20)},

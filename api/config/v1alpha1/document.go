@@ -20,12 +20,16 @@ cluster:
   # of its version: {PodCertificateRequest: true}
   featureGates: {}
 
-# The endpoint that API servers call, over HTTPS: /authorize, /admit and /mutate,
-# which ask for a client certificate, and /livez and /readyz, which do not.
+# The endpoint that API servers call, over HTTPS: /authorize, /admit, /mutate and
+# /authenticate, which ask for a client certificate, and /livez and /readyz, which
+# do not.
 webhook:
-  # host:port to listen on; an empty host is all addresses. "" for no webhooks:
-  # then the cluster's pods are not watched.
+  # host:port to listen on; an empty host is all addresses. "" for no webhooks.
   address: ":8443"
+  # The questions that are answered: Authorization (/authorize), Admission (/admit
+  # and /mutate), Authentication (/authenticate; see iam). The cluster's pods are
+  # watched for the first two alone.
+  serves: [Authorization, Admission]
   # Required: paths of the server's certificate and key, PEM. These files and
   # clientCAFile are read again when they change.
   certificateFile: ""
@@ -170,6 +174,75 @@ admission:
   accessReviews:
     allowedTTL: 10s
     deniedTTL: 10s
+
+# How /authenticate turns AWS IAM bearer tokens into users, with Authentication in
+# webhook.serves.
+iam:
+  # Required: the id of the cluster, for which tokens are made:
+  # node-authorizer token --cluster-id ID
+  clusterID: ""
+  # The partition of callers and of STS: aws, aws-cn, aws-us-gov, aws-iso,
+  # aws-iso-b, aws-iso-e, aws-iso-f or aws-eusc.
+  partition: aws
+  # Where EC2 is asked; empty for AWS_REGION, or else the region of the instance
+  # that the server runs on.
+  region: ""
+  # The audiences that tokens are good for. Tokens name none themselves; empty
+  # leaves that to the API server, which takes them for its own.
+  audiences: []
+  # Where mappings are read, and in which order: File, ConfigMap, IdentityMapping.
+  # The first match wins. All are followed: what becomes unreadable stays as it
+  # was last.
+  sources: [ConfigMap]
+  # Path of a file with mapRoles, mapUsers and mapAccounts; required for File.
+  file: ""
+  # The ConfigMap with mapRoles, mapUsers and mapAccounts.
+  configMap:
+    namespace: kube-system
+    name: aws-auth
+  # STS names roles without their paths. MatchName finds a mapping for a role with
+  # a path by account and name, where one mapping alone has them. Exact never
+  # does.
+  rolePaths: MatchName
+  # Who may assume the role of nodes chooses the name of the session, and with it
+  # the node. InstanceProfile: the name is that of an instance that runs and whose
+  # profile has the role. Instance: of one that runs. None: any.
+  sessionCheck: InstanceProfile
+  # ARNs of roles whose sessions are no instances, such as the pod execution roles
+  # of Fargate profiles. Their paths do not matter.
+  sessionCheckExemptRoles: []
+  # Names that no mapping gives, after its templates are filled in.
+  reserved:
+    # Beginnings of usernames and groups.
+    prefixes: ["system:"]
+    # The exceptions. One that ends in a colon grants the names that begin with it.
+    grantedUsernames: ["system:node:"]
+    grantedGroups: [system:bootstrappers, system:nodes, system:node-proxier, system:masters]
+  # How STS is asked whose a token is.
+  sts:
+    # Hosts besides those of the partition, such as VPC endpoints, and the region
+    # that tokens for them are signed for:
+    # [{host: vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com, region: eu-west-1}]
+    extraHosts: []
+    # How long an answer may take.
+    timeout: 10s
+    # How many questions are put at once, how many per second for long, and how
+    # many after a silence. What is over is answered with 429, and tried again.
+    maxInFlight: 100
+    perSecond: 200
+    burst: 400
+    # How long the caller of a token is remembered, up to 15m and to the end of the
+    # token; 0s for not at all. And of how many tokens.
+    cacheTTL: 1m
+    cacheSize: 10000
+  # How EC2 is asked for instances, and IAM for the roles of their profiles.
+  ec2:
+    # How long an instance is remembered, and how many are.
+    cacheTTL: 2m
+    cacheSize: 20000
+    # How many requests are sent per second for long, and how many at once.
+    perSecond: 10
+    burst: 20
 
 # What is logged, on standard error.
 log:

@@ -233,6 +233,9 @@ func (d *decoder) list(n *yaml.Node, into reflect.Value, path string) {
 		d.refuse(n, path, "a list")
 		return
 	}
+	if into.Len() > 0 { // the default, which an empty list is not
+		into.Set(reflect.MakeSlice(into.Type(), 0, len(n.Content)))
+	}
 	for i, item := range n.Content {
 		element := reflect.New(into.Type().Elem()).Elem()
 		itemPath := elementPath(path, i)

@@ -69,6 +69,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}}
 webhook:
   address: 127.0.0.1:1
+  serves: [Authentication, Authorization]
   certificateFile: c
   keyFile: k
   clientAuthentication: Required
@@ -111,6 +112,27 @@ approver:
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
 admission: {freshnessWait: 0s, accessReviews: {allowedTTL: 1m30s, deniedTTL: 0s}}
+iam:
+  clusterID: shop
+  partition: aws-us-gov
+  region: us-gov-west-1
+  audiences: ["https://kubernetes.default.svc"]
+  sources: [IdentityMapping, File, ConfigMap]
+  file: mappings.yaml
+  configMap: {namespace: nodes, name: who}
+  rolePaths: Exact
+  sessionCheck: Instance
+  sessionCheckExemptRoles: ["arn:aws-us-gov:iam::111122223333:role/fargate"]
+  reserved: {prefixes: ["system:", "eks:"], grantedUsernames: [], grantedGroups: [system:nodes]}
+  sts:
+    extraHosts: [{host: vpce-1.sts.us-gov-west-1.vpce.amazonaws.com, region: us-gov-west-1}]
+    timeout: 5s
+    maxInFlight: 7
+    perSecond: 8
+    burst: 9
+    cacheTTL: 30s
+    cacheSize: 10
+  ec2: {cacheTTL: 3m, cacheSize: 11, perSecond: 12, burst: 13}
 log: {format: json, verbosity: 4, refusals: {verbosity: 2, perSecond: 3, burst: 5}}
 shutdown: {delay: 5s, timeout: 1m}
 `
@@ -122,7 +144,7 @@ shutdown: {delay: 5s, timeout: 1m}
 			FeatureGates: map[string]bool{"PodCertificateRequest": true, "CSIVolumeHealth": false},
 		},
 		Webhook: Webhook{
-			Address: "127.0.0.1:1", CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
+			Address: "127.0.0.1:1", Serves: []Served{ServeAuthentication, ServeAuthorization}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
 			ClientCAFile: "ca", AllowedClientNames: []string{"kube-apiserver", "front-proxy"}, MaxBodyBytes: 4096,
 		},
 		Bootstrap: Bootstrap{
@@ -145,8 +167,20 @@ shutdown: {delay: 5s, timeout: 1m}
 		},
 		Authorization: Authorization{Mode: ChainMode, ConfigFile: "chain.yaml", FreshnessWait: seconds(1)},
 		Admission:     Admission{AccessReviews: AccessReviews{AllowedTTL: seconds(90)}},
-		Log:           Log{Format: JSONLog, Verbosity: 4, Refusals: Refusals{Verbosity: 2, PerSecond: 3, Burst: 5}},
-		Shutdown:      Shutdown{Delay: seconds(5), Timeout: seconds(60)},
+		IAM: IAM{
+			ClusterID: "shop", Partition: "aws-us-gov", Region: "us-gov-west-1", Audiences: []string{"https://kubernetes.default.svc"},
+			Sources: []MappingSource{IdentityMappingSource, FileSource, ConfigMapSource}, File: "mappings.yaml",
+			ConfigMap: ConfigMapName{Namespace: "nodes", Name: "who"}, RolePaths: ExactRolePath, SessionCheck: InstanceCheck,
+			SessionCheckExemptRoles: []string{"arn:aws-us-gov:iam::111122223333:role/fargate"},
+			Reserved:                Reserved{Prefixes: []string{"system:", "eks:"}, GrantedUsernames: []string{}, GrantedGroups: []string{"system:nodes"}},
+			STS: STS{
+				ExtraHosts: []STSHost{{Host: "vpce-1.sts.us-gov-west-1.vpce.amazonaws.com", Region: "us-gov-west-1"}},
+				Timeout:    seconds(5), MaxInFlight: 7, PerSecond: 8, Burst: 9, CacheTTL: seconds(30), CacheSize: 10,
+			},
+			EC2: EC2{CacheTTL: seconds(180), CacheSize: 11, PerSecond: 12, Burst: 13},
+		},
+		Log:      Log{Format: JSONLog, Verbosity: 4, Refusals: Refusals{Verbosity: 2, PerSecond: 3, Burst: 5}},
+		Shutdown: Shutdown{Delay: seconds(5), Timeout: seconds(60)},
 	}
 	if got := parse(t, file); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -170,6 +204,13 @@ func TestNullKeepsTheDefault(t *testing.T) {
 	}
 }
 
+func TestAListReplacesTheDefault(t *testing.T) {
+	got := parse(t, minimal+"iam: {sources: [File], reserved: {prefixes: []}}\n")
+	if !reflect.DeepEqual(got.IAM.Sources, []MappingSource{FileSource}) || got.IAM.Reserved.Prefixes == nil || len(got.IAM.Reserved.Prefixes) > 0 {
+		t.Errorf("got %+v", got.IAM)
+	}
+}
+
 func TestClientsNeedNoCertificateWithNone(t *testing.T) {
 	parse(t, head+"webhook: {certificateFile: c, keyFile: k, clientAuthentication: None}")
 }
@@ -180,6 +221,7 @@ func TestEachPartCanRunAlone(t *testing.T) {
 		"webhooks":            minimal,
 		"bootstrap":           head + `webhook: {address: ""}` + "\n" + machines,
 		"the approver":        head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
+		"authentication":      head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: ca}\niam: {clusterID: shop}\n",
 		"all together":        minimal + machines + "approver: {enabled: true}\n",
 		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines + "approver: {unattestedNodes: Never}\n",
 	} {

@@ -19,6 +19,7 @@ type ServerConfiguration struct {
 	Metrics       Metrics       `json:"metrics"`
 	Authorization Authorization `json:"authorization"`
 	Admission     Admission     `json:"admission"`
+	IAM           IAM           `json:"iam"`
 	Log           Log           `json:"log"`
 	Shutdown      Shutdown      `json:"shutdown"`
 }
@@ -40,6 +41,9 @@ type Webhook struct {
 	// Address is host:port, where an empty host is all addresses; empty for no
 	// such endpoint.
 	Address string `json:"address"`
+	// Serves are the questions that are answered. What none of them needs of the
+	// cluster is not read.
+	Serves []Served `json:"serves"`
 	// CertificateFile and KeyFile are paths of PEM files. They are read again
 	// when they change, as is ClientCAFile.
 	CertificateFile string `json:"certificateFile"`

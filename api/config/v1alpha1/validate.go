@@ -37,6 +37,7 @@ func Validate(c *ServerConfiguration) Problems {
 	v.bootstrap(&c.Bootstrap)
 	v.approver(&c.Approver)
 	v.somethingToDo(c)
+	v.serves(c)
 	v.metrics(c)
 	v.authorization(&c.Authorization)
 	v.duration("admission.freshnessWait", c.Admission.FreshnessWait, 0, maxFreshness)

@@ -51,7 +51,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .Values.server.authorizationConfiguration -}}
 {{- $_ := set $config "authorization" (dict "configFile" "/etc/node-authorizer/config/authorization.yaml") -}}
 {{- end -}}
+{{- if .Values.server.mappings -}}
+{{- if not (has "File" (include "node-authorizer.mappingSources" . | splitList " ")) -}}
+{{- fail "server.mappings has no effect without File in server.config.iam.sources: add it, or remove the mappings" -}}
+{{- end -}}
+{{- $_ := set $config "iam" (dict "file" "/etc/node-authorizer/config/mappings.yaml") -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $config (deepCopy .Values.server.config)) -}}
+{{- end -}}
+
+{{/* The questions that the server answers. */}}
+{{- define "node-authorizer.serves" -}}
+{{- join " " (dig "webhook" "serves" (list "Authorization" "Admission") .Values.server.config) -}}
+{{- end -}}
+
+{{/* Where it reads mappings of AWS callers; empty if it is not asked about them. */}}
+{{- define "node-authorizer.mappingSources" -}}
+{{- if has "Authentication" (include "node-authorizer.serves" . | splitList " ") -}}
+{{- join " " (dig "iam" "sources" (list "ConfigMap") .Values.server.config) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whom the server's rights are given to. */}}
+{{- define "node-authorizer.subject" -}}
+{{- if .Values.rbac.user -}}
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: {{ .Values.rbac.user | quote }}
+{{- else -}}
+- kind: ServiceAccount
+  name: {{ include "node-authorizer.fullname" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
 {{- end -}}
 
 {{/* True if the server answers for RBAC too. */}}

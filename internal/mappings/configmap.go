@@ -1,0 +1,59 @@
+package mappings
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+)
+
+// SourceMissing is the code of a source that is not there. To take it away is an
+// edit like others: nobody is mapped by it any more.
+const SourceMissing finding.Code = "MappingSourceMissing"
+
+// followConfigMap follows the one ConfigMap, by its name: more may not be read.
+func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes.Interface) {
+	all := client.CoreV1().ConfigMaps(l.opts.Namespace)
+	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, l.opts.Name).String()
+	s.followObjects(ctx, objects{
+		example: &corev1.ConfigMap{},
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = byName
+			return all.List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = byName
+			return all.Watch(ctx, options)
+		},
+		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name, l.opts.Namespace),
+	}, func(store cache.Store) { l.readConfigMap(s, store) })
+}
+
+func (l *Live) readConfigMap(s *source, store cache.Store) {
+	object, found, err := store.GetByKey(l.opts.Namespace + "/" + l.opts.Name)
+	if err != nil || !found {
+		nothing, _ := iam.Collect(nil)
+		s.take(nothing, []finding.Finding{l.missing(s)})
+		return
+	}
+	read := object.(*corev1.ConfigMap)
+	l.events.tell(read, s.take(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
+}
+
+func (l *Live) missing(s *source) finding.Finding {
+	return finding.Finding{
+		Code: SourceMissing, Severity: finding.Warning, Place: finding.Place{Object: s.name},
+		Message:     "there is no such ConfigMap",
+		Consequence: "nobody is recognised by it",
+		Remedy:      "create it, or remove ConfigMap from iam.sources",
+	}
+}

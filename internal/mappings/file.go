@@ -1,0 +1,73 @@
+package mappings
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+)
+
+const (
+	// fileInterval is how often the file is looked at.
+	fileInterval = 2 * time.Second
+	// maxFile is the size in bytes beyond which a file is not read: that of the
+	// largest ConfigMap.
+	maxFile = 1 << 20
+)
+
+// followFile reads the file when it has changed and then stayed as it is, so that
+// it is not read while it is being written. At the start it is read as it is.
+func (l *Live) followFile(ctx context.Context, s *source) {
+	ticker := time.NewTicker(l.opts.Interval)
+	defer ticker.Stop()
+	f := file{path: l.opts.File}
+	for f.look(s, true); ; f.look(s, false) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// file is what was seen at the last look, and what was dealt with; nil for nothing.
+type file struct {
+	path        string
+	seen, taken []byte
+}
+
+func (f *file) look(s *source, atOnce bool) {
+	text, err := readFile(f.path)
+	if err != nil {
+		f.seen = nil
+		s.unreachable(fmt.Errorf("read iam.file: %w", err))
+		return
+	}
+	settled := atOnce || f.seen != nil && bytes.Equal(text, f.seen)
+	f.seen = text
+	switch {
+	case f.taken != nil && bytes.Equal(text, f.taken):
+		s.unreachable(nil)
+	case settled:
+		f.taken = text
+		s.take(iam.ParseFile(text, f.path))
+	}
+}
+
+// readFile returns what is in the file, never nil without an error.
+func readFile(path string) ([]byte, error) {
+	opened, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	text, err := io.ReadAll(io.LimitReader(opened, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return text, err
+}

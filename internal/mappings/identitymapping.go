@@ -1,0 +1,77 @@
+package mappings
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+)
+
+// identityMappings is the custom resource, which is that of aws-iam-authenticator.
+func identityMappings() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "iamauthenticator.k8s.aws", Version: "v1alpha1", Resource: "iamidentitymappings"}
+}
+
+func (l *Live) followIdentityMappings(ctx context.Context, s *source, client dynamic.Interface) {
+	resource := client.Resource(identityMappings())
+	s.followObjects(ctx, objects{
+		example: &unstructured.Unstructured{},
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return resource.List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, options)
+		},
+		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove IdentityMapping from iam.sources",
+	}, func(store cache.Store) { s.take(readIdentityMappings(store.List())) })
+}
+
+// readIdentityMappings takes the objects in the order of their names.
+func readIdentityMappings(objects []any) (*iam.Mappings, []finding.Finding) {
+	sorted := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		sorted = append(sorted, object.(*unstructured.Unstructured))
+	}
+	slices.SortFunc(sorted, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	var good []iam.Mapping
+	var findings []finding.Finding
+	for _, object := range sorted {
+		mapping, found, ok := readIdentityMapping(object)
+		findings = append(findings, found...)
+		if ok {
+			good = append(good, mapping)
+		}
+	}
+	collected, twice := iam.Collect(good)
+	return collected, append(findings, twice...)
+}
+
+func readIdentityMapping(object *unstructured.Unstructured) (iam.Mapping, []finding.Finding, bool) {
+	var read struct {
+		Spec struct {
+			ARN      string   `json:"arn"`
+			Username string   `json:"username"`
+			Groups   []string `json:"groups"`
+		} `json:"spec"`
+	}
+	name := object.GetName()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
+		return iam.Mapping{}, []finding.Finding{{
+			Code: iam.MappingInvalid, Severity: finding.Error, Place: finding.Place{Object: "IAMIdentityMapping " + name, Key: "spec"},
+			Message:     "it has another form than its schema: " + err.Error(),
+			Consequence: "the mapping is not used",
+			Remedy:      "write strings into arn and username, and a list of strings into groups",
+		}}, false
+	}
+	return iam.ParseIdentityMapping(name, read.Spec.ARN, read.Spec.Username, read.Spec.Groups)
+}

@@ -1,0 +1,84 @@
+package mappings
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// objects is how objects of an API server are read.
+type objects struct {
+	// example is of their type.
+	example runtime.Object
+	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// remedy is what to do when they may not be read.
+	remedy string
+}
+
+// followObjects calls read with all objects once these are known, and again
+// after every change.
+func (s *source) followObjects(ctx context.Context, o objects, read func(cache.Store)) {
+	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example, cache.SharedIndexInformerOptions{ObjectDescription: s.name})
+	changed := make(chan struct{}, 1)
+	tell := func(any) {
+		select {
+		case changed <- struct{}{}:
+		default: // it is known already
+		}
+	}
+	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell,
+	})
+	if err != nil {
+		s.unreachable(fmt.Errorf("follow: %w", err))
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		informer.RunWithContext(ctx)
+	}()
+	defer func() { <-done }()
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return
+	}
+	for {
+		read(informer.GetStore())
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reported lists and watches, and notes whether that works.
+func (s *source) reported(o objects) *cache.ListWatch {
+	note := func(ctx context.Context, err error) {
+		switch {
+		case err == nil:
+			s.unreachable(nil)
+		case ctx.Err() == nil:
+			s.unreachable(fmt.Errorf("%w; %s", err, o.remedy))
+		}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := o.list(ctx, options)
+			note(ctx, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watch, err := o.watch(ctx, options)
+			if err == nil || options.SendInitialEvents == nil { // or else a list comes next
+				note(ctx, err)
+			}
+			return watch, err
+		},
+	}
+}

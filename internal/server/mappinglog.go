@@ -1,0 +1,62 @@
+package server
+
+import (
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/sts"
+	"github.com/node-authorizer/node-authorizer/internal/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+)
+
+// findingsLogged is how many findings of one edit are logged: whoever edits mappings
+// can make many. The metric has all of them.
+const findingsLogged = 50
+
+// mappingLog logs what becomes of mappings, each finding once.
+type mappingLog struct{ logger logr.Logger }
+
+// MappingsChanged implements mappings.Observer.
+func (l mappingLog) MappingsChanged(c mappings.Change) {
+	s := &c.Source
+	l.logger.Info("mappings read", "source", s.Name, "roles", s.Mappings[iam.RoleMapping], "users", s.Mappings[iam.UserMapping],
+		"accounts", s.Mappings[iam.AccountMapping], "findings", len(s.Findings))
+	for i, f := range c.Found {
+		if i == findingsLogged {
+			l.logger.Info("more findings in mappings are not logged", "source", s.Name, "findings", len(c.Found)-i)
+			break
+		}
+		l.logger.Info("finding in mappings", "severity", string(f.Severity), "code", string(f.Code), "place", f.Place.String(),
+			"message", f.Message, "consequence", f.Consequence, "remedy", f.Remedy)
+	}
+	for _, f := range c.Mended[:min(len(c.Mended), findingsLogged)] {
+		l.logger.Info("finding in mappings is mended", "code", string(f.Code), "place", f.Place.String())
+	}
+}
+
+// MappingsUnreachable implements mappings.Observer.
+func (l mappingLog) MappingsUnreachable(source string, err error) {
+	if err == nil {
+		l.logger.Info("mappings can be read again", "source", source)
+		return
+	}
+	l.logger.Error(err, "mappings cannot be read; what was read of them before stays in use", "source", source)
+}
+
+// EventFailed implements mappings.Observer.
+func (l mappingLog) EventFailed(err error) {
+	l.logger.Info("a finding in mappings is not written down as an event", "cause", err.Error())
+}
+
+// stsObserver counts requests to STS.
+type stsObserver struct{ metrics *observe.Metrics }
+
+// STSRequest implements sts.Observer.
+func (o stsObserver) STSRequest(outcome sts.Outcome, status int, took time.Duration) {
+	o.metrics.STSRequest(string(outcome), status, took)
+}
+
+// TokenCache implements sts.Observer.
+func (o stsObserver) TokenCache(hit bool) { o.metrics.TokenCache(hit) }
