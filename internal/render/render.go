@@ -1,6 +1,6 @@
 // Package render writes the result of a command as a table, a wide table, JSON,
-// YAML or a dot graph. Every format comes from the same result value: JSON and
-// YAML from its fields, text and drawings from the two small interfaces below.
+// YAML, a dot graph or SARIF. Every format comes from the same result value: JSON and
+// YAML from its fields, the others from the small interfaces below.
 package render
 
 import (
@@ -23,6 +23,7 @@ const (
 	JSON  Format = "json"
 	YAML  Format = "yaml"
 	Dot   Format = "dot"
+	SARIF Format = "sarif"
 )
 
 // ParseFormat checks a format against those that fit a result.
@@ -57,6 +58,13 @@ type Drawing interface {
 	Drawing() *Graph
 }
 
+// Findings is a result that tools for code review and security take.
+type Findings interface {
+	// SARIF is a log of the Static Analysis Results Interchange Format, version 2.1.0,
+	// for JSON.
+	SARIF() any
+}
+
 // Options say how to write a result.
 type Options struct {
 	Format Format
@@ -87,6 +95,10 @@ func encode(result any, o Options) ([]byte, error) {
 			return nil, err
 		}
 		return yaml.JSONToYAML(asJSON)
+	case SARIF:
+		if f, ok := result.(Findings); ok {
+			return encodeJSON(f.SARIF())
+		}
 	case Dot:
 		if d, ok := result.(Drawing); ok {
 			return d.Drawing().encode(), nil

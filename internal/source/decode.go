@@ -42,22 +42,30 @@ type decoder struct {
 
 // decode adds what the document holds.
 func (d *decoder) decode(doc *document) error {
-	if !doc.yaml || isJSON(doc.text) {
-		plain := *doc
-		plain.yaml = false
-		return d.element(part{document: &plain, json: doc.text, parent: doc.list}, 0)
-	}
-	text, err := yamlToJSON(doc.text)
-	if err != nil {
-		return doc.yamlError(err)
-	}
-	p := part{document: doc, json: text, parent: doc.list}
-	if doc.dash { // a list of this one item
-		p.json, p.pointer = bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]")), "/0"
-	} else if string(text) == "null" {
-		return nil
+	p, empty, err := doc.whole()
+	if empty || err != nil {
+		return err
 	}
 	return d.element(p, 0)
+}
+
+// whole is all of the document. It is empty if YAML says nothing.
+func (d *document) whole() (p part, empty bool, err error) {
+	if !d.yaml || isJSON(d.text) {
+		plain := *d
+		plain.yaml = false
+		return part{document: &plain, json: d.text, parent: d.list}, false, nil
+	}
+	text, err := yamlToJSON(d.text)
+	if err != nil {
+		return part{}, false, d.yamlError(err)
+	}
+	p = part{document: d, json: text, parent: d.list}
+	if d.dash { // a list of this one item
+		p.json, p.pointer = bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]")), "/0"
+		return p, false, nil
+	}
+	return p, string(text) == "null", nil
 }
 
 // part is a document, or an item of one that is a list, as JSON.
@@ -71,26 +79,17 @@ type part struct {
 
 // element adds one object, or the items of a list.
 func (d *decoder) element(p part, depth int) error {
-	if kind := jsontext.Value(p.json).Kind(); kind != jsontext.KindBeginObject {
-		return p.fail(0, "", fmt.Errorf("want an object, got %s", badjson.KindNoun(kind)))
-	}
-	h := readHead(p.json)
-	if inherited := p.parent.element(); h.Kind == "" && inherited.Kind != "" {
-		h = inherited
+	h, err := p.head()
+	if err != nil {
+		return err
 	}
 	switch {
 	case h.Kind == "":
-		if err := p.validate(); err != nil {
-			return err
-		}
 		return p.fail(0, "", errors.New("document has no kind"))
 	case h.APIVersion == "":
-		if err := p.validate(); err != nil {
-			return err
-		}
 		return p.fail(0, "", fmt.Errorf("%s has no apiVersion", h.Kind))
 	case h.isList():
-		return d.items(p, h, depth)
+		return p.items(h, depth, func(item part) error { return d.element(item, depth+1) })
 	case h.group() == snapshotGroup:
 		return d.header(p, h)
 	}
@@ -104,6 +103,22 @@ func (d *decoder) element(p part, depth int) error {
 			h.APIVersion, strings.Join(versions, ", ")))
 	}
 	return d.object(p, k, h)
+}
+
+// head is how the part introduces itself, or is introduced by its list. The part is
+// an object; one that does not say what it is has been validated.
+func (p part) head() (head, error) {
+	if kind := jsontext.Value(p.json).Kind(); kind != jsontext.KindBeginObject {
+		return head{}, p.fail(0, "", fmt.Errorf("want an object, got %s", badjson.KindNoun(kind)))
+	}
+	h := readHead(p.json)
+	if inherited := p.parent.element(); h.Kind == "" && inherited.Kind != "" {
+		h = inherited
+	}
+	if h.Kind == "" || h.APIVersion == "" {
+		return h, p.validate()
+	}
+	return h, nil
 }
 
 func kindAndGroup(h head) string {
@@ -145,8 +160,9 @@ func (d *decoder) object(p part, k kind, h head) error {
 	return nil
 }
 
-// items adds the items of a list.
-func (d *decoder) items(p part, h head, depth int) error {
+// items calls a function with each item of a list that lies in as many others as
+// depth says.
+func (p part) items(h head, depth int, visit func(part) error) error {
 	if depth == maxListDepth {
 		return p.fail(0, h.Kind, fmt.Errorf("lists are nested more than %d deep", maxListDepth))
 	}
@@ -170,7 +186,7 @@ func (d *decoder) items(p part, h head, depth int) error {
 				document: p.itemDocument(i + 1), json: p.json[at:end], offset: p.offset + at, parent: h,
 				pointer: p.pointer.AppendToken("items").AppendToken(fmt.Sprint(i)),
 			}
-			if err := d.element(item, depth+1); err != nil {
+			if err := visit(item); err != nil {
 				return err
 			}
 			at = end

@@ -130,6 +130,12 @@ func liveVersions(k kind) []string {
 // explain makes an error of a first request that failed: the server, the cause,
 // and what to do.
 func (c *client) explain(ctx context.Context, doing string, err error) error {
+	return ExplainFailure(ctx, c.host, doing, err)
+}
+
+// ExplainFailure says of an error of a request to an API server what was being done,
+// to which cluster, and what to do about it. Doing goes before the word "cluster".
+func ExplainFailure(ctx context.Context, host, doing string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}
@@ -144,7 +150,7 @@ func (c *client) explain(ctx context.Context, doing string, err error) error {
 	case errors.As(err, &authority), errors.As(err, &hostname):
 		remedy = "check certificate-authority and server in the kubeconfig"
 	}
-	return fmt.Errorf("%s cluster %s: %w; %s", doing, c.host, err, remedy)
+	return fmt.Errorf("%s cluster %s: %w; %s", doing, host, err, remedy)
 }
 
 // missingReason says why a resource could not be read, and what to do.

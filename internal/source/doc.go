@@ -8,6 +8,10 @@
 // decoding. Secrets and config maps are never asked for, and are skipped in
 // files: the graph knows them by the names that others call them.
 //
+// [ReadDocuments] reads the same files for those who need other things of them:
+// each object that they want as it is written, with its lines, and nothing of the
+// others.
+//
 // What could not be read, for want of rights for example, is in
 // [State.Missing], together with the kinds of objects about which answers may
 // therefore be incomplete.

@@ -59,10 +59,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 		}
 	}
 	l.finish()
-	l.state.Origin = "file " + files[0].name
-	if more := len(files) - 1; more > 0 {
-		l.state.Origin += fmt.Sprintf(" and %d more", more)
-	}
+	l.state.Origin = originOf(files)
 	return l.state, nil
 }
 
@@ -136,17 +133,23 @@ func (l *loader) collect(ctx context.Context, in input, batches *batcher, expect
 	}
 }
 
-// split cuts the whole text. JSON is recognised by its first byte.
+// split cuts the whole text into batches.
 func split(file string, text *stream, batches *batcher) error {
 	defer batches.close()
+	return splitDocuments(file, text, batches.add)
+}
+
+// splitDocuments cuts the whole text. JSON is recognised by its first byte. The text
+// of a document is valid while it is emitted.
+func splitDocuments(file string, text *stream, emit func(*document) error) error {
 	isJSON, err := startsJSON(text)
 	if err != nil {
 		return &InputError{File: file, Err: fmt.Errorf("read: %w", err)}
 	}
-	yaml := &yamlSplitter{r: text.Reader, file: file, emit: batches.add, whole: maxWholeYAML}
+	yaml := &yamlSplitter{r: text.Reader, file: file, emit: emit, whole: maxWholeYAML}
 	if isJSON {
 		w := newWindow(text)
-		js := &jsonSplitter{window: w, file: file, emit: batches.add}
+		js := &jsonSplitter{window: w, file: file, emit: emit}
 		if done, err := js.split(); done || err != nil {
 			return err
 		}

@@ -67,6 +67,8 @@ type document struct {
 	dash   bool // YAML text begins with the dash of the item
 	// list is the head of the list that the text is an item of.
 	list head
+	// outline, if set, keeps what the lines of YAML were parsed into.
+	outline *outline
 }
 
 // head is how a document introduces itself.

@@ -99,11 +99,54 @@ func (d *document) yamlError(err error) error {
 // yamlLine finds the line, from 1, of the value at a pointer in YAML text; that
 // of the nearest value around it if there is none.
 func yamlLine(text []byte, pointer jsontext.Pointer) int {
+	return descend(parseOutline(text), pointer).Line
+}
+
+// outline is YAML text with its lines, parsed once.
+type outline struct{ root *yamlv3.Node }
+
+// parseOutline returns the value that the text is; one on the first line if it is
+// none.
+func parseOutline(text []byte) *yamlv3.Node {
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &root); err != nil || len(root.Content) == 0 {
-		return 1
+		return &yamlv3.Node{Line: 1}
 	}
-	node := root.Content[0]
+	return root.Content[0]
+}
+
+// yamlNode is the value at a path of the part, or the nearest one around it.
+func (p part) yamlNode(path []string) *yamlv3.Node {
+	if p.outline.root == nil {
+		p.outline.root = parseOutline(p.text)
+	}
+	pointer := p.pointer
+	for _, name := range path {
+		pointer = pointer.AppendToken(name)
+	}
+	return descend(p.outline.root, pointer)
+}
+
+// textLine finds the line of the file on which the first line of a string begins, if
+// each of its lines is one of the file.
+func (p part) textLine(path []string) (line int, ok bool) {
+	if !p.yaml {
+		return 0, false
+	}
+	node := p.yamlNode(path)
+	switch {
+	case node.Kind != yamlv3.ScalarNode:
+		return 0, false
+	case node.Style&yamlv3.LiteralStyle != 0:
+		return p.line + node.Line, true // below the line of the indicator
+	case node.Style&yamlv3.FoldedStyle == 0 && !strings.Contains(node.Value, "\n"):
+		return p.line + node.Line - 1, true
+	}
+	return 0, false
+}
+
+// descend finds the value at a pointer, or the nearest one around it.
+func descend(node *yamlv3.Node, pointer jsontext.Pointer) *yamlv3.Node {
 	for token := range pointer.Tokens() {
 		next := child(node, token)
 		if next == nil {
@@ -111,7 +154,7 @@ func yamlLine(text []byte, pointer jsontext.Pointer) int {
 		}
 		node = next
 	}
-	return node.Line
+	return node
 }
 
 func child(node *yamlv3.Node, token string) *yamlv3.Node {

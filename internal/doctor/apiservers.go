@@ -1,0 +1,343 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// Codes of how API servers are set up.
+const (
+	AlwaysAllow                finding.Code = "AlwaysAllow"
+	AuthorizationModeInvalid   finding.Code = "AuthorizationModeInvalid"
+	AuthorizationConfigInvalid finding.Code = "AuthorizationConfigInvalid"
+	AuthorizationOrder         finding.Code = "AuthorizationOrder"
+	BothConfigAndFlags         finding.Code = "BothConfigAndFlags"
+	NodeAuthorizationOff       finding.Code = "NodeAuthorizationOff"
+	NodeAuthorizationElsewhere finding.Code = "NodeAuthorizationElsewhere"
+	NodeWithoutRBAC            finding.Code = "NodeWithoutRBAC"
+	NodeRestrictionOff         finding.Code = "NodeRestrictionOff"
+	NodeIsolationGate          finding.Code = "NodeIsolationGate"
+	TokenWebhookMissing        finding.Code = "TokenWebhookMissing"
+	APIServersDiffer           finding.Code = "APIServersDiffer"
+)
+
+const resourceAPIServers = "pods/kube-apiserver"
+
+// apiServers checks how API servers are set up, as far as that is to be seen.
+func apiServers(e *examination) {
+	setups := e.cluster.setups()
+	if len(setups) == 0 && !e.cluster.lacks("pods") {
+		e.missing(resourceAPIServers, "no kube-apiserver is to be seen, as where a provider runs it: whether the Node authorizer and NodeRestriction are on was not checked")
+	}
+	for i := range setups {
+		s := &setups[i]
+		if s.unknown != "" && s.invalid == nil {
+			e.missing("AuthorizationConfiguration", s.unknown+": give it with --from")
+		}
+		e.authorizers(s)
+		if s.server != nil {
+			e.flags(s)
+		}
+	}
+	e.compare(setups)
+}
+
+// authorizers checks who decides, and in what order.
+func (e *examination) authorizers(s *setup) {
+	if s.invalid != nil {
+		e.found(finding.Finding{
+			Code: AuthorizationConfigInvalid, Severity: finding.Error, Place: s.place, Subject: s.name,
+			Message:     "the AuthorizationConfiguration cannot be read: " + oneLine(s.invalid.Error()),
+			Consequence: "kube-apiserver does not start with it; one that runs goes on with what it read before",
+			Remedy:      "mend the field that is named, and put the file in place as a whole",
+		})
+	}
+	if s.authorizers == nil {
+		return
+	}
+	e.invalidModes(s)
+	e.alwaysAllow(s)
+	e.nodeAuthorizer(s)
+	e.order(s)
+}
+
+func (e *examination) invalidModes(s *setup) {
+	var wrong []string
+	seen := map[string]bool{}
+	for _, mode := range s.authorizers {
+		switch {
+		case !slices.Contains(modes(), mode):
+			wrong = append(wrong, fmt.Sprintf("there is no %q", mode))
+		case seen[mode] && !(s.byConfig && mode == modeWebhook):
+			wrong = append(wrong, mode+" is there twice")
+		}
+		seen[mode] = true
+	}
+	if len(wrong) == 0 {
+		return
+	}
+	e.found(finding.Finding{
+		Code: AuthorizationModeInvalid, Severity: finding.Error, Place: s.key(), Subject: s.name,
+		Message:     strings.Join(wrong, "; "),
+		Consequence: "kube-apiserver does not start so",
+		Remedy:      "name each once, of " + strings.Join(modes(), ", "),
+	})
+}
+
+func (e *examination) alwaysAllow(s *setup) {
+	if !s.asks(modeAlwaysAllow) {
+		return
+	}
+	f := finding.Finding{
+		Code: AlwaysAllow, Severity: finding.Error, Place: s.key(), Subject: s.name,
+		Message:     fmt.Sprintf("%s allows everything that no other authorizer denies", s.name),
+		Consequence: "whoever authenticates is administrator, every node and every pod among them",
+		Remedy:      "ask the Node authorizer and RBAC: " + s.recommended(),
+	}
+	if s.server != nil && !s.server.has(flagMode) && !s.byConfig {
+		f.Message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
+	}
+	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
+		f.Consequence = "whoever reaches the API server is administrator, also without a credential unless anonymous requests are off (--anonymous-auth=false)"
+	}
+	e.found(f)
+}
+
+// nodeAuthorizer checks that somebody decides for nodes, and somebody for all others.
+func (e *examination) nodeAuthorizer(s *setup) {
+	switch {
+	case s.asks(modeAlwaysAllow):
+	case !s.asks(modeNode) && s.asks(modeWebhook):
+		e.found(finding.Finding{
+			Code: NodeAuthorizationElsewhere, Severity: finding.Info, Place: s.key(), Subject: s.name,
+			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, strings.Join(s.authorizers, ", ")),
+			Consequence: "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here",
+			Remedy:      "if it does not: " + s.recommended(),
+		})
+	case !s.asks(modeNode):
+		e.found(finding.Finding{
+			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
+			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
+			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: one node that is taken over has the cluster",
+			Remedy:      s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
+		})
+	case !s.asks(modeRBAC):
+		e.found(s.withoutRBAC())
+	}
+}
+
+func (s *setup) withoutRBAC() finding.Finding {
+	f := finding.Finding{
+		Code: NodeWithoutRBAC, Severity: finding.Error, Place: s.key(), Subject: s.name,
+		Message:     fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
+		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " + groupMasters,
+		Remedy:      s.recommended(),
+	}
+	if s.asks(modeWebhook) || s.asks(modeABAC) {
+		f.Severity = finding.Warning
+		f.Consequence = "roles and bindings have no effect, those of controllers among them: another authorizer has to allow all that they do"
+	}
+	return f
+}
+
+// order checks that the Node authorizer is asked before others, and at all.
+func (e *examination) order(s *setup) {
+	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
+	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
+	f := finding.Finding{
+		Code: AuthorizationOrder, Severity: finding.Warning, Place: s.key(), Subject: s.name,
+		Message: fmt.Sprintf("%s asks in the order %s", s.name, strings.Join(s.authorizers, ", ")),
+		Remedy:  s.recommended(),
+	}
+	switch {
+	case ends >= 0 && ends < len(s.authorizers)-1:
+		f.Severity = finding.Error
+		f.Consequence = fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
+	case node >= 0 && rbac >= 0 && rbac < node:
+		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, and what RBAC allows a node is not seen in the Node authorizer's answers"
+	case node > 0 && slices.Contains(s.authorizers[:node], modeWebhook):
+		f.Severity = finding.Info
+		f.Consequence = "every request of a kubelet goes to the webhook first, and waits for it when it is away; that is right only if the webhook is to restrict nodes further"
+	default:
+		return
+	}
+	e.found(f)
+}
+
+// key is the place of the authorizers in their file or among the flags.
+func (s *setup) key() finding.Place {
+	place := s.place
+	if s.config != nil {
+		place.Key = "authorizers"
+	}
+	return place
+}
+
+// recommended is the flag, or the list in a configuration, with Node and RBAC in it.
+func (s *setup) recommended() string {
+	order := s.withNode()
+	if s.byConfig {
+		return "list the authorizers in the order " + strings.Join(order, ", ")
+	}
+	return "--" + flagMode + "=" + strings.Join(order, ",")
+}
+
+// withNode is the authorizers with Node first and RBAC last; webhooks and ABAC stay
+// between them in their order.
+func (s *setup) withNode() []string {
+	order := []string{modeNode}
+	for _, mode := range s.authorizers {
+		if mode == modeWebhook || mode == modeABAC {
+			order = append(order, mode)
+		}
+	}
+	return append(order, modeRBAC)
+}
+
+// flags checks the flags that have no part in who decides.
+func (e *examination) flags(s *setup) {
+	a := s.server
+	if a.has(flagConfig) && (a.has(flagMode) || a.hasAuthorizationWebhook()) {
+		e.found(finding.Finding{
+			Code: BothConfigAndFlags, Severity: finding.Error, Place: a.at(flagConfig), Subject: s.name,
+			Message:     fmt.Sprintf("%s is given --%s beside --%s or --authorization-webhook-…", s.name, flagConfig, flagMode),
+			Consequence: "kube-apiserver does not start so",
+			Remedy:      "leave the other flags out, and have what they say in the configuration",
+		})
+	}
+	if !a.nodeRestriction() {
+		e.found(restrictionOff(s))
+	}
+	e.gates(s)
+	if e.cluster.AWSAuth != nil && !a.has("authentication-token-webhook-config-file") {
+		e.found(finding.Finding{
+			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at("authentication-token-webhook-config-file"), Subject: s.name,
+			Message:     fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
+			Consequence: "mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
+			Remedy:      "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, or delete the ConfigMap",
+		})
+	}
+}
+
+func (a *APIServer) hasAuthorizationWebhook() bool {
+	for flag := range a.Flags {
+		if strings.HasPrefix(flag, "authorization-webhook-") {
+			return true
+		}
+	}
+	return false
+}
+
+func restrictionOff(s *setup) finding.Finding {
+	a := s.server
+	f := finding.Finding{
+		Code: NodeRestrictionOff, Severity: finding.Error, Place: a.at(flagEnable), Subject: s.name,
+		Message: fmt.Sprintf("%s does not have the admission plugin %s on", s.name, pluginNodeRestriction),
+		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, and may ask for certificates in other nodes' names; " +
+			"unless node-authorizer's webhook is asked in the plugin's place",
+		Remedy: a.withNodeRestriction(),
+	}
+	if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
+		f.Place, f.Message = a.at(flagDisable), fmt.Sprintf("%s has the admission plugin %s switched off", s.name, pluginNodeRestriction)
+		f.Remedy = fmt.Sprintf("take it out of --%s, and %s", flagDisable, f.Remedy)
+	}
+	return f
+}
+
+// withNodeRestriction is the flag with the plugin in it.
+func (a *APIServer) withNodeRestriction() string {
+	flag := flagEnable
+	if a.has(flagPlugins) && !a.has(flagEnable) {
+		flag = flagPlugins
+	}
+	plugins := a.list(flag)
+	if !slices.Contains(plugins, pluginNodeRestriction) {
+		plugins = append(plugins, pluginNodeRestriction)
+	}
+	return "--" + flag + "=" + strings.Join(plugins, ",")
+}
+
+// isolationGate is a feature gate with which nodes are restricted less.
+type isolationGate struct{ name, setTo, consequence string }
+
+func isolationGates() []isolationGate {
+	return []isolationGate{
+		{"AuthorizeNodeWithSelectors", "false", "every node may list all pods and all nodes"},
+		{"ServiceAccountNodeAudienceRestriction", "false", "a node may have tokens of its pods' service accounts for any audience"},
+		{"AllowInsecureKubeletCertificateSigningRequests", "true", "a node may ask for certificates in other nodes' names"},
+	}
+}
+
+func (e *examination) gates(s *setup) {
+	set := map[string]string{}
+	for _, entry := range s.server.list("feature-gates") {
+		name, value, _ := strings.Cut(entry, "=")
+		set[name] = strings.ToLower(value)
+	}
+	for _, gate := range isolationGates() {
+		if set[gate.name] != gate.setTo {
+			continue
+		}
+		e.found(finding.Finding{
+			Code: NodeIsolationGate, Severity: finding.Warning, Place: s.server.at("feature-gates"), Subject: s.name,
+			Message:     fmt.Sprintf("%s has the feature gate %s=%s", s.name, gate.name, gate.setTo),
+			Consequence: gate.consequence,
+			Remedy:      "leave the gate at its default",
+		})
+	}
+}
+
+// compare reports API servers that answer the same question differently.
+func (e *examination) compare(setups []setup) {
+	if len(setups) < 2 {
+		return
+	}
+	traits := []struct {
+		of   string
+		read func(*setup) string
+	}{
+		{"authorizers", func(s *setup) string { return strings.Join(s.authorizers, ",") + s.unknown }},
+		{"admission plugin " + pluginNodeRestriction, func(s *setup) string {
+			return map[bool]string{true: "on", false: "off"}[s.server.nodeRestriction()]
+		}},
+		{"token webhook", func(s *setup) string { return s.server.last("authentication-token-webhook-config-file") }},
+	}
+	first := &setups[0]
+	for i := range setups[1:] {
+		other := &setups[i+1]
+		if first.server == nil || other.server == nil {
+			continue
+		}
+		for _, trait := range traits {
+			a, b := trait.read(first), trait.read(other)
+			if a == b {
+				continue
+			}
+			e.found(finding.Finding{
+				Code: APIServersDiffer, Severity: finding.Warning, Place: other.server.Place, Subject: other.name,
+				Message:     fmt.Sprintf("%s differ: %s has %s, %s has %s", trait.of, first.name, orNone(a), other.name, orNone(b)),
+				Consequence: "the same request is answered differently, by which API server it reaches",
+				Remedy:      "finish the change on all API servers, one after another",
+			})
+		}
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func orNobody(list []string) string {
+	if len(list) == 0 {
+		return "nobody"
+	}
+	return strings.Join(list, ", ")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// assumedRules are, for a binding that was given without its role, those rules of the
+// role as every cluster has it that the checks ask for. It is false for a role that
+// clusters do not have by themselves.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+func assumedRules(role rbac.Ref) ([]rbacv1.PolicyRule, bool) {
+	if role.Kind != "ClusterRole" {
+		return nil, false
+	}
+	switch role.Name {
+	case "cluster-admin":
+		return []rbacv1.PolicyRule{allow("*", "*", "*")}, true
+	case "system:node":
+		return []rbacv1.PolicyRule{
+			allow("", "nodes", "create", "get", "list", "watch", "update", "patch"),
+			allow("", "nodes/status", "update", "patch"),
+			allow("", "pods", "get", "list", "watch", "create", "delete"),
+			allow("", "pods/status", "update", "patch"),
+			allow("", "secrets", "get", "list", "watch"),
+			allow("", "configmaps", "get", "list", "watch"),
+			allow("", "serviceaccounts/token", "create"),
+		}, true
+	case "admin", "edit":
+		writes := []string{"create", "delete", "deletecollection", "patch", "update"}
+		return []rbacv1.PolicyRule{
+			allow("", "secrets", "get", "list", "watch"),
+			allow("", "serviceaccounts", "impersonate"),
+			allow("", "serviceaccounts/token", "create"),
+			allow("", "pods", writes...),
+			allow("", "pods/exec", "get", "create"),
+			allow("apps", "daemonsets", writes...),
+			allow("batch", "jobs", writes...),
+		}, true
+	case "system:certificates.k8s.io:certificatesigningrequests:nodeclient":
+		return []rbacv1.PolicyRule{allow("certificates.k8s.io", "certificatesigningrequests/nodeclient", "create")}, true
+	case "system:certificates.k8s.io:kubelet-serving-approver", "system:certificates.k8s.io:kube-apiserver-client-approver",
+		"system:certificates.k8s.io:kube-apiserver-client-kubelet-approver":
+		return []rbacv1.PolicyRule{allow("certificates.k8s.io", "signers", "approve")}, true
+	case "view", "system:basic-user", "system:discovery", "system:public-info-viewer", "system:node-bootstrapper",
+		"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:monitoring",
+		"system:service-account-issuer-discovery", "system:cluster-trust-bundle-discovery", "system:node-proxier":
+		return nil, true
+	}
+	return nil, false
+}
+
+func allow(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}
+}

@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Audit is what the plan needs of the report that "node-authorizer audit -o json"
+// makes.
+type Audit struct {
+	Totals struct {
+		First          *time.Time `json:"first"`
+		Last           *time.Time `json:"last"`
+		Requests       int        `json:"requests"`
+		Conforming     int        `json:"conforming"`
+		Nonconforming  int        `json:"nonconforming"`
+		WouldBeRefused int        `json:"wouldBeRefused"`
+		Undecided      int        `json:"undecided"`
+		BrokenLines    int        `json:"brokenLines"`
+		NotExamined    int        `json:"notExamined"`
+	} `json:"totals"`
+	WouldBeRefused []AuditedRefusal `json:"wouldBeRefused"`
+	Refused        []AuditedRefusal `json:"refused"`
+	More           *struct {
+		WouldBeRefused []struct{} `json:"wouldBeRefused"`
+	} `json:"more"`
+	Nonconforming []struct {
+		Username string   `json:"username"`
+		Why      string   `json:"why"`
+		Nodes    []string `json:"nodes"`
+		Count    int      `json:"count"`
+	} `json:"nonconforming"`
+	Nodes struct {
+		Conforming      int `json:"conforming"`
+		NeverConforming []struct {
+			Name       string   `json:"name"`
+			Identities []string `json:"identities"`
+		} `json:"neverConforming"`
+		Silent  []string `json:"silent"`
+		NotTold int      `json:"notTold"`
+	} `json:"nodes"`
+	// LeftOut are bindings that did not count: "ClusterRoleBinding system:node".
+	LeftOut []string `json:"leftOut"`
+}
+
+// AuditedRefusal is a request of a kubelet that was, or would be, refused.
+type AuditedRefusal struct {
+	Node        string `json:"node"`
+	Identity    string `json:"identity"`
+	Verb        string `json:"verb"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+	// By is who refuses: "authorization", the name of an authorizer, "NodeRestriction",
+	// or in a log "admission".
+	By     string    `json:"by"`
+	Code   string    `json:"code"`
+	Caveat string    `json:"caveat"`
+	Count  int       `json:"count"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+}
+
+// String is one line: "worker-1: get secrets shop/db (NoPathToObject), 12 times".
+func (r AuditedRefusal) String() string {
+	who, what := r.Node, r.Verb+" "+r.Resource
+	if who == "" {
+		who = r.Identity
+	}
+	if r.Subresource != "" {
+		what += "/" + r.Subresource
+	}
+	switch {
+	case r.Name != "":
+		what += " " + qualified(r.Namespace, r.Name)
+	case r.Namespace != "":
+		what += " in " + r.Namespace
+	}
+	if r.Code != "" {
+		what += " (" + r.Code + ")"
+	}
+	return fmt.Sprintf("%s: %s, %d %s", who, what, r.Count, plural(r.Count, "time", "times"))
+}
+
+// ofAdmission reports whether it is admission that refuses, not an authorizer.
+func (r *AuditedRefusal) ofAdmission() bool {
+	return r.By == pluginNodeRestriction || r.By == "admission"
+}
+
+// persists reports whether a refusal is more than one that passes by, as when a kubelet
+// asks for what its pod needs just before or after the pod is there.
+func (r *AuditedRefusal) persists() bool { return r.Last.Sub(r.First) >= 10*time.Minute }
+
+// ReadAudit reads a report of "node-authorizer audit -o json". The error says what is
+// not as it should be.
+func ReadAudit(text []byte) (*Audit, error) {
+	var shape struct {
+		Totals         json.RawMessage `json:"totals"`
+		WouldBeRefused json.RawMessage `json:"wouldBeRefused"`
+		Nodes          json.RawMessage `json:"nodes"`
+	}
+	var audit Audit
+	if err := errors.Join(json.Unmarshal(text, &shape), json.Unmarshal(text, &audit)); err != nil {
+		return nil, fmt.Errorf("not a report in JSON, as \"node-authorizer audit -o json\" writes it: %w", err)
+	}
+	if shape.Totals == nil || shape.WouldBeRefused == nil || shape.Nodes == nil {
+		return nil, errors.New("no totals, wouldBeRefused and nodes in it: want what \"node-authorizer audit -o json\" writes")
+	}
+	return &audit, nil
+}
+
+// span is how long the log is.
+func (a *Audit) span() time.Duration {
+	if a.Totals.First == nil || a.Totals.Last == nil {
+		return 0
+	}
+	return a.Totals.Last.Sub(*a.Totals.First)
+}

@@ -1,0 +1,39 @@
+package doctor
+
+import "strings"
+
+// auditPolicy records what kubelets ask, whatever they are called, and of what they
+// write as much as NodeRestriction looks at. What is secret is not in it.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None  # they are no kubelets
+  userGroups: ["system:serviceaccounts"]
+- level: None
+  users: ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+- level: Metadata  # never what is secret
+  resources:
+  - {group: "", resources: ["secrets", "configmaps", "serviceaccounts/token"]}
+  - {group: "authentication.k8s.io"}
+- level: Request  # what NodeRestriction looks at
+  userGroups: ["system:nodes"]
+  verbs: ["create", "update", "patch", "delete"]
+  resources:
+  - {group: "", resources: ["nodes", "nodes/status", "pods", "pods/status", "pods/eviction", "persistentvolumeclaims/status"]}
+  - {group: "certificates.k8s.io", resources: ["certificatesigningrequests", "podcertificaterequests"]}
+  - {group: "storage.k8s.io", resources: ["csinodes", "csinodes/status"]}
+  - {group: "resource.k8s.io", resources: ["resourceslices"]}
+- level: Metadata
+`
+
+// recordNodes is how kube-apiserver is made to write the log.
+func recordNodes() []Action {
+	file := []string{"cat > audit-policy.yaml <<'EOF'"}
+	file = append(file, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
+	return []Action{
+		{Text: "write an audit policy where every API server reads it", Commands: append(file, "EOF")},
+		{Text: "on every API server, one after another: --audit-policy-file=FILE --audit-log-path=/var/log/kubernetes/audit/audit.log " +
+			"--audit-log-maxsize=500 --audit-log-maxbackup=10; the file and the folder have to be mounted into its pod"},
+	}
+}

@@ -1,0 +1,369 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// awsAuth checks how AWS roles are mapped, and says what becomes of their nodes.
+func awsAuth(e *examination) {
+	sources := e.cluster.sources()
+	f := newForeteller(e)
+	e.written(sources, f.rules)
+	e.unread()
+	e.report.Roles = f.foretell(sources)
+	for i := range e.report.Roles {
+		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
+		r.check()
+	}
+	e.unmapped(sources, f)
+	e.accounts()
+	e.tokens(f.rules.Partition)
+	e.notSeen(sources, f)
+}
+
+// written takes over what is wrong with how mappings are written, and with how they
+// are used.
+func (e *examination) written(sources []*mappingSource, rules iam.Rules) {
+	for _, s := range sources {
+		for _, f := range append(s.findings, s.mappings.Check(rules)...) {
+			f.Place = s.locate(f.Place)
+			e.found(f)
+		}
+	}
+}
+
+// unread reports ConfigMaps that have the name and are not looked at.
+func (e *examination) unread() {
+	for _, at := range e.cluster.Unread {
+		f := finding.Finding{
+			Code: AWSAuthNotRead, Severity: finding.Warning, Place: at,
+			Message:     "this ConfigMap is not the one that is read",
+			Consequence: "what it maps is mapped nowhere: authenticators read " + awsAuthNamespace + "/" + awsAuthName,
+			Remedy:      "move its entries there",
+		}
+		if strings.HasSuffix(at.Object, " "+awsAuthNamespace+"/"+awsAuthName) {
+			f.Message = "another ConfigMap of the same name follows, which replaces this one"
+			f.Consequence = "the last one that is applied counts"
+			f.Remedy = "put all entries into one"
+		}
+		e.found(f)
+	}
+}
+
+// roleCheck is a role whose fate is known.
+type roleCheck struct {
+	*examination
+	fate *RoleFate
+}
+
+// say adds a finding about a field of the role's entry.
+func (r *roleCheck) say(code finding.Code, severity finding.Severity, field, message, consequence, remedy string) {
+	at := r.fate.Place
+	at.Key = strings.TrimPrefix(at.Key+"."+field, ".")
+	if m := r.cluster.AWSAuth; m != nil && r.fate.Source == m.Place.Object {
+		at = m.field(at, field)
+	}
+	r.found(finding.Finding{
+		Code: code, Severity: severity, Place: at, Subject: r.fate.ARN, Message: message, Consequence: consequence, Remedy: remedy,
+	})
+}
+
+// field moves a place from the entry's first line to that of one of its fields.
+func (m *ConfigMap) field(at finding.Place, field string) finding.Place {
+	key, _, _ := strings.Cut(strings.TrimPrefix(at.Key, "data."), "[")
+	lines := strings.Split(m.Data[key], "\n")
+	for i := max(at.KeyLine-1, 0); i < len(lines); i++ {
+		line := strings.TrimSpace(lines[i])
+		if i >= at.KeyLine && strings.HasPrefix(line, "- rolearn") {
+			break
+		}
+		if strings.HasPrefix(strings.ToLower(strings.TrimPrefix(line, "- ")), field+":") {
+			at.KeyLine = i + 1
+			return m.locate(at)
+		}
+	}
+	return at
+}
+
+const (
+	nodeUsername    = nodeidentity.UserPrefix + "{{" + iam.PlaceholderPrivateDNSName + "}}"
+	fargateUsername = nodeidentity.UserPrefix + "{{" + iam.PlaceholderSessionName + "}}"
+	nodeGroups      = groupBootstrappers + " and " + nodeidentity.Group
+)
+
+func (r *roleCheck) check() {
+	switch r.fate.Purpose {
+	case ForNodes:
+		if r.fate.User != "" {
+			r.username()
+			r.rights()
+		}
+	case ForFargate:
+		r.fargate()
+	}
+}
+
+// username checks that each node has a name of its own, and its own.
+func (r *roleCheck) username() {
+	name := r.fate.Username
+	template, err := iam.ParseTemplate(name)
+	if err != nil {
+		return // found as it was read
+	}
+	switch {
+	case !strings.HasPrefix(name, nodeidentity.UserPrefix):
+		r.say(NodeRoleUsername, finding.Error, "username",
+			fmt.Sprintf("the username %q is not that of a node", name), r.fate.summary(),
+			fmt.Sprintf("write username: %s, with the groups %s", nodeUsername, nodeGroups))
+	case !template.UsesSession():
+		r.say(NodeRoleUsernameFixed, finding.Error, "username",
+			fmt.Sprintf("all nodes of the role are the one user %s", name),
+			"at most one of them is the node of that name; "+r.fate.summary(),
+			"write username: "+nodeUsername)
+	case r.fate.User == nodeidentity.UserPrefix+r.fate.Node:
+	case template.Uses(iam.PlaceholderPrivateDNSName):
+		r.say(NodeRoleUsernameOfOtherNode, finding.Error, "username",
+			fmt.Sprintf("node %s would be the user %s", r.fate.Node, r.fate.User), r.fate.summary(),
+			"have the kubelet register with its instance's private DNS name, without --hostname-override")
+	default:
+		r.say(NodeRoleUsernameIsInstanceID, finding.Error, "username",
+			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.fate.User, r.fate.Node),
+			r.fate.summary(), "write username: "+nodeUsername)
+	}
+}
+
+// rights checks what the role's nodes may do as such users.
+func (r *roleCheck) rights() {
+	inNodes := slices.Contains(r.fate.Groups, nodeidentity.Group)
+	named := strings.HasPrefix(r.fate.Username, nodeidentity.UserPrefix)
+	switch {
+	case r.fate.ClusterAdmin:
+		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds it to what is its own"
+		if !inNodes && named {
+			consequence = "its nodes work, but " + consequence
+		}
+		r.say(NodeRoleIsAdministrator, finding.Error, "groups",
+			fmt.Sprintf("every node of the role may do everything: it is in %s", strings.Join(r.fate.Groups, ", ")), consequence,
+			fmt.Sprintf("write the groups %s, and username: %s", nodeGroups, nodeUsername))
+	case named && !inNodes:
+		r.say(NodeRoleWithoutNodesGroup, finding.Error, "groups",
+			"the group "+nodeidentity.Group+" is missing", r.fate.summary(), "write the groups "+nodeGroups)
+	case r.fate.NodeIdentity && r.fate.Serving.Value == No:
+		r.say(NodeRoleWithoutRequests, finding.Warning, "groups",
+			"its nodes may not ask for certificates", r.fate.summary(),
+			fmt.Sprintf("write the groups %s, and bind the cluster role system:node-bootstrapper to %s", nodeGroups, groupBootstrappers))
+	}
+}
+
+// fargate checks a pod execution role, whose sessions are called after nodes.
+func (r *roleCheck) fargate() {
+	template, err := iam.ParseTemplate(r.fate.Username)
+	switch {
+	case err != nil:
+		return
+	case template.Uses(iam.PlaceholderPrivateDNSName):
+		r.say(FargateUsername, finding.Error, "username",
+			"a Fargate role has the username of EC2 instances", r.fate.summary(),
+			"write username: "+fargateUsername+"; instances need a role and an entry of their own")
+	case !slices.Contains(r.fate.Groups, groupNodeProxier):
+		r.say(FargateWithoutNodeProxier, finding.Warning, "groups",
+			"the group "+groupNodeProxier+" is missing", "kube-proxy on the role's Fargate nodes may not read services",
+			fmt.Sprintf("write the groups %s, %s and %s", groupBootstrappers, nodeidentity.Group, groupNodeProxier))
+	}
+	if !template.Uses(iam.PlaceholderPrivateDNSName) && r.usedByInstances() {
+		r.say(FargateUsername, finding.Error, "username",
+			"the role is used by EC2 instances and mapped like a Fargate role",
+			"instances are known by their ids, which their nodes are not called: they do not become Ready",
+			"give Fargate and instances a role each; instances need username: "+nodeUsername)
+	}
+	if r.fate.ClusterAdmin {
+		r.rights()
+	}
+}
+
+// usedByInstances reports whether an instance's kubelet was seen to use the role.
+func (r *roleCheck) usedByInstances() bool {
+	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
+		return strings.EqualFold(c.RoleARN, r.fate.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix)
+	})
+}
+
+// summary says in one line what becomes of a node.
+func (f *RoleFate) summary() string {
+	switch {
+	case f.Registers.Value == No:
+		return "its nodes do not register, and those that are there become NotReady: " + f.Registers.Why
+	case f.Ready.Value == No:
+		return "its nodes register and become NotReady: " + strings.TrimPrefix(f.Ready.Why, "NotReady: ")
+	case f.Serving.Value == No:
+		return "its nodes become Ready, but logs, exec and port-forward fail: " + f.Serving.Why
+	case f.Registers.Value == Unknown || f.Ready.Value == Unknown || f.Serving.Value == Unknown:
+		return "its nodes may not work: " + cmp.Or(f.Registers.doubt(), f.Ready.doubt(), f.Serving.doubt())
+	}
+	return "its nodes work"
+}
+
+// unmapped reports nodes' roles without an entry, and mappings without nodes' roles.
+func (e *examination) unmapped(sources []*mappingSource, f *foreteller) {
+	if len(sources) == 0 || slices.ContainsFunc(sources, (*mappingSource).broken) {
+		return
+	}
+	for _, arn := range slices.Sorted(maps.Keys(f.users)) {
+		if e.isMapped(arn) {
+			continue
+		}
+		there := slices.DeleteFunc(slices.Clone(f.users[arn]), func(node string) bool {
+			return !slices.ContainsFunc(e.cluster.Nodes, func(n Node) bool { return n.Name == node })
+		})
+		if len(there) == 0 {
+			continue
+		}
+		role := e.asWritten(arn)
+		e.found(finding.Finding{
+			Code: NodeRoleMissing, Severity: finding.Error, Place: e.sourcePlace(sources), Subject: role,
+			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(there), role),
+			Consequence: "unless an EKS access entry maps it, their kubelets are Unauthorized, and the nodes become NotReady",
+			Remedy:      entryFor(role),
+		})
+	}
+	if !slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool { return r.Purpose == ForNodes || r.Purpose == ForFargate }) {
+		e.found(finding.Finding{
+			Code: NoNodeRole, Severity: finding.Error, Place: e.sourcePlace(sources),
+			Message:     "no entry makes anybody a node",
+			Consequence: "nodes that no EKS access entry maps, and that have no client certificate, are Unauthorized and do not join",
+			Remedy:      entryFor("arn:aws:iam::ACCOUNT:role/ROLE-OF-THE-NODES"),
+		})
+	}
+}
+
+// isMapped reports whether a role has an entry, by its ARN in lower case.
+func (e *examination) isMapped(arn string) bool {
+	return slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool {
+		return strings.ToLower(withoutPath(r.ARN)) == arn
+	})
+}
+
+// asWritten is a role's ARN as the requests have it, for one in lower case.
+func (e *examination) asWritten(arn string) string {
+	for _, r := range e.cluster.Requests {
+		if strings.EqualFold(r.RoleARN, arn) {
+			return r.RoleARN
+		}
+	}
+	return arn
+}
+
+// sourcePlace is where an entry that is missing would be.
+func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
+	if m := e.cluster.AWSAuth; m != nil {
+		return m.locate(finding.Place{Object: m.Place.Object, Key: "data." + iam.MapRoles})
+	}
+	return sources[0].locate(finding.Place{Key: iam.MapRoles})
+}
+
+// entryFor is an entry of mapRoles that makes nodes of a role's sessions.
+func entryFor(arn string) string {
+	return fmt.Sprintf("add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers, nodeidentity.Group)
+}
+
+// accounts compares the accounts of the nodes' roles with the one given, or with that
+// of most of them.
+func (e *examination) accounts() {
+	of := func(r *RoleFate) string {
+		if arn, err := iam.ParseARN(r.ARN); err == nil && (r.Purpose == ForNodes || r.Purpose == ForFargate) {
+			return arn.Account
+		}
+		return ""
+	}
+	counts := map[string]int{}
+	for i := range e.report.Roles {
+		if account := of(&e.report.Roles[i]); account != "" {
+			counts[account]++
+		}
+	}
+	expected, severity, known := e.options.Account, finding.Error, "the nodes' account is "
+	if expected == "" {
+		severity, known = finding.Warning, "most of the nodes' roles are of account "
+		for account, n := range counts {
+			if 2*n > len(e.report.Roles) || 2*n > sum(counts) {
+				expected = account
+			}
+		}
+	}
+	for i := range e.report.Roles {
+		account := of(&e.report.Roles[i])
+		if expected == "" || account == "" || account == expected {
+			continue
+		}
+		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
+		r.say(RoleAccount, severity, "rolearn",
+			fmt.Sprintf("the role is of account %s, and %s%s", account, known, expected),
+			"a node whose role is of another account than the entry is Unauthorized",
+			"check the account in the ARN; nothing is wrong if the nodes of this role run in the other account")
+	}
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// tokens compares what tokens are made for with what is accepted.
+func (e *examination) tokens(partition string) {
+	accepted := map[string]string{}
+	for _, a := range e.cluster.Authenticators {
+		if a.ClusterID != "" {
+			accepted[a.ClusterID] = a.Place.String()
+		}
+	}
+	if e.options.ClusterID != "" {
+		accepted = map[string]string{e.options.ClusterID: "--cluster-id"}
+	}
+	ids := slices.Sorted(maps.Keys(accepted))
+	for _, c := range e.cluster.Credentials {
+		who := cmp.Or(c.Name, "the user")
+		if c.ClusterID != "" && len(ids) > 0 && accepted[c.ClusterID] == "" {
+			e.found(finding.Finding{
+				Code: ClusterIDMismatch, Severity: finding.Error, Place: c.Place, Subject: c.ClusterID,
+				Message:     fmt.Sprintf("%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids), accepted[ids[0]]),
+				Consequence: fmt.Sprintf("every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who),
+				Remedy:      fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
+			})
+		}
+		if of := partitionOfRegion(c.Region); of != "" && partition != "" && of != partition {
+			e.found(finding.Finding{
+				Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
+				Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, partition),
+				Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
+				Remedy:      "give it a region of partition " + partition + " (--region, or AWS_REGION)",
+			})
+		}
+	}
+}
+
+// notSeen says what was not there to be compared with.
+func (e *examination) notSeen(sources []*mappingSource, f *foreteller) {
+	if len(sources) == 0 {
+		if !e.cluster.lacks("configmaps") {
+			e.missing("configmaps", "there is no "+awsAuthNamespace+"/"+awsAuthName+": how AWS roles are mapped was not checked")
+		}
+		return
+	}
+	if len(e.cluster.Nodes) == 0 && !e.cluster.lacks("nodes") {
+		e.missing("nodes", "there is none: what happens is said of a node as AWS would make it, "+f.ec2.name)
+	}
+	if !e.cluster.RBACKnown && !e.cluster.lacks(resourceRoles) {
+		e.missing(resourceRoles, "not all are there: where RBAC decides, what a usual cluster grants is assumed")
+	}
+}

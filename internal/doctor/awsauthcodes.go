@@ -1,0 +1,24 @@
+package doctor
+
+import "github.com/node-authorizer/node-authorizer/finding"
+
+// Codes of what AWS roles are mapped to. What is wrong with how an entry is written has
+// the codes of package iam.
+const (
+	NodeRoleUsername             finding.Code = "NodeRoleUsername"
+	NodeRoleUsernameFixed        finding.Code = "NodeRoleUsernameFixed"
+	NodeRoleUsernameIsInstanceID finding.Code = "NodeRoleUsernameIsInstanceID"
+	NodeRoleUsernameOfOtherNode  finding.Code = "NodeRoleUsernameOfOtherNode"
+	NodeRoleWithoutNodesGroup    finding.Code = "NodeRoleWithoutNodesGroup"
+	NodeRoleIsAdministrator      finding.Code = "NodeRoleIsAdministrator"
+	NodeRoleWithoutRequests      finding.Code = "NodeRoleWithoutRequests"
+	NodeRoleMissing              finding.Code = "NodeRoleMissing"
+	NoNodeRole                   finding.Code = "NoNodeRole"
+	RoleAccount                  finding.Code = "RoleAccount"
+	FargateProfileARN            finding.Code = "FargateProfileARN"
+	FargateUsername              finding.Code = "FargateUsername"
+	FargateWithoutNodeProxier    finding.Code = "FargateWithoutNodeProxier"
+	AWSAuthNotRead               finding.Code = "AWSAuthNotRead"
+	ClusterIDMismatch            finding.Code = "ClusterIDMismatch"
+	STSHostMismatch              finding.Code = "STSHostMismatch"
+)

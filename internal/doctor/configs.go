@@ -1,0 +1,153 @@
+package doctor
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+// authenticatorConfig is what is of interest in the configuration of an authenticator:
+// aws-iam-authenticator's own form, and node-authorizer's.
+type authenticatorConfig struct {
+	APIVersion string `json:"apiVersion"`
+	// ClusterID and Server are aws-iam-authenticator's.
+	ClusterID string `json:"clusterID"`
+	Server    struct {
+		Partition string `json:"partition"`
+	} `json:"server"`
+	// IAM is node-authorizer's.
+	IAM struct {
+		ClusterID string `json:"clusterID"`
+		Partition string `json:"partition"`
+		RolePaths string `json:"rolePaths"`
+		STS       struct {
+			ExtraHosts []extraHost `json:"extraHosts"`
+		} `json:"sts"`
+	} `json:"iam"`
+}
+
+type extraHost struct {
+	Host string `json:"host"`
+}
+
+// authenticator is what the configuration says; ok is false if that is nothing.
+func (c *authenticatorConfig) authenticator(at finding.Place) (a Authenticator, ok bool) {
+	if strings.HasPrefix(c.APIVersion, groupOurConfig+"/") {
+		a = Authenticator{
+			Place: at, Kind: NodeAuthorizer, ClusterID: c.IAM.ClusterID, Partition: c.IAM.Partition, RolePaths: c.IAM.RolePaths,
+		}
+		for _, h := range c.IAM.STS.ExtraHosts {
+			a.ExtraHosts = append(a.ExtraHosts, h.Host)
+		}
+		return a, c.IAM.ClusterID != ""
+	}
+	return Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition}, c.ClusterID != ""
+}
+
+// configText reads the configuration of an authenticator out of a text that stands at
+// a place and begins on a line of its file.
+func (r *reader) configText(at finding.Place, name string, text []byte, line int) error {
+	var c authenticatorConfig
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("not valid YAML: %w", err)
+	}
+	if a, ok := c.authenticator(at); ok {
+		r.cluster.addAuthenticator(a)
+	}
+	if hasMappings(text) && c.APIVersion == "" {
+		r.cluster.MappingFiles = append(r.cluster.MappingFiles, MappingFile{Place: at, Name: name, Text: bytes.Clone(text), Line: line})
+	}
+	return nil
+}
+
+func hasMappings(text []byte) bool {
+	return slices.ContainsFunc([]string{"mapRoles", "mapUsers", "mapAccounts"}, func(key string) bool {
+		return bytes.Contains(text, []byte(key))
+	})
+}
+
+// ourConfig reads node-authorizer's configuration.
+func (r *reader) ourConfig(d *source.Document) error {
+	var c authenticatorConfig
+	if err := d.Decode(&c); err != nil {
+		return err
+	}
+	if a, ok := c.authenticator(place(d, "iam")); ok {
+		r.cluster.addAuthenticator(a)
+	}
+	return nil
+}
+
+// authenticatorFile reads a document that is no API object: aws-iam-authenticator's
+// configuration, or nothing but mappings.
+func (r *reader) authenticatorFile(d *source.Document) error {
+	text, line := d.Source()
+	return r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line)
+}
+
+// kubeconfig reads which program a kubeconfig runs for credentials. What else is in
+// it, tokens and keys, is not looked at.
+func (r *reader) kubeconfig(d *source.Document) error {
+	var c struct {
+		Users []struct {
+			Name string `json:"name"`
+			User struct {
+				Exec *execution `json:"exec"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	if err := d.Decode(&c); err != nil {
+		return err
+	}
+	for i, u := range c.Users {
+		if u.User.Exec == nil {
+			continue
+		}
+		at := place(d, "users", fmt.Sprint(i), "user", "exec")
+		at.Object = "kubeconfig"
+		if credential, ok := u.User.Exec.credential(u.Name, at); ok {
+			r.cluster.Credentials = append(r.cluster.Credentials, credential)
+		}
+	}
+	return nil
+}
+
+// execution is the program of a kubeconfig's user.
+type execution struct {
+	Command string                `json:"command"`
+	Args    []string              `json:"args"`
+	Env     []environmentVariable `json:"env"`
+}
+
+type environmentVariable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// credential says which token the program makes; ok is false for programs that make
+// none of AWS's.
+func (e *execution) credential(user string, at finding.Place) (c Credential, ok bool) {
+	flags := arguments(e.Args).flags()
+	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: last(flags, "region")}
+	switch c.Command {
+	case IAMAuthenticator, NodeAuthorizer, "heptio-authenticator-aws":
+		c.ClusterID, c.RoleARN = last(flags, "cluster-id", "i"), last(flags, "role", "r")
+	case "aws":
+		c.ClusterID, c.RoleARN = last(flags, "cluster-name", "cluster-id"), last(flags, "role-arn")
+	default:
+		return Credential{}, false
+	}
+	for _, variable := range e.Env {
+		if c.Region == "" && (variable.Name == "AWS_REGION" || variable.Name == "AWS_DEFAULT_REGION") {
+			c.Region = variable.Value
+		}
+	}
+	return c, true
+}

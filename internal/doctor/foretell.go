@@ -1,0 +1,240 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// foreteller says what becomes of the nodes that use a role.
+type foreteller struct {
+	*predictor
+	cluster *Cluster
+	rules   iam.Rules
+	// nodes are the cluster's of AWS, by name; users has those whose kubelets were seen
+	// to use a role, by its canonical ARN in lower case.
+	nodes []sample
+	users map[string][]string
+	// ec2 and fargate are what stands for a node where none was seen.
+	ec2, fargate sample
+}
+
+func newForeteller(e *examination) *foreteller {
+	f := &foreteller{
+		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string][]string{},
+		ec2: madeUp(e.region(), false), fargate: madeUp(e.region(), true),
+	}
+	for i := range e.cluster.Nodes {
+		if s, ok := awsNode(&e.cluster.Nodes[i]); ok {
+			f.nodes = append(f.nodes, s)
+		}
+	}
+	for _, r := range e.cluster.Requests {
+		node, ok := strings.CutPrefix(r.CommonName, nodeidentity.UserPrefix)
+		if arn := strings.ToLower(r.RoleARN); ok && arn != "" && !slices.Contains(f.users[arn], node) {
+			f.users[arn] = append(f.users[arn], node)
+		}
+	}
+	return f
+}
+
+// samples are the nodes for which a role is tried: those that were seen to use it, all
+// of the cluster's of its kind otherwise, or one that is made up.
+func (f *foreteller) samples(arn string, purpose Purpose) []sample {
+	var using, alike []sample
+	for _, s := range f.nodes {
+		if slices.Contains(f.users[strings.ToLower(arn)], s.name) {
+			using = append(using, s)
+		}
+		if s.fargate == (purpose == ForFargate) {
+			alike = append(alike, s)
+		}
+	}
+	switch {
+	case len(using) > 0:
+		return using
+	case len(alike) > 0:
+		return alike
+	case purpose == ForFargate:
+		return []sample{f.fargate}
+	}
+	return []sample{f.ec2}
+}
+
+// fate predicts what becomes of a node that uses a mapped role. Of several nodes it
+// shows the first for which something does not work, or else the first.
+func (f *foreteller) fate(s *mappingSource, m iam.Mapping) RoleFate {
+	purpose := purposeOf(m.ARN, m.Username, m.Groups, len(f.users[strings.ToLower(m.ARN)]) > 0)
+	var first RoleFate
+	for i, node := range f.samples(m.ARN, purpose) {
+		fate := f.fateOf(s, m, node)
+		fate.Purpose = purpose
+		if !fate.Works() {
+			return fate
+		}
+		if i == 0 {
+			first = fate
+		}
+	}
+	return first
+}
+
+func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) RoleFate {
+	fate := RoleFate{
+		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
+		Node: node.name, Seen: node.seen,
+	}
+	k, err := f.user(s, m, node)
+	if err != nil {
+		fate.turnedAway(err.Error())
+		return fate
+	}
+	f.tell(&fate, k)
+	return fate
+}
+
+// tell puts what becomes of a kubelet into a fate.
+func (f *foreteller) tell(fate *RoleFate, k kubelet) {
+	fate.User = k.user
+	fate.NodeIdentity = k.isNode()
+	_, fate.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
+	fate.Registers = f.registers(k)
+	fate.Ready = f.ready(k, fate.Registers)
+	fate.Serving = f.serving(k)
+}
+
+// user is who a node's kubelet is in Kubernetes. An error says why it is nobody.
+func (f *foreteller) user(s *mappingSource, m iam.Mapping, node sample) (kubelet, error) {
+	arn, err := iam.ParseARN(m.ARN)
+	if err != nil {
+		return kubelet{}, err
+	}
+	if f.rules.Partition != "" && arn.Partition != f.rules.Partition {
+		return kubelet{}, fmt.Errorf("its role is of partition %s, the cluster is in %s", arn.Partition, f.rules.Partition)
+	}
+	if path := pathOf(m.ARN); path != "" {
+		found, ok := s.mappings.Find(withoutPath(m.ARN), arn.Account, f.rules.RolePaths)
+		if !ok || found.Place != m.Place {
+			return kubelet{}, fmt.Errorf("the entry matches nobody: STS leaves the path %q out of what it says of a session", path)
+		}
+	}
+	return node.kubelet(m.Username, m.Groups, func(text string) (string, error) {
+		t, err := iam.ParseTemplate(text)
+		if err != nil {
+			return "", err
+		}
+		return node.expand(t, arn.Account)
+	})
+}
+
+// kubelet is the node's, with a name and groups of which each text is resolved.
+func (s sample) kubelet(username string, groups []string, resolve func(string) (string, error)) (kubelet, error) {
+	k := kubelet{node: s.name}
+	var err error
+	if k.user, err = resolve(username); err != nil {
+		return kubelet{}, err
+	}
+	for _, group := range groups {
+		resolved, err := resolve(group)
+		if err != nil {
+			return kubelet{}, err
+		}
+		k.groups = append(k.groups, resolved)
+	}
+	k.groups = append(k.groups, groupAuthenticated)
+	return k, nil
+}
+
+// pathOf is the path of a role's ARN, with its slashes; empty if there is none.
+func pathOf(arn string) string {
+	_, resource, found := strings.Cut(arn, ":role/")
+	if slash := strings.LastIndexByte(resource, '/'); found && slash >= 0 {
+		return "/" + resource[:slash+1]
+	}
+	return ""
+}
+
+// withoutPath is a role's ARN as STS has it.
+func withoutPath(arn string) string {
+	path := pathOf(arn)
+	if path == "" {
+		return arn
+	}
+	return strings.Replace(arn, ":role"+path, ":role/", 1)
+}
+
+// turnedAway is the fate of a node whose kubelet gets no name.
+func (f *RoleFate) turnedAway(why string) {
+	f.Registers = Outcome{No, "Unauthorized: " + why}
+	f.Ready = Outcome{No, "it does not register"}
+	f.Serving = Outcome{No, "it cannot ask for a certificate"}
+}
+
+// lost is the fate of a node whose role has an entry that cannot be used.
+func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Finding) RoleFate {
+	purpose := purposeOf(w.arn, w.username, w.groups, len(f.users[strings.ToLower(w.arn)]) > 0)
+	node := f.samples(w.arn, purpose)[0]
+	at := because.Place
+	at.Key = w.key
+	fate := RoleFate{
+		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
+		Node: node.name, Seen: node.seen,
+	}
+	literal := because.Code == iam.MappingTemplateSpaced || because.Code == iam.MappingTemplateUnknown
+	if literal && f.rules.RolePaths == iam.Exact { // aws-iam-authenticator takes the braces as they are
+		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return text, nil })
+		if err == nil {
+			f.tell(&fate, k)
+			return fate
+		}
+	}
+	fate.turnedAway(because.Message)
+	return fate
+}
+
+// foretell predicts for every role of every source, those for nodes first.
+func (f *foreteller) foretell(sources []*mappingSource) []RoleFate {
+	fates := []RoleFate{}
+	for _, s := range sources {
+		fates = append(fates, f.ofSource(s)...)
+	}
+	if !slices.ContainsFunc(fates, func(r RoleFate) bool { return r.Purpose != ForOthers }) {
+		for i := range fates {
+			fates[i].Purpose = NotKnown
+		}
+	}
+	slices.SortStableFunc(fates, func(a, b RoleFate) int { return cmp.Compare(a.Purpose.rank(), b.Purpose.rank()) })
+	return fates
+}
+
+// ofSource predicts for the roles of a source, in its order.
+func (f *foreteller) ofSource(s *mappingSource) []RoleFate {
+	var fates []RoleFate
+	for _, m := range s.mappings.Roles {
+		fates = append(fates, f.fate(s, m))
+	}
+	for _, w := range s.written {
+		if because, ok := s.unusable(w); ok {
+			fates = append(fates, f.lost(s, w, because))
+		}
+	}
+	for i := range fates {
+		if fates[i].Groups == nil {
+			fates[i].Groups = []string{}
+		}
+	}
+	slices.SortStableFunc(fates, func(a, b RoleFate) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.KeyLine, b.Place.KeyLine),
+			cmp.Compare(a.Place.Object, b.Place.Object), cmp.Compare(a.ARN, b.ARN))
+	})
+	return fates
+}
+
+func (p Purpose) rank() int {
+	return slices.Index([]Purpose{ForNodes, ForFargate, NotKnown, ForOthers}, p)
+}

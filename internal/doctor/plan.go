@@ -1,0 +1,227 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// Status is how far a step is.
+type Status string
+
+// The statuses of a step.
+const (
+	StatusDone Status = "done"
+	// StatusToDo: something shows that the step is not done.
+	StatusToDo Status = "todo"
+	// StatusUnknown: what would show it was not there.
+	StatusUnknown Status = "unknown"
+)
+
+// Plan is how a cluster moves to Node authorization and NodeRestriction without
+// disruption, and how far it is.
+type Plan struct {
+	// Origin says which cluster it is.
+	Origin string `json:"origin"`
+	// Next is the number of the step to go on with; 0 if all are done.
+	Next  int    `json:"next"`
+	Steps []Step `json:"steps"`
+}
+
+// Step is one change, after which everything goes on working, and which can be taken
+// back.
+type Step struct {
+	// Number counts from 1. ID is stable across releases.
+	Number int    `json:"number"`
+	ID     string `json:"id"`
+	Title  string `json:"title"`
+	Why    string `json:"why"`
+	// Needs are the numbers of the steps that have to be done before.
+	Needs []int `json:"needs,omitempty"`
+	// Do is what is left to do; empty for a step that is done.
+	Do    []Action `json:"do,omitempty"`
+	Check Check    `json:"check"`
+}
+
+// Action is one thing to do.
+type Action struct {
+	// Text says what, in one line.
+	Text string `json:"text"`
+	// Commands are lines to paste into a shell; Undo those that take it back.
+	Commands []string `json:"commands,omitempty"`
+	Undo     []string `json:"undo,omitempty"`
+}
+
+// Check says whether a step is done.
+type Check struct {
+	Status Status `json:"status"`
+	// Evidence is what shows it on the cluster at hand, each in one line.
+	Evidence []string `json:"evidence"`
+}
+
+// planner makes the plan of one cluster.
+type planner struct {
+	*examination
+	setups []setup
+	audit  *Audit
+}
+
+// step is a row of the table of steps: needs are the IDs of others.
+type step struct {
+	id, title, why string
+	needs          []string
+	plan           func(*planner) (Check, []Action)
+}
+
+// IDs of the steps.
+const (
+	stepRecord    = "record"
+	stepAuthorize = "authorize"
+	stepIdentify  = "identify"
+	stepWatch     = "watch"
+	stepWithdraw  = "withdraw"
+	stepRestrict  = "restrict"
+	stepCleanUp   = "clean-up"
+)
+
+// steps are those of every plan, in order. The Node authorizer comes before anything
+// is taken away: it only ever adds. The rights that all nodes share go when the log
+// shows that nobody needs them. NodeRestriction, which only limits users that are
+// nodes, comes when all are.
+func steps() []step {
+	return []step{
+		{
+			id: stepRecord, title: "Record what kubelets ask", plan: (*planner).record,
+			why: "the audit log is what shows that nothing will be refused, before anything is taken away",
+		},
+		{
+			id: stepAuthorize, title: "Ask the Node authorizer before RBAC", plan: (*planner).authorize,
+			why: "it allows nodes what their own pods need and refuses nothing, so that nobody notices; RBAC goes on allowing what it did",
+		},
+		{
+			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize}, plan: (*planner).identify,
+			why: "only user system:node:NAME in group system:nodes is a node to the Node authorizer and NodeRestriction",
+		},
+		{
+			id: stepWatch, title: "Watch until nothing would be refused", needs: []string{stepRecord, stepIdentify}, plan: (*planner).watch,
+			why: "what still depends on rights that all nodes share stops working in the next step",
+		},
+		{
+			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch}, plan: (*planner).withdraw,
+			why: "as long as a binding gives every node what system:node has, the Node authorizer's refusals mean nothing",
+		},
+		{
+			id: stepRestrict, title: "Restrict what nodes write", needs: []string{stepIdentify}, plan: (*planner).restrict,
+			why: "the Node authorizer says which objects a node may write, NodeRestriction what: its own Node, its own pods, its own certificates",
+		},
+		{
+			id: stepCleanUp, title: "Take away what else was left", needs: []string{stepWithdraw}, plan: (*planner).cleanUp,
+			why: "every right that nodes or everyone have by RBAC is a way round the Node authorizer",
+		},
+	}
+}
+
+// MakePlan says which steps a cluster still has to take. The report is that of the
+// same cluster; audit is what its audit log showed, nil if that is not known.
+func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
+	p := &planner{
+		examination: &examination{cluster: c, report: report},
+		setups:      c.setups(), audit: audit,
+	}
+	plan := &Plan{Origin: c.Origin}
+	numbers := map[string]int{}
+	for i, row := range steps() {
+		numbers[row.id] = i + 1
+		check, do := row.plan(p)
+		s := Step{Number: i + 1, ID: row.id, Title: row.title, Why: row.why, Check: check}
+		if check.Status != StatusDone {
+			s.Do = do
+		}
+		for _, id := range row.needs {
+			s.Needs = append(s.Needs, numbers[id])
+		}
+		plan.Steps = append(plan.Steps, s)
+	}
+	plan.Next = plan.next()
+	return plan
+}
+
+// next is the first step to do, or else the first of which it is not known; what it
+// needs comes before it.
+func (p *Plan) next() int {
+	for _, status := range []Status{StatusToDo, StatusUnknown} {
+		for i := range p.Steps {
+			if p.Steps[i].Check.Status == status {
+				return p.firstOf(&p.Steps[i])
+			}
+		}
+	}
+	return 0
+}
+
+// firstOf is the first step on the way to a step that is not done.
+func (p *Plan) firstOf(s *Step) int {
+	for _, number := range s.Needs {
+		if before := &p.Steps[number-1]; before.Check.Status != StatusDone {
+			return p.firstOf(before)
+		}
+	}
+	return s.Number
+}
+
+// Complete reports whether every step is done.
+func (p *Plan) Complete() bool { return p.Next == 0 }
+
+// Text writes the plan for people.
+func (p *Plan) Text(page *render.Page) {
+	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
+	if p.Complete() {
+		page.Line("  %s", render.Good.In("all steps are done"))
+	} else {
+		page.Line("  go on with step %d: %s", p.Next, p.Steps[p.Next-1].Title)
+	}
+	for i := range p.Steps {
+		p.Steps[i].text(page, p.Next)
+	}
+}
+
+func (s *Step) text(page *render.Page, next int) {
+	style := map[Status]render.Style{StatusDone: render.Good, StatusToDo: render.Bad, StatusUnknown: render.Unsure}[s.Check.Status]
+	title := fmt.Sprintf("%d. %s", s.Number, s.Title)
+	if s.Number == next {
+		title += "  <- next"
+	}
+	page.Section("%s", title)
+	page.Line("   %s%s", style.In(string(s.Check.Status)), s.after())
+	if s.Check.Status != StatusDone || page.Wide() {
+		page.Line("   %s", render.Faint.In(s.Why))
+	}
+	for _, line := range s.Check.Evidence {
+		page.Line("   - %s", line)
+	}
+	for _, action := range s.Do {
+		page.Line("   * %s", action.Text)
+		for _, command := range action.Commands {
+			page.Line("       %s", command)
+		}
+		if len(action.Undo) > 0 {
+			page.Line("     %s", render.Faint.In("to take it back:"))
+		}
+		for _, command := range action.Undo {
+			page.Line("       %s", command)
+		}
+	}
+}
+
+// after says what has to be done before.
+func (s *Step) after() string {
+	if s.Check.Status == StatusDone || len(s.Needs) == 0 {
+		return ""
+	}
+	numbers := make([]string, len(s.Needs))
+	for i, n := range s.Needs {
+		numbers[i] = fmt.Sprint(n)
+	}
+	return fmt.Sprintf(", after %s %s", plural(len(numbers), "step", "steps"), strings.Join(numbers, " and "))
+}

@@ -1,0 +1,210 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// identityCodes are findings that show a kubelet which is not known as its node.
+func identityCodes() []finding.Code {
+	return []finding.Code{
+		KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode,
+	}
+}
+
+func (p *planner) identify() (Check, []Action) {
+	wrong := slices.Concat(p.wrongRoles(), p.wrongKubelets(), p.wrongInLog())
+	if len(wrong) > 0 {
+		return Check{StatusToDo, wrong}, p.mendIdentities()
+	}
+	known, evidence := p.conforming()
+	if known {
+		return Check{StatusDone, evidence}, nil
+	}
+	return Check{StatusUnknown, evidence}, []Action{reportOnLog()}
+}
+
+// wrongRoles are AWS roles whose nodes are not known as nodes, or are administrators.
+func (p *planner) wrongRoles() []string {
+	var lines []string
+	for i := range p.report.Roles {
+		r := &p.report.Roles[i]
+		switch {
+		case r.Purpose != ForNodes && r.Purpose != ForFargate:
+		case !r.NodeIdentity:
+			lines = append(lines, fmt.Sprintf("%s becomes %q in %q, which is no node (%s)", r.ARN, r.User, r.Groups, r.Place))
+		default:
+			if how, ok := p.cluster.administrator(r.User, r.Groups); ok {
+				lines = append(lines, fmt.Sprintf("%s becomes %s, and may do everything: %s (%s)", r.ARN, r.User, how, r.Place))
+			}
+		}
+	}
+	return lines
+}
+
+func (p *planner) wrongKubelets() []string {
+	var lines []string
+	for _, f := range p.report.Findings {
+		if slices.Contains(identityCodes(), f.Code) {
+			lines = append(lines, fmt.Sprintf("%s (%s)", f.Message, f.Code))
+		}
+	}
+	return lines
+}
+
+func (p *planner) wrongInLog() []string {
+	if p.audit == nil {
+		return nil
+	}
+	var lines []string
+	for _, i := range p.audit.Nonconforming {
+		lines = append(lines, fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")))
+	}
+	var never []string
+	for _, n := range p.audit.Nodes.NeverConforming {
+		never = append(never, n.Name)
+	}
+	if len(never) > 0 {
+		lines = append(lines, fmt.Sprintf("in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"), plural(len(never), "its", "their"), some(never)))
+	}
+	return lines
+}
+
+// conforming says which nodes are seen to go by their own name, by the audit log and by
+// certificate requests; known is whether that is all of the cluster's.
+func (p *planner) conforming() (known bool, evidence []string) {
+	own := map[string]bool{}
+	for _, r := range readRequests(p.cluster).last {
+		if r.conforms() {
+			own[strings.TrimPrefix(r.CommonName, nodeidentity.UserPrefix)] = true
+		}
+	}
+	if p.audit != nil && p.audit.Totals.Conforming > 0 {
+		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
+		evidence = append(evidence, fmt.Sprintf("in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming, plural(p.audit.Nodes.Conforming, "node asks", "nodes ask")))
+		if len(silent) > 0 {
+			evidence = append(evidence, fmt.Sprintf("of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent)))
+		}
+		return len(silent) == 0 && p.audit.Nodes.NotTold == 0, evidence
+	}
+	if len(p.cluster.Nodes) == 0 {
+		return false, append(evidence, "no nodes were given; the audit log shows by what names kubelets go")
+	}
+	seen, unseen := 0, []string{}
+	for _, n := range p.cluster.Nodes {
+		if own[n.Name] {
+			seen++
+		} else {
+			unseen = append(unseen, n.Name)
+		}
+	}
+	evidence = append(evidence, fmt.Sprintf("by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes)))
+	if len(unseen) > 0 {
+		evidence = append(evidence, "not seen: "+some(unseen))
+	}
+	return seen > 0 && len(unseen) == 0, evidence
+}
+
+func (p *planner) mendIdentities() []Action {
+	var do []Action
+	if p.cluster.AWSAuth != nil || len(p.cluster.IdentityMappings) > 0 {
+		do = append(do, Action{
+			Text: "map each role of nodes to username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers, system:nodes, and no other; keep the old text",
+			Commands: []string{
+				"kubectl -n kube-system get configmap aws-auth -o yaml > aws-auth.yaml",
+				"kubectl -n kube-system edit configmap aws-auth",
+				"node-authorizer doctor --fail-on error",
+			},
+		})
+	}
+	return append(
+		do,
+		Action{Text: "kubelets with a client certificate: rotateCertificates: true in their configuration, and a bootstrap kubeconfig, by which they ask for user system:node:NAME in group system:nodes"},
+		Action{Text: "one node after another: restart its kubelet, wait until it is Ready, try logs and exec on it", Commands: []string{
+			"kubectl get node NAME", "kubectl get certificatesigningrequests --sort-by=.metadata.creationTimestamp",
+		}},
+	)
+}
+
+// reportOnLog is how the audit report is made.
+func reportOnLog() Action {
+	return Action{
+		Text: "make a report of the audit log of all API servers, and plan with it",
+		Commands: []string{
+			"node-authorizer audit /var/log/kubernetes/audit/*.log* -o json > audit.json",
+			"node-authorizer doctor --plan --audit-report audit.json",
+		},
+	}
+}
+
+// watchFor is how long a log has to be: what runs once a day is then in it.
+const watchFor = 24 * time.Hour
+
+func (p *planner) watch() (Check, []Action) {
+	do := []Action{reportOnLog()}
+	if p.audit == nil {
+		return Check{StatusUnknown, []string{"no audit report was given"}}, do
+	}
+	would, passing := p.refusals()
+	if len(would) > 0 {
+		mend := Action{Text: "find out why of each, and mend it: a pod that is not on the node, a program that uses the kubelet's credential, a kubelet without its identity", Commands: []string{
+			"node-authorizer explain VERB RESOURCE/NAME -n NAMESPACE --node NODE",
+		}}
+		return Check{StatusToDo, firstOf(would, shownRefusals)}, append([]Action{mend}, do...)
+	}
+	var open []string
+	t := p.audit.Totals
+	evidence := []string{fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute))}
+	if passing > 0 {
+		evidence = append(evidence, fmt.Sprintf("%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are")))
+	}
+	if t.Requests == 0 {
+		open = append(open, "the log has no request of a kubelet: does its policy record them?")
+	}
+	if span := p.audit.span(); span < watchFor {
+		open = append(open, fmt.Sprintf("the log is %s long: a day shows what runs once a day", span.Round(time.Minute)))
+	}
+	if t.Undecided > 0 || t.BrokenLines > 0 {
+		open = append(open, fmt.Sprintf("%d requests could not be decided, and %d lines not be read", t.Undecided, t.BrokenLines))
+	}
+	for _, x := range p.shared() {
+		if object := x.binding.object(); !slices.Contains(p.audit.LeftOut, object) {
+			open = append(open, fmt.Sprintf("the report counts what %s allows: make it with a state that does not have it (--from)", object))
+		}
+	}
+	if len(open) > 0 {
+		return Check{StatusUnknown, append(evidence, open...)}, do
+	}
+	return Check{StatusDone, evidence}, nil
+}
+
+// refusals are those of authorizers that do not pass by, and the number of the others.
+func (p *planner) refusals() (persist []string, passing int) {
+	for _, r := range p.audit.WouldBeRefused {
+		switch {
+		case r.ofAdmission():
+		case r.Caveat != "":
+			passing++
+		default:
+			persist = append(persist, "would be refused: "+r.String())
+		}
+	}
+	if p.audit.More != nil && len(p.audit.More.WouldBeRefused) > 0 {
+		persist = append(persist, "more would be refused than the report has room for")
+	}
+	for _, r := range p.audit.Refused {
+		switch {
+		case r.ofAdmission():
+		case r.persists() && r.Caveat == "":
+			persist = append(persist, "is refused: "+r.String())
+		default:
+			passing++
+		}
+	}
+	return persist, passing
+}

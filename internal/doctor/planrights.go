@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// shared are the bindings that give all nodes so much that the Node authorizer's
+// refusals mean nothing.
+func (p *planner) shared() []excess {
+	return slices.DeleteFunc(p.excesses(), func(x excess) bool { return !x.sharedByNodes() })
+}
+
+func (x *excess) sharedByNodes() bool {
+	return x.finding.Code == SystemNodeBinding || x.finding.Code == NodesMasters || x.finding.Code == EveryoneMasters
+}
+
+// object names a binding: "ClusterRoleBinding system:node".
+func (b *Binding) object() string {
+	if b.Namespace == "" {
+		return "ClusterRoleBinding " + b.Name
+	}
+	return "RoleBinding " + qualified(b.Namespace, b.Name)
+}
+
+func (p *planner) withdraw() (Check, []Action) {
+	check, do := p.withdrawn(p.shared(), "no binding gives nodes what system:node has, or everything")
+	for i := range p.setups {
+		s := &p.setups[i]
+		if !s.asks(modeAlwaysAllow) {
+			continue
+		}
+		check.Status = StatusToDo
+		check.Evidence = append(check.Evidence, fmt.Sprintf("%s allows everything that no other authorizer denies", s.name))
+		do = append(do, Action{Text: s.manifest() + ": " + s.recommended() + ", when all who use the cluster have roles"})
+	}
+	if check.Status == StatusDone {
+		return check, nil
+	}
+	return check, append(do, Action{
+		Text:     "see that it had effect: the answer is no",
+		Commands: []string{"kubectl auth can-i list secrets --all-namespaces --as=system:node:NAME --as-group=system:nodes"},
+	}, Action{
+		Text: "watch the log for another day; if something is refused that must not be, put the binding back",
+	})
+}
+
+func (p *planner) cleanUp() (Check, []Action) {
+	others := slices.DeleteFunc(p.excesses(), func(x excess) bool { return x.sharedByNodes() })
+	return p.withdrawn(others, "no binding gives nodes, or everyone, what they should not have")
+}
+
+// withdrawn is done when none of the bindings is left.
+func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
+	if len(list) == 0 {
+		if !p.cluster.RBACKnown {
+			return Check{StatusUnknown, []string{"not all roles and bindings were given"}}, []Action{{
+				Text: "let them be read too", Commands: []string{"kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml > rbac.yaml"},
+			}}
+		}
+		return Check{StatusDone, []string{none}}, nil
+	}
+	check := Check{Status: StatusToDo}
+	var do []Action
+	for _, group := range byBinding(list) {
+		for _, x := range group {
+			check.Evidence = append(check.Evidence, fmt.Sprintf("%s: %s (%s)", x.binding.object(), x.finding.Message, x.finding.Code))
+		}
+		do = append(do, takeAway(group))
+	}
+	return check, do
+}
+
+// byBinding groups what is of one binding, in the order of the first of each.
+func byBinding(list []excess) [][]excess {
+	var groups [][]excess
+	for _, x := range list {
+		i := slices.IndexFunc(groups, func(g []excess) bool {
+			return g[0].binding.Namespace == x.binding.Namespace && g[0].binding.Name == x.binding.Name
+		})
+		if i < 0 {
+			groups = append(groups, nil)
+			i = len(groups) - 1
+		}
+		groups[i] = append(groups[i], x)
+	}
+	return groups
+}
+
+// takeAway is the commands that take subjects out of a binding, the last first, so that
+// the places of the others stay as they are, and those that put them back.
+func takeAway(group []excess) Action {
+	b := group[0].binding
+	var subjects []int
+	for _, x := range group {
+		if !slices.Contains(subjects, x.subject) {
+			subjects = append(subjects, x.subject)
+		}
+	}
+	slices.Sort(subjects)
+	action := Action{Text: fmt.Sprintf("take %s out of %s", names(group), b.object())}
+	if len(subjects) >= len(b.Subjects) {
+		action.Commands = []string{shell(b.kubectl("delete")...)}
+		action.Undo = []string{shell(append(b.kubectl("create"), b.flags()...)...)}
+		return action
+	}
+	for _, subject := range slices.Backward(subjects) {
+		action.Commands = append(action.Commands, withdrawal(b, subject))
+	}
+	for _, subject := range subjects {
+		action.Undo = append(action.Undo, shell(append(b.kubectl("set", "subject"), subjectFlag(b.Subjects[subject]))...))
+	}
+	return action
+}
+
+// kubectl begins a command on the binding.
+func (b *Binding) kubectl(verbs ...string) []string {
+	words := []string{"kubectl"}
+	if b.Namespace != "" {
+		words = append(words, "-n", b.Namespace)
+	}
+	return append(append(words, verbs...), b.resource(), b.Name)
+}
+
+func (b *Binding) resource() string {
+	if b.Namespace == "" {
+		return "clusterrolebinding"
+	}
+	return "rolebinding"
+}
+
+// flags are those with which "kubectl create" makes the binding again.
+func (b *Binding) flags() []string {
+	flags := []string{"--" + strings.ToLower(b.Role.Kind) + "=" + b.Role.Name}
+	for _, s := range b.Subjects {
+		flags = append(flags, subjectFlag(s))
+	}
+	return flags
+}
+
+func subjectFlag(s rbacv1.Subject) string {
+	switch s.Kind {
+	case rbacv1.GroupKind:
+		return "--group=" + s.Name
+	case rbacv1.ServiceAccountKind:
+		return "--serviceaccount=" + s.Namespace + ":" + s.Name
+	}
+	return "--user=" + s.Name
+}
+
+func names(group []excess) string {
+	var list []string
+	for _, x := range group {
+		if name := x.audience.String(); !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return some(list)
+}

@@ -1,0 +1,203 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// unseen is the check of what only an API server shows, where none does.
+func (p *planner) unseen() (Check, bool) {
+	if len(p.setups) > 0 {
+		return Check{}, false
+	}
+	return Check{StatusUnknown, []string{
+		"no kube-apiserver is to be seen: give its manifest with --from; where a provider runs it, its documentation says how it is set up",
+	}}, true
+}
+
+// each collects the evidence of all API servers: todo if one lacks it, unknown if one
+// cannot be judged.
+func (p *planner) each(judge func(*setup) (Status, string)) Check {
+	check := Check{Status: StatusDone}
+	for i := range p.setups {
+		status, evidence := judge(&p.setups[i])
+		check.Evidence = append(check.Evidence, evidence)
+		if status == StatusToDo || status == StatusUnknown && check.Status == StatusDone {
+			check.Status = status
+		}
+	}
+	return check
+}
+
+// manifest says where the flags of an API server are changed.
+func (s *setup) manifest() string {
+	file := s.place.File
+	if s.server != nil {
+		file = s.server.Place.File
+	}
+	if file == "" {
+		file = "its manifest, usually /etc/kubernetes/manifests/kube-apiserver.yaml"
+	}
+	return fmt.Sprintf("%s, in %s", s.name, file)
+}
+
+func (p *planner) record() (Check, []Action) {
+	if p.audit != nil && p.audit.Totals.Requests > 0 {
+		return Check{StatusDone, []string{fmt.Sprintf("the audit report has %d requests of kubelets", p.audit.Totals.Requests)}}, nil
+	}
+	var seen []*setup
+	for i := range p.setups {
+		if p.setups[i].server != nil {
+			seen = append(seen, &p.setups[i])
+		}
+	}
+	if len(seen) == 0 {
+		return Check{StatusUnknown, []string{"no flags of a kube-apiserver are to be seen, and no audit report was given"}}, []Action{{
+			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, one event a line",
+		}}
+	}
+	return p.each(func(s *setup) (Status, string) {
+		switch {
+		case s.server == nil:
+			return StatusUnknown, s.name + ": its flags are not to be seen"
+		case s.server.last("audit-policy-file") != "" && (s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
+			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
+		}
+		return StatusToDo, s.name + " records nothing: it has no audit policy, or nowhere to write to"
+	}), recordNodes()
+}
+
+func (p *planner) authorize() (Check, []Action) {
+	if check, unseen := p.unseen(); unseen {
+		if evidence, acts := p.allowedAsNode(); acts {
+			return Check{StatusDone, []string{evidence}}, nil
+		}
+		return check, []Action{
+			{Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, or an AuthorizationConfiguration with Node before RBAC"},
+			{
+				Text:     "where no binding gives nodes any right, this shows it: the answer is yes if the Node authorizer is asked, for the name of any node",
+				Commands: []string{"kubectl auth can-i update nodes/NAME --subresource=status --as=system:node:NAME --as-group=system:nodes"},
+			},
+		}
+	}
+	var do []Action
+	check := p.each(func(s *setup) (Status, string) {
+		status, evidence := s.authorizes()
+		if status != StatusDone {
+			do = append(do, Action{Text: s.manifest() + ": " + s.change()})
+		}
+		return status, evidence
+	})
+	do = append(do, Action{
+		Text:     "one API server after another; go on when it is ready again",
+		Commands: []string{"kubectl get --raw='/readyz?verbose'"},
+	})
+	if slices.ContainsFunc(p.setups, func(s setup) bool { return s.asks(modeAlwaysAllow) }) {
+		do = append(do, Action{Text: "where everything was allowed so far, roles and bindings are missing: AlwaysAllow stays, last, until all who use the cluster have theirs"})
+	}
+	return check, do
+}
+
+// allowedAsNode finds a node that does what no binding allows it: then the Node
+// authorizer does, or one like it, also where no API server is to be seen.
+func (p *planner) allowedAsNode() (evidence string, acts bool) {
+	if !p.cluster.RBACKnown {
+		return "", false
+	}
+	ready := map[string]bool{}
+	for _, n := range p.cluster.Nodes {
+		ready[n.Name] = n.Ready == corev1.ConditionTrue
+	}
+	for _, r := range readRequests(p.cluster).last {
+		node := r.identity().Name
+		if !r.conforms() || !ready[node] || slices.Contains(r.Groups, groupMasters) {
+			continue
+		}
+		status := rbac.Request{
+			User: r.Requester, Groups: r.Groups, Verb: "patch", ResourceRequest: true, Resource: "nodes", Subresource: "status", Name: node,
+		}
+		if d := p.cluster.RBAC.Evaluate(status); !d.Allowed && len(d.Unresolved) == 0 {
+			return fmt.Sprintf("%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node), true
+		}
+	}
+	return "", false
+}
+
+// authorizes says whether the Node authorizer is asked, and RBAC after it.
+func (s *setup) authorizes() (Status, string) {
+	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
+	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
+	asks := fmt.Sprintf("%s asks %s", s.name, strings.Join(s.authorizers, ", "))
+	switch {
+	case s.authorizers == nil:
+		return StatusUnknown, s.unknown
+	case node >= 0 && rbac > node && (ends < 0 || ends > rbac):
+		return StatusDone, asks
+	case node < 0 && rbac >= 0 && s.asks(modeWebhook):
+		return StatusUnknown, asks + "; if the webhook is node-authorizer's, it does what the Node authorizer does"
+	}
+	return StatusToDo, asks
+}
+
+// change is what to write for the step.
+func (s *setup) change() string {
+	order := s.withNode()
+	if s.asks(modeAlwaysAllow) {
+		order = append(order, modeAlwaysAllow)
+	}
+	if s.byConfig {
+		return fmt.Sprintf("in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, name: node}", strings.Join(order, ", "))
+	}
+	return "--" + flagMode + "=" + strings.Join(order, ",")
+}
+
+func (p *planner) restrict() (Check, []Action) {
+	const otherwise = "where that is not possible, node-authorizer's admission webhook applies the same rules (docs/install.md)"
+	if check, unseen := p.unseen(); unseen {
+		return check, []Action{{Text: "make sure that kube-apiserver has --enable-admission-plugins=NodeRestriction; " + otherwise}}
+	}
+	do := p.wouldRestrict()
+	check := p.each(func(s *setup) (Status, string) {
+		switch {
+		case s.server == nil:
+			return StatusUnknown, s.name + ": the flags of its API server are not to be seen"
+		case s.server.nodeRestriction():
+			return StatusDone, s.name + " has NodeRestriction on"
+		}
+		do = append(do, Action{Text: s.manifest() + ": " + restrictionOff(s).Remedy})
+		return StatusToDo, s.name + " does not have NodeRestriction on"
+	})
+	return check, append(do, Action{Text: "one API server after another; " + otherwise})
+}
+
+// wouldRestrict lists the writes in the audit log that NodeRestriction would refuse.
+func (p *planner) wouldRestrict() []Action {
+	if p.audit == nil {
+		return nil
+	}
+	var lines []string
+	for _, r := range p.audit.WouldBeRefused {
+		if r.ofAdmission() && r.Caveat == "" {
+			lines = append(lines, r.String())
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return []Action{{Text: fmt.Sprintf("first give who makes these writes an identity of its own, or have them done otherwise: %s", strings.Join(firstOf(lines, shownRefusals), "; "))}}
+}
+
+// shownRefusals is how many requests a step names.
+const shownRefusals = 5
+
+func firstOf(lines []string, n int) []string {
+	if len(lines) <= n {
+		return lines
+	}
+	return append(slices.Clone(lines[:n]), fmt.Sprintf("and %d more", len(lines)-n))
+}

@@ -1,0 +1,258 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+var errNoInstance = errors.New("the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up")
+
+// predictor says what a user may do who is meant to be a node: it asks the authorizers
+// that the cluster's API servers ask, as far as that shows.
+type predictor struct {
+	chain chain.Chain
+	// restricted is whether NodeRestriction holds nodes to their own names.
+	restricted bool
+	// assumed says whose roles and bindings are asked; empty for the cluster's own.
+	assumed string
+	// unasked is an authorizer of the API server that cannot be asked here, and may
+	// allow more; empty if there is none.
+	unasked string
+}
+
+// newPredictor takes what the cluster does not show as a usual cluster has it: Node
+// before RBAC, NodeRestriction, and no right for system:nodes but to ask for
+// certificates.
+func newPredictor(c *Cluster) *predictor {
+	p := &predictor{chain: chain.Chain{chain.Masters()}, restricted: true}
+	version := c.Version
+	if version == 0 {
+		version = kubeversion.Latest
+	}
+	for _, mode := range c.authorizers() {
+		switch mode {
+		case modeNode:
+			p.chain = append(p.chain, chain.Node(nodeauthz.New(graph.New(), kubeversion.For(version))))
+		case modeRBAC:
+			p.chain = append(p.chain, chain.RBAC(c.RBAC))
+			if !c.RBACKnown {
+				p.chain = append(p.chain, chain.RBAC(usualPolicy(c.Bindings)))
+				p.assumed = "a usual cluster"
+			}
+		case modeAlwaysAllow:
+			p.chain = append(p.chain, chain.AlwaysAllow())
+		case modeWebhook, modeABAC:
+			p.unasked = mode
+		}
+	}
+	if len(c.APIServers) > 0 {
+		p.restricted = c.APIServers[0].nodeRestriction()
+	}
+	return p
+}
+
+// authorizers are those of the first API server that shows them, in order, or those of
+// a usual cluster.
+func (c *Cluster) authorizers() []string {
+	for _, s := range c.setups() {
+		if s.authorizers != nil {
+			return s.authorizers
+		}
+	}
+	return []string{modeNode, modeRBAC}
+}
+
+// usualPolicy is what nodes have of RBAC in a cluster as kubeadm and EKS make it, and
+// what bindings give that were read without their roles.
+func usualPolicy(bindings []Binding) *rbac.Policy {
+	p := rbac.NewPolicy()
+	csrs := "certificatesigningrequests"
+	setUsual(p, "system:node-bootstrapper", []rbacv1.PolicyRule{allow(groupCertificates, csrs, "create", "get", "list", "watch")})
+	for _, group := range []string{groupBootstrappers, nodeidentity.Group} {
+		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "usual for " + group},
+			RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "system:node-bootstrapper"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: group}},
+		})
+	}
+	for _, b := range bindings {
+		rules, known := assumedRules(rbac.Ref{Kind: b.Role.Kind, Name: b.Role.Name})
+		if !known || b.Namespace != "" {
+			continue
+		}
+		if b.Role.Name == "system:node" {
+			rules = append(rules, allow("coordination.k8s.io", "leases", "create", "get", "update", "patch", "delete"),
+				allow(groupCertificates, csrs, "create", "get", "list", "watch"))
+		}
+		setUsual(p, b.Role.Name, rules)
+		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects})
+	}
+	return p
+}
+
+func setUsual(p *rbac.Policy, name string, rules []rbacv1.PolicyRule) {
+	p.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+}
+
+// kubelet is a user who is meant to be the kubelet of a node.
+type kubelet struct {
+	user   string
+	groups []string
+	node   string
+}
+
+func (k kubelet) identity() nodeidentity.Identity { return nodeidentity.Of(k.user, k.groups) }
+
+// isNode is whether the kubelet is known as its node.
+func (k kubelet) isNode() bool {
+	identity := k.identity()
+	return identity.IsNode && identity.Name == k.node && k.node != ""
+}
+
+// access is a request that kubelets make.
+type access struct {
+	verb, group, resource, subresource, namespace string
+	// named is whether it is about the object with the node's name.
+	named bool
+	// phrase completes "may not …".
+	phrase string
+}
+
+const leaseNamespace = "kube-node-lease"
+
+func (p *predictor) may(k kubelet, a access) (bool, string) {
+	request := &nodeauthz.Request{
+		User: k.user, Groups: k.groups, Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource,
+		Namespace: a.namespace, ResourceRequest: true, Version: "v1",
+	}
+	if a.named {
+		request.Name = k.node
+	}
+	decision, by, err := p.chain.Decide(context.Background(), request)
+	return err == nil && decision == verdict.Allow, by
+}
+
+// all asks for several and says which is refused, or who allows them.
+func (p *predictor) all(k kubelet, list ...access) (refused, by string) {
+	for _, a := range list {
+		ok, who := p.may(k, a)
+		if !ok {
+			return a.phrase, ""
+		}
+		by = who
+	}
+	return "", by
+}
+
+func createNode() access {
+	return access{verb: "create", resource: "nodes", phrase: "create its Node"}
+}
+
+func keepReady() []access {
+	return []access{
+		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
+		{verb: "create", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
+		{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
+	}
+}
+
+func requestCertificate() access {
+	return access{verb: "create", group: groupCertificates, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
+}
+
+// registers says whether the kubelet creates its Node.
+func (p *predictor) registers(k kubelet) Outcome {
+	refused, by := p.all(k, createNode())
+	identity := k.identity()
+	switch {
+	case refused != "":
+		return p.refused(p.refusal(k, refused))
+	case identity.IsNode && identity.Name != k.node && p.restricted:
+		return Outcome{No, fmt.Sprintf("to NodeRestriction it is node %q, and may not create Node %q", identity.Name, k.node)}
+	}
+	return Outcome{Yes, allowedBy(by)}
+}
+
+// ready says whether the kubelet keeps its Node Ready.
+func (p *predictor) ready(k kubelet, registers Outcome) Outcome {
+	refused, by := p.all(k, keepReady()...)
+	lease, _ := p.all(k, keepReady()[2])
+	switch {
+	case registers.Value == No && lease != "":
+		return Outcome{No, "NotReady: it may not " + lease + " either"}
+	case registers.Value == Unknown && lease != "":
+		return p.refused("NotReady: it may not " + lease + " either")
+	case registers.Value == No:
+		return Outcome{No, "it does not register"}
+	case refused != "":
+		return p.refused("NotReady: " + p.refusal(k, refused))
+	}
+	return Outcome{Yes, allowedBy(by)}
+}
+
+// serving says whether the kubelet gets its serving certificate. Kubernetes approves
+// none by itself; approvers compare who asks with what is asked for.
+func (p *predictor) serving(k kubelet) Outcome {
+	commonName := nodeidentity.UserPrefix + k.node
+	refused, _ := p.all(k, requestCertificate())
+	switch {
+	case refused != "" && k.user == commonName:
+		return p.refused(p.refusal(k, refused))
+	case refused != "":
+		return Outcome{No, p.refusal(k, refused)}
+	case k.user != commonName:
+		return Outcome{No, fmt.Sprintf("it asks for the certificate of %s as %s, and is not approved", commonName, k.user)}
+	case !slices.Contains(k.groups, nodeidentity.Group):
+		return Outcome{Yes, fmt.Sprintf("it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone", nodeidentity.Group)}
+	}
+	return Outcome{Yes, "it asks for its certificate in its own name"}
+}
+
+// refused is the outcome of something that nobody who can be asked allows.
+func (p *predictor) refused(why string) Outcome {
+	if p.unasked == "" {
+		return Outcome{No, why}
+	}
+	return Outcome{Unknown, why + "; whether authorizer " + p.unasked + " does cannot be seen here"}
+}
+
+// refusal says why an access is refused: who the kubelet is to the authorizers.
+func (p *predictor) refusal(k kubelet, phrase string) string {
+	rbac := "RBAC does not let it"
+	if p.assumed != "" {
+		rbac = "the RBAC of " + p.assumed + " does not let it"
+	}
+	switch identity := k.identity(); {
+	case identity.IsNode && identity.Name != k.node:
+		return fmt.Sprintf("to the Node authorizer it is node %q, which may not %s", identity.Name, phrase)
+	case identity.IsNode:
+		return fmt.Sprintf("%s may not %s", k.user, phrase)
+	case strings.HasPrefix(k.user, nodeidentity.UserPrefix):
+		return fmt.Sprintf("without group %s it is no node, and %s %s", nodeidentity.Group, rbac, phrase)
+	}
+	return fmt.Sprintf("as %s it is no node, and %s %s", k.user, rbac, phrase)
+}
+
+func allowedBy(authorizer string) string {
+	switch authorizer {
+	case chain.NameMasters:
+		return "allowed everything, as a member of " + groupMasters
+	case chain.NameNode:
+		return "allowed by the Node authorizer"
+	}
+	return "allowed by " + authorizer
+}

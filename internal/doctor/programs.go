@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+const apiServerProgram = "kube-apiserver"
+
+// arguments are the command line of a program.
+type arguments []string
+
+// argumentsOf are those of a container, from the program on: that which it starts, or
+// which its shell starts.
+func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
+	words := slices.Concat(c.Command, c.Args)
+	if len(words) == 0 {
+		return nil, false
+	}
+	if shell := path.Base(words[0]); shell == "sh" || shell == "bash" || shell == "ash" {
+		words = strings.Fields(strings.NewReplacer(`"`, " ", "'", " ", "\\\n", " ").Replace(strings.Join(words, " ")))
+	}
+	if i := slices.IndexFunc(words, func(word string) bool { return path.Base(word) == program }); i >= 0 {
+		return words[i+1:], true
+	}
+	// An image that starts the program by itself is called after it, and only its
+	// arguments are given.
+	if len(c.Command) == 0 && strings.HasPrefix(path.Base(imageName(c.Image)), program) {
+		return c.Args, true
+	}
+	return nil, false
+}
+
+// flags are what is given for each flag, by its name without dashes. A flag without
+// a value has "true".
+func (a arguments) flags() map[string][]string {
+	flags := map[string][]string{}
+	for i, word := range a {
+		name, dashed := strings.CutPrefix(word, "-")
+		if !dashed {
+			continue
+		}
+		name = strings.TrimPrefix(name, "-")
+		name, value, given := strings.Cut(name, "=")
+		if !given {
+			if value = "true"; i+1 < len(a) && !strings.HasPrefix(a[i+1], "-") {
+				value = a[i+1]
+			}
+		}
+		flags[name] = append(flags[name], value)
+	}
+	return flags
+}
+
+// last is the value that counts of those given for a flag under any of its names.
+func last(flags map[string][]string, names ...string) string {
+	for _, name := range names {
+		if values := flags[name]; len(values) > 0 {
+			return values[len(values)-1]
+		}
+	}
+	return ""
+}
+
+// imageName and imageTag take an image reference apart.
+func imageName(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
+		return image[:colon]
+	}
+	return image
+}
+
+func imageTag(image string) string {
+	name := imageName(image)
+	tag, _, _ := strings.Cut(strings.TrimPrefix(image, name), "@")
+	return strings.TrimPrefix(tag, ":")
+}
+
+func (r *reader) pod(d *source.Document) error {
+	var pod corev1.Pod
+	if err := decode(d, &pod); err != nil {
+		return err
+	}
+	r.cluster.addContainers(pod.Name, &pod.Spec, func(i int) finding.Place {
+		return place(d, "spec", "containers", fmt.Sprint(i))
+	})
+	return nil
+}
+
+// workload reads the pods that a DaemonSet or a Deployment makes.
+func (r *reader) workload(d *source.Document) error {
+	var w struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := d.Decode(&w); err != nil {
+		return err
+	}
+	r.cluster.addContainers(w.Metadata.Name, &w.Spec.Template.Spec, func(i int) finding.Place {
+		return place(d, "spec", "template", "spec", "containers", fmt.Sprint(i))
+	})
+	return nil
+}
+
+// addContainers takes in what a pod's containers run, where that matters.
+func (c *Cluster) addContainers(name string, pod *corev1.PodSpec, at func(container int) finding.Place) {
+	for i := range pod.Containers {
+		container := &pod.Containers[i]
+		if args, ok := argumentsOf(container, apiServerProgram); ok {
+			c.APIServers = append(c.APIServers, APIServer{
+				Place: at(i), Name: name, Flags: args.flags(), Version: imageTag(container.Image),
+			})
+		}
+		if args, ok := argumentsOf(container, IAMAuthenticator); ok && slices.Contains(args, "server") {
+			flags := args.flags()
+			c.addAuthenticator(Authenticator{
+				Place: at(i), Kind: IAMAuthenticator,
+				ClusterID: last(flags, "cluster-id", "i"), Partition: last(flags, "partition"),
+			})
+		}
+	}
+}
+
+// addAuthenticator leaves out what says nothing.
+func (c *Cluster) addAuthenticator(a Authenticator) {
+	if a.ClusterID != "" || a.Partition != "" || a.Kind == NodeAuthorizer {
+		c.Authenticators = append(c.Authenticators, a)
+	}
+}

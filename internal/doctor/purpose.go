@@ -1,0 +1,57 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// Purpose is what a role is for, as far as its mapping shows.
+type Purpose string
+
+// The purposes.
+const (
+	// ForNodes is for EC2 instances, ForFargate for pods that are nodes of their own.
+	ForNodes   Purpose = "nodes"
+	ForFargate Purpose = "fargate"
+	// ForOthers is for people and programs.
+	ForOthers Purpose = "others"
+	// NotKnown is for roles that give no sign, where nothing in the cluster is for nodes.
+	NotKnown Purpose = "unknown"
+)
+
+const groupNodeProxier = "system:node-proxier"
+
+// purposeOf guesses what a role is for. What kubelets were seen to use is no guess.
+func purposeOf(arn, username string, groups []string, used bool) Purpose {
+	name := strings.ToLower(roleName(arn))
+	switch {
+	case strings.Contains(name, "fargate"):
+		return ForFargate
+	case slices.Contains(groups, groupNodeProxier) && !strings.Contains(username, iam.PlaceholderPrivateDNSName):
+		return ForFargate
+	case used, strings.HasPrefix(username, nodeidentity.UserPrefix), strings.Contains(username, iam.PlaceholderPrivateDNSName):
+		return ForNodes
+	case slices.Contains(groups, nodeidentity.Group), slices.Contains(groups, groupBootstrappers):
+		return ForNodes
+	case soundsLikeNodes(name), soundsLikeNodes(strings.ToLower(username)):
+		return ForNodes
+	}
+	return ForOthers
+}
+
+// soundsLikeNodes looks for the words by which people, kops and eksctl call the roles
+// of nodes: "eksctl-shop-nodegroup-a-NodeInstanceRole-1ABC", "nodes.k8s.example.com".
+func soundsLikeNodes(name string) bool {
+	return strings.Contains(name, "worker") || strings.Contains(name, "nodeinstancerole") || strings.Contains(name, "nodegroup") ||
+		slices.ContainsFunc(strings.FieldsFunc(name, isSeparator), func(word string) bool {
+			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") || strings.HasPrefix(word, "noderole")
+		})
+}
+
+func isSeparator(r rune) bool { return strings.ContainsRune("-_./:@{}", r) }
+
+// roleName is the last part of the ARN of a role.
+func roleName(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

@@ -1,0 +1,326 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// ReadOptions say how files are read.
+type ReadOptions struct {
+	// Stdin is what the path "-" reads.
+	Stdin io.Reader
+	// Progress, if set, is called from time to time.
+	Progress func(source.Progress)
+}
+
+// Read makes a cluster of files: manifests, lists, snapshots, kubeconfigs, and the
+// configurations of authenticators and authorizers. Objects that no check needs are
+// passed over without being parsed, so that a dump of a whole cluster costs little
+// more than reading it.
+func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) {
+	r := newReader(rbac.NewPolicy(rbac.ComputeAggregation()))
+	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: wanted}, r.document)
+	if err != nil {
+		return nil, err
+	}
+	r.cluster.Origin = origin
+	r.cluster.RBACKnown = r.snapshotHasRBAC || r.hasClusterAdmin && len(r.cluster.Bindings) > 0
+	r.cluster.sort()
+	return r.cluster, nil
+}
+
+// reader fills a cluster from documents.
+type reader struct {
+	cluster *Cluster
+	// hasClusterAdmin is whether the role is among those read that no cluster is
+	// without: then the rest of its roles is there as well.
+	hasClusterAdmin bool
+	snapshotHasRBAC bool
+}
+
+func newReader(policy *rbac.Policy) *reader { return &reader{cluster: &Cluster{RBAC: policy}} }
+
+// API groups and versions of what is read.
+const (
+	groupRBAC         = "rbac.authorization.k8s.io"
+	groupCertificates = "certificates.k8s.io"
+	groupMappings     = "iamauthenticator.k8s.aws"
+	groupServerConfig = "apiserver.config.k8s.io"
+	groupOurConfig    = "config.node-authorizer.io"
+	groupSnapshot     = "snapshot.node-authorizer.io"
+	groupApps         = "apps"
+)
+
+// documentKind is a kind of document that is read.
+type documentKind struct {
+	group, kind string
+	// mentions, if any, are words of which an object has to have one: most pods and
+	// config maps are of no interest.
+	mentions []string
+	take     func(*reader, *source.Document) error
+}
+
+// documentKinds is the table of what is read.
+func documentKinds() []documentKind {
+	programs := []string{"kube-apiserver", IAMAuthenticator}
+	return []documentKind{
+		{"", "ConfigMap", []string{"aws-auth", "clusterID"}, (*reader).configMap},
+		{"", "Node", nil, (*reader).node},
+		{"", "Pod", programs, (*reader).pod},
+		{"", "Config", []string{"exec"}, (*reader).kubeconfig},
+		{groupApps, "DaemonSet", programs, (*reader).workload},
+		{groupApps, "Deployment", programs, (*reader).workload},
+		{groupMappings, "IAMIdentityMapping", nil, (*reader).identityMapping},
+		{groupCertificates, "CertificateSigningRequest", nil, (*reader).certificateRequest},
+		{groupRBAC, "ClusterRole", nil, (*reader).clusterRole},
+		{groupRBAC, "ClusterRoleBinding", nil, (*reader).clusterRoleBinding},
+		{groupRBAC, "Role", nil, (*reader).role},
+		{groupRBAC, "RoleBinding", nil, (*reader).roleBinding},
+		{groupServerConfig, "AuthorizationConfiguration", nil, (*reader).authorization},
+		{groupOurConfig, "Config", []string{"iam"}, (*reader).ourConfig},
+		{groupSnapshot, "Snapshot", nil, (*reader).snapshot},
+		{"", "", []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID"}, (*reader).authenticatorFile},
+	}
+}
+
+func findKind(apiVersion, kind string) (documentKind, bool) {
+	group := ""
+	if before, _, found := strings.Cut(apiVersion, "/"); found {
+		group = before
+	}
+	for _, k := range documentKinds() {
+		if k.kind == kind && k.group == group {
+			return k, true
+		}
+	}
+	return documentKind{}, false
+}
+
+func wanted(apiVersion, kind string, text []byte) bool {
+	k, known := findKind(apiVersion, kind)
+	if !known {
+		return false
+	}
+	for _, word := range k.mentions {
+		if bytes.Contains(text, []byte(word)) {
+			return true
+		}
+	}
+	return len(k.mentions) == 0
+}
+
+func (r *reader) document(d *source.Document) error {
+	k, known := findKind(d.APIVersion, d.Kind)
+	if !known {
+		return nil
+	}
+	return k.take(r, d)
+}
+
+// place is where a value of a document is.
+func place(d *source.Document, path ...string) finding.Place {
+	return finding.Place{File: d.File(), Line: d.Line(path...), Object: d.Describe(), Key: keyOf(path)}
+}
+
+// keyOf writes a path as people do: "spec.containers[0].command".
+func keyOf(path []string) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch {
+		case step != "" && strings.Trim(step, "0123456789") == "":
+			b.WriteString("[" + step + "]")
+		case b.Len() > 0:
+			b.WriteString("." + step)
+		default:
+			b.WriteString(step)
+		}
+	}
+	return b.String()
+}
+
+// decode reads the document into an object that has to have a name.
+func decode(d *source.Document, into interface{ GetName() string }) error {
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if into.GetName() == "" {
+		return d.Fail(errors.New("metadata.name is empty"))
+	}
+	return nil
+}
+
+func (r *reader) node(d *source.Document) error {
+	var n corev1.Node
+	if err := decode(d, &n); err != nil {
+		return err
+	}
+	r.cluster.Nodes = append(r.cluster.Nodes, newNode(&n, place(d)))
+	return nil
+}
+
+func (r *reader) certificateRequest(d *source.Document) error {
+	var csr certificatesv1.CertificateSigningRequest
+	if err := decode(d, &csr); err != nil {
+		return err
+	}
+	if isKubeletSigner(csr.Spec.SignerName) {
+		r.cluster.Requests = append(r.cluster.Requests, newCertificateRequest(&csr, place(d)))
+	}
+	return nil
+}
+
+func (r *reader) clusterRole(d *source.Document) error {
+	var role rbacv1.ClusterRole
+	if err := decode(d, &role); err != nil {
+		return err
+	}
+	r.hasClusterAdmin = r.hasClusterAdmin || role.Name == "cluster-admin"
+	r.cluster.RBAC.SetClusterRole(&role)
+	return nil
+}
+
+func (r *reader) role(d *source.Document) error {
+	var role rbacv1.Role
+	if err := decode(d, &role); err != nil {
+		return err
+	}
+	role.Namespace = namespaceOr(role.Namespace, "default")
+	r.cluster.RBAC.SetRole(&role)
+	return nil
+}
+
+func (r *reader) clusterRoleBinding(d *source.Document) error {
+	var b rbacv1.ClusterRoleBinding
+	if err := decode(d, &b); err != nil {
+		return err
+	}
+	r.cluster.addClusterRoleBinding(&b, place(d))
+	return nil
+}
+
+func (r *reader) roleBinding(d *source.Document) error {
+	var b rbacv1.RoleBinding
+	if err := decode(d, &b); err != nil {
+		return err
+	}
+	b.Namespace = namespaceOr(b.Namespace, "default")
+	r.cluster.addRoleBinding(&b, place(d))
+	return nil
+}
+
+func (r *reader) authorization(d *source.Document) error {
+	r.cluster.Authorizations = append(r.cluster.Authorizations, Authorization{Place: place(d), Text: bytes.Clone(d.JSON())})
+	return nil
+}
+
+// snapshot takes over what a snapshot says of its cluster.
+func (r *reader) snapshot(d *source.Document) error {
+	var header struct {
+		KubernetesVersion string `json:"kubernetesVersion"`
+		RBACReadable      bool   `json:"rbacReadable"`
+	}
+	if err := d.Decode(&header); err != nil {
+		return err
+	}
+	r.snapshotHasRBAC = r.snapshotHasRBAC || header.RBACReadable
+	if minor, err := kubeversion.Parse(header.KubernetesVersion); err == nil {
+		r.cluster.Version = minor
+	}
+	return nil
+}
+
+func namespaceOr(namespace, otherwise string) string {
+	if namespace == "" {
+		return otherwise
+	}
+	return namespace
+}
+
+// configMap reads the mappings of aws-auth, and the configuration of an authenticator
+// from any other one.
+func (r *reader) configMap(d *source.Document) error {
+	var m struct {
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Data map[string]any `json:"data"`
+	}
+	if err := d.Decode(&m); err != nil {
+		return err
+	}
+	data := make(map[string]string, len(m.Data))
+	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
+		value := m.Data[key]
+		text, isText := value.(string)
+		if !isText && value != nil {
+			return d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
+		}
+		data[key] = text
+	}
+	if m.Metadata.Name == awsAuthName {
+		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text := data[key]
+		if !strings.Contains(text, "clusterID") {
+			continue
+		}
+		line, _ := d.TextLine("data", key)
+		at := place(d, "data", key)
+		if err := r.configText(at, at.String(), []byte(text), line); err != nil {
+			return d.Fail(err, "data", key)
+		}
+	}
+	return nil
+}
+
+const (
+	awsAuthNamespace = "kube-system"
+	awsAuthName      = "aws-auth"
+)
+
+func (r *reader) awsAuth(d *source.Document, namespace string, data map[string]string) error {
+	at := place(d)
+	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
+	switch {
+	case namespace != awsAuthNamespace:
+		r.cluster.Unread = append(r.cluster.Unread, at)
+		return nil
+	case r.cluster.AWSAuth != nil:
+		r.cluster.Unread = append(r.cluster.Unread, r.cluster.AWSAuth.Place)
+	}
+	m := &ConfigMap{Place: at, Data: data, Lines: map[string]int{}, KeyLines: map[string]int{}}
+	for key := range data {
+		m.KeyLines[key] = d.Line("data", key)
+		if line, ok := d.TextLine("data", key); ok {
+			m.Lines[key] = line
+		}
+	}
+	r.cluster.AWSAuth = m
+	return nil
+}
+
+func (r *reader) identityMapping(d *source.Document) error {
+	var m identityMapping
+	if err := decode(d, &m); err != nil {
+		return err
+	}
+	r.cluster.IdentityMappings = append(r.cluster.IdentityMappings, m.mapping(place(d)))
+	return nil
+}

@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// Codes of what bindings give to nodes, and to everyone: all authenticated users, all
+// service accounts, or who has not authenticated at all.
+const (
+	SystemNodeBinding         finding.Code = "SystemNodeBinding"
+	NodesMasters              finding.Code = "NodesMasters"
+	NodesWildcard             finding.Code = "NodesWildcard"
+	NodesReadSecrets          finding.Code = "NodesReadSecrets"
+	NodesEscalate             finding.Code = "NodesEscalate"
+	NodesRunWorkloads         finding.Code = "NodesRunWorkloads"
+	NodesGrantCertificates    finding.Code = "NodesGrantCertificates"
+	NodesChangeNodes          finding.Code = "NodesChangeNodes"
+	EveryoneMasters           finding.Code = "EveryoneMasters"
+	EveryoneWildcard          finding.Code = "EveryoneWildcard"
+	EveryoneReadsSecrets      finding.Code = "EveryoneReadsSecrets"
+	EveryoneEscalates         finding.Code = "EveryoneEscalates"
+	EveryoneRunsWorkloads     finding.Code = "EveryoneRunsWorkloads"
+	EveryoneGrantsCertificate finding.Code = "EveryoneGrantsCertificates"
+	EveryoneChangesNodes      finding.Code = "EveryoneChangesNodes"
+)
+
+// right is something that neither nodes nor everyone should have of RBAC: what a node
+// needs, the Node authorizer gives it.
+type right struct {
+	nodes, everyone finding.Code
+	// phrase completes "may …".
+	phrase string
+	// forNodes and forEveryone complete who has it: "every node reads …".
+	forNodes, forEveryone string
+	// requests are those of which a rule has to allow one.
+	requests []rbac.Request
+	// matters says whether a rule for the one name matters; nil if any does.
+	matters func(a audience, r *rbac.Request) bool
+	// byName is true where a rule for one name is as grave as one for all.
+	byName bool
+	// mild is true for what NodeRestriction holds nodes to, whoever allows it.
+	mild bool
+}
+
+func rights() []right {
+	return []right{
+		{
+			nodes: NodesReadSecrets, everyone: EveryoneReadsSecrets, phrase: "read secrets",
+			forNodes:    "reads secrets of pods that do not run on it, and can act as whom they belong to",
+			forEveryone: "reads passwords, keys and tokens, and can act as whom they belong to",
+			requests:    verbs("", "secrets", "", "get", "list", "watch"),
+		},
+		{
+			nodes: NodesEscalate, everyone: EveryoneEscalates, phrase: "take rights that it was not given",
+			forNodes:    "can act as somebody who has more rights, or give itself more",
+			forEveryone: "can act as somebody who has more rights, or take more",
+			requests: concat(
+				verbs("rbac.authorization.k8s.io", "clusterroles", "", "escalate", "bind"),
+				verbs("rbac.authorization.k8s.io", "roles", "", "escalate", "bind"),
+				verbs("", "users", "", "impersonate"), verbs("", "groups", "", "impersonate"),
+				verbs("", "serviceaccounts", "", "impersonate"),
+				verbs("", "serviceaccounts", "token", "create"),
+				verbs("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "create", "update", "patch"),
+			),
+		},
+		{
+			nodes: NodesRunWorkloads, everyone: EveryoneRunsWorkloads, phrase: "run programs on nodes",
+			forNodes:    "runs what it likes on other nodes, with the service accounts and secrets that it likes",
+			forEveryone: "runs programs on any node, with any service account and secret",
+			requests: concat(
+				verbs("", "pods", "", "create"),
+				verbs("", "pods", "exec", "create", "get"), verbs("", "pods", "attach", "create", "get"),
+				verbs("", "pods", "ephemeralcontainers", "update", "patch"),
+				verbs("", "replicationcontrollers", "", "create", "update", "patch"),
+				verbs("apps", "daemonsets", "", "create", "update", "patch"),
+				verbs("apps", "deployments", "", "create", "update", "patch"),
+				verbs("apps", "replicasets", "", "create", "update", "patch"),
+				verbs("apps", "statefulsets", "", "create", "update", "patch"),
+				verbs("batch", "jobs", "", "create", "update", "patch"),
+				verbs("batch", "cronjobs", "", "create", "update", "patch"),
+				verbs("", "nodes", "proxy", "create", "get"),
+			),
+		},
+		{
+			nodes: NodesGrantCertificates, everyone: EveryoneGrantsCertificate, phrase: "have certificates approved or signed",
+			forNodes:    "can have a certificate in the name of any node, or of somebody else",
+			forEveryone: "can have a certificate in the name of any node, or of somebody else",
+			requests: concat(
+				verbs("certificates.k8s.io", "signers", "", "approve", "sign"),
+				verbs("certificates.k8s.io", "certificatesigningrequests", "nodeclient", "create"),
+			),
+			matters: ofKubernetesSigners, byName: true,
+		},
+		{
+			nodes: NodesChangeNodes, everyone: EveryoneChangesNodes, phrase: "change or delete nodes", mild: true,
+			forNodes:    "draws pods to itself, or drives them from other nodes, by labels, taints and conditions",
+			forEveryone: "decides where pods run, by labels, taints and conditions of nodes",
+			requests:    concat(verbs("", "nodes", "", "update", "patch", "delete"), verbs("", "nodes", "status", "update", "patch")),
+			matters: func(a audience, r *rbac.Request) bool {
+				return r.Name == "" || a.node == "" || r.Name != a.node
+			},
+		},
+	}
+}
+
+// ofKubernetesSigners leaves out signers of others, and a first client certificate for
+// machines that are about to join: that is what they are there to ask for.
+func ofKubernetesSigners(a audience, r *rbac.Request) bool {
+	if r.Subresource == "nodeclient" {
+		return !a.joining
+	}
+	domain, _, _ := strings.Cut(r.Name, "/")
+	return r.Name == "" || domain == "*" || domain == "kubernetes.io"
+}
+
+// nodesOwn are requests that a kubelet makes all the time; a role that allows them all
+// is what nodes had before there was a Node authorizer, whatever it is called.
+func nodesOwn() []rbac.Request {
+	return concat(
+		verbs("", "nodes", "", "create"), verbs("", "nodes", "status", "patch"),
+		verbs("", "pods", "", "list", "watch"), verbs("", "pods", "status", "patch"),
+		verbs("", "secrets", "", "get"), verbs("", "configmaps", "", "get"),
+	)
+}
+
+func verbs(group, resource, subresource string, verbs ...string) []rbac.Request {
+	requests := make([]rbac.Request, len(verbs))
+	for i, verb := range verbs {
+		requests[i] = rbac.Request{
+			Verb: verb, ResourceRequest: true, APIGroup: group, Resource: resource, Subresource: subresource,
+		}
+	}
+	return requests
+}
+
+func concat(lists ...[]rbac.Request) []rbac.Request {
+	var all []rbac.Request
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// allowedBy reports whether a rule gives the right to an audience, and whether only
+// for objects of certain names. A role binding gives none to what is in no namespace.
+func (r *right) allowedBy(rule *rbacv1.PolicyRule, a audience, namespace string) (allowed, named bool) {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, request := range r.requests {
+		if namespace != "" && ofCluster(&request) {
+			continue
+		}
+		for _, name := range names {
+			request.Name = name
+			if rbac.RuleAllows(rule, &request) && (r.matters == nil || r.matters(a, &request)) {
+				return true, name != "" && !r.byName
+			}
+		}
+	}
+	return false, false
+}
+
+// ofCluster reports whether a request is about what is in no namespace. A cluster role
+// can be bound in one.
+func ofCluster(r *rbac.Request) bool {
+	switch r.Resource {
+	case "nodes", "users", "groups", "signers", "certificatesigningrequests", "mutatingwebhookconfigurations":
+		return true
+	case "clusterroles":
+		return r.Verb != "bind"
+	}
+	return false
+}
+
+// everything reports whether a rule allows all verbs on all resources.
+func everything(rule *rbacv1.PolicyRule) bool {
+	return len(rule.ResourceNames) == 0 && has(rule.Verbs, "*") && has(rule.APIGroups, "*") && has(rule.Resources, "*")
+}
+
+// wildcard reports whether a rule is about resources that nobody thought of when it
+// was written.
+func wildcard(rule *rbacv1.PolicyRule) bool {
+	return len(rule.ResourceNames) == 0 && has(rule.APIGroups, "*") && has(rule.Resources, "*")
+}
+
+func has(list []string, want string) bool {
+	for _, s := range list {
+		if s == want {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsAll reports whether rules together allow every request.
+func allowsAll(rules []rbacv1.PolicyRule, requests []rbac.Request) bool {
+	for _, request := range requests {
+		allowed := false
+		for i := range rules {
+			allowed = allowed || rbac.RuleAllows(&rules[i], &request)
+		}
+		if !allowed {
+			return false
+		}
+	}
+	return true
+}

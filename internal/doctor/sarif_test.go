@@ -1,0 +1,168 @@
+package doctor
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// sarifOf is a report's log as a reader sees it.
+func sarifOf(t *testing.T, r *Report) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(r.SARIF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log map[string]any
+	if err := json.Unmarshal(text, &log); err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// at goes down into what JSON was decoded to.
+func at(t *testing.T, value any, path ...any) any {
+	t.Helper()
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			object, ok := value.(map[string]any)
+			if !ok {
+				t.Fatalf("no object at %v of %v", step, path)
+			}
+			value = object[step]
+		case int:
+			list, ok := value.([]any)
+			if !ok || step >= len(list) {
+				t.Fatalf("no item at %v of %v", step, path)
+			}
+			value = list[step]
+		}
+	}
+	return value
+}
+
+// TestSARIFHasWhatTheFormatDemands checks the parts of SARIF 2.1.0 that a log of
+// findings has: what is required (sections 3.13, 3.14, 3.18, 3.19, 3.27, 3.49), and
+// that indices and ids fit each other.
+func TestSARIFHasWhatTheFormatDemands(t *testing.T) {
+	report := Examine(readFiles(t, "testdata/awsauth/list.yaml"), Options{})
+	report.Findings = append(report.Findings, finding.Finding{
+		Code: "Second", Severity: finding.Info, Message: "it is in the cluster", Place: finding.Place{Object: "Node worker-1"},
+	}, finding.Finding{Code: "Third", Severity: finding.Warning, Message: "it came from stdin", Place: finding.Place{File: "stdin", Line: 3}})
+	log := sarifOf(t, report)
+	if log["version"] != "2.1.0" || !strings.Contains(log["$schema"].(string), "sarif-2.1.0") {
+		t.Errorf("version %v, schema %v", log["version"], log["$schema"])
+	}
+	if name := at(t, log, "runs", 0, "tool", "driver", "name"); name != "node-authorizer" {
+		t.Errorf("the tool is %v", name)
+	}
+	page, err := os.ReadFile("../../docs/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := at(t, log, "runs", 0, "tool", "driver", "rules").([]any)
+	var ids []string
+	for _, rule := range rules {
+		id := at(t, rule, "id").(string)
+		ids = append(ids, id)
+		anchor := regexp.MustCompile(`docs/findings\.md#([a-z]+)$`).FindStringSubmatch(at(t, rule, "helpUri").(string))
+		if anchor == nil || anchor[1] != strings.ToLower(id) {
+			t.Errorf("help for %s is at %v", id, at(t, rule, "helpUri"))
+		}
+		if strings.HasPrefix(id, "NodeRole") && !strings.Contains(string(page), "### `"+id+"`\n") {
+			t.Errorf("docs/findings.md has no section on %s", id)
+		}
+		if at(t, rule, "shortDescription", "text") == "" {
+			t.Errorf("%s has no description", id)
+		}
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Errorf("rules are %v", ids)
+	}
+	results := at(t, log, "runs", 0, "results").([]any)
+	if len(results) != len(report.Findings) {
+		t.Fatalf("%d results of %d findings", len(results), len(report.Findings))
+	}
+	for i, result := range results {
+		f := report.Findings[i]
+		if ids[int(at(t, result, "ruleIndex").(float64))] != at(t, result, "ruleId") || at(t, result, "ruleId") != string(f.Code) {
+			t.Errorf("result %d points to rule %v", i, at(t, result, "ruleIndex"))
+		}
+		if level := at(t, result, "level").(string); !slices.Contains([]string{"error", "warning", "note"}, level) {
+			t.Errorf("level %s", level)
+		}
+		if text := at(t, result, "message", "text").(string); !strings.HasPrefix(text, f.Message) {
+			t.Errorf("message %s", text)
+		}
+		checkSARIFPlace(t, result, f.Place)
+	}
+}
+
+func checkSARIFPlace(t *testing.T, result any, place finding.Place) {
+	t.Helper()
+	var location map[string]any
+	if at(t, result, "locations") != nil {
+		location = at(t, result, "locations", 0).(map[string]any)
+	}
+	_, physical := location["physicalLocation"]
+	if want := place.File != "" && place.File != "stdin"; physical != want {
+		t.Errorf("%v has a file in %v", place, location)
+	} else if want {
+		if uri := at(t, location, "physicalLocation", "artifactLocation", "uri"); uri != place.File {
+			t.Errorf("the file of %v is %v", place, uri)
+		}
+		if line := at(t, location, "physicalLocation", "region", "startLine"); line != float64(place.Line) {
+			t.Errorf("the line of %v is %v", place, line)
+		}
+	}
+	_, logical := location["logicalLocations"]
+	if logical != (place.Object != "") {
+		t.Errorf("%v has an object in %v", place, location)
+	}
+}
+
+func TestSARIFOfNothing(t *testing.T) {
+	log := sarifOf(t, Examine(readText(t, "apiVersion: v1\nkind: Pod\n"), Options{}))
+	if results := at(t, log, "runs", 0, "results").([]any); len(results) != 0 {
+		t.Errorf("results %v", results)
+	}
+	if rules := at(t, log, "runs", 0, "tool", "driver", "rules").([]any); len(rules) != 0 {
+		t.Errorf("rules %v", rules)
+	}
+	if notes := at(t, log, "runs", 0, "invocations", 0, "toolExecutionNotifications").([]any); len(notes) == 0 {
+		t.Error("what was missing is not told")
+	}
+}
+
+func TestFileURI(t *testing.T) {
+	for path, want := range map[string]string{
+		"manifests/aws-auth.yaml": "manifests/aws-auth.yaml",
+		"./aws auth.yaml":         "aws%20auth.yaml",
+		"/srv/aws-auth.yaml":      "file:///srv/aws-auth.yaml",
+	} {
+		if got := fileURI(path); got != want {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestWordsOfCodes(t *testing.T) {
+	for code, want := range map[string]string{
+		"NodeRoleIsAdministrator": "Node role is administrator",
+		"CSRPending":              "CSR pending",
+		"STSHostMismatch":         "STS host mismatch",
+		"FargateProfileARN":       "Fargate profile ARN",
+		"AWSAuthNotRead":          "AWS auth not read",
+		"NodeWithoutRBAC":         "Node without RBAC",
+	} {
+		if got := words(code); got != want {
+			t.Errorf("%s: got %q, want %q", code, got, want)
+		}
+	}
+}

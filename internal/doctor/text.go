@@ -1,0 +1,207 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// How many rows of each group the table shows; wide shows all.
+const (
+	shownRoles    = 20
+	shownOthers   = 10
+	shownFindings = 10
+)
+
+// Text writes the report for people: what becomes of each role's nodes, what was
+// found, and what was not there to be checked.
+func (r *Report) Text(p *render.Page) {
+	p.Section("Examined %s", r.Origin)
+	p.Line("  %s", r.Summary.line())
+	r.rolesText(p)
+	r.othersText(p)
+	for _, severity := range finding.Severities() {
+		r.findingsText(p, severity)
+	}
+	if len(r.Missing) > 0 {
+		p.Section("%s", render.Unsure.In("Not seen"))
+		var rows [][]string
+		for _, m := range r.Missing {
+			rows = append(rows, []string{m.Resource, m.Reason})
+		}
+		p.Table(2, nil, rows)
+	}
+	if len(r.Findings) > 0 {
+		p.Line("")
+		p.Line("%s", render.Faint.In("Every code is explained in "+findingsURL))
+	}
+}
+
+// line is the counts in words.
+func (s Summary) line() string {
+	var parts []string
+	for _, part := range []struct {
+		n     int
+		noun  string
+		style render.Style
+	}{{s.Errors, "error", render.Bad}, {s.Warnings, "warning", render.Unsure}, {s.Infos, "note", render.Faint}} {
+		if part.n > 0 {
+			parts = append(parts, part.style.In(render.Count(part.n, part.noun)))
+		}
+	}
+	if len(parts) == 0 {
+		return render.Good.In("nothing found")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rolesText says of each role that is, or may be, for nodes what becomes of one.
+func (r *Report) rolesText(p *render.Page) {
+	shown := 0
+	for i := range r.Roles {
+		role := &r.Roles[i]
+		if role.Purpose == ForOthers {
+			continue
+		}
+		if shown++; shown <= shownRoles || p.Wide() {
+			role.text(p)
+		}
+	}
+	if more := shown - shownRoles; more > 0 && !p.Wide() {
+		p.Line("")
+		p.Line("… and %s more; -o wide shows all", render.Count(more, "role"))
+	}
+}
+
+func (f *RoleFate) text(p *render.Page) {
+	title := "Role " + f.ARN
+	switch f.Purpose {
+	case ForFargate:
+		title += " (Fargate)"
+	case NotKnown:
+		title += " (if nodes use it)"
+	}
+	p.Section("%s", title)
+	mapped := f.Username
+	if len(f.Groups) > 0 {
+		mapped += render.Faint.In(" in ") + strings.Join(f.Groups, ", ")
+	}
+	node := f.Node
+	if !f.Seen {
+		node += render.Faint.In(" (made up)")
+	}
+	fields := []render.Field{{Name: "mapped to", Value: mapped}, {Name: "at", Value: where(f.Place)}}
+	if p.Wide() || !f.Works() {
+		fields = append(fields, render.Field{Name: "for node", Value: node})
+	}
+	fields = append(fields,
+		render.Field{Name: "registers", Value: f.Registers.text()},
+		render.Field{Name: "Ready", Value: f.Ready.text()},
+		render.Field{Name: "logs and exec", Value: f.Serving.text()},
+		render.Field{Name: "isolated", Value: f.isolation()},
+	)
+	p.Fields(fields...)
+}
+
+func (o Outcome) text() string {
+	style := map[Value]render.Style{Yes: render.Good, No: render.Bad, Unknown: render.Unsure}[o.Value]
+	return fmt.Sprintf("%s%s  %s", style.In(string(o.Value)), strings.Repeat(" ", 3-min(3, len(o.Value))), o.Why)
+}
+
+// isolation says whether the Node authorizer and NodeRestriction hold the node to
+// what is its own.
+func (f *RoleFate) isolation() string {
+	switch {
+	case f.User == "":
+		return ""
+	case f.ClusterAdmin:
+		return Outcome{No, "every node of the role may do everything"}.text()
+	case f.NodeIdentity:
+		return Outcome{Yes, "known as its node to the Node authorizer and NodeRestriction"}.text()
+	}
+	return Outcome{No, "not known as its node to the Node authorizer and NodeRestriction"}.text()
+}
+
+// where is a place without its key, which people find by the line.
+func where(at finding.Place) string {
+	if at.File != "" && at.Line > 0 {
+		return fmt.Sprintf("%s:%d", at.File, at.Line)
+	}
+	return at.String()
+}
+
+// othersText lists roles that are not for nodes.
+func (r *Report) othersText(p *render.Page) {
+	var rows [][]string
+	for _, role := range r.Roles {
+		if role.Purpose == ForOthers {
+			rows = append(rows, []string{role.ARN, role.Username, strings.Join(role.Groups, ", ")})
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.Section("%s for others than nodes, as it seems", render.Count(len(rows), "role"))
+	shown := rows
+	if !p.Wide() {
+		shown = rows[:min(shownOthers, len(rows))]
+	}
+	p.Table(2, []string{"ROLE", "USERNAME", "GROUPS"}, shown)
+	if more := len(rows) - len(shown); more > 0 {
+		p.Line("  … and %d more; -o wide shows all", more)
+	}
+}
+
+// findingsText lists the findings of a severity, of each code the first ones.
+func (r *Report) findingsText(p *render.Page, severity finding.Severity) {
+	heading := map[finding.Severity]string{
+		finding.Error:   render.Bad.In("Errors"),
+		finding.Warning: render.Unsure.In("Warnings"),
+		finding.Info:    "Notes",
+	}[severity]
+	seen := map[finding.Code]int{}
+	var left []finding.Code
+	first := true
+	for _, f := range r.Findings {
+		if f.Severity != severity {
+			continue
+		}
+		if first {
+			p.Section("%s", heading)
+		}
+		if seen[f.Code]++; seen[f.Code] > shownFindings && !p.Wide() {
+			if seen[f.Code] == shownFindings+1 {
+				left = append(left, f.Code)
+			}
+			continue
+		}
+		if !first {
+			p.Line("")
+		}
+		first = false
+		findingText(p, f)
+	}
+	for _, code := range left {
+		p.Line("")
+		p.Line("  … and %d more of %s; -o wide shows all", seen[code]-shownFindings, code)
+	}
+}
+
+func findingText(p *render.Page, f finding.Finding) {
+	p.Line("  %s  %s", render.Strong.In(string(f.Code)), render.Faint.In(f.Place.String()))
+	subject := ""
+	if f.Subject != "" && !strings.Contains(f.Message, f.Subject) {
+		subject = f.Subject + ": "
+	}
+	p.Line("    %s%s", subject, f.Message)
+	if f.Consequence != "" {
+		p.Line("    %s %s", render.Faint.In("→"), f.Consequence)
+	}
+	label := "fix: "
+	for line := range strings.Lines(f.Remedy) {
+		p.Line("    %s%s", render.Good.In(label), strings.TrimRight(line, "\n"))
+		label = "     "
+	}
+}

@@ -1,0 +1,115 @@
+package source
+
+import "bytes"
+
+// peek finds what a document says it is without parsing it. It is not known where
+// that takes a parser.
+func peek(d *document) (h head, known bool) {
+	if d.yaml && !looksJSON(d.text) {
+		return peekYAML(d.text, d.dash)
+	}
+	h = readHead(d.text)
+	if inherited := d.list.element(); h.Kind == "" {
+		h = inherited
+	}
+	return h, h.Kind != "" && h.APIVersion != ""
+}
+
+func looksJSON(text []byte) bool {
+	first := skipSpace(text, 0)
+	return first >= 0 && (text[first] == '{' || text[first] == '[')
+}
+
+// peekYAML looks at the lines in the outermost column of a block mapping. It leaves to
+// the parser whatever is not simple there: keys that are not plain words, keys given
+// twice. A line that is the inside of a string of several lines then cannot be taken
+// for a key, for the key itself stands there as well.
+func peekYAML(text []byte, dash bool) (h head, known bool) {
+	column, kinds, versions := 0, 0, 0
+	first := true
+	for line := range bytes.Lines(text) {
+		if first && isBlankYAML(line) {
+			continue
+		}
+		if first && dash {
+			content := bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(line, " "), []byte("-")), " ")
+			column = len(line) - len(content)
+			line = append(bytes.Repeat([]byte(" "), column), content...)
+		}
+		first = false
+		switch outer := outermost(line, column); {
+		case outer == inside:
+			continue
+		case outer == beyond:
+			return head{}, false
+		}
+		key, value, ok := plainKey(line[column:])
+		switch {
+		case !ok:
+			return head{}, false
+		case key == "kind":
+			kinds++
+			h.Kind = plainScalar(value)
+		case key == "apiVersion":
+			versions++
+			h.APIVersion = plainScalar(value)
+		}
+	}
+	return h, kinds == 1 && versions == 1 && h.Kind != "" && h.APIVersion != ""
+}
+
+// plainKey parts a line behind a key that is one plain word.
+func plainKey(line []byte) (key string, value []byte, ok bool) {
+	for i, c := range line {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z', i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'):
+			continue
+		case c == ':' && i > 0:
+			value = line[i+1:]
+			return string(line[:i]), value, len(value) == 0 || bytes.IndexByte([]byte(" \t\r\n"), value[0]) >= 0
+		}
+		break
+	}
+	return "", nil, false
+}
+
+// Where a line of a block mapping begins, whose keys are in one column.
+type beginning int
+
+const (
+	// inside is below a key, or nothing at all.
+	inside beginning = iota
+	// atKey is in the column of the keys.
+	atKey
+	// beyond is before that column.
+	beyond
+)
+
+func outermost(line []byte, column int) beginning {
+	content := bytes.TrimLeft(line, " ")
+	switch indent := len(line) - len(content); {
+	case len(bytes.TrimSpace(content)) == 0, content[0] == '#', indent > column:
+		return inside
+	case indent < column:
+		return beyond
+	case isMarker(content, "-"): // an item of a list that is not indented
+		return inside
+	}
+	return atKey
+}
+
+// plainScalar returns a value that is one word; nothing if it could be more.
+func plainScalar(value []byte) string {
+	value = bytes.TrimSpace(value)
+	if len(value) > 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+		value = value[1 : len(value)-1]
+	}
+	for _, c := range value {
+		if c|0x20 < 'a' || c|0x20 > 'z' {
+			if (c < '0' || c > '9') && c != '.' && c != '/' && c != '-' {
+				return ""
+			}
+		}
+	}
+	return string(value)
+}

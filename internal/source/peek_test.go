@@ -1,0 +1,90 @@
+package source
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestPeekYAML(t *testing.T) {
+	for _, test := range []struct {
+		rule, text string
+		dash       bool
+		want       head
+		known      bool
+	}{
+		{rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n", want: head{"apps/v1", "Deployment"}, known: true},
+		{rule: "an item", text: "  - apiVersion: v1\n    kind: Pod\n", dash: true, want: head{"v1", "Pod"}, known: true},
+		{rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n", want: head{"v1", "PodList"}, known: true},
+		{rule: "comments and empty lines", text: "# kind: Pod\n\nkind: Node\n  \napiVersion: v1\n", want: head{"v1", "Node"}, known: true},
+		{rule: "Windows", text: "kind: Node\r\napiVersion: v1\r\n", want: head{"v1", "Node"}, known: true},
+		{rule: "no kind", text: "apiVersion: v1\n"},
+		{rule: "a kind twice", text: "kind: Pod\nkind: Node\napiVersion: v1\n"},
+		{rule: "a key in quotes", text: "\"kind\": Node\nx: \"\nkind: Pod\n \"\napiVersion: v1\n"},
+		{rule: "a key with a space behind", text: "kind : Node\napiVersion: v1\nx: \"\nkind: Pod\n \"\n"},
+		{rule: "a key with a tag", text: "!!str kind: Node\napiVersion: v1\nx: \"\nkind: Pod\n \"\n"},
+		{rule: "a merge", text: "<<: {kind: Node}\nkind: Pod\napiVersion: v1\n"},
+		{rule: "flow style", text: "{kind: Pod, apiVersion: v1}\n"},
+		{rule: "an alias", text: "kind: *a\napiVersion: v1\n"},
+		{rule: "text in several lines", text: "kind: |\n  Pod\napiVersion: v1\n"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			h, known := peekYAML([]byte(test.text), test.dash)
+			if known != test.known || known && h != test.want {
+				t.Errorf("got %+v, %t; want %+v, %t", h, known, test.want, test.known)
+			}
+		})
+	}
+}
+
+// FuzzPeek: what a glance says of a document is what the parser says.
+func FuzzPeek(f *testing.F) {
+	seeds(f)
+	f.Add([]byte("\"kind\": Node\nx: \"\nkind: Pod\n \"\napiVersion: v1\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if looksJSON(text) || bytes.HasPrefix(bytes.TrimSpace(text), []byte("-")) || strings.Contains(string(text), "\n---") {
+			return
+		}
+		h, known := peekYAML(text, false)
+		if !known {
+			return
+		}
+		converted, err := yamlToJSON(text)
+		if err != nil {
+			return
+		}
+		if parsed := readHead(converted); parsed != h {
+			t.Errorf("at a glance %+v, parsed %+v", h, parsed)
+		}
+	})
+}
+
+// FuzzDocuments: any input is read or refused with its place, and every document has
+// its line in the file.
+func FuzzDocuments(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		lines := countLines(text) + 1
+		_, err := ReadDocuments(t.Context(), []string{"-"}, DocumentOptions{
+			Stdin: bytes.NewReader(text), Wanted: func(string, string, []byte) bool { return true },
+		}, func(d *Document) error {
+			var o struct {
+				Data map[string]any `json:"data"`
+			}
+			_ = d.Decode(&o)
+			_ = d.Describe()
+			for key := range o.Data {
+				if line := d.Line("data", key); line < 1 || line > lines {
+					t.Errorf("data.%s is on line %d of %d", key, line, lines)
+				}
+				if line, ok := d.TextLine("data", key); ok && (line < 1 || line > lines+1) {
+					t.Errorf("the text of data.%s is on line %d of %d", key, line, lines)
+				}
+			}
+			return nil
+		})
+		if err != nil && !strings.HasPrefix(err.Error(), "stdin") {
+			t.Errorf("an error without a place: %v", err)
+		}
+	})
+}
