@@ -33,7 +33,7 @@ const (
 // commands is every command.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
-		newCanI, newExplain, newReach, newWhoCan, newReview, newSnapshot, newServer, newClient, newRevoke, newConfig, newCompletion, newVersion,
+		newCanI, newExplain, newReach, newWhoCan, newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke, newConfig, newCompletion, newVersion,
 	}
 }
 

@@ -54,6 +54,8 @@ func TestScripts(t *testing.T) {
 			"instance":         startInstance,
 			"kubeconfig":       kubeconfigHas,
 
+			"sts": startSTS,
+
 			"cluster": startCluster,
 			"object":  showObject,
 		},

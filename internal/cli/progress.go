@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
@@ -45,19 +46,33 @@ func (p *progress) callback() func(source.Progress) {
 }
 
 func (p *progress) report(at source.Progress) {
+	p.draw(at.Source, at.Done, at.Total, func() string { return render.Count(at.Objects, "object") })
+}
+
+// lines is nil when nothing is to be drawn.
+func (p *progress) lines() func(auditlog.Progress) {
+	if p == nil {
+		return nil
+	}
+	return func(at auditlog.Progress) {
+		p.draw(at.File, at.Done, at.Total, func() string { return render.Count(at.Lines, "line") })
+	}
+}
+
+func (p *progress) draw(source string, done, total int64, count func() string) {
 	now := p.now()
 	if now.Sub(p.begun) < patience || now.Sub(p.drawn) < redraw {
 		return
 	}
 	p.drawn = now
-	fmt.Fprint(p.out, clearLine, "reading ", at.Source, bar(at), " ", render.Count(at.Objects, "object"))
+	fmt.Fprint(p.out, clearLine, "reading ", source, bar(done, total), " ", count())
 }
 
-func bar(at source.Progress) string {
-	if at.Total <= 0 {
+func bar(done, total int64) string {
+	if total <= 0 {
 		return ""
 	}
-	part := min(1, float64(at.Done)/float64(at.Total))
+	part := min(1, float64(done)/float64(total))
 	full := int(part * barWidth)
 	return fmt.Sprintf(" [%s%s] %d%%", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), int(part*100))
 }

@@ -53,7 +53,7 @@ func TestNoProgressBarWhereNothingWasDrawn(t *testing.T) {
 }
 
 func TestProgressOfUnknownSize(t *testing.T) {
-	if got := bar(source.Progress{Done: 10}); got != "" {
+	if got := bar(10, 0); got != "" {
 		t.Errorf("bar = %q", got)
 	}
 }

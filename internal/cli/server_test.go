@@ -16,8 +16,9 @@ import (
 //
 //	apiserver VERSION DIR
 //
-// It lists DIR/RESOURCE.json, or nothing if there is no such file; a resource
-// with a file DIR/RESOURCE.forbidden may not be listed.
+// It lists DIR/RESOURCE.json, or nothing if there is no such file, and has single
+// objects of these lists too; a resource with a file DIR/RESOURCE.forbidden may not be
+// read.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: apiserver VERSION DIR")
@@ -35,6 +36,7 @@ var served = map[string]map[string]string{
 	"v1":                           {"pods": "Pod", "nodes": "Node", "secrets": "Secret", "configmaps": "ConfigMap", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount"},
 	"storage.k8s.io/v1":            {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
 	"rbac.authorization.k8s.io/v1": {"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding"},
+	"certificates.k8s.io/v1":       {"certificatesigningrequests": "CertificateSigningRequest"},
 	"alpha.example.com/v1":         {"gadgets": "Gadget"},
 	"beta.example.com/v1":          {"gizmos": "Gizmo"},
 }
@@ -51,8 +53,41 @@ func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case served[gv] != nil:
 		reply(w, resourceList(gv))
 	default:
-		s.list(w, path.Base(r.URL.Path), path.Dir(gv))
+		s.object(w, gv)
 	}
+}
+
+// object serves what is behind a path: a list, or one object of it.
+func (s *fileServer) object(w http.ResponseWriter, resourcePath string) {
+	resource, name := path.Base(resourcePath), ""
+	if parent := path.Base(path.Dir(resourcePath)); parent == "configmaps" {
+		resource, name = parent, resource
+	}
+	gv, _, _ := strings.Cut(path.Dir(resourcePath), "/namespaces")
+	if s.forbidden(w, resource) {
+		return
+	}
+	items := []json.RawMessage{}
+	if text, err := os.ReadFile(path.Join(s.dir, resource+".json")); err == nil {
+		if err := json.Unmarshal(text, &items); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	if name == "" {
+		reply(w, map[string]any{
+			"kind": served[gv][resource] + "List", "apiVersion": gv, "metadata": map[string]string{"resourceVersion": "1"}, "items": items,
+		})
+		return
+	}
+	for _, item := range items {
+		var object metav1.PartialObjectMetadata
+		if err := json.Unmarshal(item, &object); err == nil && object.Name == name {
+			reply(w, item)
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, resource, name+" not found")
 }
 
 func groups() metav1.APIGroupList {
@@ -79,26 +114,20 @@ func resourceList(gv string) metav1.APIResourceList {
 	return list
 }
 
-func (s *fileServer) list(w http.ResponseWriter, resource, gv string) {
-	if _, err := os.Stat(path.Join(s.dir, resource+".forbidden")); err == nil {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_ = json.NewEncoder(w).Encode(metav1.Status{
-			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden,
-			Message: resource + " is forbidden", Details: &metav1.StatusDetails{Kind: resource},
-		})
-		return
+func (s *fileServer) forbidden(w http.ResponseWriter, resource string) bool {
+	_, err := os.Stat(path.Join(s.dir, resource+".forbidden"))
+	if err == nil {
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, resource, resource+" is forbidden")
 	}
-	items := []json.RawMessage{}
-	if text, err := os.ReadFile(path.Join(s.dir, resource+".json")); err == nil {
-		if err := json.Unmarshal(text, &items); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-	}
-	reply(w, map[string]any{
-		"kind": served[gv][resource] + "List", "apiVersion": gv, "metadata": map[string]string{"resourceVersion": "1"}, "items": items,
+	return err == nil
+}
+
+func refuse(w http.ResponseWriter, status int, reason metav1.StatusReason, resource, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: reason, Code: int32(status), Message: message, Details: &metav1.StatusDetails{Kind: resource},
 	})
 }
 

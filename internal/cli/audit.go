@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+func newAudit(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit FILE...",
+		Short: "Say which requests of an audit log Node authorization would refuse",
+		Long: `Reads audit logs of kube-apiserver and puts every request of a kubelet to the Node
+authorizer, RBAC and NodeRestriction, with the state of a cluster or of files
+(--from). It says which requests were allowed and would be refused, which were
+refused and why, which kubelets do not go by the name of a node, and which nodes
+were never seen under their name.
+
+Logs are lines of JSON of audit.k8s.io/v1 or v1beta1, compressed or not, and - is
+stdin. The files that a log was rotated into may be named in any order. They are
+read as a stream: memory does not grow with the log.
+
+Bindings of the ClusterRole system:node to the group system:nodes are left out, as
+they will be when the move to Node authorization is done; with
+--keep-system-node-binding they count. With --authorization-config the authorizers
+of that file are asked, and its webhooks are called for every request of a kubelet.
+
+Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
+or would be refused or a kubelet does not conform, 2 a line could not be read or a
+request could not be decided.`,
+		Example: `  node-authorizer audit /var/log/kubernetes/audit*.log*
+
+  # With the state of another time or place
+  node-authorizer audit --from cluster.snapshot audit.log
+
+  # How often which node would be refused what
+  node-authorizer audit audit.log -o json | jq -r '.wouldBeRefused[] | [.node, .resource, .code, .count] | @tsv'`,
+		Args: someFiles,
+	}
+	state := addState(a, cmd)
+	state.addBehaviour(cmd)
+	state.addAuthorization(cmd, "the Node authorizer, then RBAC")
+	keep := cmd.Flags().Bool("keep-system-node-binding", false, "let bindings of the ClusterRole system:node to the group system:nodes count")
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if slices.Contains(args, auditlog.Stdin) && state.readsStdin() {
+			return usagef("--from - and the audit log both want stdin: put one of them into a file")
+		}
+		files, leftOut, err := auditlog.Files(args)
+		if err != nil {
+			return err
+		}
+		for _, line := range leftOut {
+			a.warn("%s", line)
+		}
+		s, err := state.load(cmd)
+		if err != nil {
+			return err
+		}
+		return a.audit(cmd.Context(), s, files, *keep, format)
+	}
+	return cmd
+}
+
+func someFiles(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("FILE is missing: name the files of an audit log, or - for stdin")
+	}
+	return nil
+}
+
+func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep bool, format render.Format) error {
+	if err := s.requireRBAC(); err != nil {
+		return err
+	}
+	a.warnMissing(s.allMissing())
+	var left []string
+	if !keep {
+		left = replay.LeaveOutSystemNode(s.state.RBAC)
+	}
+	report, read, err := a.replay(ctx, s, files)
+	if err != nil {
+		return err
+	}
+	report.LeftOut = left
+	a.tellUnread(report, read)
+	if err := a.write(report, format); err != nil {
+		return err
+	}
+	switch {
+	case !report.Complete():
+		a.status = statusUndecided
+	case !report.Clean():
+		a.status = statusDenied
+	}
+	return nil
+}
+
+// requireRBAC refuses a state without roles and bindings where these decide: every
+// request that the Node authorizer has no opinion about would be undecided.
+func (s *session) requireRBAC() error {
+	if s.state.RBACLoaded() || s.configured != "" && !slices.Contains(s.chain.Names(), chain.NameRBAC) {
+		return nil
+	}
+	return fmt.Errorf("%s has no roles and bindings, which decide what the Node authorizer does not: "+
+		"add them with --from, take a snapshot, or ask the cluster", s.state.Origin)
+}
+
+func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
+	evaluators := &replay.Evaluators{
+		Chain: s.chain, Node: s.node, Restriction: s.restriction(), State: s.state, Extra: s.configured != "",
+	}
+	if len(s.state.Missing()) > 0 {
+		evaluators.Missing = func(req *nodeauthz.Request, result chain.Result) []string {
+			return resourceNames(s.missingFor(req, result))
+		}
+	}
+	progress := newProgress(a.streams)
+	defer progress.done()
+	return replay.Run(ctx, files, evaluators, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
+}
+
+// tellUnread says on stderr what of the log is not in the report.
+func (a *app) tellUnread(report *replay.Report, read auditlog.Summary) {
+	for _, broken := range read.Broken {
+		a.failure("%v; the line is left out", broken)
+	}
+	for _, unfinished := range read.Unfinished {
+		a.warn("%v; the file is being written, or was cut off, and this line is left out", unfinished)
+	}
+	if report.OnlyReceived() {
+		a.failure("the log has requests but no answers: its audit policy omits the stage ResponseComplete, which says what was answered")
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
+	clientauthv1beta1 "k8s.io/client-go/pkg/apis/clientauthentication/v1beta1"
+
+	"github.com/node-authorizer/node-authorizer/iam/token"
+)
+
+// execInfo is the variable in which a client of Kubernetes tells the program that it
+// runs for credentials what it wants
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats).
+const execInfo = "KUBERNETES_EXEC_INFO"
+
+// endsEarly is how much before its end a token is said to end: it has to reach the API
+// server, and the server STS.
+const endsEarly = time.Minute
+
+// tokenMaking is the flags of token.
+type tokenMaking struct {
+	token.Options
+	tokenOnly bool
+}
+
+func newToken(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token --cluster-id ID",
+		Short: "Print an AWS IAM token for a cluster, as a credential plugin of kubeconfigs",
+		Long: `Makes a token that says who has the AWS credentials of this machine: a request to
+STS, GetCallerIdentity, that is signed for one cluster and good for 15 minutes. An API
+server that asks node-authorizer's webhook takes it. Nothing is asked but what the
+credentials need: no request is sent for the token itself.
+
+The credentials are those that every program with an AWS SDK finds: in the environment,
+in the files of the AWS command line, or those of the instance. The region is that of
+--region, of the environment or files, or of the instance if its role signs; without any,
+the token is for the global host of STS.
+
+In a kubeconfig, the user of a kubelet or a person has this command as its exec:
+
+  exec:
+    apiVersion: client.authentication.k8s.io/v1
+    command: node-authorizer
+    args: [token, --cluster-id, blue]
+    interactiveMode: Never
+
+The credential is printed in the version that KUBERNETES_EXEC_INFO asks for, v1 or
+v1beta1, and v1 without it. It ends a minute before the token does.`,
+		Example: `  node-authorizer token --cluster-id blue --region eu-west-1
+  node-authorizer token -i blue -r arn:aws:iam::111122223333:role/admin --token-only`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	var making tokenMaking
+	making.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.printToken(cmd.Context(), &making) }
+	return cmd
+}
+
+func (m *tokenMaking) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&m.ClusterID, "cluster-id", "i", "", "cluster that the token is for, as its server's configuration has it")
+	flags.StringVar(&m.Region, "region", "", "region whose STS the token is for")
+	flags.StringVar(&m.Profile, "profile", "", "profile of the AWS configuration files")
+	flags.StringVarP(&m.RoleARN, "role", "r", "", "ARN of a role to assume first")
+	flags.StringVarP(&m.SessionName, "session-name", "s", "", "name of the role's session")
+	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role demands")
+	flags.BoolVar(&m.tokenOnly, "token-only", false, "print the token alone, without a credential around it")
+	for _, name := range []string{"cluster-id", "region", "profile", "role", "session-name", "external-id"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+}
+
+func (a *app) printToken(ctx context.Context, m *tokenMaking) error {
+	switch {
+	case m.ClusterID == "":
+		return usagef("--cluster-id ID is missing")
+	case m.RoleARN == "" && (m.SessionName != "" || m.ExternalID != ""):
+		return usagef("--session-name and --external-id go with --role")
+	}
+	credential, err := wantedCredential(os.Getenv(execInfo))
+	if err != nil {
+		return err
+	}
+	text, end, err := token.Make(ctx, m.Options)
+	if err != nil {
+		return err
+	}
+	if m.tokenOnly {
+		fmt.Fprintln(a.out, text)
+		return nil
+	}
+	document, err := json.Marshal(credential(text, metav1.NewTime(end.Add(-endsEarly))))
+	if err != nil {
+		return fmt.Errorf("writing the credential: %w", err)
+	}
+	fmt.Fprintf(a.out, "%s\n", document)
+	return nil
+}
+
+// credential puts a token into a credential of one version.
+type credential func(token string, end metav1.Time) runtime.Object
+
+// wantedCredential is of the version that a client asks for.
+func wantedCredential(info string) (credential, error) {
+	versions := map[string]credential{
+		clientauthv1.SchemeGroupVersion.String():      credentialV1,
+		clientauthv1beta1.SchemeGroupVersion.String(): credentialV1beta1,
+	}
+	if info == "" {
+		return credentialV1, nil
+	}
+	var asked metav1.TypeMeta
+	if err := json.Unmarshal([]byte(info), &asked); err != nil {
+		return nil, fmt.Errorf("%s in the environment is not the JSON that clients of Kubernetes write there", execInfo)
+	}
+	wanted, ok := versions[asked.APIVersion]
+	if !ok || asked.Kind != execCredential {
+		return nil, fmt.Errorf("%s in the environment asks for %q %q: want an %s of %s or %s; set apiVersion in the exec of the kubeconfig",
+			execInfo, asked.APIVersion, asked.Kind, execCredential,
+			clientauthv1.SchemeGroupVersion, clientauthv1beta1.SchemeGroupVersion)
+	}
+	return wanted, nil
+}
+
+const execCredential = "ExecCredential"
+
+func credentialV1(token string, end metav1.Time) runtime.Object {
+	return &clientauthv1.ExecCredential{
+		TypeMeta: metav1.TypeMeta{APIVersion: clientauthv1.SchemeGroupVersion.String(), Kind: execCredential},
+		Status:   &clientauthv1.ExecCredentialStatus{ExpirationTimestamp: &end, Token: token},
+	}
+}
+
+func credentialV1beta1(token string, end metav1.Time) runtime.Object {
+	return &clientauthv1beta1.ExecCredential{
+		TypeMeta: metav1.TypeMeta{APIVersion: clientauthv1beta1.SchemeGroupVersion.String(), Kind: execCredential},
+		Status:   &clientauthv1beta1.ExecCredentialStatus{ExpirationTimestamp: &end, Token: token},
+	}
+}

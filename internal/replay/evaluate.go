@@ -1,0 +1,166 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Evaluators answer the requests of a log.
+type Evaluators struct {
+	// Chain is the authorizers, in order.
+	Chain chain.Chain
+	// Node says why the Node authorizer has no opinion.
+	Node *nodeauthz.Authorizer
+	// Restriction is asked about writes that the chain allows.
+	Restriction *noderestriction.Restriction
+	// State is what they all answer from.
+	State *source.State
+	// Missing, if set, names what of the state could not be read and might have
+	// allowed a request about which the chain has no opinion.
+	Missing func(req *nodeauthz.Request, result chain.Result) []string
+	// Extra is true if an authorizer looks at what else is known of a user.
+	Extra bool
+}
+
+const systemNode = "system:node"
+
+// LeaveOutSystemNode takes the bindings of the ClusterRole system:node to the group
+// system:nodes out of a policy, and returns what they are called. They are left from
+// before there was a Node authorizer, and give every node what only one of them needs.
+func LeaveOutSystemNode(policy *rbac.Policy) []string {
+	grants, _ := policy.Grants("", []string{nodeidentity.Group}) // bindings without a role grant nothing
+	var left []string
+	for _, g := range grants {
+		if g.Role.Kind != "ClusterRole" || g.Role.Name != systemNode {
+			continue
+		}
+		if g.Binding.Namespace == "" {
+			policy.DeleteClusterRoleBinding(g.Binding.Name)
+		} else {
+			policy.DeleteRoleBinding(g.Binding.Namespace, g.Binding.Name)
+		}
+		name := g.Binding.Kind + " " + g.Binding.Name
+		if g.Binding.Namespace != "" {
+			name = g.Binding.Kind + " " + g.Binding.Namespace + "/" + g.Binding.Name
+		}
+		if !slices.Contains(left, name) {
+			left = append(left, name)
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+// answer is what the evaluators say to one request.
+type answer struct {
+	// refusedBy is who refuses; empty for what is allowed.
+	refusedBy string
+	code      verdict.Code
+	// reason is set where the code alone does not lead to it again.
+	reason verdict.Reason
+	// err is why the question could not be decided.
+	err error
+	// caveat is set where another state could change a refusal.
+	caveat Caveat
+	// unexamined is why NodeRestriction could not look at a write; empty if it
+	// could, or had nothing to look at. examined is true if it did.
+	unexamined Unexamined
+	examined   bool
+}
+
+// remarkable reports whether the request was not simply allowed.
+func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
+
+func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
+	decision, authorizer, err := ev.Chain.Decide(ctx, req)
+	switch {
+	case err != nil:
+		return answer{err: err}
+	case decision == verdict.Allow:
+		return answer{}
+	case authorizer != "":
+		return answer{refusedBy: authorizer, code: chain.CodeWebhookDenies}
+	}
+	a := answer{refusedBy: ByAuthorization, code: chain.CodeNoBindingAllows}
+	if by.standing == Conforming || by.standing == EmptyName {
+		a.code = ev.Node.Decide(req).Code
+		a.caveat = ev.caveat(req, by.node, a.code)
+	}
+	return a
+}
+
+// caveat says why a refusal for want of a relation may be for want of what was there
+// when the request came. Other refusals do not depend on the state.
+func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Caveat {
+	if code != nodeauthz.NoPathToObject {
+		return ""
+	}
+	if !ev.State.KnowsNode(node) {
+		return NodeNotInState
+	}
+	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && !ev.State.Graph.Has(kind, req.Namespace, req.Name) {
+		return ObjectNotInState
+	}
+	return ""
+}
+
+// explain says why the chain refuses. Unsure is why the refusal cannot be relied on.
+func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason verdict.Reason, unsure string) {
+	result, err := ev.Chain.Explain(ctx, req)
+	if err != nil {
+		return reason, err.Error()
+	}
+	if ev.Missing != nil {
+		if missing := ev.Missing(req, result); len(missing) > 0 {
+			unsure = fmt.Sprintf("could not read %s", strings.Join(missing, ", "))
+		}
+	}
+	return mainReason(result, by), unsure
+}
+
+// What evaluators say, in a report.
+const (
+	saysAllow     = "allow"
+	saysRefuse    = "refuse"
+	saysUndecided = "undecided"
+)
+
+// asNode is what the chain would say to a node's own user.
+func (ev *Evaluators) asNode(ctx context.Context, req *request, node string) string {
+	own := *req
+	own.User, own.Groups = nodeidentity.User(node)
+	own.UID, own.Extra = "", nil
+	switch decision, _, err := ev.Chain.Decide(ctx, &own); {
+	case err != nil:
+		return saysUndecided
+	case decision == verdict.Allow:
+		return saysAllow
+	}
+	return saysRefuse
+}
+
+// mainReason is that of the authorizer that denies, for nodes that of the Node
+// authorizer, and else that of the last one asked.
+func mainReason(result chain.Result, by who) verdict.Reason {
+	wanted := result.DecidedBy
+	if wanted == "" && (by.standing == Conforming || by.standing == EmptyName) {
+		wanted = chain.NameNode
+	}
+	var last verdict.Reason
+	for _, o := range result.Opinions {
+		if last = o.Reason; o.Authorizer == wanted {
+			break
+		}
+	}
+	return last
+}

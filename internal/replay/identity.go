@@ -1,0 +1,203 @@
+package replay
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// Standing is how a kubelet's user stands to a node's name.
+type Standing string
+
+// The standings. All but the first two are those of kubelets that do not conform.
+const (
+	// Conforming: system:node:<name> in system:nodes.
+	Conforming Standing = "Conforming"
+	// Bootstrapping: a bootstrap token, with which a kubelet asks for its
+	// certificate.
+	Bootstrapping Standing = "Bootstrapping"
+	// NotNamed: in system:nodes, with a user name that is not a node's.
+	NotNamed Standing = "NotNamed"
+	// EmptyName: in system:nodes, with the user name system:node: and nothing after
+	// it.
+	EmptyName Standing = "EmptyName"
+	// NotInGroup: a node's user name, but not in system:nodes.
+	NotInGroup Standing = "NotInGroup"
+	// KubeletAgent: the client calls itself a kubelet, and the user is no node.
+	KubeletAgent Standing = "KubeletAgent"
+	// WritesForNode: the user writes the status of a Node or renews its Lease, as
+	// only its kubelet does.
+	WritesForNode Standing = "WritesForNode"
+)
+
+// conforms reports whether a standing needs no change.
+func (s Standing) conforms() bool { return s == Conforming || s == Bootstrapping }
+
+// Why says what is wrong, for people; empty for standings that conform.
+func (s Standing) Why() string {
+	switch s {
+	case NotNamed:
+		return "in the group system:nodes, but the user name is not system:node:<name>"
+	case EmptyName:
+		return "the user name ends after system:node:, so that no node is named"
+	case NotInGroup:
+		return "named as a node, but not in the group system:nodes"
+	case KubeletAgent:
+		return "a kubelet, by its user agent, whose user is not a node"
+	case WritesForNode:
+		return "writes the status or the Lease of a node, but is not that node"
+	}
+	return ""
+}
+
+const (
+	bootstrapUser   = "system:bootstrap:"
+	bootstrapGroup  = "system:bootstrappers"
+	kubeletAgent    = "kubelet/"
+	leasesNamespace = "kube-node-lease"
+	coordination    = "coordination.k8s.io"
+	serviceAccount  = "system:serviceaccount:"
+	// controlPlane begins the names of kube-controller-manager, kube-scheduler and
+	// kube-proxy.
+	controlPlane = "system:kube-"
+)
+
+// who is the one behind a request.
+type who struct {
+	name         string
+	standing     Standing
+	impersonated bool
+	// node is the one that the user name names; empty if it names none.
+	node string
+}
+
+// userOf is the one in whose name a request was made.
+func userOf(e *auditlog.Event) *auditlog.User {
+	if e.Impersonated != nil {
+		return e.Impersonated
+	}
+	return &e.User
+}
+
+// identify returns the kubelet behind an event; false if there is none.
+func identify(e *auditlog.Event) (who, bool) {
+	user := userOf(e)
+	w := who{name: user.Name, impersonated: e.Impersonated != nil}
+	rest, named := strings.CutPrefix(user.Name, nodeidentity.UserPrefix)
+	inGroup := slices.Contains(user.Groups, nodeidentity.Group)
+	switch {
+	case named && inGroup && rest != "":
+		w.standing, w.node = Conforming, rest
+	case named && inGroup:
+		w.standing = EmptyName
+	case inGroup:
+		w.standing = NotNamed
+	case named:
+		w.standing, w.node = NotInGroup, rest
+	case bootstraps(user):
+		w.standing = Bootstrapping
+		if writesForNode(e) {
+			w.standing = WritesForNode
+		}
+	case w.name == "":
+		return w, false
+	case !w.impersonated && strings.HasPrefix(e.UserAgent, kubeletAgent):
+		w.standing = KubeletAgent
+	case writesForNode(e) && answerOf(e) == answeredAllowed && !controls(w.name, e):
+		w.standing = WritesForNode
+	default:
+		return w, false
+	}
+	return w, true
+}
+
+func bootstraps(u *auditlog.User) bool {
+	return strings.HasPrefix(u.Name, bootstrapUser) || slices.ContainsFunc(u.Groups, func(group string) bool {
+		return group == bootstrapGroup || strings.HasPrefix(group, bootstrapGroup+":")
+	})
+}
+
+// writesForNode reports whether an event is one of the two writes by which a kubelet
+// keeps its node alive.
+func writesForNode(e *auditlog.Event) bool {
+	o := e.Object
+	if o == nil {
+		return false
+	}
+	switch {
+	case o.Resource == "nodes" && o.Group == "" && o.Subresource == "status":
+		return e.Verb == "update" || e.Verb == "patch"
+	case o.Resource == "leases" && o.Group == coordination && o.Namespace == leasesNamespace:
+		return e.Verb == "create" || e.Verb == "update" || e.Verb == "patch"
+	}
+	return false
+}
+
+// controls reports whether a write is what controllers do: many service accounts add
+// conditions to the status of nodes, and controllers of the control plane write both.
+// Leases are renewed by kubelets alone.
+func controls(user string, e *auditlog.Event) bool {
+	switch {
+	case strings.HasPrefix(user, controlPlane), user == "system:apiserver":
+		return true
+	case e.Object.Resource == "nodes":
+		return strings.HasPrefix(user, serviceAccount)
+	}
+	return strings.HasPrefix(user, serviceAccount+"kube-system:generic-garbage-collector") ||
+		strings.HasPrefix(user, serviceAccount+"kube-system:namespace-controller")
+}
+
+// actedFor is the node that a request is made for, as far as the request itself says
+// it: it writes what bears a node's name, or asks for what is on one node.
+func actedFor(e *auditlog.Event, asked *request) string {
+	o := e.Object
+	if o == nil {
+		return ""
+	}
+	reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
+	switch {
+	case o.Resource == "nodes" && o.Group == "" && !reads,
+		o.Resource == "leases" && o.Group == coordination && o.Namespace == leasesNamespace,
+		o.Resource == "csinodes" && !reads:
+		return o.Name
+	}
+	for _, r := range asked.FieldSelector {
+		if r.Field == "spec.nodeName" {
+			return r.Value
+		}
+	}
+	return ""
+}
+
+// answered is what the log says was answered to a request.
+type answered uint8
+
+const (
+	// answeredNothing: nobody decided whether it is allowed, because it was turned
+	// away before, or because of an error.
+	answeredNothing answered = iota
+	answeredAllowed
+	answeredRefused
+	// answeredUnknown: nobody was authenticated.
+	answeredUnknown
+)
+
+// answerOf goes by what authorization noted, and where that was taken out of the log
+// by the HTTP status. Admission comes after authorization and refuses with 403 too.
+func answerOf(e *auditlog.Event) answered {
+	const unauthorized, forbidden, tooMany, internalError = 401, 403, 429, 500
+	code := e.Status.Code
+	switch {
+	case code == unauthorized && e.Annotations.Decision == "":
+		return answeredUnknown
+	case e.Annotations.Decision == auditlog.Forbidden || code == forbidden:
+		return answeredRefused
+	case e.Annotations.Decision == auditlog.Allowed:
+		return answeredAllowed
+	case code == 0 || code == tooMany || code >= internalError:
+		return answeredNothing
+	}
+	return answeredAllowed
+}

@@ -1,0 +1,145 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+)
+
+// evaluators answer from testdata/cluster.yaml, as after the move to Node
+// authorization.
+func evaluators(t *testing.T) *Evaluators {
+	t.Helper()
+	state, err := source.LoadFiles(t.Context(), []string{"testdata/cluster.yaml"}, source.FileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := LeaveOutSystemNode(state.RBAC); len(left) != 1 || left[0] != "ClusterRoleBinding system:node" {
+		t.Fatalf("left out %v", left)
+	}
+	features := kubeversion.For(kubeversion.Latest)
+	node := nodeauthz.New(state.Graph, features)
+	links := chain.Chain{chain.Masters(), chain.Node(node), chain.RBAC(state.RBAC)}
+	return &Evaluators{Chain: links, Node: node, Restriction: noderestriction.New(state, links, features), State: state}
+}
+
+// auditLog is a log that is made line by line.
+type auditLog struct {
+	lines strings.Builder
+	made  int
+}
+
+// entry is a line before it is written. What is not set is as for a request that was
+// allowed, of a kubelet.
+type entry struct {
+	user, agent, source, stage, id string
+	groups                         []string
+	as                             string // impersonated
+	asGroups                       []string
+	verb, uri                      string
+	object                         map[string]string // objectRef
+	written                        string            // requestObject
+	code                           int
+	decision, reason, message      string // "-" for no decision
+}
+
+const agent = "kubelet/v1.37.1 (linux/amd64) kubernetes/5c9f8ab"
+
+func (l *auditLog) add(e entry) {
+	l.made++
+	or := func(text, otherwise string) string {
+		if text == "" {
+			return otherwise
+		}
+		return text
+	}
+	at := time.Date(2026, 1, 31, 12, 0, l.made, 0, time.UTC).Format("2006-01-02T15:04:05.000000Z")
+	event := map[string]any{
+		"kind": "Event", "apiVersion": "audit.k8s.io/v1", "stage": or(e.stage, "ResponseComplete"), "auditID": or(e.id, fmt.Sprint(l.made)),
+		"requestURI": e.uri, "verb": e.verb, "userAgent": or(e.agent, agent), "sourceIPs": []string{or(e.source, "10.0.0.1")},
+		"user":                     map[string]any{"username": e.user, "groups": e.groups},
+		"requestReceivedTimestamp": at, "stageTimestamp": at,
+	}
+	if e.as != "" {
+		event["impersonatedUser"] = map[string]any{"username": e.as, "groups": e.asGroups}
+	}
+	if e.object != nil {
+		event["objectRef"] = e.object
+	}
+	if e.written != "" {
+		event["requestObject"] = json.RawMessage(e.written)
+	}
+	code := e.code
+	if code == 0 {
+		code = 200
+	}
+	event["responseStatus"] = map[string]any{"code": code, "message": e.message}
+	if e.decision != "-" {
+		event["annotations"] = map[string]string{"authorization.k8s.io/decision": or(e.decision, "allow"), "authorization.k8s.io/reason": e.reason}
+	}
+	line, err := json.Marshal(event)
+	if err != nil {
+		panic(err)
+	}
+	l.lines.Write(line)
+	l.lines.WriteByte('\n')
+}
+
+// logOf is a log with a few entries.
+func logOf(entries ...entry) string {
+	var l auditLog
+	for _, e := range entries {
+		l.add(e)
+	}
+	return l.lines.String()
+}
+
+func replayed(t *testing.T, ev *Evaluators, log string) *Report {
+	t.Helper()
+	report, read, err := Run(t.Context(), []auditlog.File{{Path: auditlog.Stdin}}, ev, auditlog.Options{Stdin: strings.NewReader(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Broken) > 0 {
+		t.Fatal(read.Broken[0])
+	}
+	return report
+}
+
+// by is an entry's user: a node, if a name of one, in the group.
+func (e entry) by(user string, groups ...string) entry {
+	e.user, e.groups = user, append(groups, "system:authenticated")
+	return e
+}
+
+func (e entry) node(name string) entry { return e.by("system:node:"+name, "system:nodes") }
+
+func getSecret(name string) entry {
+	return entry{
+		verb: "get", uri: "/api/v1/namespaces/shop/secrets/" + name,
+		object: map[string]string{"resource": "secrets", "namespace": "shop", "name": name, "apiVersion": "v1"},
+	}
+}
+
+func renewLease(node string) entry {
+	return entry{
+		verb: "update", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + node + "?timeout=10s",
+		object: map[string]string{"resource": "leases", "namespace": "kube-node-lease", "name": node, "apiGroup": "coordination.k8s.io", "apiVersion": "v1"},
+	}
+}
+
+func patchStatus(node string) entry {
+	return entry{
+		verb: "patch", uri: "/api/v1/nodes/" + node + "/status?timeout=10s",
+		object: map[string]string{"resource": "nodes", "subresource": "status", "name": node, "apiVersion": "v1"},
+	}
+}

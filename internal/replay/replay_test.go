@@ -1,0 +1,263 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
+	watch := func(id, stage string) entry {
+		e := getSecret("db").node("worker-2")
+		e.verb, e.id, e.stage = "watch", id, stage
+		return e
+	}
+	other := watch("1", "ResponseComplete")
+	other.uri += "?resourceVersion=2"
+	for name, test := range map[string]struct {
+		log  []entry
+		want int
+	}{
+		"one that has ended":                           {[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete")}, 1},
+		"one that goes on":                             {[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1},
+		"one of which the beginning is not there":      {[]entry{watch("1", "ResponseComplete")}, 1},
+		"one that ended in a panic":                    {[]entry{watch("1", "ResponseStarted"), watch("1", "Panic")}, 1},
+		"one that was not answered yet":                {[]entry{watch("1", "RequestReceived")}, 0},
+		"two at once":                                  {[]entry{watch("1", "ResponseStarted"), watch("2", "ResponseStarted"), watch("1", "ResponseComplete"), watch("2", "ResponseComplete")}, 2},
+		"another one, to which its client gave its id": {[]entry{watch("1", "ResponseStarted"), other}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := replayed(t, evaluators(t), logOf(test.log...))
+			if report.Totals.Requests != test.want || report.Totals.WouldBeRefused != test.want {
+				t.Errorf("got %+v", report.Totals)
+			}
+		})
+	}
+}
+
+func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
+	s := newStages()
+	for key := range uint64(maxOpen + 1) {
+		if s.counted(key, false) {
+			t.Fatalf("%d was not there before", key)
+		}
+	}
+	if !s.counted(0, true) || !s.counted(maxOpen, true) {
+		t.Error("requests are forgotten though there is room")
+	}
+	if s.counted(0, true) {
+		t.Error("a request that has ended is remembered")
+	}
+	for key := range uint64(2 * maxOpen) {
+		s.counted(1<<40+key, false)
+	}
+	if s.counted(1, true) {
+		t.Error("more is remembered than there is room for")
+	}
+}
+
+func TestWhatTheLogSaysWasAnswered(t *testing.T) {
+	for name, test := range map[string]struct {
+		code     int
+		decision string
+		want     answered
+	}{
+		"allowed":                                          {200, "allow", answeredAllowed},
+		"allowed, and nothing found":                       {404, "allow", answeredAllowed},
+		"allowed, and failed":                              {500, "allow", answeredAllowed},
+		"forbidden":                                        {403, "forbid", answeredRefused},
+		"allowed, and forbidden by admission":              {403, "allow", answeredRefused},
+		"turned away before":                               {429, "-", answeredNothing},
+		"not decided because of an error":                  {500, "-", answeredNothing},
+		"not answered":                                     {-1, "-", answeredNothing},
+		"not authenticated":                                {401, "-", answeredUnknown},
+		"allowed, by its answer alone":                     {201, "-", answeredAllowed},
+		"allowed, by an answer that comes after, alone":    {409, "-", answeredAllowed},
+		"forbidden, by its answer alone":                   {403, "-", answeredRefused},
+		"allowed, and answered in another's name with 401": {401, "allow", answeredAllowed},
+	} {
+		e := &auditlog.Event{Status: auditlog.Status{Code: max(test.code, 0)}}
+		if test.decision != "-" {
+			e.Annotations.Decision = test.decision
+		}
+		if got := answerOf(e); got != test.want {
+			t.Errorf("%s: got %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+func TestRefusalsForWantOfWhatIsGoneAreMarked(t *testing.T) {
+	for name, test := range map[string]struct {
+		entry  entry
+		caveat Caveat
+	}{
+		"something that pods on another node refer to": {getSecret("db").node("worker-2"), ""},
+		"something that nothing refers to":             {getSecret("old").node("worker-2"), ObjectNotInState},
+		"a node that is gone":                          {getSecret("db").node("worker-9"), NodeNotInState},
+		"what is refused whatever there is":            {renewLease("worker-1").node("worker-9"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := replayed(t, evaluators(t), logOf(test.entry))
+			if len(report.WouldBeRefused) != 1 || report.WouldBeRefused[0].Caveat != test.caveat {
+				t.Errorf("got %+v", report.WouldBeRefused)
+			}
+			if want := min(len(test.caveat), 1); report.Totals.NotInState != want {
+				t.Errorf("%d are counted, want %d", report.Totals.NotInState, want)
+			}
+		})
+	}
+}
+
+func TestAnAllowedRequestOfANodeLeavesNothingToSay(t *testing.T) {
+	version := entry{verb: "get", uri: "/version"}.node("worker-1")
+	report := replayed(t, evaluators(t), logOf(getSecret("db").node("worker-1"), renewLease("worker-1").node("worker-1"), version))
+	if !report.Clean() || !report.Complete() || report.Totals.Allowed != 3 || len(report.WouldBeRefused) != 0 {
+		t.Errorf("got %+v", report)
+	}
+}
+
+func TestWhatANonconformingKubeletWouldBeAllowedUnderItsNodesName(t *testing.T) {
+	report := replayed(t, evaluators(t), logOf(
+		renewLease("worker-1").by("WorkerNodeRole", "system:nodes"),
+		getSecret("db").by("WorkerNodeRole", "system:nodes"), getSecret("other").by("WorkerNodeRole", "system:nodes"),
+	))
+	got := map[string]string{}
+	for _, r := range report.WouldBeRefused {
+		got[r.Name] = r.AsNode
+	}
+	if want := map[string]string{"worker-1": "allow", "db": "allow", "other": "refuse"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWhatCouldNotBeDecidedIsNoRefusal(t *testing.T) {
+	ev := evaluators(t)
+	ev.Chain = append(ev.Chain, chain.Unavailable("hook", errors.New("connection refused")))
+	log := logOf(getSecret("db").node("worker-1"), getSecret("db").node("worker-2"), getSecret("db").node("worker-2"))
+	report := replayed(t, ev, log)
+	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Complete() || len(report.Undecided) != 1 {
+		t.Fatalf("got %+v", report.Totals)
+	}
+	if got := report.Undecided[0]; got.Error != "authorizer hook: connection refused" || got.Count != 2 || got.Code != "" {
+		t.Errorf("got %+v", got)
+	}
+
+	ev = evaluators(t)
+	ev.Missing = func(*nodeauthz.Request, chain.Result) []string { return []string{"pods"} }
+	report = replayed(t, ev, log)
+	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Undecided[0].Error != "could not read pods" || report.Undecided[0].Count != 2 {
+		t.Errorf("got %+v, %+v", report.Totals, report.Undecided)
+	}
+}
+
+func TestALogWithoutAnswersIsNotComplete(t *testing.T) {
+	e := getSecret("db").node("worker-2")
+	e.stage = "RequestReceived"
+	if report := replayed(t, evaluators(t), logOf(e)); report.Complete() || !report.OnlyReceived() {
+		t.Errorf("got %+v", report.Totals)
+	}
+	if report := replayed(t, evaluators(t), ""); !report.Complete() || report.OnlyReceived() {
+		t.Errorf("an empty log: got %+v", report.Totals)
+	}
+}
+
+func TestListsAreBoundedAndTheRestIsCounted(t *testing.T) {
+	const more = 25
+	var l auditLog
+	for i := range MaxDistinct + more {
+		l.add(getSecret(fmt.Sprint("s", i)).node("worker-2"))
+	}
+	l.add(getSecret("s0").node("worker-2")) // is in the list, and counts there
+	report := replayed(t, evaluators(t), l.lines.String())
+	if len(report.WouldBeRefused) != MaxDistinct || report.Totals.WouldBeRefused != MaxDistinct+more+1 {
+		t.Errorf("%d are listed of %d", len(report.WouldBeRefused), report.Totals.WouldBeRefused)
+	}
+	if first := report.WouldBeRefused[0]; first.Name != "s0" || first.Count != 2 {
+		t.Errorf("got %+v", first)
+	}
+	want := []Remainder{{Node: "worker-2", Resource: "secrets", Code: nodeauthz.NoPathToObject, Count: more}}
+	if report.More == nil || !reflect.DeepEqual(report.More.WouldBeRefused, want) {
+		t.Errorf("got %+v, want %+v", report.More, want)
+	}
+}
+
+func TestIdentitiesAreBounded(t *testing.T) {
+	var l auditLog
+	for i := range MaxIdentities + 7 {
+		l.add(entry{verb: "get", uri: "/version"}.by(fmt.Sprint("user", i), "system:nodes"))
+	}
+	report := replayed(t, evaluators(t), l.lines.String())
+	if len(report.Nonconforming) != MaxIdentities || report.Nodes.NotTold != 7 || report.Totals.Nonconforming != MaxIdentities+7 {
+		t.Errorf("%d identities, %+v", len(report.Nonconforming), report.Nodes)
+	}
+}
+
+// mixed is a log with something of everything.
+func mixed() string {
+	forbidden := func(e entry, reason string) entry {
+		e.decision, e.code, e.reason = "forbid", 403, reason
+		return e
+	}
+	byAdmission := patchStatus("worker-1").node("worker-2")
+	byAdmission.code, byAdmission.message = 403, `nodes "worker-1" is forbidden: node "worker-2" is not allowed to modify node "worker-1"`
+	failed := entry{stage: "ResponseStarted", verb: "get", uri: "/api/v1/nodes/worker-3", code: 401, decision: "-"}
+	away := getSecret("db").node("worker-1")
+	away.code, away.decision = 429, "-"
+	return logOf(
+		getSecret("db").node("worker-1"), renewLease("worker-1").node("worker-1"), patchStatus("worker-1").node("worker-1"),
+		getSecret("db").node("worker-2"), getSecret("db").node("worker-2"), getSecret("old").node("worker-2"),
+		renewLease("worker-3").by("WorkerNodeRole", "system:bootstrappers", "system:nodes"),
+		entry{verb: "create", uri: "/apis/certificates.k8s.io/v1/certificatesigningrequests", object: map[string]string{
+			"resource": "certificatesigningrequests", "name": "csr-1", "apiGroup": "certificates.k8s.io", "apiVersion": "v1",
+		}}.by("system:bootstrap:abcdef", "system:bootstrappers"),
+		entry{verb: "get", uri: "/debug"}.node("worker-1"),
+		patchStatus("worker-1").node("worker-2"),
+		forbidden(getSecret("db").node("worker-2"), "no relationship found between node and this object"),
+		forbidden(getSecret("db").node("worker-1"), ""),
+		byAdmission, failed, away,
+	)
+}
+
+func TestReportsReadAsTheyDid(t *testing.T) {
+	report := replayed(t, evaluators(t), mixed())
+	report.LeftOut = []string{"ClusterRoleBinding system:node"}
+	for _, format := range []render.Format{render.Table, render.Wide, render.JSON} {
+		var b bytes.Buffer
+		if err := render.Write(&b, report, render.Options{Format: format}); err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join("testdata", "mixed."+string(format)+".golden")
+		if os.Getenv("UPDATE_GOLDEN") != "" {
+			if err := os.WriteFile(golden, b.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(b.Bytes(), want) {
+			t.Errorf("%s: got\n%s", format, b.Bytes())
+		}
+	}
+}
+
+func TestTheSameLogGivesTheSameReport(t *testing.T) {
+	log := strings.Repeat(mixed(), 500)
+	want := replayed(t, evaluators(t), log)
+	for range 3 {
+		if got := replayed(t, evaluators(t), log); !reflect.DeepEqual(got, want) {
+			t.Fatal("two reports of one log differ")
+		}
+	}
+}

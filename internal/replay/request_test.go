@@ -1,0 +1,64 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+)
+
+func TestWhatAuthorizersSawIsRestored(t *testing.T) {
+	object := func(group, resource, subresource, namespace, name string) *auditlog.Object {
+		return &auditlog.Object{Group: group, Version: "v1", Resource: resource, Subresource: subresource, Namespace: namespace, Name: name}
+	}
+	for name, test := range map[string]struct {
+		verb, uri       string
+		object          *auditlog.Object
+		wantName        string
+		fields, labels  int
+		path, namespace string
+	}{
+		"a name in the path": {
+			verb: "get", uri: "/api/v1/nodes/worker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
+		},
+		"what is created has no name yet, though the log has one": {
+			verb: "create", uri: "/api/v1/nodes", object: object("", "nodes", "", "", "worker-1"),
+		},
+		"what is created in a namespace": {
+			verb: "create", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?timeout=10s",
+			object: object("coordination.k8s.io", "leases", "", "kube-node-lease", "worker-1"), namespace: "kube-node-lease",
+		},
+		"a name that is created by its path": {
+			verb: "create", uri: "/api/v1/namespaces/shop/pods/a%2Db", object: object("", "pods", "", "shop", "a-b"), wantName: "a-b", namespace: "shop",
+		},
+		"a namespace is created without a name": {
+			verb: "create", uri: "/api/v1/namespaces", object: object("", "namespaces", "", "", "shop"),
+		},
+		"what a subresource belongs to has a name": {
+			verb: "create", uri: "/api/v1/namespaces/shop/serviceaccounts/api/token",
+			object: object("", "serviceaccounts", "token", "shop", "api"), wantName: "api", namespace: "shop",
+		},
+		"the selectors of a list": {
+			verb: "list", uri: "/api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1%2Cstatus.phase%21%3DFailed&labelSelector=a%3Db",
+			object: object("", "pods", "", "", ""), fields: 2, labels: 1,
+		},
+		"a selector that cannot be parsed is none": {
+			verb: "watch", uri: "/api/v1/pods?fieldSelector=spec.nodeName&watch=true", object: object("", "pods", "", "", ""),
+		},
+		"a get has no selectors": {
+			verb: "get", uri: "/api/v1/nodes/worker-1?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
+		},
+		"the old form of a watch has none either": {
+			verb: "watch", uri: "/api/v1/watch/pods?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""),
+		},
+		"without a resource there is a path": {verb: "get", uri: "/heal%74hz?verbose", path: "/healthz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got request
+			requestOf(&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got)
+			if got.Name != test.wantName || got.Namespace != test.namespace || got.Path != test.path || got.Verb != test.verb || got.User != "ada" ||
+				got.ResourceRequest != (test.object != nil) || len(got.FieldSelector) != test.fields || len(got.LabelSelector) != test.labels {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
