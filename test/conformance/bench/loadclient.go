@@ -24,6 +24,9 @@ type load struct {
 	// from a place of its own.
 	requests    [][]byte
 	connections int
+	// each, if not 0, is how many requests each connection asks beside its first,
+	// however long that takes.
+	each int
 }
 
 // ran is what a load has measured.
@@ -120,7 +123,13 @@ func (l load) dial(ctx context.Context, i int, check func([]byte) error) (*calle
 
 func (c *caller) ask(ctx context.Context, deadline time.Time) (ran, error) {
 	var o ran
-	for now := time.Now(); now.Before(deadline) && ctx.Err() == nil; {
+	more := func(now time.Time) bool {
+		if c.load.each > 0 {
+			return o.requests < c.load.each
+		}
+		return now.Before(deadline)
+	}
+	for now := time.Now(); more(now) && ctx.Err() == nil; {
 		c.next = (c.next + 1) % len(c.load.requests)
 		if _, err := c.conn.Write(c.load.requests[c.next]); err != nil {
 			return o, fmt.Errorf("asking %s: %w", c.load.address, err)

@@ -66,6 +66,9 @@ type sizes struct {
 	servedNodes             int
 	machines                int // that join in one round
 	tokens                  int // that are there when they do
+	auditBytes              int // of the audit log that is made while it is read
+	instances               int // whose tokens are asked about
+	freshTokens             int // that are asked about once in one round
 }
 
 func fullSize() sizes {
@@ -77,6 +80,8 @@ func fullSize() sizes {
 		fileNodes: 15_000, podsPerNode: 30, documents: 200_000,
 		servedNodes: 5_000,
 		machines:    1_000, tokens: 20_000,
+		auditBytes: 2 << 30,
+		instances:  2_000, freshTokens: 4_000,
 	}
 }
 
@@ -107,6 +112,8 @@ var parts = []part{
 	{"leases", (*bench).leases},
 	{"documents", (*bench).documents},
 	{"joins", (*bench).joins},
+	{"audit", (*bench).audit},
+	{"authentications", (*bench).authentications},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/e2e/recognised"
+)
+
+const authenticationsMethod = `TokenReviews of AWS IAM tokens, each of an instance's role that aws-auth maps to a node, put
+to ` + "`node-authorizer server`" + ` over TLS with client certificates and keep-alive. STS and EC2 are
+servers in the load generator, which check every signature and take their share of the cores;
+the server reaches them over TLS, through a proxy. *Warm*: the tokens have been asked about
+before. *Cold*: each token is new and asked about once, so that each answer takes a request to
+STS; the instances are known. The floor is a server like it (TLS, limits, counted and timed
+requests) that decodes the review and gives one answer, made beforehand. All are asked in
+turns, over as many connections. The server's limit of requests to STS is raised so that it
+does not count.`
+
+const whyAuthentications = `What remains is to find the token in the cache by its SHA-256, to map the caller, and to render the user.`
+
+// mappedRole is the role of all instances.
+const mappedRole = "nodes"
+
+// authentications measures the token webhook beside a floor.
+func (b *bench) authentications() (s section, err error) {
+	s = section{title: "Authentications", method: authenticationsMethod}
+	b.log("authentications: starting a control plane and the server")
+	c, err := recognised.Start(b.ctx, recognised.Options{
+		Root: b.root, Progress: b.status,
+		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: {cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
+	})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	mapping := "- rolearn: " + recognised.RoleARN(mappedRole) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	if err := c.Map(b.ctx, map[string]string{"mapRoles": mapping}); err != nil {
+		return s, err
+	}
+	a := &authentication{bench: b, cluster: c}
+	for range b.sizes.instances {
+		instance, _ := c.Launch(mappedRole)
+		a.instances = append(a.instances, instance)
+	}
+	if err := a.openServers(); err != nil {
+		return s, err
+	}
+	return s, a.measure(&s)
+}
+
+// authentication is the servers with the instances that are asked about.
+type authentication struct {
+	*bench
+	cluster   *recognised.Cluster
+	instances []awsstandin.Instance
+	client    *tls.Config
+	servers   []*server // ours and the floor
+}
+
+func (a *authentication) openServers() error {
+	c := &servingCluster{plane: a.cluster.Plane}
+	var err error
+	if a.client, err = c.clientTLS(); err != nil {
+		return err
+	}
+	c.client = a.client
+	ours := &server{address: a.cluster.ServerAddress()}
+	if ours.pid, err = processOf("--config=" + a.cluster.ConfigFile()); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	floor, err := c.serve(a.bench, "floor", self, "-floor")
+	a.servers = []*server{ours, floor}
+	return err
+}
+
+func (a *authentication) measure(s *section) error {
+	warm, err := a.reviews(len(a.instances))
+	if err != nil {
+		return err
+	}
+	var known, first servedRounds = make(servedRounds, 2), make(servedRounds, 2)
+	for i := range a.rounds + 1 {
+		fresh, err := a.reviews(a.sizes.freshTokens)
+		if err != nil {
+			return err
+		}
+		for j := range a.servers {
+			at := contestant((i + j) % len(a.servers))
+			a.log("authentications: round %d of %d, %s", i, a.rounds, []string{"server", "floor"}[at])
+			// The first round, which is not counted, makes the warm tokens known.
+			warmRound, err := a.ask(at, warm, 0)
+			if err != nil {
+				return err
+			}
+			coldRound, err := a.ask(at, fresh, len(fresh)/connections-1)
+			if err != nil {
+				return err
+			}
+			if i > 0 {
+				known[at], first[at] = append(known[at], warmRound), append(first[at], coldRound)
+			}
+		}
+	}
+	t := table{caption: fmt.Sprintf("**`/authenticate`, %s instances.**", thousands(float64(len(a.instances)))), header: servedHeader}
+	t.addServed("warm", known)
+	t.addServed("cold", first)
+	s.tables = append(s.tables, t)
+	s.targets = append(s.targets, atLeast("`/authenticate` against the floor, warm", 0.7, known.throughput(theServer, theFloor), whyAuthentications))
+	s.remarks = append(s.remarks, "Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theServer, theFloor).String()+" of the floor.")
+	return nil
+}
+
+// ask puts reviews to a server: for a time, or each connection so many.
+func (a *authentication) ask(who contestant, bodies [][]byte, each int) (servedRound, error) {
+	s := a.servers[who]
+	check := func(body []byte) error {
+		if who == theServer && !strings.Contains(string(body), `"authenticated":true`) {
+			return fmt.Errorf("the token of a node is not taken: %s", body)
+		}
+		return nil
+	}
+	l := load{address: s.address, tls: a.client, connections: connections, each: each}
+	for _, body := range bodies {
+		l.requests = append(l.requests, rendered("POST", "/authenticate", s.address, body))
+	}
+	before := processTimeOf(s.pid)
+	got, err := l.run(a.ctx, a.serveFor, check)
+	return servedRound{got, processTimeOf(s.pid) - before}, err
+}
+
+// reviews are TokenReviews with new tokens, of one instance after the other.
+func (a *authentication) reviews(n int) ([][]byte, error) {
+	var bodies [][]byte
+	for i := range n {
+		text, err := a.cluster.MakeToken(a.ctx, a.instances[i%len(a.instances)])
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.Marshal(&authenticationv1.TokenReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"},
+			Spec:     authenticationv1.TokenReviewSpec{Token: text},
+		})
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
+}

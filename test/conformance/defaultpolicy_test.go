@@ -1,0 +1,75 @@
+package conformance
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+	"sigs.k8s.io/yaml"
+)
+
+// defaultPolicyFile is the policy in which the doctor must find nothing.
+const defaultPolicyFile = "../../internal/doctor/testdata/default/kubernetes-1.37.yaml"
+
+// TestDefaultPolicy compares the file with the roles and bindings that Kubernetes
+// makes in every cluster.
+func TestDefaultPolicy(t *testing.T) {
+	file, err := os.ReadFile(defaultPolicyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(file), "---\n")
+	want := head + defaultPolicy(t)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(defaultPolicyFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(file) != want {
+		t.Errorf("%s differs from Kubernetes' default policy; write it with UPDATE_GOLDEN=1", defaultPolicyFile)
+	}
+}
+
+// defaultPolicy is the policy as YAML documents, in order.
+func defaultPolicy(t *testing.T) string {
+	documents := map[string]string{}
+	add := func(kind, namespace, name string, object runtime.Object) {
+		object.GetObjectKind().SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents[kind+"/"+namespace+"/"+name] = "---\n" + string(text)
+	}
+	for _, r := range slices.Concat(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()) {
+		add("ClusterRole", "", r.Name, &r)
+	}
+	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
+		add("ClusterRoleBinding", "", b.Name, &b)
+	}
+	for namespace, roles := range bootstrappolicy.NamespaceRoles() {
+		for _, r := range roles {
+			r.Namespace = namespace
+			add("Role", namespace, r.Name, &r)
+		}
+	}
+	for namespace, bindings := range bootstrappolicy.NamespaceRoleBindings() {
+		for _, b := range bindings {
+			b.Namespace = namespace
+			add("RoleBinding", namespace, b.Name, &b)
+		}
+	}
+	keys := make([]string, 0, len(documents))
+	for key := range documents {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var all strings.Builder
+	for _, key := range keys {
+		all.WriteString(documents[key])
+	}
+	return all.String()
+}

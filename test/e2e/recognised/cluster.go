@@ -1,0 +1,202 @@
+package recognised
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+const (
+	// ClusterID is what tokens are for.
+	ClusterID = "blue"
+	// Region is where the instances are.
+	Region = "eu-west-1"
+	// grace is how long a node may be silent before it is not ready any more.
+	grace = 10 * time.Second
+)
+
+// Options of a cluster.
+type Options struct {
+	// Root is the folder of the repository.
+	Root string
+	// IAM is more lines of the section iam of the server's config file.
+	IAM string
+	// Progress is told in lines what happens.
+	Progress io.Writer
+}
+
+// Cluster is a control plane whose API server knows nodes by their AWS roles.
+type Cluster struct {
+	*localplane.Plane
+	// Cloud is where the machines are, and Front what it is reached through.
+	Cloud *awsstandin.Cloud
+	Front *awsstandin.Front
+	// Client has an administrator's rights.
+	Client kubernetes.Interface
+	// Program is the path of node-authorizer.
+	Program string
+
+	options Options
+	dir     string
+	server  *server
+	// approver approves the kubelets' requests for serving certificates.
+	approver *approver
+	nodes    int
+}
+
+// Start builds the program, and starts the plane and the server.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	dir, err := os.MkdirTemp("", "node-authorizer-recognised-")
+	if err != nil {
+		return nil, fmt.Errorf("start a cluster that knows AWS roles: %w", err)
+	}
+	c := &Cluster{options: options, dir: dir, Program: filepath.Join(dir, "node-authorizer")}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a cluster that knows AWS roles: %w", err), c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
+	command.Dir = c.options.Root
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
+	}
+	var err error
+	if c.Cloud, err = awsstandin.New(); err != nil {
+		return err
+	}
+	if c.Front, err = c.Cloud.Front(c.dir); err != nil {
+		return err
+	}
+	c.Plane, err = localplane.Start(ctx, localplane.Options{
+		VerifyKubelets: true,
+		ExtraArgs: map[localplane.Component][]string{
+			localplane.APIServer: {
+				"--authentication-token-webhook-config-file=" + c.webhookKubeconfig(),
+				"--authentication-token-webhook-version=v1",
+				// Edits of mappings are to be seen at once.
+				"--authentication-token-webhook-cache-ttl=0s",
+			},
+			localplane.ControllerManager: {"--node-monitor-grace-period=" + grace.String(), "--node-monitor-period=1s"},
+		},
+		Prepare:     func(p *localplane.Plane) error { return c.prepare(p) },
+		OnAPIServer: c.serve,
+		Progress:    c.options.Progress,
+	})
+	if err != nil {
+		return err
+	}
+	if c.Client, err = kubernetes.NewForConfig(c.AdminConfig()); err != nil {
+		return err
+	}
+	c.approver = approve(c.Client)
+	return nil
+}
+
+// prepare writes what kube-apiserver reads when it starts.
+func (c *Cluster) prepare(p *localplane.Plane) (err error) {
+	if c.server, err = newServer(p, c); err != nil {
+		return err
+	}
+	return c.server.writeWebhook(p, c.webhookKubeconfig())
+}
+
+// serve installs what users install, and starts the server.
+func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
+	for _, path := range []string{"iam/rbac/role.yaml"} {
+		objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", path))
+		if err != nil {
+			return err
+		}
+		if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+			return err
+		}
+	}
+	return c.server.start(ctx, p, c)
+}
+
+func (c *Cluster) webhookKubeconfig() string { return filepath.Join(c.dir, "token-webhook.kubeconfig") }
+
+// Stop ends everything.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.approver != nil {
+		errs = append(errs, c.approver.stop())
+	}
+	if c.Plane != nil {
+		errs = append(errs, c.Plane.Stop())
+	}
+	if c.Cloud != nil {
+		c.Cloud.Close()
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}
+
+// Map replaces the ConfigMap kube-system/aws-auth.
+func (c *Cluster) Map(ctx context.Context, data map[string]string) error {
+	configMaps := c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem}, Data: data}
+	_, err := configMaps.Update(ctx, object, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = configMaps.Create(ctx, object, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write aws-auth: %w", err)
+	}
+	return nil
+}
+
+// Unmap deletes the ConfigMap.
+func (c *Cluster) Unmap(ctx context.Context) error {
+	return c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, "aws-auth", metav1.DeleteOptions{})
+}
+
+// environment is that of this process, without what would tell the AWS SDK of
+// another cloud.
+func environment(more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
+}
+
+const (
+	// patience is how long a condition is waited for.
+	patience = 90 * time.Second
+	// glance is the time between two looks at it.
+	glance = 100 * time.Millisecond
+)
+
+// Eventually waits until a condition holds. The error is the last reason why it
+// did not.
+func Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %s", patience))
+	defer cancel()
+	ticker := time.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w (the last answer: %w)", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package recognised
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+// perSecond is how many questions are asked while the mappings are edited.
+const perSecond = 100
+
+// TestMappingsEditedUnderLoad edits aws-auth while 100 authentications a second run,
+// of a node's role that is mapped all the time unless an edit takes it away, and of
+// one that never is. No answer is ever a wrong user, and none is missing but by an
+// edit that means it.
+func TestMappingsEditedUnderLoad(t *testing.T) {
+	ctx := t.Context()
+	good := mapRoles()
+	if err := blue.Map(ctx, map[string]string{"mapRoles": good}); err != nil {
+		t.Fatal(err)
+	}
+	instance, _ := blue.Launch(rightNode)
+	other, _ := blue.Launch("bystander")
+	// Each question has a token of its own: kube-apiserver keeps answers for ten seconds.
+	whoIs := func(ctx context.Context, instance awsstandin.Instance) (authenticationv1.UserInfo, error) {
+		token, err := blue.MakeToken(ctx, instance)
+		if err != nil {
+			return authenticationv1.UserInfo{}, err
+		}
+		return blue.WhoAmI(ctx, token)
+	}
+	name := "system:node:" + instance.PrivateDNSName
+	known := func(ctx context.Context) error {
+		info, err := whoIs(ctx, instance)
+		if err == nil && info.Username != name {
+			err = fmt.Errorf("it is %s", info.Username)
+		}
+		return err
+	}
+	eventually(t, "the node is known", known)
+
+	// While it is true, a refusal of the node is a fault.
+	var mapped atomic.Bool
+	mapped.Store(true)
+	siege := besiege(t, func(n int) error {
+		if n%4 == 0 {
+			if info, err := whoIs(ctx, other); err == nil {
+				return fmt.Errorf("a stranger is %s", info.Username)
+			}
+			return nil
+		}
+		before := mapped.Load()
+		info, err := whoIs(ctx, instance)
+		switch {
+		case err == nil && info.Username != name:
+			return fmt.Errorf("the node is %s", info.Username)
+		case err != nil && before && mapped.Load():
+			return fmt.Errorf("the node is refused: %w", err)
+		case err != nil && !apierrors.IsUnauthorized(err):
+			return fmt.Errorf("the API server does not answer: %w", err)
+		}
+		return nil
+	})
+	edit := func(what string, data map[string]string) {
+		t.Helper()
+		siege.during(t, what, func() {
+			if err := blue.Map(ctx, data); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	edit("another role is added", map[string]string{"mapRoles": good + "- rolearn: " + RoleARN("more") + "\n  username: more\n  groups: []\n"})
+	edit("an entry is invalid", map[string]string{"mapRoles": "- rolearn: not-an-arn\n  username: nobody\n" + good})
+	edit("the YAML is broken", map[string]string{"mapRoles": good + "- rolearn: [\n"})
+	edit("the YAML of another key is broken", map[string]string{"mapRoles": good, "mapUsers": "\t- x"})
+	edit("the order is another", map[string]string{"mapRoles": "- rolearn: " + RoleARN("more") + "\n  username: more\n" + good})
+	gone := func(ctx context.Context) error {
+		if info, err := whoIs(ctx, instance); err == nil {
+			return fmt.Errorf("it is %s", info.Username)
+		}
+		return nil
+	}
+	t.Run("what is deleted is gone", func(t *testing.T) {
+		mapped.Store(false)
+		if err := blue.Unmap(ctx); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the node is unknown", gone)
+	})
+	t.Run("what is restored is there", func(t *testing.T) {
+		if err := blue.Map(ctx, map[string]string{"mapRoles": good}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the node is known", known)
+		mapped.Store(true)
+	})
+	t.Run("an entry that is taken out is gone", func(t *testing.T) {
+		mapped.Store(false)
+		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(good, RoleARN(rightNode), RoleARN("another"))}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the node is unknown", gone)
+		if err := blue.Map(ctx, map[string]string{"mapRoles": good}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the node is known", known)
+		mapped.Store(true)
+	})
+	siege.end(t)
+}
+
+// siege asks at a steady rate, however long an answer takes.
+type siege struct {
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+	asked   atomic.Int64
+	mu      sync.Mutex
+	faults  []error
+	started time.Time
+}
+
+func besiege(t *testing.T, ask func(n int) error) *siege {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &siege{cancel: cancel, started: time.Now()}
+	s.ended.Go(func() {
+		ticker := time.NewTicker(time.Second / perSecond)
+		defer ticker.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			s.ended.Go(func() {
+				if err := ask(n); err != nil {
+					s.mu.Lock()
+					s.faults = append(s.faults, err)
+					s.mu.Unlock()
+				}
+				s.asked.Add(1)
+			})
+		}
+	})
+	t.Cleanup(cancel)
+	return s
+}
+
+// during makes a change and lets a second's questions be answered after it.
+func (s *siege) during(t *testing.T, what string, change func()) {
+	t.Helper()
+	t.Run(what, func(t *testing.T) {
+		s.mu.Lock()
+		before := len(s.faults)
+		s.mu.Unlock()
+		change()
+		target := s.asked.Load() + perSecond
+		eventually(t, "a hundred more questions are answered", func(context.Context) error {
+			if asked := s.asked.Load(); asked < target {
+				return fmt.Errorf("%d are missing", target-asked)
+			}
+			return nil
+		})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, fault := range s.faults[before:] {
+			t.Error(fault)
+		}
+	})
+}
+
+func (s *siege) end(t *testing.T) {
+	t.Helper()
+	s.cancel()
+	s.ended.Wait()
+	for _, fault := range s.faults {
+		t.Error(fault)
+	}
+	asked, took := s.asked.Load(), time.Since(s.started)
+	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(s.faults))
+}

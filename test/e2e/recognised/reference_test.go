@@ -1,0 +1,28 @@
+package recognised
+
+import (
+	awsv1 "github.com/aws/aws-sdk-go/aws"
+	credentialsv1 "github.com/aws/aws-sdk-go/aws/credentials"
+	endpointsv1 "github.com/aws/aws-sdk-go/aws/endpoints"
+	sessionv1 "github.com/aws/aws-sdk-go/aws/session"
+	reference "sigs.k8s.io/aws-iam-authenticator/pkg/token"
+
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+// ReferenceToken makes a token as the clients do that exist.
+func ReferenceToken(with awsstandin.Credentials, clusterID string) (string, error) {
+	session, err := sessionv1.NewSession(&awsv1.Config{
+		Region: awsv1.String(Region), STSRegionalEndpoint: endpointsv1.RegionalSTSEndpoint,
+		Credentials: credentialsv1.NewStaticCredentials(with.AccessKeyID, with.SecretAccessKey, with.Token),
+	})
+	if err != nil {
+		return "", err
+	}
+	generator, err := reference.NewGenerator(false, false)
+	if err != nil {
+		return "", err
+	}
+	token, err := generator.GetWithOptions(&reference.GetTokenOptions{ClusterID: clusterID, Region: Region, Session: session})
+	return token.Token, err
+}

@@ -1,0 +1,55 @@
+package recognised
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/iam/token"
+	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+)
+
+// Token runs `node-authorizer token` with credentials.
+func (c *Cluster) Token(ctx context.Context, with awsstandin.Credentials, clusterID string) (string, error) {
+	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
+	command.Env = environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
+	output, err := command.Output()
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
+	return string(bytes.TrimSpace(output)), err
+}
+
+// MakeToken makes a token of an instance in this process, with a session of its own:
+// tokens of one session that are made within one second are the same.
+func (c *Cluster) MakeToken(ctx context.Context, instance awsstandin.Instance) (string, error) {
+	with := c.Cloud.Session(instance.Account, instance.Role, instance.ID)
+	text, _, err := token.Make(ctx, token.Options{
+		ClusterID: ClusterID, Region: Region,
+		Credentials: credentials.NewStaticCredentialsProvider(with.AccessKeyID, with.SecretAccessKey, with.Token),
+	})
+	return text, err
+}
+
+// WhoAmI asks kube-apiserver whom it takes the bearer of a token for.
+func (c *Cluster) WhoAmI(ctx context.Context, bearer string) (authenticationv1.UserInfo, error) {
+	config := rest.AnonymousClientConfig(c.AdminConfig())
+	config.BearerToken = bearer
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.UserInfo{}, err
+	}
+	return review.Status.UserInfo, nil
+}
