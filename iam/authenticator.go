@@ -37,7 +37,7 @@ type Mapper interface {
 
 // Options are those of an [Authenticator].
 type Options struct {
-	// Verifier finds out whose a token is. Required.
+	// Verifier finds out whose a token is. Required. It can be [Acquainted].
 	Verifier Verifier
 	// Mappings say who that is in Kubernetes. Required.
 	Mappings Mapper
@@ -51,8 +51,13 @@ type Options struct {
 	SessionCheck SessionCheck
 	// SessionCheckExempt are the ARNs of roles whose sessions are no instances, and
 	// are not checked: those of Fargate's pods, or of nodes outside EC2. A path does not
-	// matter. What is no ARN of a role exempts nobody.
+	// matter. What is no ARN of a role exempts nobody. A mapping with
+	// {{EC2PrivateDNSName}} is about instances, and for it nobody is exempt.
 	SessionCheckExempt []string
+	// VPCs are the ids of those whose instances may be nodes; with none, those of any
+	// VPC may. An instance is in one of them if its session is checked, or its private
+	// DNS name has a part in the name of a node, whatever the SessionCheck.
+	VPCs []string
 	// Reserved are the names that no mapping gives. [DefaultReserved] is what
 	// Kubernetes needs.
 	Reserved Reserved
@@ -100,7 +105,14 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (*User, 
 	if !ok {
 		return nil, Refuse(NotMapped, "no mapping is about %s or its account", who.canonical)
 	}
-	return a.user(ctx, who, mapping)
+	user, err := a.user(ctx, who, mapping)
+	if err != nil {
+		return nil, err
+	}
+	if verifier, ok := a.options.Verifier.(Acquainted); ok {
+		verifier.Recognised(who.AccessKeyID)
+	}
+	return user, nil
 }
 
 // user makes the user that a mapping gives a caller.
@@ -116,16 +128,17 @@ func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mappin
 	if refusal := a.checkNames(username, groups, who); refusal != nil {
 		return nil, refusal
 	}
+	extra := []string{who.ARN, who.canonical, who.session, who.AccessKeyID, who.id}
 	return &User{
 		Username: username,
 		UID:      "aws-iam-authenticator:" + who.Account + ":" + who.id,
 		Groups:   groups,
 		Extra: map[string][]string{
-			"arn":          {who.ARN},
-			"canonicalArn": {who.canonical},
-			"sessionName":  {who.session},
-			"accessKeyId":  {who.AccessKeyID},
-			"principalId":  {who.id},
+			"arn":          extra[0:1:1],
+			"canonicalArn": extra[1:2:2],
+			"sessionName":  extra[2:3:3],
+			"accessKeyId":  extra[3:4:4],
+			"principalId":  extra[4:5:5],
 		},
 		NotAfter: who.NotAfter,
 		Mapping:  mapping,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ const (
 	account    = "111122223333"
 	nodeRole   = "arn:aws:iam::111122223333:role/node"
 	instanceID = "i-0123456789abcdef0"
+	vpc        = "vpc-0a1b2c3d4e5f60718"
 	nodeName   = "ip-10-0-0-1.eu-west-1.compute.internal"
 )
 
@@ -93,7 +95,7 @@ func nodes() *scene {
 			Place: finding.Place{Object: "ConfigMap kube-system/aws-auth", Key: "data.mapRoles[0]"},
 		},
 		instances: &instances{known: map[string]iam.Instance{instanceID: {
-			ID: instanceID, Account: account, Running: true, PrivateDNSName: nodeName,
+			ID: instanceID, Account: account, Running: true, VPC: vpc, PrivateDNSName: nodeName,
 			Roles: []string{"arn:aws:iam::111122223333:role/teams/a/node"},
 		}}},
 		options: iam.Options{Reserved: iam.DefaultReserved()},
@@ -366,4 +368,40 @@ func TestARefusalOfTheVerifierIsPassedOn(t *testing.T) {
 	s := nodes()
 	s.verifyErr = iam.Refuse(iam.STSRefused, "STS does not take the token: SignatureDoesNotMatch")
 	s.expectRefusal(t, iam.STSRefused)
+}
+
+// acquainted writes down who got a user.
+type acquainted struct {
+	verifier
+	recognised []string
+}
+
+func (a *acquainted) Recognised(accessKeyID string) { a.recognised = append(a.recognised, accessKeyID) }
+
+// TestAVerifierIsToldOfThoseWhoGetAUser, and of nobody else: strangers would get the
+// turns that are kept for them.
+func TestAVerifierIsToldOfThoseWhoGetAUser(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		caller iam.Caller
+		err    error
+		want   []string
+	}{
+		{"a node", sessionOf("node", instanceID), nil, []string{accessKey}},
+		{"somebody who is not mapped", sessionOf("other", instanceID), nil, nil},
+		{"somebody whose session is refused", sessionOf("node", "ann"), nil, nil},
+		{"somebody whom STS refuses", sessionOf("node", instanceID), iam.Refuse(iam.STSRefused, "no"), nil},
+		{"somebody about whom STS cannot be asked", sessionOf("node", instanceID), errDown, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := nodes()
+			o := s.options
+			told := &acquainted{verifier: verifier{tc.caller, tc.err}}
+			o.Verifier, o.Instances, o.Mappings = told, s.instances, mapper{map[string]iam.Mapping{nodeRole: s.mapping}, nil}
+			user, err := iam.NewAuthenticator(o).Authenticate(t.Context(), "the token")
+			if (user != nil) != (tc.want != nil) || (err == nil) != (tc.want != nil) || !slices.Equal(told.recognised, tc.want) {
+				t.Errorf("recognised %q, want %q: %v, %v", told.recognised, tc.want, user, err)
+			}
+		})
+	}
 }

@@ -90,6 +90,9 @@ const (
 	SessionInstanceEnded verdict.Code = "SessionInstanceEnded"
 	// SessionAccountMismatch: the instance of the session's name is of another account.
 	SessionAccountMismatch verdict.Code = "SessionAccountMismatch"
+	// SessionOtherVPC: the instance of the session's name is in a VPC whose instances
+	// are no nodes.
+	SessionOtherVPC verdict.Code = "SessionOtherVPC"
 	// SessionRoleMismatch: the instance of the session's name has another role.
 	SessionRoleMismatch verdict.Code = "SessionRoleMismatch"
 	// NameEmpty: the mapping makes an empty name.

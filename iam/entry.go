@@ -39,7 +39,7 @@ type field struct {
 
 func (e *entry) read(node *yaml.Node) {
 	fields := map[string]field{}
-	e.collect(follow(node), false, 0, fields)
+	e.collect(follow(node), 0, fields)
 	if e.left < 0 {
 		return
 	}
@@ -50,7 +50,7 @@ func (e *entry) read(node *yaml.Node) {
 
 // collect puts the fields of an object, and of those merged into it, under their
 // names in lower case.
-func (e *entry) collect(node *yaml.Node, merged bool, depth int, into map[string]field) {
+func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
 	for i := 0; i+1 < len(node.Content) && e.left >= 0; i += 2 {
 		e.left--
 		name, value := follow(node.Content[i]), node.Content[i+1]
@@ -62,7 +62,7 @@ func (e *entry) collect(node *yaml.Node, merged bool, depth int, into map[string
 			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)), "put what begins with a brace or bracket in quotes")
 			continue
 		}
-		e.put(field{foldASCII(name.Value), name.Value, value, merged}, node.Content[i], into)
+		e.put(field{name: foldASCII(name.Value), written: name.Value, value: value}, node.Content[i], into)
 	}
 }
 
@@ -90,7 +90,7 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 			return
 		}
 		fields := map[string]field{}
-		e.collect(object, true, depth+1, fields)
+		e.collect(object, depth+1, fields)
 		for name, f := range fields {
 			own[name] = f
 		}

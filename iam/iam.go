@@ -41,12 +41,23 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (*Caller, error)
 }
 
+// Acquainted is a [Verifier] that is told who got a user. When AWS cannot be asked about
+// everybody's token, it asks about theirs first: anybody in the world can make tokens
+// that have to be asked about. It is safe for concurrent use.
+type Acquainted interface {
+	// Recognised tells that the owner of an access key got a user.
+	Recognised(accessKeyID string)
+}
+
 // Instance is what EC2 and IAM say of an instance.
 type Instance struct {
 	ID, Account string
 	// Running is whether the instance runs, or is about to.
 	Running bool
-	// PrivateDNSName is the primary private DNS name in lower case; it can be empty.
+	// VPC is the id of the instance's VPC; an instance that has ended is in none.
+	VPC string
+	// PrivateDNSName is the primary private DNS name in lower case; it can be empty. It
+	// is of no other instance of the VPC, but can be of one in another VPC.
 	PrivateDNSName string
 	// Roles are the ARNs of the roles in its instance profile, with their paths; nil if
 	// it has no profile, or if the roles were not asked for.

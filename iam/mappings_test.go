@@ -253,6 +253,11 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[1].rolearn:2 MappingInvalid"},
 		},
 		{
+			rule:  "what is wrong with an object is wrong where it is merged",
+			roles: "- &a {rolearn: " + node + ", Username: a, username: b}\n- <<: *a\n",
+			found: []string{"error data.mapRoles[0].username:1 MappingInvalid", "error data.mapRoles[1].username:1 MappingInvalid"},
+		},
+		{
 			rule:  "objects that are merged into themselves end somewhere",
 			roles: "- &a\n  <<: *a\n  rolearn: " + node + "\n  username: a\n",
 			found: []string{"error data.mapRoles[0]:1 MappingInvalid"},

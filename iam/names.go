@@ -5,8 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -52,10 +50,25 @@ func checkNodeName(name string, who *principal) *Refusal {
 	switch {
 	case name == "":
 		return Refuse(NameEmpty, "%s: its mapping makes the username %s, of no node", who.ARN, nodeidentity.UserPrefix)
-	case len(validation.IsDNS1123Subdomain(name)) > 0:
+	case !isNodeName(name):
 		return Refuse(NameInvalid, "%s: its mapping makes the username of a node %q, and no Node can have that name", who.ARN, name)
 	case nodeidentity.Reserved(name):
 		return Refuse(NameReserved, "%s: its mapping makes the username of a node %q, under which pods know a service or themselves", who.ARN, name)
 	}
 	return nil
+}
+
+// isNodeName reports whether a Node can have a name: one of up to 253 characters, in
+// labels of lower case letters, digits and, but for their ends, dashes.
+//
+// Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+func isNodeName(name string) bool {
+	const longest = 253
+	odd := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.IndexFunc(label, odd) >= 0 {
+			return false
+		}
+	}
+	return len(name) <= longest
 }

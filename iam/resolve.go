@@ -16,7 +16,10 @@ var errNoInstances = errors.New("EC2 is not asked for instances")
 // resolver makes the names of one user out of a mapping's templates.
 type resolver struct {
 	*principal
+	// mapped is the ARN of the caller's role as the mapping has it, maybe with a path.
+	mapped    string
 	instances Instances
+	vpcs      []string
 	// withRoles is whether the instance is asked for with its roles.
 	withRoles bool
 	// instance is the one of the session's name, once it has been found, and complete
@@ -31,19 +34,17 @@ func (a *Authenticator) resolve(ctx context.Context, who *principal, mapping Map
 	if mapping.Kind == AccountMapping {
 		return who.canonical, nil, nil
 	}
-	r := &resolver{principal: who, instances: a.options.Instances}
-	check := a.sessionCheck(who)
+	templates, err := parseTemplates(slices.Concat([]string{mapping.Username}, mapping.Groups))
+	if err != nil {
+		return "", nil, err
+	}
+	r := &resolver{principal: who, mapped: mapping.ARN, instances: a.options.Instances, vpcs: a.options.VPCs}
+	check := a.sessionCheck(who, templates)
 	// One question is enough if it is clear from the beginning what will be checked.
 	r.withRoles = check.needsRoles() && strings.HasPrefix(mapping.Username, nodeidentity.UserPrefix)
 
-	bySession := false
 	var names []string
-	for _, text := range slices.Concat([]string{mapping.Username}, mapping.Groups) {
-		template, err := ParseTemplate(text)
-		if err != nil {
-			return "", nil, err
-		}
-		bySession = bySession || template.UsesSession()
+	for _, template := range templates {
 		name, err := template.Expand(func(placeholder string) (string, error) { return r.value(ctx, placeholder) })
 		if err != nil {
 			return "", nil, err
@@ -51,16 +52,39 @@ func (a *Authenticator) resolve(ctx context.Context, who *principal, mapping Map
 		names = append(names, name)
 	}
 	username, groups = names[0], names[1:]
-	if bySession && check != NoSessionCheck && strings.HasPrefix(username, nodeidentity.UserPrefix) {
+	if !strings.HasPrefix(username, nodeidentity.UserPrefix) {
+		return username, groups, nil
+	}
+	switch bySession := slices.ContainsFunc(templates, Template.UsesSession); {
+	case bySession && check != NoSessionCheck:
 		r.withRoles = check.needsRoles()
 		err = r.checkSession(ctx)
+	case r.instance != nil:
+		// Without a check of the session, names are told apart by VPC all the same.
+		err = r.checkVPC()
 	}
 	return username, groups, err
 }
 
-// sessionCheck is the check of a caller's session.
-func (a *Authenticator) sessionCheck(who *principal) SessionCheck {
-	if slices.ContainsFunc(a.exempt, func(role ARN) bool { return sameRole(role, who.arn) }) {
+func parseTemplates(texts []string) ([]Template, error) {
+	templates := make([]Template, len(texts))
+	for i, text := range texts {
+		template, err := ParseTemplate(text)
+		if err != nil {
+			return nil, err
+		}
+		templates[i] = template
+	}
+	return templates, nil
+}
+
+// sessionCheck is the check of a caller's session. Roles are exempt because their
+// sessions are no instances: where a mapping asks for the instance of a session, there
+// is one to check, or else any session of the role could be any instance's node.
+func (a *Authenticator) sessionCheck(who *principal, templates []Template) SessionCheck {
+	exempt := slices.ContainsFunc(a.exempt, func(role ARN) bool { return sameRole(role, who.arn) })
+	byInstance := slices.ContainsFunc(templates, func(t Template) bool { return t.Uses(PlaceholderPrivateDNSName) })
+	if exempt && !byInstance {
 		return NoSessionCheck
 	}
 	return a.options.SessionCheck
@@ -137,19 +161,35 @@ func (r *resolver) checkSession(ctx context.Context) error {
 		return r.ended()
 	case r.instance.Account != r.Account:
 		return Refuse(SessionAccountMismatch, "%s: the instance %s is of the account %q", r.ARN, r.session, r.instance.Account)
-	case r.withRoles && !slices.ContainsFunc(r.instance.Roles, r.isOwnRole):
-		return Refuse(SessionRoleMismatch, "%s: the instance profile of %s does not have that role", r.ARN, r.session)
+	}
+	if err := r.checkVPC(); err != nil {
+		return err
+	}
+	if r.withRoles && !slices.ContainsFunc(r.instance.Roles, r.isOwnRole) {
+		return Refuse(SessionRoleMismatch, "%s: the instance profile of %s does not have the role %s", r.ARN, r.session, r.mapped)
 	}
 	return nil
+}
+
+// checkVPC finds an instance that can have the name of a node without being it: private
+// DNS names are unique within a VPC only.
+func (r *resolver) checkVPC() error {
+	if len(r.vpcs) == 0 || slices.Contains(r.vpcs, r.instance.VPC) {
+		return nil
+	}
+	return Refuse(SessionOtherVPC, "%s: the instance %s is in the VPC %q", r.ARN, r.session, r.instance.VPC)
 }
 
 func (r *resolver) ended() *Refusal {
 	return Refuse(SessionInstanceEnded, "%s: the instance %s does not run", r.ARN, r.session)
 }
 
+// isOwnRole reports whether a role of IAM is the caller's. IAM has the path that STS
+// leaves out: where the mapping has one, it is that role and none that is called alike.
 func (r *resolver) isOwnRole(text string) bool {
 	role, err := ParseARN(text)
-	return err == nil && sameRole(role, r.arn)
+	_, hasPath := withoutPath(r.mapped)
+	return err == nil && sameRole(role, r.arn) && (!hasPath || foldASCII(text) == foldASCII(r.mapped))
 }
 
 // isInstanceID reports whether a text is an id as EC2 gives it: "i-" and 17 hexadecimal

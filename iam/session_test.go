@@ -1,6 +1,7 @@
 package iam_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -116,6 +117,11 @@ func TestTheCheckOfSessions(t *testing.T) {
 		{"left out, does not ask EC2 for what is not needed", []func(*scene){check(iam.NoSessionCheck), freely}, "", nil},
 		{"is not of a role that is exempt", []func(*scene){exempt(nodeRole), freely}, "", nil},
 		{"is not of a role that is exempt, whatever its path", []func(*scene){exempt("arn:aws:iam::111122223333:role/eks/node"), freely}, "", nil},
+		{"is of an exempt role where its mapping asks for an instance", []func(*scene){exempt(nodeRole), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
+		{"is of an exempt role where a group asks for an instance", []func(*scene){exempt(nodeRole), stolen, func(s *scene) {
+			s.mapping.Username, s.mapping.Groups = "system:node:{{SessionName}}", []string{"of-{{EC2PrivateDNSName}}"}
+		}}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
+		{"is of an exempt role where its mapping asks for an instance, which has ended", []func(*scene){exempt(nodeRole), ended}, iam.SessionInstanceEnded, []string{instanceID + " with roles"}},
 		{"is of a role of another account than the exempt one", []func(*scene){exempt("arn:aws:iam::444455556666:role/node"), freely}, iam.SessionNotInstance, nil},
 		{"is of a role that begins like the exempt one", []func(*scene){exempt("arn:aws:iam::111122223333:role/nod"), freely}, iam.SessionNotInstance, nil},
 		{"is of all roles if what is exempt is no ARN", []func(*scene){exempt("node"), freely}, iam.SessionNotInstance, nil},
@@ -135,6 +141,101 @@ func TestTheCheckOfSessions(t *testing.T) {
 			}
 			if !slices.Equal(s.instances.asked, tc.asked) {
 				t.Errorf("EC2 is asked for %q, want %q", s.instances.asked, tc.asked)
+			}
+		})
+	}
+}
+
+// TestNodesAreInTheirVPCs: another VPC can have an instance of the same private DNS name.
+func TestNodesAreInTheirVPCs(t *testing.T) {
+	const other = "vpc-0ffffffffffffffff"
+	const byName, bySession = "system:node:{{EC2PrivateDNSName}}", "system:node:{{SessionName}}"
+	in := func(vpc string) func(*scene) {
+		return func(s *scene) { s.instance(func(i *iam.Instance) { i.VPC = vpc }) }
+	}
+	check := func(c iam.SessionCheck) func(*scene) { return func(s *scene) { s.options.SessionCheck = c } }
+	group := func(g string) func(*scene) { return func(s *scene) { s.mapping.Groups = []string{g} } }
+	instance := func(change func(*iam.Instance)) func(*scene) { return func(s *scene) { s.instance(change) } }
+	exempt := func(s *scene) { s.options.SessionCheckExempt = []string{nodeRole} }
+	for _, tc := range []struct {
+		rule, username string
+		vpcs           []string
+		change         []func(*scene)
+		want           verdict.Code
+	}{
+		{"any, if none is named", byName, nil, []func(*scene){in(other)}, ""},
+		{"the one that is named", byName, []string{vpc}, nil, ""},
+		{"one of those that are named", byName, []string{other, vpc}, nil, ""},
+		{"another one", byName, []string{vpc}, []func(*scene){in(other)}, iam.SessionOtherVPC},
+		{"one that begins like it", byName, []string{vpc}, []func(*scene){in(vpc[:12])}, iam.SessionOtherVPC},
+		{"none", byName, []string{vpc}, []func(*scene){in("")}, iam.SessionOtherVPC},
+		{"another one, by the name of the session", bySession, []string{vpc}, []func(*scene){in(other)}, iam.SessionOtherVPC},
+		{"another one, in a group of a node with a fixed name", "system:node:worker-1", []string{vpc}, []func(*scene){in(other), group("of-{{SessionName}}")}, iam.SessionOtherVPC},
+		{"another one, without the role", byName, []string{vpc}, []func(*scene){in(other), check(iam.CheckInstance)}, iam.SessionOtherVPC},
+		{"another one, without a check of the session", byName, []string{vpc}, []func(*scene){in(other), check(iam.NoSessionCheck)}, iam.SessionOtherVPC},
+		{"the one that is named, without a check of the session", byName, []string{vpc}, []func(*scene){check(iam.NoSessionCheck)}, ""},
+		{"another one, of a role that is exempt", byName, []string{vpc}, []func(*scene){in(other), exempt}, iam.SessionOtherVPC},
+		{"another one, where it is clear late that it is a node", "{{EC2PrivateDNSName}}", []string{vpc}, []func(*scene){
+			in(other), check(iam.NoSessionCheck), instance(func(i *iam.Instance) { i.PrivateDNSName = "system:node:worker-1" }),
+		}, iam.SessionOtherVPC},
+		{"another one, of which nobody asks", bySession, []string{vpc}, []func(*scene){in(other), check(iam.NoSessionCheck)}, ""},
+		{"another one, of a role that is exempt and of which nobody asks", bySession, []string{vpc}, []func(*scene){in(other), exempt}, ""},
+		{"another one, of who is no node", "machine:{{EC2PrivateDNSName}}", []string{vpc}, []func(*scene){in(other)}, ""},
+		{"that of an instance that has ended, which has none", byName, []string{vpc}, []func(*scene){
+			instance(func(i *iam.Instance) { i.VPC, i.PrivateDNSName, i.Running = "", "", false }),
+		}, iam.SessionInstanceEnded},
+		{"another one, in another account", byName, []string{vpc}, []func(*scene){
+			in(other), instance(func(i *iam.Instance) { i.Account = "444455556666" }),
+		}, iam.SessionAccountMismatch},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			s := nodes()
+			s.mapping.Username, s.options.VPCs = tc.username, tc.vpcs
+			for _, change := range tc.change {
+				change(s)
+			}
+			if tc.want != "" {
+				s.expectRefusal(t, tc.want)
+			} else if _, err := s.authenticate(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// byName finds mappings by the names of their roles.
+type byName struct{ *iam.Mappings }
+
+func (m byName) Find(canonical, account string) (iam.Mapping, bool, error) {
+	mapping, ok := m.Mappings.Find(canonical, account, iam.MatchName)
+	return mapping, ok, nil
+}
+
+// TestAPathThatIsMappedIsThatOfTheInstancesRole: STS leaves paths out, so that who may
+// create roles under one path alone could create the one that is mapped under another,
+// before it is there or when it is no more. IAM knows the path of an instance's role.
+func TestAPathThatIsMappedIsThatOfTheInstancesRole(t *testing.T) {
+	for _, tc := range []struct {
+		rule, mapped, has string
+		taken             bool
+	}{
+		{"the same path", "arn:aws:iam::111122223333:role/good/node", "arn:aws:iam::111122223333:role/good/node", true},
+		{"the same path in other letters", "arn:aws:iam::111122223333:Role/Good/Node", "arn:aws:iam::111122223333:role/good/node", true},
+		{"another path", "arn:aws:iam::111122223333:role/good/node", "arn:aws:iam::111122223333:role/evil/node", false},
+		{"no path", "arn:aws:iam::111122223333:role/good/node", "arn:aws:iam::111122223333:role/node", false},
+		{"any path where none is mapped", "arn:aws:iam::111122223333:role/node", "arn:aws:iam::111122223333:role/evil/node", true},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			s := nodes()
+			s.instance(func(i *iam.Instance) { i.Roles = []string{tc.has} })
+			s.mapping.ARN = tc.mapped
+			mappings, _ := iam.Collect([]iam.Mapping{s.mapping})
+			o := s.options
+			o.Verifier, o.Instances, o.Mappings = verifier{s.caller, nil}, s.instances, byName{mappings}
+			_, err := iam.NewAuthenticator(o).Authenticate(t.Context(), "the token")
+			refusal := new(iam.Refusal)
+			if tc.taken && err != nil || !tc.taken && (!errors.As(err, &refusal) || refusal.Code != iam.SessionRoleMismatch) {
+				t.Error(err)
 			}
 		})
 	}

@@ -134,6 +134,9 @@ func (t Template) Literal() (prefix string, whole bool) {
 // its placeholder occurs, and what is in it stays as it is. An error of value is
 // returned as it is.
 func (t Template) Expand(value func(placeholder string) (string, error)) (string, error) {
+	if text, whole := t.Literal(); whole {
+		return text, nil
+	}
 	var text strings.Builder
 	known := map[string]string{}
 	for _, p := range t.pieces {

@@ -90,7 +90,7 @@ func unknownInstance(err error) bool {
 func read(from *types.Instance, account string) record {
 	r := record{
 		id: aws.ToString(from.InstanceId), account: account,
-		privateDNSName: strings.ToLower(aws.ToString(from.PrivateDnsName)),
+		vpc: aws.ToString(from.VpcId), privateDNSName: strings.ToLower(aws.ToString(from.PrivateDnsName)),
 	}
 	if from.State != nil {
 		r.running = from.State.Name == types.InstanceStateNameRunning || from.State.Name == types.InstanceStateNamePending

@@ -128,9 +128,9 @@ func New(o Options) *Instances {
 // record is what EC2 says of an instance; the zero record stands for one that does not
 // exist.
 type record struct {
-	id, account, privateDNSName string
-	running                     bool
-	profile                     profile
+	id, account, vpc, privateDNSName string
+	running                          bool
+	profile                          profile
 }
 
 // settled reports whether the record is not one that may soon be otherwise.
@@ -164,7 +164,7 @@ func (i *Instances) Instance(ctx context.Context, id string, withRoles bool) (*i
 	if err != nil || found == (record{}) {
 		return nil, err
 	}
-	answer := &iam.Instance{ID: found.id, Account: found.account, Running: found.running, PrivateDNSName: found.privateDNSName}
+	answer := &iam.Instance{ID: found.id, Account: found.account, Running: found.running, VPC: found.vpc, PrivateDNSName: found.privateDNSName}
 	if withRoles && found.profile != (profile{}) {
 		if answer.Roles, err = i.profiles.roles(ctx, found.profile); err != nil {
 			return nil, fmt.Errorf("finding the roles of instance %s: %w", id, err)

@@ -17,6 +17,7 @@ import (
 const (
 	account     = awsstandin.DefaultAccount
 	nodeProfile = "arn:aws:iam::111122223333:instance-profile/kubernetes/nodes"
+	vpc         = "vpc-0123456789abcdef0"
 	nodeRole    = "arn:aws:iam::111122223333:role/kubernetes/node"
 )
 
@@ -53,7 +54,7 @@ func newSite(t *testing.T) *site {
 
 // node starts an instance as nodes are.
 func (s *site) node() awsstandin.Instance {
-	return s.Launch(awsstandin.Instance{Profile: nodeProfile, Role: "node"})
+	return s.Launch(awsstandin.Instance{Profile: nodeProfile, Role: "node", VPC: vpc})
 }
 
 func (s *site) clock() time.Time {
@@ -113,8 +114,8 @@ func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *ia
 
 func TestAnInstanceIsAsAWSSays(t *testing.T) {
 	s := newSite(t)
-	pending := s.Launch(awsstandin.Instance{State: awsstandin.Pending, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
-	stopped, bare, unnamed := s.node(), s.Launch(awsstandin.Instance{}), s.node()
+	pending := s.Launch(awsstandin.Instance{State: awsstandin.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
+	stopped, bare, unnamed := s.node(), s.Launch(awsstandin.Instance{VPC: vpc}), s.node()
 	s.Stop(stopped.ID)
 	s.Change(unnamed.ID, func(i *awsstandin.Instance) { i.PrivateDNSName = "" })
 	ended := s.node()
@@ -126,19 +127,19 @@ func TestAnInstanceIsAsAWSSays(t *testing.T) {
 		withRoles bool
 		want      iam.Instance
 	}{
-		{"with the roles of its profile, paths included", node.ID, true, iam.Instance{Running: true, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}}},
-		{"without roles if they are not asked for", node.ID, false, iam.Instance{Running: true, PrivateDNSName: node.PrivateDNSName}},
-		{"about to run, with its name in lower case", pending.ID, true, iam.Instance{Running: true, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}}},
-		{"stopped", stopped.ID, true, iam.Instance{PrivateDNSName: stopped.PrivateDNSName, Roles: []string{nodeRole}}},
-		{"ended, with its name and profile lost", ended.ID, true, iam.Instance{}},
-		{"without a profile", bare.ID, true, iam.Instance{Running: true, PrivateDNSName: bare.PrivateDNSName}},
-		{"without a name", unnamed.ID, false, iam.Instance{Running: true}},
+		{"with the roles of its profile, paths included", node.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}}},
+		{"without roles if they are not asked for", node.ID, false, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName}},
+		{"about to run, with its name in lower case", pending.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}}},
+		{"stopped", stopped.ID, true, iam.Instance{VPC: vpc, PrivateDNSName: stopped.PrivateDNSName, Roles: []string{nodeRole}}},
+		{"ended, with its name, VPC and profile lost", ended.ID, true, iam.Instance{}},
+		{"without a profile", bare.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: bare.PrivateDNSName}},
+		{"without a name", unnamed.ID, false, iam.Instance{Running: true, VPC: vpc}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.want.ID, test.want.Account = test.id, account
 			got := found(t, s.instances(t, nil), test.id, test.withRoles)
 			if got.ID != test.want.ID || got.Account != test.want.Account || got.Running != test.want.Running ||
-				got.PrivateDNSName != test.want.PrivateDNSName || !slices.Equal(got.Roles, test.want.Roles) {
+				got.VPC != test.want.VPC || got.PrivateDNSName != test.want.PrivateDNSName || !slices.Equal(got.Roles, test.want.Roles) {
 				t.Errorf("got %+v, want %+v", *got, test.want)
 			}
 		})

@@ -21,7 +21,7 @@ const maxAnswer = 64 << 10
 
 // ask puts a question to STS as soon as the limits let it.
 func (v *Verifier) ask(ctx context.Context, q *question, request *iam.Request) answer {
-	release, err := v.admit(ctx)
+	release, err := v.turns.take(ctx, request)
 	if err != nil {
 		v.observe(ctx, Limited, 0, 0)
 		return answer{err: err}
@@ -42,24 +42,6 @@ func (v *Verifier) observe(ctx context.Context, outcome Outcome, status int, too
 		outcome = Abandoned
 	}
 	v.options.Observe.STSRequest(outcome, status, took)
-}
-
-// admit waits until fewer requests are under way than there may be. What is too much
-// within a second is turned away at once: its sender tries again, others do not wait
-// behind it.
-func (v *Verifier) admit(ctx context.Context) (release func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, v.options.Timeout)
-	defer cancel()
-	select {
-	case v.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("%d requests are under way, and none ended in time", v.options.MaxInFlight)}
-	}
-	if !v.limit.AllowN(v.options.Now(), 1) {
-		<-v.slots
-		return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("no more than %g requests a second are sent", v.options.PerSecond)}
-	}
-	return func() { <-v.slots }, nil
 }
 
 // send sends a request and reads the answer. Redirects are answers like others: the
@@ -104,6 +86,7 @@ func (v *Verifier) exchange(ctx context.Context, request *iam.Request) (status i
 	if err != nil {
 		return resp.StatusCode, nil, fmt.Errorf("reading the answer: %w", withoutSecrets(err, request))
 	}
+	v.turns.answers(request.Host)
 	return resp.StatusCode, body, nil
 }
 

@@ -33,16 +33,19 @@ type Options struct {
 	// Timeout bounds one request, and before that the wait until it may be sent.
 	Timeout time.Duration
 	// MaxInFlight is how many requests may be under way. Those that are too many
-	// wait.
+	// wait. A quarter is for those who were recognised lately, as [Verifier.Recognised]
+	// tells. Beside them there may be one to each host that has not answered lately.
 	MaxInFlight int
 	// PerSecond is how many requests may be sent in a second, and Burst how many at
-	// once after a rest. Those that are too many are turned away.
+	// once after a rest. Those that are too many are turned away. A quarter of the burst,
+	// rounded down, is for those who were recognised lately; they come first.
 	PerSecond float64
 	Burst     int
 	// CacheTTL is how long an answer is used for the same token, if the token lives
 	// that long; below zero answers are not kept.
 	CacheTTL time.Duration
-	// CacheSize is how many answers are kept.
+	// CacheSize is how many answers are kept, and how many access keys of those who were
+	// recognised.
 	CacheSize int
 	// Now is the time; nil for that of the system.
 	Now func() time.Time

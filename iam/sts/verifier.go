@@ -6,18 +6,17 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/time/rate"
-
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
 // Verifier finds out whose tokens are, as an [iam.Verifier].
 type Verifier struct {
 	options Options
-	limit   *rate.Limiter
-	slots   chan struct{} // one for each request that is under way
+	turns   *turns
 	known   *known
 }
+
+var _ iam.Acquainted = (*Verifier)(nil)
 
 // New returns a verifier. The error is about the options.
 func New(options Options) (*Verifier, error) {
@@ -27,8 +26,7 @@ func New(options Options) (*Verifier, error) {
 	}
 	return &Verifier{
 		options: options,
-		limit:   rate.NewLimiter(rate.Limit(options.PerSecond), options.Burst),
-		slots:   make(chan struct{}, options.MaxInFlight),
+		turns:   newTurns(options),
 		known:   newKnown(options.CacheTTL, options.CacheSize),
 	}, nil
 }
@@ -56,6 +54,9 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error
 	}))
 }
 
+// Recognised implements [iam.Acquainted].
+func (v *Verifier) Recognised(accessKeyID string) { v.turns.recognise(accessKeyID) }
+
 // wait returns the answer to a question, or an error when the caller gives up. The
 // others who wait for it go on.
 func (v *Verifier) wait(ctx context.Context, q *question) (*iam.Caller, error) {
@@ -66,7 +67,7 @@ func (v *Verifier) wait(ctx context.Context, q *question) (*iam.Caller, error) {
 	}
 	v.known.leave(q)
 	if !q.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("%d requests are under way, and more have to wait", v.options.MaxInFlight)}
+		return nil, &iam.Throttled{Service: service, Detail: "no turn within the limits on requests of this server"}
 	}
 	return nil, fmt.Errorf("asking STS whose a token is: %w", context.Cause(ctx))
 }

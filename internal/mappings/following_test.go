@@ -125,6 +125,16 @@ func (o *told) reached() []string {
 	return slices.Clone(o.reach)
 }
 
+// expect waits until as much was told of what can be reached, for a source is read
+// before it is told, and wants nothing else told.
+func (o *told) expect(t *testing.T, want ...string) {
+	t.Helper()
+	eventually(t, "it is told", func() bool { return len(o.reached()) >= len(want) })
+	if got := o.reached(); !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
 // follow runs live mappings until the test ends.
 func follow(t *testing.T, opts mappings.Options) (*mappings.Live, *told) {
 	t.Helper()

@@ -46,7 +46,7 @@ func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster 
 	authenticator := iam.NewAuthenticator(iam.Options{
 		Verifier: verifier, Mappings: r.mappings, Instances: r.instances,
 		Partition: c.Partition, SessionCheck: iam.SessionCheck(c.SessionCheck), SessionCheckExempt: c.SessionCheckExemptRoles,
-		Reserved: reserved(c),
+		VPCs: c.EC2.VPCs, Reserved: reserved(c),
 	})
 	options := webhookOptions(config, metrics, authenticatePath)
 	options.Unasked = func(refusal *iam.Refusal) { metrics.Unasked(refusal); refusals.Unasked(refusal) }
@@ -164,9 +164,9 @@ func (r *recognising) tellDangers() {
 	switch c.SessionCheck {
 	case v1alpha1.InstanceProfileCheck:
 	case v1alpha1.InstanceCheck:
-		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role that is mapped to nodes can be any node; set iam.sessionCheck to InstanceProfile")
+		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role that is mapped to nodes can be any node; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	case v1alpha1.NoSessionCheck:
-		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, also one that there is not; set iam.sessionCheck to InstanceProfile")
+		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, also one that there is not; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	}
 	if len(c.Reserved.Prefixes) == 0 {
 		r.logger.Info("WARNING: no names are reserved: whoever edits mappings can give any username and group of Kubernetes; set iam.reserved.prefixes")

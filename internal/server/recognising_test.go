@@ -22,9 +22,14 @@ import (
 )
 
 func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, nil)
+	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+		c.IAM.EC2.VPCs = []string{"vpc-0123456789abcdef0"}
+	})
 	s.ready()
-	worker, other := s.launch("node"), s.launch("ops")
+	worker, other, remote := s.launch("node"), s.launch("ops"), s.launch("node")
+	for _, i := range []awsstandin.Instance{worker, other} {
+		s.cloud.Change(i.ID, func(i *awsstandin.Instance) { i.VPC = "vpc-0123456789abcdef0" })
+	}
 	name := "system:node:" + worker.PrivateDNSName
 	token := s.tokenOf(s.cloud.Role(worker.ID))
 	for _, version := range []string{"authentication.k8s.io/v1", "authentication.k8s.io/v1beta1"} {
@@ -45,6 +50,7 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 		"a session under the name of somebody":        {s.tokenOf(s.cloud.Session(account, "ops", "ada@example.com")), "ops:ada-example.com"},
 		"a role that is not mapped":                   {s.tokenOf(s.cloud.Session(account, "guest", "ada")), "NotMapped"},
 		"a session under the name of a node's":        {s.tokenOf(s.cloud.Session(account, "node", other.ID)), "SessionRoleMismatch"},
+		"an instance of another VPC":                  {s.tokenOf(s.cloud.Role(remote.ID)), "SessionOtherVPC"},
 		"a session under the name of no instance":     {s.tokenOf(s.cloud.Session(account, "node", "i-0123456789abcdef0")), "SessionInstanceUnknown"},
 		"a session that is not named after one":       {s.tokenOf(s.cloud.Session(account, "node", "ada")), "SessionNotInstance"},
 		"what is no token":                            {"guess", "TokenPrefixMissing"},

@@ -209,7 +209,9 @@ iam:
   # profile has the role. Instance: of one that runs. None: any.
   sessionCheck: InstanceProfile
   # ARNs of roles whose sessions are no instances, such as the pod execution roles
-  # of Fargate profiles. Their paths do not matter.
+  # of Fargate profiles. Their paths do not matter. Whoever may assume such a role
+  # can be any node, if its mapping takes the node's name from {{SessionName}}. Of a
+  # mapping with {{EC2PrivateDNSName}}, which is about instances, no role is exempt.
   sessionCheckExemptRoles: []
   # Names that no mapping gives, after its templates are filled in.
   reserved:
@@ -228,6 +230,8 @@ iam:
     timeout: 10s
     # How many questions are put at once, how many per second for long, and how
     # many after a silence. What is over is answered with 429, and tried again.
+    # Callers who were not recognised within the last hour leave a quarter of
+    # maxInFlight and of burst to those who were.
     maxInFlight: 100
     perSecond: 200
     burst: 400
@@ -243,6 +247,9 @@ iam:
     # How many requests are sent per second for long, and how many at once.
     perSecond: 10
     burst: 20
+    # VPCs whose instances may be nodes; with none, those of any VPC. A private DNS
+    # name, and so the name of a node, is of one instance in its VPC alone.
+    vpcs: []
 
 # What is logged, on standard error.
 log:

@@ -38,7 +38,8 @@ type IAM struct {
 	// SessionCheck says what a node's session has to be.
 	SessionCheck SessionCheck `json:"sessionCheck"`
 	// SessionCheckExemptRoles are ARNs of roles whose sessions are no instances.
-	// Their paths do not matter.
+	// Their paths do not matter. Where a mapping has {{EC2PrivateDNSName}}, they are
+	// checked all the same.
 	SessionCheckExemptRoles []string `json:"sessionCheckExemptRoles"`
 	Reserved                Reserved `json:"reserved"`
 	STS                     STS      `json:"sts"`
@@ -132,6 +133,8 @@ type EC2 struct {
 	// PerSecond is how many requests are sent for long, Burst how many at once.
 	PerSecond int32 `json:"perSecond"`
 	Burst     int32 `json:"burst"`
+	// VPCs are those whose instances may be nodes; with none, those of any VPC may.
+	VPCs []string `json:"vpcs"`
 }
 
 // Answers reports whether the webhooks answer a kind of question.

@@ -132,7 +132,7 @@ iam:
     burst: 9
     cacheTTL: 30s
     cacheSize: 10
-  ec2: {cacheTTL: 3m, cacheSize: 11, perSecond: 12, burst: 13}
+  ec2: {cacheTTL: 3m, cacheSize: 11, perSecond: 12, burst: 13, vpcs: [vpc-0a1b2c3d4e5f60718]}
 log: {format: json, verbosity: 4, refusals: {verbosity: 2, perSecond: 3, burst: 5}}
 shutdown: {delay: 5s, timeout: 1m}
 `
@@ -177,7 +177,7 @@ shutdown: {delay: 5s, timeout: 1m}
 				ExtraHosts: []STSHost{{Host: "vpce-1.sts.us-gov-west-1.vpce.amazonaws.com", Region: "us-gov-west-1"}},
 				Timeout:    seconds(5), MaxInFlight: 7, PerSecond: 8, Burst: 9, CacheTTL: seconds(30), CacheSize: 10,
 			},
-			EC2: EC2{CacheTTL: seconds(180), CacheSize: 11, PerSecond: 12, Burst: 13},
+			EC2: EC2{CacheTTL: seconds(180), CacheSize: 11, PerSecond: 12, Burst: 13, VPCs: []string{"vpc-0a1b2c3d4e5f60718"}},
 		},
 		Log:      Log{Format: JSONLog, Verbosity: 4, Refusals: Refusals{Verbosity: 2, PerSecond: 3, Burst: 5}},
 		Shutdown: Shutdown{Delay: seconds(5), Timeout: seconds(60)},

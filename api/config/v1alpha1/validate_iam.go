@@ -133,6 +133,12 @@ func (v *validation) ec2(e *EC2) {
 	v.number("iam.ec2.cacheSize", int64(e.CacheSize), 1, maxCacheSize)
 	v.number("iam.ec2.perSecond", int64(e.PerSecond), 1, maxPerSecond)
 	v.number("iam.ec2.burst", int64(e.Burst), 1, maxPerSecond)
+	v.vpcs("iam.ec2.vpcs", e.VPCs)
+}
+
+// vpcs checks the form of the ids of VPCs.
+func (v *validation) vpcs(field string, ids []string) {
+	v.list(field, ids, regexp.MustCompile(`^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString, "a VPC such as vpc-0123456789abcdef0")
 }
 
 // isRegion tells the form of a region's name.

@@ -66,7 +66,7 @@ func (v *validation) aws(a *AWS) {
 	v.required("bootstrap.aws.clusterTag", a.ClusterTag, "the key of the tag that holds the cluster's name")
 	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString, `an account of 12 digits, in quotes: "123456789012"`)
 	v.list("bootstrap.aws.regions", a.Regions, isRegion, "a region such as eu-west-1")
-	v.list("bootstrap.aws.vpcs", a.VPCs, regexp.MustCompile(`^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString, "a VPC such as vpc-0123456789abcdef0")
+	v.vpcs("bootstrap.aws.vpcs", a.VPCs)
 	v.list("bootstrap.aws.instanceProfiles", a.InstanceProfiles, nil, "the name or ARN of an instance profile")
 	v.naming(a.Naming)
 	if a.CallerIdentity.Endpoint != "" {
