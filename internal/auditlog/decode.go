@@ -42,6 +42,9 @@ type list struct {
 	item  Event
 }
 
+// forget lets go of the text of the last event.
+func (d *Decoder) forget() { d.event.text, d.list.item.text = nil, nil }
+
 // Decode reads a line: an Event, or an EventList, which is what API servers send to
 // webhooks, of audit.k8s.io, v1 or v1beta1. It calls each for every event, which is
 // valid until each returns, and returns how many there were. A line of spaces has

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -20,6 +22,10 @@ const (
 	batchSize = 256 << 10
 	// keptSize is how much room a batch keeps that had a long line.
 	keptSize = 4 * batchSize
+	// maxHeld is how many bytes of text wait for workers or are with them, unless one
+	// line is longer: with many processors there are many batches, and long lines would
+	// make each of them large.
+	maxHeld = 128 << 20
 )
 
 // Sink is who is handed what was read. T is what is made of a part of the log.
@@ -90,6 +96,7 @@ func Read[T any](ctx context.Context, files []File, sink Sink[T], opts Options) 
 	batches := 2*workers + 1
 	p := &pipeline[T]{
 		sink: sink, opts: opts,
+		held: semaphore.NewWeighted(maxHeld),
 		free: make(chan *batch[T], batches), work: make(chan *batch[T], batches), ordered: make(chan *batch[T], batches),
 	}
 	for range batches {
@@ -107,6 +114,7 @@ func Read[T any](ctx context.Context, files []File, sink Sink[T], opts Options) 
 type pipeline[T any] struct {
 	sink                Sink[T]
 	opts                Options
+	held                *semaphore.Weighted
 	free, work, ordered chan *batch[T]
 }
 
@@ -129,10 +137,17 @@ type batch[T any] struct {
 	done       chan struct{}
 }
 
-func (b *batch[T]) reset(file string, line int) {
+// weight is what counts of a batch towards [maxHeld].
+func (b *batch[T]) weight() int64 { return min(int64(cap(b.text)), maxHeld) }
+
+// drop lets go of much room.
+func (b *batch[T]) drop() {
 	if cap(b.text) > keptSize {
 		b.text = nil
 	}
+}
+
+func (b *batch[T]) reset(file string, line int) {
 	*b = batch[T]{text: b.text[:0], file: file, line: line, part: b.part, done: b.done}
 }
 
@@ -233,6 +248,9 @@ func (p *pipeline[T]) take(ctx context.Context, file string, line int) *batch[T]
 }
 
 func (p *pipeline[T]) send(ctx context.Context, b *batch[T]) bool {
+	if p.held.Acquire(ctx, b.weight()) != nil {
+		return false
+	}
 	for _, to := range []chan *batch[T]{p.ordered, p.work} {
 		select {
 		case to <- b:
@@ -250,6 +268,7 @@ func (p *pipeline[T]) decode(ctx context.Context) {
 		select {
 		case b := <-p.work:
 			b.decode(&d, p.sink.Event)
+			d.forget()
 			b.done <- struct{}{}
 		case <-ctx.Done():
 			return
@@ -295,6 +314,8 @@ func (p *pipeline[T]) merge(ctx context.Context) (Summary, error) {
 			b.progress.Lines = total.Lines
 			p.opts.Progress(b.progress)
 		}
+		p.held.Release(b.weight())
+		b.drop()
 		p.free <- b
 	}
 }

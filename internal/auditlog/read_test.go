@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -209,4 +211,32 @@ func TestProgressTellsHowMuchOfTheFileIsRead(t *testing.T) {
 	if want := (Progress{File: f.Path, Done: f.Size, Total: f.Size, Lines: 20_000}); last != want {
 		t.Errorf("got %+v, want %+v", last, want)
 	}
+}
+
+// TestLongLinesWaitForOneAnother reads lines with which many processors would fill the
+// memory, while nobody takes them.
+func TestLongLinesWaitForOneAnother(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64))
+	const long, many = 4 << 20, 44
+	text := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get","requestObject":"` + strings.Repeat("x", long) + "\"}\n"
+	synctest.Test(t, func(t *testing.T) {
+		log := &counter{r: strings.NewReader(strings.Repeat(text, many))}
+		open, events, done := make(chan struct{}), 0, make(chan error)
+		go func() {
+			_, err := Read(t.Context(), []File{{Path: Stdin}}, Sink[*int]{
+				New:   func() *int { return new(int) },
+				Event: func(n *int, _ *Event) { <-open; *n++ },
+				Merge: func(n *int) { events += *n; *n = 0 },
+			}, Options{Stdin: log})
+			done <- err
+		}()
+		synctest.Wait()
+		if most := int64(maxHeld + 4*long); log.n > most {
+			t.Errorf("%d bytes were read ahead, want no more than %d", log.n, most)
+		}
+		close(open)
+		if err := <-done; err != nil || events != many {
+			t.Errorf("%d events, %v; want %d", events, err, many)
+		}
+	})
 }

@@ -34,8 +34,8 @@ they will be when the move to Node authorization is done; with
 of that file are asked, and its webhooks are called for every request of a kubelet.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
-or would be refused or a kubelet does not conform, 2 a line could not be read or a
-request could not be decided.`,
+or would be refused or a kubelet does not conform, 2 a line could not be read, a
+request could not be decided, or there was none of a kubelet.`,
 		Example: `  node-authorizer audit /var/log/kubernetes/audit*.log*
 
   # With the state of another time or place
@@ -140,7 +140,10 @@ func (a *app) tellUnread(report *replay.Report, read auditlog.Summary) {
 	for _, unfinished := range read.Unfinished {
 		a.warn("%v; the file is being written, or was cut off, and this line is left out", unfinished)
 	}
-	if report.OnlyReceived() {
+	switch {
+	case report.OnlyReceived():
 		a.failure("the log has requests but no answers: its audit policy omits the stage ResponseComplete, which says what was answered")
+	case report.Totals.Requests == 0:
+		a.failure("the log has no request of a kubelet, and shows nothing: look whether its audit policy records them (node-authorizer doctor --plan has one that does)")
 	}
 }

@@ -47,7 +47,7 @@ NodeRestriction without disruption, in order, each with what shows whether it is
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
 
 Exit status: 0 nothing found, or all steps done; 1 findings as grave as --fail-on, or
-steps to do; 2 bad usage or the input could not be read.`,
+steps to do; 2 bad usage, or the input could not be read or has nothing to examine.`,
 		Example: `  # What will happen to nodes with this aws-auth?
   node-authorizer doctor --from aws-auth.yaml
 

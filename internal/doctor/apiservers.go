@@ -30,7 +30,7 @@ const resourceAPIServers = "pods/kube-apiserver"
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	if len(setups) == 0 && !e.cluster.lacks("pods") {
-		e.missing(resourceAPIServers, "no kube-apiserver is to be seen, as where a provider runs it: whether the Node authorizer and NodeRestriction are on was not checked")
+		e.notThere(resourceAPIServers, "no kube-apiserver is to be seen, as where a provider runs it", "whether the Node authorizer and NodeRestriction are on was not checked")
 	}
 	for i := range setups {
 		s := &setups[i]

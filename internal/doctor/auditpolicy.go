@@ -29,10 +29,13 @@ rules:
 
 // recordNodes is how kube-apiserver is made to write the log.
 func recordNodes() []Action {
-	file := []string{"cat > audit-policy.yaml <<'EOF'"}
-	file = append(file, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
+	// It is a quoted text, and no here-document, whose end would have to begin its line,
+	// which it does not where commands are indented. To YAML one indentation is as good
+	// as another.
+	file := append([]string{"echo '"}, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
+	file[len(file)-1] += "' > audit-policy.yaml"
 	return []Action{
-		{Text: "write an audit policy where every API server reads it", Commands: append(file, "EOF")},
+		{Text: "write an audit policy where every API server reads it", Commands: file},
 		{Text: "on every API server, one after another: --audit-policy-file=FILE --audit-log-path=/var/log/kubernetes/audit/audit.log " +
 			"--audit-log-maxsize=500 --audit-log-maxbackup=10; the file and the folder have to be mounted into its pod"},
 	}

@@ -220,27 +220,30 @@ func (e *examination) unmapped(sources []*mappingSource, f *foreteller) {
 		if e.isMapped(arn) {
 			continue
 		}
-		there := slices.DeleteFunc(slices.Clone(f.users[arn]), func(node string) bool {
-			return !slices.ContainsFunc(e.cluster.Nodes, func(n Node) bool { return n.Name == node })
-		})
+		var there []string
+		for i := range e.cluster.Nodes {
+			if name := e.cluster.Nodes[i].Name; f.users[arn][name] {
+				there = append(there, name)
+			}
+		}
 		if len(there) == 0 {
 			continue
 		}
 		role := e.asWritten(arn)
-		e.found(finding.Finding{
+		e.found(e.unlessMappedElsewhere(there, finding.Finding{
 			Code: NodeRoleMissing, Severity: finding.Error, Place: e.sourcePlace(sources), Subject: role,
 			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(there), role),
 			Consequence: "unless an EKS access entry maps it, their kubelets are Unauthorized, and the nodes become NotReady",
 			Remedy:      entryFor(role),
-		})
+		}))
 	}
 	if !slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool { return r.Purpose == ForNodes || r.Purpose == ForFargate }) {
-		e.found(finding.Finding{
+		e.found(e.unlessMappedElsewhere(f.names(), finding.Finding{
 			Code: NoNodeRole, Severity: finding.Error, Place: e.sourcePlace(sources),
 			Message:     "no entry makes anybody a node",
 			Consequence: "nodes that no EKS access entry maps, and that have no client certificate, are Unauthorized and do not join",
 			Remedy:      entryFor("arn:aws:iam::ACCOUNT:role/ROLE-OF-THE-NODES"),
-		})
+		}))
 	}
 }
 
@@ -356,7 +359,7 @@ func (e *examination) tokens(partition string) {
 func (e *examination) notSeen(sources []*mappingSource, f *foreteller) {
 	if len(sources) == 0 {
 		if !e.cluster.lacks("configmaps") {
-			e.missing("configmaps", "there is no "+awsAuthNamespace+"/"+awsAuthName+": how AWS roles are mapped was not checked")
+			e.notThere("configmaps", "there is no "+awsAuthNamespace+"/"+awsAuthName, "how AWS roles are mapped was not checked")
 		}
 		return
 	}

@@ -3,9 +3,14 @@ package doctor
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 )
@@ -59,6 +64,35 @@ metadata: {name: "system:node"}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:node"}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:nodes"}]
 `
+
+func TestFilesAboutWhichNothingCanBeSaidAreNoAnswer(t *testing.T) {
+	for name, text := range map[string]string{
+		"an empty file":         "",
+		"other objects":         "apiVersion: v1\nkind: Service\nmetadata: {name: aws-auth}\n",
+		"another config map":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\ndata: {about: aws-auth}\n",
+		"roles that nobody has": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: view}\n",
+	} {
+		file := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(t.Context(), []string{file}, ReadOptions{})
+		if err == nil || !strings.Contains(err.Error(), "x.yaml has nothing that is examined: want aws-auth") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestASnapshotIsNotBlamedForWhatItNeverHas(t *testing.T) {
+	report := Examine(readText(t, "apiVersion: snapshot.node-authorizer.io/v1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"), Options{})
+	for _, resource := range []string{"configmaps", resourceRequests, resourceAPIServers} {
+		if !slices.ContainsFunc(report.Missing, func(m Missing) bool {
+			return m.Resource == resource && strings.HasPrefix(m.Reason, "a snapshot has none, give it with --from too: ")
+		}) {
+			t.Errorf("%s: %v", resource, report.Missing)
+		}
+	}
+}
 
 // TestThreeMappingsAndTheRightOne has the outcomes of the three usual mistakes, and of
 // what is right, in every kind of cluster that grants nodes what it has to.
@@ -209,6 +243,40 @@ func TestRolesSeenInRequests(t *testing.T) {
 			c.Requests = []CertificateRequest{request}
 			wantFindings(t, run(c, awsAuth).Findings, test.want...)
 		})
+	}
+}
+
+func TestNodesThatStayReadyAreMappedElsewhere(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	const node = "ip-10-0-0-7.eu-west-1.compute.internal"
+	for _, test := range []struct {
+		name   string
+		change func(*Cluster)
+		want   finding.Severity
+	}{
+		{"long after the edit", func(*Cluster) {}, finding.Info},
+		{"just after the edit", func(c *Cluster) { c.AWSAuth.Changed = now.Add(-10 * time.Minute) }, finding.Error},
+		{"when nobody knows of the edit", func(c *Cluster) { c.AWSAuth.Changed = time.Time{} }, finding.Error},
+		{"in files", func(c *Cluster) { c.Live = false }, finding.Error},
+		{"unless one is not", func(c *Cluster) { c.Nodes[0].Ready = corev1.ConditionUnknown }, finding.Error},
+		{"unless there is none", func(c *Cluster) { c.Nodes = nil }, finding.Error},
+	} {
+		request := asks("system:node:"+node, "system:node:"+node, nodes)
+		request.RoleARN = "arn:aws:iam::111122223333:role/other"
+		c := clusterOf(request.approved())
+		c.Nodes = []Node{{Name: node, ProviderID: "aws:///eu-west-1a/i-0123456789abcdef0", Ready: corev1.ConditionTrue}}
+		c.AWSAuth = &ConfigMap{Data: map[string]string{"mapRoles": roleEntry("admin", "admin", masters)}, Changed: now.Add(-2 * time.Hour)}
+		test.change(c)
+		found := map[finding.Code]bool{}
+		for _, f := range Examine(c, Options{Now: now}).Findings {
+			found[f.Code] = true
+			if (f.Code == NodeRoleMissing || f.Code == NoNodeRole) && f.Severity != test.want {
+				t.Errorf("%s: %s is %s: %s", test.name, f.Code, f.Severity, f.Message)
+			}
+		}
+		if !found[NoNodeRole] || found[NodeRoleMissing] != (len(c.Nodes) > 0) {
+			t.Errorf("%s: found %v", test.name, found)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ type Cluster struct {
 	// Live is true if all of a kind are here that the cluster has, unless it is in
 	// Missing: a file may hold a part of them.
 	Live bool
+	// Snapshot is true if a part of it is from a snapshot, in which there are no data of
+	// config maps, no certificate requests and no commands of pods.
+	Snapshot bool
 	// Missing is what could not be read.
 	Missing []Missing
 	// Version is that of the API server; 0 if unknown.
@@ -67,6 +70,8 @@ type ConfigMap struct {
 	Lines map[string]int
 	// KeyLines are the lines of the file on which the keys' values begin.
 	KeyLines map[string]int
+	// Changed is when it was written last, in a live cluster; zero if unknown.
+	Changed time.Time
 }
 
 // IdentityMapping is an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1.

@@ -72,6 +72,14 @@ func (e *examination) missing(resource, reason string) {
 	e.report.Missing = append(e.report.Missing, Missing{Resource: resource, Reason: reason})
 }
 
+// notThere says that something was not there, and what is unchecked for that.
+func (e *examination) notThere(resource, why, unchecked string) {
+	if e.cluster.Snapshot {
+		why = "a snapshot has none, give it with --from too"
+	}
+	e.missing(resource, why+": "+unchecked)
+}
+
 // family is a group of checks, as docs/findings.md groups their codes.
 type family struct {
 	name  string

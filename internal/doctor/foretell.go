@@ -19,14 +19,14 @@ type foreteller struct {
 	// nodes are the cluster's of AWS, by name; users has those whose kubelets were seen
 	// to use a role, by its canonical ARN in lower case.
 	nodes []sample
-	users map[string][]string
+	users map[string]map[string]bool
 	// ec2 and fargate are what stands for a node where none was seen.
 	ec2, fargate sample
 }
 
 func newForeteller(e *examination) *foreteller {
 	f := &foreteller{
-		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string][]string{},
+		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
 		ec2: madeUp(e.region(), false), fargate: madeUp(e.region(), true),
 	}
 	for i := range e.cluster.Nodes {
@@ -36,8 +36,11 @@ func newForeteller(e *examination) *foreteller {
 	}
 	for _, r := range e.cluster.Requests {
 		node, ok := strings.CutPrefix(r.CommonName, nodeidentity.UserPrefix)
-		if arn := strings.ToLower(r.RoleARN); ok && arn != "" && !slices.Contains(f.users[arn], node) {
-			f.users[arn] = append(f.users[arn], node)
+		if arn := strings.ToLower(r.RoleARN); ok && arn != "" {
+			if f.users[arn] == nil {
+				f.users[arn] = map[string]bool{}
+			}
+			f.users[arn][node] = true
 		}
 	}
 	return f
@@ -47,8 +50,9 @@ func newForeteller(e *examination) *foreteller {
 // of the cluster's of its kind otherwise, or one that is made up.
 func (f *foreteller) samples(arn string, purpose Purpose) []sample {
 	var using, alike []sample
+	users := f.users[strings.ToLower(arn)]
 	for _, s := range f.nodes {
-		if slices.Contains(f.users[strings.ToLower(arn)], s.name) {
+		if users[s.name] {
 			using = append(using, s)
 		}
 		if s.fargate == (purpose == ForFargate) {
@@ -70,21 +74,24 @@ func (f *foreteller) samples(arn string, purpose Purpose) []sample {
 // shows the first for which something does not work, or else the first.
 func (f *foreteller) fate(s *mappingSource, m iam.Mapping) RoleFate {
 	purpose := purposeOf(m.ARN, m.Username, m.Groups, len(f.users[strings.ToLower(m.ARN)]) > 0)
-	var first RoleFate
+	var shown RoleFate
+	var who *kubelet
 	for i, node := range f.samples(m.ARN, purpose) {
-		fate := f.fateOf(s, m, node)
-		fate.Purpose = purpose
-		if !fate.Works() {
-			return fate
+		fate, k := f.fateOf(s, m, node)
+		if i == 0 || !fate.Works() {
+			shown, who = fate, k
 		}
-		if i == 0 {
-			first = fate
+		if !fate.Works() {
+			break
 		}
 	}
-	return first
+	shown.Purpose = purpose
+	f.judge(&shown, who)
+	return shown
 }
 
-func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) RoleFate {
+// fateOf is the fate of one node. The kubelet is nil if it is turned away.
+func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) (RoleFate, *kubelet) {
 	fate := RoleFate{
 		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
 		Node: node.name, Seen: node.seen,
@@ -92,20 +99,27 @@ func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) RoleFa
 	k, err := f.user(s, m, node)
 	if err != nil {
 		fate.turnedAway(err.Error())
-		return fate
+		return fate, nil
 	}
 	f.tell(&fate, k)
-	return fate
+	return fate, &k
 }
 
 // tell puts what becomes of a kubelet into a fate.
 func (f *foreteller) tell(fate *RoleFate, k kubelet) {
 	fate.User = k.user
 	fate.NodeIdentity = k.isNode()
-	_, fate.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
 	fate.Registers = f.registers(k)
 	fate.Ready = f.ready(k, fate.Registers)
 	fate.Serving = f.serving(k)
+}
+
+// judge says whether the kubelet of a fate may do everything. It takes a look at all
+// of RBAC, and is left to the one node that is shown.
+func (f *foreteller) judge(fate *RoleFate, k *kubelet) {
+	if k != nil {
+		_, fate.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
+	}
 }
 
 // user is who a node's kubelet is in Kubernetes. An error says why it is nobody.
@@ -190,6 +204,7 @@ func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Findi
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return text, nil })
 		if err == nil {
 			f.tell(&fate, k)
+			f.judge(&fate, &k)
 			return fate
 		}
 	}

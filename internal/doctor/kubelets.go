@@ -39,7 +39,7 @@ const pendingTooLong = time.Hour
 func nodeIdentity(e *examination) {
 	k := readRequests(e.cluster)
 	if len(e.cluster.Requests) == 0 && !e.cluster.lacks(resourceRequests) {
-		e.missing(resourceRequests, "there is none: by what names kubelets go was not seen; an audit log shows it (node-authorizer audit)")
+		e.notThere(resourceRequests, "there is none", "by what names kubelets go was not seen; an audit log shows it (node-authorizer audit)")
 	}
 	k.subjects(e)
 	k.mismatches(e)

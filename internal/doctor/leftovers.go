@@ -351,13 +351,16 @@ func (c *Cluster) administrator(user string, groups []string) (string, bool) {
 	if slices.Contains(groups, groupMasters) {
 		return "it is in group " + groupMasters, true
 	}
-	audiences := c.audiences()
 	grants, _ := c.RBAC.Grants(user, groups)
 	for _, g := range grants {
-		common := slices.ContainsFunc(audiences, func(a audience) bool { return a.kind == g.Subject.Kind && a.name == g.Subject.Name && a.node == "" })
-		if g.Binding.Namespace == "" && everything(g.Rule) && !common {
+		if g.Binding.Namespace == "" && everything(g.Rule) && !c.isCommon(g.Subject) {
 			return g.String(), true
 		}
 	}
 	return "", false
+}
+
+// isCommon reports whether a subject stands for all nodes, or all users.
+func (c *Cluster) isCommon(s rbacv1.Subject) bool {
+	return slices.ContainsFunc(c.audiences(), func(a audience) bool { return a.kind == s.Kind && a.name == s.Name && a.node == "" })
 }

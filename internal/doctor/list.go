@@ -280,7 +280,7 @@ func (l *lister) awsAuth(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	l.cluster.AWSAuth = &ConfigMap{Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data}
+	l.cluster.AWSAuth = &ConfigMap{Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m)}
 	return nil
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +107,60 @@ func managed() *Cluster {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes").approved())
 	c.Nodes = []Node{{Name: "worker-1", Ready: corev1.ConditionTrue}}
 	return c
+}
+
+func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
+	plan := planFor(managed(), nil)
+	wantStatus(t, plan, stepRecord, StatusDone, "nothing that a log would show")
+	wantStatus(t, plan, stepWatch, StatusDone, "what it refuses is refused already")
+	for name, change := range map[string]func(*Cluster){
+		"a kubelet was not seen":            func(c *Cluster) { c.Nodes = append(c.Nodes, Node{Name: "worker-2"}) },
+		"a binding gives all nodes as much": func(c *Cluster) { bind(c, "system:node", nodesHad()...) },
+	} {
+		c := managed()
+		change(c)
+		if plan := planFor(c, nil); plan.stepOf(t, stepRecord).Check.Status == StatusDone || plan.stepOf(t, stepWatch).Check.Status == StatusDone {
+			t.Errorf("%s: %v, %v", name, plan.stepOf(t, stepRecord).Check, plan.stepOf(t, stepWatch).Check)
+		}
+	}
+}
+
+// nodesHad are rules that allow what nodes do.
+func nodesHad() []rbacv1.PolicyRule {
+	rules, _ := assumedRules(rbac.Ref{Kind: "ClusterRole", Name: "system:node"})
+	return rules
+}
+
+// TestTheAuditPolicyCanBePastedAsItIsPrinted runs what the plan shows, indented as it
+// is, and reads the file that comes of it.
+func TestTheAuditPolicyCanBePastedAsItIsPrinted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var pasted strings.Builder
+	for _, line := range recordNodes()[0].Commands {
+		pasted.WriteString("       " + line + "\n")
+	}
+	shell := exec.Command("sh")
+	shell.Stdin = strings.NewReader(pasted.String())
+	if output, err := shell.CombinedOutput(); err != nil || len(output) > 0 {
+		t.Fatalf("%v: %s", err, output)
+	}
+	read, err := policy.LoadPolicyFromBytes([]byte(readFile(t, "audit-policy.yaml")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := policy.LoadPolicyFromBytes([]byte(auditPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(read, want) {
+		t.Errorf("pasted is %+v, want %+v", read, want)
+	}
+}
+
+func TestARoleThatMapsNobodyIsNoIdentity(t *testing.T) {
+	c := clusterOf()
+	c.AWSAuth = &ConfigMap{Data: map[string]string{"mapRoles": roleEntry("path/WorkerNodeRole", nodeUsername, "system:nodes")}}
+	wantStatus(t, planFor(c, nil), stepIdentify, StatusToDo, "becomes nobody, the entry matches nobody: STS leaves the path")
 }
 
 func TestNodeThatDoesWhatNoBindingAllowsShowsTheNodeAuthorizer(t *testing.T) {

@@ -34,26 +34,46 @@ type ReadOptions struct {
 // more than reading it.
 func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) {
 	r := newReader(rbac.NewPolicy(rbac.ComputeAggregation()))
-	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: wanted}, r.document)
+	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
 	if err != nil {
 		return nil, err
 	}
 	r.cluster.Origin = origin
 	r.cluster.RBACKnown = r.snapshotHasRBAC || r.hasClusterAdmin && len(r.cluster.Bindings) > 0
+	if !r.foundAnything() {
+		return nil, fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
+			"cluster role bindings, a snapshot, or the manifest or AuthorizationConfiguration of a kube-apiserver", origin)
+	}
 	r.cluster.sort()
 	return r.cluster, nil
+}
+
+// foundAnything is false for files about which nothing could be said: that nothing is
+// wrong with them would be as true as it is misleading.
+func (r *reader) foundAnything() bool {
+	c := r.cluster
+	return c.Snapshot || c.AWSAuth != nil ||
+		len(c.Unread)+len(c.IdentityMappings)+len(c.MappingFiles)+len(c.Authenticators)+len(c.Credentials) > 0 ||
+		len(c.Nodes)+len(c.Requests)+len(c.Bindings)+len(c.APIServers)+len(c.Authorizations) > 0
 }
 
 // reader fills a cluster from documents.
 type reader struct {
 	cluster *Cluster
+	kinds   map[groupKind]documentKind
 	// hasClusterAdmin is whether the role is among those read that no cluster is
 	// without: then the rest of its roles is there as well.
 	hasClusterAdmin bool
 	snapshotHasRBAC bool
 }
 
-func newReader(policy *rbac.Policy) *reader { return &reader{cluster: &Cluster{RBAC: policy}} }
+func newReader(policy *rbac.Policy) *reader {
+	r := &reader{cluster: &Cluster{RBAC: policy}, kinds: map[groupKind]documentKind{}}
+	for _, k := range documentKinds() {
+		r.kinds[k.groupKind] = k
+	}
+	return r
+}
 
 // API groups and versions of what is read.
 const (
@@ -66,9 +86,12 @@ const (
 	groupApps         = "apps"
 )
 
+// groupKind is what a document is, of whatever version.
+type groupKind struct{ group, kind string }
+
 // documentKind is a kind of document that is read.
 type documentKind struct {
-	group, kind string
+	groupKind
 	// mentions, if any, are words of which an object has to have one: most pods and
 	// config maps are of no interest.
 	mentions []string
@@ -79,40 +102,36 @@ type documentKind struct {
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator}
 	return []documentKind{
-		{"", "ConfigMap", []string{"aws-auth", "clusterID"}, (*reader).configMap},
-		{"", "Node", nil, (*reader).node},
-		{"", "Pod", programs, (*reader).pod},
-		{"", "Config", []string{"exec"}, (*reader).kubeconfig},
-		{groupApps, "DaemonSet", programs, (*reader).workload},
-		{groupApps, "Deployment", programs, (*reader).workload},
-		{groupMappings, "IAMIdentityMapping", nil, (*reader).identityMapping},
-		{groupCertificates, "CertificateSigningRequest", nil, (*reader).certificateRequest},
-		{groupRBAC, "ClusterRole", nil, (*reader).clusterRole},
-		{groupRBAC, "ClusterRoleBinding", nil, (*reader).clusterRoleBinding},
-		{groupRBAC, "Role", nil, (*reader).role},
-		{groupRBAC, "RoleBinding", nil, (*reader).roleBinding},
-		{groupServerConfig, "AuthorizationConfiguration", nil, (*reader).authorization},
-		{groupOurConfig, "Config", []string{"iam"}, (*reader).ourConfig},
-		{groupSnapshot, "Snapshot", nil, (*reader).snapshot},
-		{"", "", []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID"}, (*reader).authenticatorFile},
+		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID"}, (*reader).configMap},
+		{groupKind{"", "Node"}, nil, (*reader).node},
+		{groupKind{"", "Pod"}, programs, (*reader).pod},
+		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
+		{groupKind{groupApps, "DaemonSet"}, programs, (*reader).workload},
+		{groupKind{groupApps, "Deployment"}, programs, (*reader).workload},
+		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, (*reader).identityMapping},
+		{groupKind{groupCertificates, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
+		{groupKind{groupRBAC, "ClusterRole"}, nil, (*reader).clusterRole},
+		{groupKind{groupRBAC, "ClusterRoleBinding"}, nil, (*reader).clusterRoleBinding},
+		{groupKind{groupRBAC, "Role"}, nil, (*reader).role},
+		{groupKind{groupRBAC, "RoleBinding"}, nil, (*reader).roleBinding},
+		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
+		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig},
+		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
+		{groupKind{"", ""}, []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID"}, (*reader).authenticatorFile},
 	}
 }
 
-func findKind(apiVersion, kind string) (documentKind, bool) {
+func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
 	group := ""
 	if before, _, found := strings.Cut(apiVersion, "/"); found {
 		group = before
 	}
-	for _, k := range documentKinds() {
-		if k.kind == kind && k.group == group {
-			return k, true
-		}
-	}
-	return documentKind{}, false
+	k, known := r.kinds[groupKind{group, kind}]
+	return k, known
 }
 
-func wanted(apiVersion, kind string, text []byte) bool {
-	k, known := findKind(apiVersion, kind)
+func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
+	k, known := r.findKind(apiVersion, kind)
 	if !known {
 		return false
 	}
@@ -125,7 +144,7 @@ func wanted(apiVersion, kind string, text []byte) bool {
 }
 
 func (r *reader) document(d *source.Document) error {
-	k, known := findKind(d.APIVersion, d.Kind)
+	k, known := r.findKind(d.APIVersion, d.Kind)
 	if !known {
 		return nil
 	}
@@ -237,6 +256,7 @@ func (r *reader) snapshot(d *source.Document) error {
 	if err := d.Decode(&header); err != nil {
 		return err
 	}
+	r.cluster.Snapshot = true
 	r.snapshotHasRBAC = r.snapshotHasRBAC || header.RBACReadable
 	if minor, err := kubeversion.Parse(header.KubernetesVersion); err == nil {
 		r.cluster.Version = minor

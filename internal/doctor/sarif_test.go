@@ -128,7 +128,7 @@ func checkSARIFPlace(t *testing.T, result any, place finding.Place) {
 }
 
 func TestSARIFOfNothing(t *testing.T) {
-	log := sarifOf(t, Examine(readText(t, "apiVersion: v1\nkind: Pod\n"), Options{}))
+	log := sarifOf(t, Examine(clusterOf(), Options{}))
 	if results := at(t, log, "runs", 0, "results").([]any); len(results) != 0 {
 		t.Errorf("results %v", results)
 	}

@@ -131,7 +131,8 @@ func (p *Page) Path(indent int, path verdict.Path) {
 	p.Table(indent+2, nil, rows)
 }
 
-// encode resolves styles and drops every other control character.
+// encode resolves styles, and shows every other control character, and what would turn
+// the direction of the text around it, as one that is not known.
 func (p *Page) encode(colour bool) []byte {
 	var b strings.Builder
 	for _, line := range p.lines {
@@ -152,7 +153,7 @@ func resolve(line string, colour bool) string {
 		case isStyle && colour:
 			b.WriteString(code)
 		case isStyle:
-		case unicode.IsControl(r):
+		case unicode.IsControl(r), unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
 			b.WriteRune(unicode.ReplacementChar)
 		default:
 			b.WriteRune(r)

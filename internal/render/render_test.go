@@ -114,8 +114,8 @@ func TestColourDoesNotMoveColumns(t *testing.T) {
 
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	var p Page
-	p.Line("pod %s", "a\x1b[31m\nb")
-	if got, want := string(p.encode(true)), "pod a\uFFFD[31m\uFFFDb\n"; got != want {
+	p.Line("pod %s", "a\x1b[31m\nb\u202ec\u2066d\u2028e")
+	if got, want := string(p.encode(true)), "pod a\uFFFD[31m\uFFFDb\uFFFDc\uFFFDd\uFFFDe\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

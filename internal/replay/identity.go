@@ -27,8 +27,8 @@ const (
 	NotInGroup Standing = "NotInGroup"
 	// KubeletAgent: the client calls itself a kubelet, and the user is no node.
 	KubeletAgent Standing = "KubeletAgent"
-	// WritesForNode: the user writes the status of a Node or renews its Lease, as
-	// only its kubelet does.
+	// WritesForNode: the user renews the Lease of a node, as only its kubelet does, or
+	// has a bootstrap token and writes the node's status.
 	WritesForNode Standing = "WritesForNode"
 )
 
@@ -47,7 +47,7 @@ func (s Standing) Why() string {
 	case KubeletAgent:
 		return "a kubelet, by its user agent, whose user is not a node"
 	case WritesForNode:
-		return "writes the status or the Lease of a node, but is not that node"
+		return "renews the Lease of a node, as its kubelet does, but is not that node"
 	}
 	return ""
 }
@@ -98,14 +98,14 @@ func identify(e *auditlog.Event) (who, bool) {
 		w.standing, w.node = NotInGroup, rest
 	case bootstraps(user):
 		w.standing = Bootstrapping
-		if writesForNode(e) {
+		if renewsLease(e) || writesStatus(e) {
 			w.standing = WritesForNode
 		}
 	case w.name == "":
 		return w, false
 	case !w.impersonated && strings.HasPrefix(e.UserAgent, kubeletAgent):
 		w.standing = KubeletAgent
-	case writesForNode(e) && answerOf(e) == answeredAllowed && !controls(w.name, e):
+	case renewsLease(e) && answerOf(e) == answeredAllowed && !controls(w.name):
 		w.standing = WritesForNode
 	default:
 		return w, false
@@ -119,33 +119,27 @@ func bootstraps(u *auditlog.User) bool {
 	})
 }
 
-// writesForNode reports whether an event is one of the two writes by which a kubelet
-// keeps its node alive.
-func writesForNode(e *auditlog.Event) bool {
+// renewsLease reports whether an event is the write by which a kubelet keeps its node
+// alive, which nobody else has a reason to make.
+func renewsLease(e *auditlog.Event) bool {
 	o := e.Object
-	if o == nil {
-		return false
-	}
-	switch {
-	case o.Resource == "nodes" && o.Group == "" && o.Subresource == "status":
-		return e.Verb == "update" || e.Verb == "patch"
-	case o.Resource == "leases" && o.Group == coordination && o.Namespace == leasesNamespace:
-		return e.Verb == "create" || e.Verb == "update" || e.Verb == "patch"
-	}
-	return false
+	return o != nil && o.Resource == "leases" && o.Group == coordination && o.Namespace == leasesNamespace &&
+		(e.Verb == "create" || e.Verb == "update" || e.Verb == "patch")
 }
 
-// controls reports whether a write is what controllers do: many service accounts add
-// conditions to the status of nodes, and controllers of the control plane write both.
-// Leases are renewed by kubelets alone.
-func controls(user string, e *auditlog.Event) bool {
-	switch {
-	case strings.HasPrefix(user, controlPlane), user == "system:apiserver":
-		return true
-	case e.Object.Resource == "nodes":
-		return strings.HasPrefix(user, serviceAccount)
-	}
-	return strings.HasPrefix(user, serviceAccount+"kube-system:generic-garbage-collector") ||
+// writesStatus reports whether an event writes the status of a Node. Controllers of
+// the cluster, and of its cloud, write conditions, addresses and resources into it too.
+func writesStatus(e *auditlog.Event) bool {
+	o := e.Object
+	return o != nil && o.Resource == "nodes" && o.Group == "" && o.Subresource == "status" &&
+		(e.Verb == "update" || e.Verb == "patch")
+}
+
+// controls reports whether a user is one of the control plane's, whose controllers may
+// write any object.
+func controls(user string) bool {
+	return strings.HasPrefix(user, controlPlane) || user == "system:apiserver" ||
+		strings.HasPrefix(user, serviceAccount+"kube-system:generic-garbage-collector") ||
 		strings.HasPrefix(user, serviceAccount+"kube-system:namespace-controller")
 }
 

@@ -166,7 +166,7 @@ func TestALogWithoutAnswersIsNotComplete(t *testing.T) {
 	if report := replayed(t, evaluators(t), logOf(e)); report.Complete() || !report.OnlyReceived() {
 		t.Errorf("got %+v", report.Totals)
 	}
-	if report := replayed(t, evaluators(t), ""); !report.Complete() || report.OnlyReceived() {
+	if report := replayed(t, evaluators(t), ""); report.Complete() || report.OnlyReceived() {
 		t.Errorf("an empty log: got %+v", report.Totals)
 	}
 }

@@ -218,7 +218,8 @@ func (r *Report) Clean() bool {
 	return r.Totals.WouldBeRefused == 0 && r.Totals.Refused == 0 && r.Totals.Nonconforming == 0
 }
 
-// Complete reports whether everything could be read and decided.
+// Complete reports whether everything could be read and decided, and there was
+// something: a log without kubelets shows nothing of them.
 func (r *Report) Complete() bool {
-	return r.Totals.BrokenLines == 0 && r.Totals.Undecided == 0 && !r.onlyReceived
+	return r.Totals.BrokenLines == 0 && r.Totals.Undecided == 0 && !r.onlyReceived && r.Totals.Requests > 0
 }

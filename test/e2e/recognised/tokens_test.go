@@ -36,11 +36,15 @@ func TestTokensOfBothMakers(t *testing.T) {
 	}{
 		{
 			"the session of an instance's role is its node", blue.Cloud.Role(instance.ID),
-			"system:node:" + instance.PrivateDNSName, []string{"system:authenticated", "system:bootstrappers", "system:nodes"}, RoleARN(rightNode),
+			"system:node:" + instance.PrivateDNSName,
+			[]string{"system:authenticated", "system:bootstrappers", "system:nodes"},
+			RoleARN(rightNode),
 		},
 		{
 			"a user is the one of the mapping", blue.Cloud.User(awsstandin.DefaultAccount, "alice"),
-			"alice", []string{"readers", "system:authenticated"}, user,
+			"alice",
+			[]string{"readers", "system:authenticated"},
+			user,
 		},
 	} {
 		t.Run(who.name, func(t *testing.T) {
