@@ -34,16 +34,25 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
+	$(MAKE) -j2 --output-sync=line test-code test-planes
+	@echo "all tests passed"
+
+# What takes processor time, and what mostly waits, beside each other.
+.PHONY: test-code
+test-code: ## Run the tests that need no control plane.
 	go vet ./...
 	go test ./...
 	go test -race ./graph ./nodeauthz ./rbac ./chain ./internal/source ./internal/freshness ./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./internal/approver ./internal/ledger ./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
 	cd test/conformance && go vet ./... && go test -count=1 -v . && go test -count=1 ./generate ./minors
 	cd test/conformance/minors/protocol && go test ./...
 	cd test/deploy && go vet ./... && go test -count=1 ./...
+
+# One control plane after the other: kubelets use up the inotify instances of a user.
+.PHONY: test-planes
+test-planes: ## Run the tests on real control planes.
 	$(PLANE) build
-	cd test/localplane && go vet ./... && go test -timeout 20m ./...
+	cd test/localplane && go vet ./... && go test -p 1 -timeout 20m ./...
 	cd test/e2e && go vet ./... && go test -p 1 -timeout 15m ./...
-	@echo "all tests passed"
 
 .PHONY: lint
 lint: ## Check formatting and run the linters.

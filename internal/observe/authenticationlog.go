@@ -20,9 +20,8 @@ const (
 func (r *Refusals) Authenticate(next review.Authenticate) review.Authenticate {
 	return func(ctx context.Context, token string) (*iam.User, error) {
 		user, err := next(ctx, token)
-		var refusal *iam.Refusal
-		switch {
-		case errors.As(err, &refusal):
+		switch refusal, refused := errors.AsType[*iam.Refusal](err); {
+		case refused:
 			r.Unasked(refusal)
 		case err != nil && r.logger.Enabled() && r.limit.allows(typeAuthenticate+" "+outcomeError):
 			r.log(tokenNotDecided, new(line).add("type", typeAuthenticate).add("error", withoutSecrets(err.Error())), nil)

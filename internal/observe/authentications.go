@@ -59,17 +59,16 @@ func (m *Metrics) Authenticate(next review.Authenticate) review.Authenticate {
 }
 
 func authenticationOutcome(user *iam.User, err error) (outcome string, code verdict.Code) {
-	var refusal *iam.Refusal
-	var throttled *iam.Throttled
-	switch {
-	case errors.As(err, &refusal):
-		return outcomeRefused, refusal.Code
-	case errors.As(err, &throttled):
-		return outcomeThrottled, ""
-	case err != nil || user == nil:
-		return outcomeError, ""
+	if err == nil && user != nil {
+		return outcomeAuthenticated, ""
 	}
-	return outcomeAuthenticated, ""
+	if refusal, ok := errors.AsType[*iam.Refusal](err); ok {
+		return outcomeRefused, refusal.Code
+	}
+	if _, ok := errors.AsType[*iam.Throttled](err); ok {
+		return outcomeThrottled, ""
+	}
+	return outcomeError, ""
 }
 
 // Unasked counts a token review that was refused without a look at its token.

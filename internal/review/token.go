@@ -125,37 +125,11 @@ const noUser = "the token has no user"
 // Answer returns the document that answers the review, a TokenReview with nothing
 // but a status, in the version asked.
 func (r *TokenReview) Answer(a Authentication) []byte {
-	status := tokenStatus{}
 	switch {
 	case a.Refusal != nil:
-		status.Error = a.Refusal.Error()
+		return r.refuse(a.Refusal.Error())
 	case a.User == nil || a.User.Username == "":
-		status.Error = noUser
-	default:
-		status.Authenticated = true
-		status.Audiences = a.Audiences
-		status.User = &tokenUser{a.User.Username, a.User.UID, a.User.Groups, a.User.Extra}
+		return r.refuse(noUser)
 	}
-	return encode(&tokenAnswer{tokenReviewKind, r.apiVersion, status})
+	return r.authenticated(a.User, a.Audiences)
 }
-
-// The answer is the same in both versions.
-type (
-	tokenAnswer struct {
-		Kind       string      `json:"kind"`
-		APIVersion string      `json:"apiVersion"`
-		Status     tokenStatus `json:"status"`
-	}
-	tokenStatus struct {
-		Authenticated bool       `json:"authenticated"`
-		User          *tokenUser `json:"user,omitempty"`
-		Audiences     []string   `json:"audiences,omitempty"`
-		Error         string     `json:"error,omitempty"`
-	}
-	tokenUser struct {
-		Username string              `json:"username"`
-		UID      string              `json:"uid,omitempty"`
-		Groups   []string            `json:"groups,omitempty"`
-		Extra    map[string][]string `json:"extra,omitempty"`
-	}
-)

@@ -114,23 +114,26 @@ func (e *endpoint) read(r *http.Request, body *bytes.Buffer) *rejection {
 	if rejected := checkContent(r.Header); rejected != nil {
 		return rejected
 	}
-	tooLarge := &rejection{
-		status: http.StatusRequestEntityTooLarge, reason: ReasonTooLarge,
-		message: fmt.Sprintf("request body is larger than %d bytes", e.opts.MaxBodyBytes),
-	}
 	if r.ContentLength > e.opts.MaxBodyBytes {
-		return tooLarge
+		return e.tooLarge()
 	}
 	n, err := body.ReadFrom(io.LimitReader(r.Body, e.opts.MaxBodyBytes+1))
 	switch {
 	case n > e.opts.MaxBodyBytes:
-		return tooLarge
+		return e.tooLarge()
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return unreadable(fmt.Sprintf("request body ends early, after %d bytes", n))
 	case err != nil:
 		return unreadable(fmt.Sprintf("read request body: %v", err))
 	}
 	return nil
+}
+
+func (e *endpoint) tooLarge() *rejection {
+	return &rejection{
+		status: http.StatusRequestEntityTooLarge, reason: ReasonTooLarge,
+		message: fmt.Sprintf("request body is larger than %d bytes", e.opts.MaxBodyBytes),
+	}
 }
 
 func unreadable(message string) *rejection {
