@@ -91,28 +91,19 @@ func (a *authentication) measure(s *section) error {
 	if err != nil {
 		return err
 	}
-	var known, first servedRounds = make(servedRounds, 2), make(servedRounds, 2)
-	for i := range a.rounds + 1 {
+	// The first round, which is not counted, makes the tokens known. No others are asked
+	// about until all rounds are over, so that the server remembers as many tokens as
+	// there are instances.
+	known, err := a.takeTurns("warm", func() ([][]byte, int, error) { return warm, 0, nil })
+	if err != nil {
+		return err
+	}
+	first, err := a.takeTurns("cold", func() ([][]byte, int, error) {
 		fresh, err := a.reviews(a.sizes.freshTokens)
-		if err != nil {
-			return err
-		}
-		for j := range a.servers {
-			at := contestant((i + j) % len(a.servers))
-			a.log("authentications: round %d of %d, %s", i, a.rounds, []string{"server", "floor"}[at])
-			// The first round, which is not counted, makes the warm tokens known.
-			warmRound, err := a.ask(at, warm, 0)
-			if err != nil {
-				return err
-			}
-			coldRound, err := a.ask(at, fresh, len(fresh)/connections-1)
-			if err != nil {
-				return err
-			}
-			if i > 0 {
-				known[at], first[at] = append(known[at], warmRound), append(first[at], coldRound)
-			}
-		}
+		return fresh, len(fresh)/connections - 1, err
+	})
+	if err != nil {
+		return err
 	}
 	t := table{caption: fmt.Sprintf("**`/authenticate`, %s instances.**", thousands(float64(len(a.instances)))), header: servedHeader}
 	t.addServed("warm", known)
@@ -121,6 +112,29 @@ func (a *authentication) measure(s *section) error {
 	s.targets = append(s.targets, atLeast("`/authenticate` against the floor, warm", 0.7, known.throughput(theServer, theFloor), whyAuthentications))
 	s.remarks = append(s.remarks, "Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theServer, theFloor).String()+" of the floor.")
 	return nil
+}
+
+// takeTurns puts reviews, made anew for each round, to the servers in turns.
+func (a *authentication) takeTurns(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
+	r := make(servedRounds, len(a.servers))
+	for i := range a.rounds + 1 {
+		a.log("authentications: %s, round %d of %d", kind, i, a.rounds)
+		bodies, each, err := reviews()
+		if err != nil {
+			return nil, err
+		}
+		for j := range a.servers {
+			at := contestant((i + j) % len(a.servers))
+			one, err := a.ask(at, bodies, each)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				r[at] = append(r[at], one)
+			}
+		}
+	}
+	return r, nil
 }
 
 // ask puts reviews to a server: for a time, or each connection so many.

@@ -41,7 +41,7 @@ func (b *bench) files() (section, error) {
 		{"make a snapshot", manifests, []string{"snapshot", "--from", manifests, "-o", snapshot}},
 		{"answer from the snapshot", snapshot, append(cheapest, "--from", snapshot)},
 	} {
-		if err := b.addRun(&t, l.objects(), r.what, r.file, r.args); err != nil {
+		if _, err := b.addRun(&t, l.objects(), r.what, r.file, r.args); err != nil {
 			return s, err
 		}
 	}
@@ -55,15 +55,14 @@ func (b *bench) files() (section, error) {
 	return s, nil
 }
 
-// addRun runs the program and adds what it used.
-func (b *bench) addRun(t *table, objects int, what, file string, args []string) error {
+// addRun runs the program and adds what it used. It returns its peak memory.
+func (b *bench) addRun(t *table, objects int, what, file string, args []string) (peak float64, err error) {
 	var took, busy []float64
-	peak := 0.0
 	for range b.fileRounds {
-		b.log("files: %s", what)
+		b.log("%s %s", args[0], what)
 		u, err := b.program(args...)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		took = append(took, u.time.Seconds())
 		busy = append(busy, u.processor.Seconds())
@@ -71,11 +70,11 @@ func (b *bench) addRun(t *table, objects int, what, file string, args []string) 
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	t.add(what, megabytes(float64(info.Size())), fmt.Sprintf("%.1f s", median(took)), thousands(float64(objects)/median(took)),
 		fmt.Sprintf("%.1f s", median(busy)), megabytes(peak))
-	return nil
+	return peak, nil
 }
 
 // used is what a run of the program took.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -33,18 +34,22 @@ func daemonName(daemon int) string { return fmt.Sprintf("agent-%02d", daemon) }
 // file returns the cluster's file in a folder, as "kubectl get -A -o json"
 // would write it; it is written if it is not there yet.
 func (l landscape) file(folder string) (string, error) {
-	name := filepath.Join(folder, fmt.Sprintf("cluster-%d-nodes-%d-pods.json", l.nodes, l.pods()))
+	return written(filepath.Join(folder, fmt.Sprintf("cluster-%d-nodes-%d-pods.json", l.nodes, l.pods())), l.write)
+}
+
+// written returns a file that is written if it is not there yet.
+func written(name string, write func(*os.File) error) (string, error) {
 	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		return name, err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for the input: %w", err)
 	}
 	part, err := os.Create(name + ".part")
 	if err != nil {
 		return "", fmt.Errorf("writing the input: %w", err)
 	}
-	err = errors.Join(l.write(part), part.Close())
+	err = errors.Join(write(part), part.Close())
 	if err != nil {
 		return "", fmt.Errorf("writing %s: %w", part.Name(), err)
 	}
@@ -56,8 +61,7 @@ func (l landscape) write(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	w := &listWriter{out: bufio.NewWriterSize(file, 1<<20)}
-	w.out.WriteString("{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n")
+	w := newListWriter(file)
 	for node := range l.nodes {
 		w.add(&s.node, [nameCount]string{atName: nodeName(node), atApp: "worker"})
 	}
@@ -65,8 +69,7 @@ func (l landscape) write(file *os.File) error {
 		l.writePods(w, s, node)
 	}
 	l.writeVolumes(w, s)
-	w.out.WriteString("\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n")
-	return w.out.Flush() // which returns the error of any write before
+	return w.end()
 }
 
 func (l landscape) writePods(w *listWriter, s *shapes, node int) {
@@ -114,21 +117,47 @@ func (l landscape) statefulPod(node, i int) string {
 	return fmt.Sprintf("%s-%d", appName(l.statefulApp(node, i)), node%replicasPerApp)
 }
 
-// listWriter writes the items of a list. Errors show when it is flushed.
+// listWriter writes the items of a list. Errors show at its end.
 type listWriter struct {
 	out   *bufio.Writer
 	items int
 	text  []byte
 }
 
+func newListWriter(file *os.File) *listWriter {
+	w := &listWriter{out: bufio.NewWriterSize(file, 1<<20)}
+	w.out.WriteString("{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n")
+	return w
+}
+
+func (w *listWriter) end() error {
+	w.out.WriteString("\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n")
+	return w.out.Flush() // which returns the error of any write before
+}
+
 func (w *listWriter) add(s *shape, names [nameCount]string) {
 	names[atNumber] = fmt.Sprintf("%012x", w.items)
+	w.begin()
+	w.text = s.append(w.text, &names)
+	w.out.Write(w.text)
+}
+
+func (w *listWriter) addObject(object any) error {
+	text, err := json.MarshalIndent(object, "        ", "    ")
+	if err != nil {
+		return fmt.Errorf("encoding an object: %w", err)
+	}
+	w.begin()
+	w.out.Write(append(w.text, text...))
+	return nil
+}
+
+// begin puts what goes before an item into text.
+func (w *listWriter) begin() {
 	w.text = w.text[:0]
 	if w.items > 0 {
 		w.text = append(w.text, ",\n"...)
 	}
 	w.text = append(w.text, "        "...)
-	w.text = s.append(w.text, &names)
-	w.out.Write(w.text)
 	w.items++
 }

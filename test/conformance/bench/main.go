@@ -114,6 +114,7 @@ var parts = []part{
 	{"joins", (*bench).joins},
 	{"audit", (*bench).audit},
 	{"authentications", (*bench).authentications},
+	{"doctor", (*bench).doctor},
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {

@@ -94,16 +94,7 @@ func (c *servingCluster) clientTLS() (*tls.Config, error) {
 
 // fill creates the objects, several at a time.
 func (c *servingCluster) fill(ctx context.Context, client kubernetes.Interface) error {
-	const atOnce = 16
-	each := func(n int, create func(ctx context.Context, i int) error) error {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce)
-		for i := range n {
-			group.Go(func() error { return create(ctx, i) })
-		}
-		return group.Wait()
-	}
-	err := each(c.layout.namespaces, func(ctx context.Context, i int) error {
+	err := each(ctx, c.layout.namespaces, func(ctx context.Context, i int) error {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i)}}
 		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		return err
@@ -111,7 +102,7 @@ func (c *servingCluster) fill(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return err
 	}
-	err = each(c.layout.nodes, func(ctx context.Context, i int) error {
+	err = each(ctx, c.layout.nodes, func(ctx context.Context, i int) error {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)}}
 		_, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 		return err
@@ -119,7 +110,7 @@ func (c *servingCluster) fill(ctx context.Context, client kubernetes.Interface) 
 	if err != nil {
 		return err
 	}
-	return each(c.layout.pods, func(ctx context.Context, i int) error {
+	return each(ctx, c.layout.pods, func(ctx context.Context, i int) error {
 		pod := c.layout.pod(i)
 		pod.Spec.Containers[0].Image = "registry.k8s.io/pause:3.10"
 		_, err := client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
@@ -128,6 +119,16 @@ func (c *servingCluster) fill(ctx context.Context, client kubernetes.Interface) 
 		}
 		return err
 	})
+}
+
+// each creates n objects, several at a time.
+func each(ctx context.Context, n int, create func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(connections)
+	for i := range n {
+		group.Go(func() error { return create(ctx, i) })
+	}
+	return group.Wait()
 }
 
 // server is a process under test.
