@@ -2,14 +2,12 @@ package auditlog
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
 const (
@@ -52,46 +50,8 @@ func (f File) open(stdin io.Reader) (*stream, error) {
 	}
 	s := &stream{counter: &counter{r: raw}, close: closeFile}
 	var err error
-	if s.Reader, err = decompress(s.counter); err != nil {
+	if s.Reader, err = filetext.NewReader(bufio.NewReaderSize(s.counter, storedBuffer), maxWindow); err != nil {
 		return nil, errors.Join(fmt.Errorf("read %s: %w", f.Name(), err), closeFile())
 	}
 	return s, nil
-}
-
-func decompress(raw io.Reader) (io.Reader, error) {
-	stored := bufio.NewReaderSize(raw, storedBuffer)
-	magic, err := stored.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		text, err := gzip.NewReader(stored)
-		if err != nil {
-			return nil, fmt.Errorf("decompress gzip: %w", earlyEnd(err))
-		}
-		return decompressed{text}, nil
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow))
-		if err != nil {
-			return nil, fmt.Errorf("decompress zstd: %w", err)
-		}
-		return decompressed{text}, nil
-	}
-	return stored, nil
-}
-
-// decompressed says what an unexpected end means in compressed data.
-type decompressed struct{ io.Reader }
-
-func (d decompressed) Read(p []byte) (int, error) {
-	n, err := d.Reader.Read(p)
-	return n, earlyEnd(err)
-}
-
-func earlyEnd(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("compressed data ends early; if the file is still being compressed, name the one it is made from")
-	}
-	return err
 }

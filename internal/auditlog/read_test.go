@@ -166,9 +166,9 @@ func TestWhatIsNoAuditLogEndsTheReading(t *testing.T) {
 		"too many are":             {[]byte(line("1") + strings.Repeat("x\n", MaxBroken+1)), "and 100 lines before: this is no audit log, or much of it is lost"},
 		"compressed data ends": {
 			truncated[:len(truncated)-20],
-			"compressed data ends early; if the file is still being compressed, name the one it is made from",
+			"compressed data ends early; the file is incomplete, or still being compressed",
 		},
-		"a header alone": {[]byte{0x1f, 0x8b, 8}, "decompress gzip: compressed data ends early; if the file is still being compressed, name the one it is made from"},
+		"a header alone": {[]byte{0x1f, 0x8b, 8}, "decompress gzip: compressed data ends early; the file is incomplete, or still being compressed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := file(t, "x.log", test.text)

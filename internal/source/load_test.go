@@ -236,7 +236,7 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		"empty folder":      {[]string{"empty"}, "read empty: no manifests or snapshots in this folder (looked for names ending in .yaml, .yml, .json, .jsonl, .ndjson, .snapshot)"},
 		"dangling link":     {[]string{"dangling"}, "read dangling/a.yaml: the link leads nowhere; remove it or name the files one by one"},
 		"link to a folder":  {[]string{"loop"}, "read loop/self: links to folders are not followed; name the folder that it leads to"},
-		"truncated gzip":    {[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete"},
+		"truncated gzip":    {[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete, or still being compressed"},
 		"UTF-16":            {[]string{"wide.yaml"}, "wide.yaml: text is UTF-16; save it as UTF-8"},
 		"a file, then none": {[]string{"cut.gz", "gone"}, "read gone: no such file or folder"},
 	} {

@@ -3,7 +3,6 @@ package source
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
 // input is one file to read.
@@ -149,45 +148,12 @@ func (in input) open(stdin io.Reader) (*stream, error) {
 	}
 	s := &stream{counter: &counter{r: raw}, close: closeFile}
 	stored := bufio.NewReaderSize(s.counter, windowSize)
-	text, err := decompress(stored)
+	text, err := filetext.NewReader(stored, maxObject)
 	if err != nil {
 		return nil, errors.Join(&InputError{File: in.name, Err: err}, closeFile())
 	}
 	s.Reader = bufio.NewReaderSize(text, windowSize)
 	return s, s.skipByteOrderMark(in.name)
-}
-
-func decompress(stored *bufio.Reader) (io.Reader, error) {
-	magic, err := stored.Peek(4)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read: %w", err)
-	}
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		text, err := gzip.NewReader(stored)
-		if err != nil {
-			return nil, fmt.Errorf("decompress gzip: %w", err)
-		}
-		return decompressed{text}, nil
-	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxObject))
-		if err != nil {
-			return nil, fmt.Errorf("decompress zstd: %w", err)
-		}
-		return decompressed{text}, nil
-	}
-	return stored, nil
-}
-
-// decompressed says what an unexpected end means in compressed data.
-type decompressed struct{ io.Reader }
-
-func (d decompressed) Read(p []byte) (int, error) {
-	n, err := d.Reader.Read(p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("compressed data ends early; the file is incomplete")
-	}
-	return n, err
 }
 
 // skipByteOrderMark accepts UTF-8 with a mark, and refuses UTF-16, which some
