@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/machines"
 )
 
@@ -249,7 +250,7 @@ func (c *joinCluster) round(ctx context.Context, n int) (joinRound, error) {
 // awaitLedger waits until the ledger says of all machines that they have their
 // certificates.
 func (c *joinCluster) awaitLedger(ctx context.Context) error {
-	return machines.Eventually(ctx, "all machines are certified", func(ctx context.Context) error {
+	return await.Until(ctx, "all machines are certified", func(ctx context.Context) error {
 		entries, err := c.Ledger.List(ctx)
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -159,7 +160,7 @@ func (c *Cluster) install(ctx context.Context) error {
 			return err
 		}
 	}
-	return Eventually(ctx, "the ledger is served", func(ctx context.Context) error {
+	return await.Until(ctx, "the ledger is served", func(ctx context.Context) error {
 		_, err := c.Ledger.List(ctx)
 		return err
 	})
@@ -215,31 +216,4 @@ func (c *Cluster) Stop() error {
 func environment(more []string) []string {
 	kept := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	return append(kept, more...)
-}
-
-const (
-	// patience is how long a condition is waited for.
-	patience = 90 * time.Second
-	// glance is the time between two looks at it.
-	glance = 100 * time.Millisecond
-)
-
-// Eventually waits until a condition holds. The error is the last reason why it
-// did not.
-func Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %s", patience))
-	defer cancel()
-	ticker := time.NewTicker(glance)
-	defer ticker.Stop()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w (the last answer: %w)", what, context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
 }

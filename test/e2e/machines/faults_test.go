@@ -18,6 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -117,7 +118,7 @@ func recovered(t *testing.T) {
 	// The test's own context has ended.
 	ctx := context.WithoutCancel(t.Context())
 	for _, replica := range blue.Replicas {
-		if err := Eventually(ctx, "the replica is ready", replica.Ready); err != nil {
+		if err := await.Until(ctx, "the replica is ready", replica.Ready); err != nil {
 			t.Error(err)
 		}
 	}
@@ -152,7 +153,7 @@ func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Re
 	case <-first.Held:
 	case <-second.Held:
 		killed, other = blue.Replicas[1], first
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatal("no replica sent such a request")
 	}
 	orFatal(t, killed.Kill())
@@ -196,7 +197,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	case <-first.Held:
 	case <-second.Held:
 		leader, other = blue.Replicas[1], first
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatal("nobody approves")
 	}
 	orFatal(t, leader.Kill())

@@ -15,6 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -29,7 +30,7 @@ func orFatal(t *testing.T, err error) {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
-	orFatal(t, Eventually(t.Context(), what, condition))
+	orFatal(t, await.Until(t.Context(), what, condition))
 }
 
 func launch(t *testing.T, c *Cluster, changes ...func(*awsstandin.Instance)) *Machine {

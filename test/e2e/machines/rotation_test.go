@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // certificates are those of one kubelet.
@@ -20,7 +21,7 @@ type certificates struct{ client, serving *x509.Certificate }
 
 // firstCertificates waits for those that a kubelet got when it booted.
 func firstCertificates(ctx context.Context, m *Machine) (c certificates, err error) {
-	err = Eventually(ctx, "the kubelet serves", func(context.Context) (err error) {
+	err = await.Until(ctx, "the kubelet serves", func(context.Context) (err error) {
 		c, err = certificatesOf(m)
 		return err
 	})

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // approver is what clusters in a cloud have: it approves a node's request for a
@@ -35,7 +37,7 @@ func (a *approver) stop() error {
 }
 
 func (a *approver) run(ctx context.Context) error {
-	ticker := time.NewTicker(glance)
+	ticker := time.NewTicker(await.Glance)
 	defer ticker.Stop()
 	for {
 		if err := a.look(ctx); err != nil && ctx.Err() == nil {

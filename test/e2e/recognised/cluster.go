@@ -173,30 +173,3 @@ func (c *Cluster) Unmap(ctx context.Context) error {
 func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
 }
-
-const (
-	// patience is how long a condition is waited for.
-	patience = 90 * time.Second
-	// glance is the time between two looks at it.
-	glance = 100 * time.Millisecond
-)
-
-// Eventually waits until a condition holds. The error is the last reason why it
-// did not.
-func Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %s", patience))
-	defer cancel()
-	ticker := time.NewTicker(glance)
-	defer ticker.Stop()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w (the last answer: %w)", what, context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
-}

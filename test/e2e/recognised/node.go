@@ -15,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -81,7 +82,7 @@ func (c *Cluster) execCredential(metadata *awsstandin.Metadata) *clientcmdapi.Au
 
 // Initialize does what a cloud's controller does when the node has registered.
 func (n *Node) Initialize(ctx context.Context) error {
-	err := Eventually(ctx, n.Name()+" registers", func(ctx context.Context) error {
+	err := await.Until(ctx, n.Name()+" registers", func(ctx context.Context) error {
 		_, err := n.cluster.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 		return err
 	})

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
 // The roles of the cluster's instances: one for each of three mappings that people
@@ -105,7 +107,7 @@ func TestWhatBecomesOfNodes(t *testing.T) {
 
 func eventually(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
-	if err := Eventually(t.Context(), what, condition); err != nil {
+	if err := await.Until(t.Context(), what, condition); err != nil {
 		t.Fatal(err)
 	}
 }

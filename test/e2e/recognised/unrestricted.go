@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -104,7 +105,7 @@ func (u *Unrestricted) Run(ctx context.Context, node, pod, secret string) error 
 	if err != nil {
 		return err
 	}
-	return Eventually(ctx, pod+" runs", func(ctx context.Context) error {
+	return await.Until(ctx, pod+" runs", func(ctx context.Context) error {
 		object, err := u.Client.CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, pod, metav1.GetOptions{})
 		if err == nil && object.Status.Phase != corev1.PodRunning {
 			err = fmt.Errorf("it is %s", object.Status.Phase)

@@ -1,0 +1,34 @@
+// Package await waits for conditions.
+package await
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// Patience is how long a condition is waited for.
+	Patience = 90 * time.Second
+	// Glance is the time between two looks at it.
+	Glance = 100 * time.Millisecond
+)
+
+// Until waits until a condition holds. The error is the last reason why it did not.
+func Until(ctx context.Context, what string, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("it took longer than %s", Patience))
+	defer cancel()
+	ticker := time.NewTicker(Glance)
+	defer ticker.Stop()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w (the last answer: %w)", what, context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}
