@@ -34,7 +34,7 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
-	$(MAKE) -j2 --output-sync=line test-code test-planes
+	$(MAKE) -j2 test-code test-planes
 	@echo "all tests passed"
 
 # What takes processor time, and what mostly waits, beside each other.

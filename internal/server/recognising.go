@@ -168,6 +168,10 @@ func (r *recognising) tellDangers() {
 	case v1alpha1.NoSessionCheck:
 		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, also one that there is not; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	}
+	if len(c.SessionCheckExemptRoles) > 0 && c.SessionCheck != v1alpha1.NoSessionCheck {
+		r.logger.Info("sessions of some roles are not checked: whoever may assume one of them can be any node that its mapping makes of a session's name; keep iam.sessionCheckExemptRoles to roles whose sessions are no instances",
+			"roles", c.SessionCheckExemptRoles)
+	}
 	if len(c.Reserved.Prefixes) == 0 {
 		r.logger.Info("WARNING: no names are reserved: whoever edits mappings can give any username and group of Kubernetes; set iam.reserved.prefixes")
 	}

@@ -22,6 +22,9 @@ func TestDangersOfRecognitionAreTold(t *testing.T) {
 		{"sessions are not checked", func(c *v1alpha1.ServerConfiguration) { c.IAM.SessionCheck = v1alpha1.NoSessionCheck }, []string{
 			"also one that there is not", "only one whose instance has that role",
 		}},
+		{"sessions of some roles are not checked", func(c *v1alpha1.ServerConfiguration) {
+			c.IAM.SessionCheckExemptRoles = []string{"arn:aws:iam::111122223333:role/fargate"}
+		}, []string{"whoever may assume one of them", "role/fargate"}},
 		{"anybody may ask", func(c *v1alpha1.ServerConfiguration) {
 			c.Webhook.ClientAuthentication = v1alpha1.NoClientAuthentication
 		}, []string{
