@@ -2,6 +2,7 @@ package recognised
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,7 +12,10 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 )
 
@@ -83,6 +87,19 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	edit("the YAML is broken", map[string]string{"mapRoles": good + "- rolearn: [\n"})
 	edit("the YAML of another key is broken", map[string]string{"mapRoles": good, "mapUsers": "\t- x"})
 	edit("the order is another", map[string]string{"mapRoles": "- rolearn: " + RoleARN("more") + "\n  username: more\n" + good})
+	t.Run("what was wrong is written down beside the ConfigMap", func(t *testing.T) {
+		for _, code := range []finding.Code{iam.MappingInvalid, iam.MappingSyntax} {
+			eventually(t, "there is an event "+string(code), func(ctx context.Context) error {
+				events, err := blue.Client.CoreV1().Events(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
+					FieldSelector: "involvedObject.kind=ConfigMap,involvedObject.name=aws-auth,reason=" + string(code),
+				})
+				if err == nil && len(events.Items) == 0 {
+					err = errors.New("there is none")
+				}
+				return err
+			})
+		}
+	})
 	gone := func(ctx context.Context) error {
 		if info, err := whoIs(ctx, instance); err == nil {
 			return fmt.Errorf("it is %s", info.Username)
