@@ -7,11 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/node-authorizer/node-authorizer/attest"
@@ -63,9 +63,6 @@ type caller struct {
 	Account string `xml:"GetCallerIdentityResult>Account"`
 }
 
-// stsThrottling are the codes with which STS turns away requests that are in order.
-var stsThrottling = []string{"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestLimitExceeded", "TooManyRequestsException"}
-
 // askSTS sends a request for GetCallerIdentity that the machine has signed. That
 // STS takes it for forged or outdated is a refusal.
 func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query url.Values, challenge string) (*caller, error) {
@@ -108,7 +105,8 @@ func readCaller(status int, answer []byte, host string) (*caller, error) {
 		Code string `xml:"Error>Code"`
 	}
 	err := xml.Unmarshal(answer, &failure)
-	if err != nil || failure.Code == "" || status < 400 || status >= 500 || slices.Contains(stsThrottling, failure.Code) {
+	_, throttling := retry.DefaultThrottleErrorCodes[failure.Code]
+	if err != nil || failure.Code == "" || status < 400 || status >= 500 || throttling {
 		return nil, fmt.Errorf("asking STS at %s whose request it is: it answered with status %d, %s", host, status, orNone(clip(failure.Code)))
 	}
 	return nil, attest.Refuse(CallerIdentityInvalid, "STS does not take the signed request: %s", clip(failure.Code))

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
@@ -20,11 +21,11 @@ type identity struct {
 	UserID  string `json:"UserId"`
 }
 
-// throttling are the codes with which STS turns away requests that are in order, with
-// whatever status.
-var throttling = []string{
-	"Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
-	"RequestLimitExceeded", "TooManyRequestsException", "SlowDown", "LimitExceededException",
+// isThrottling reports whether STS turns away, with whatever status, a request that is
+// in order.
+func isThrottling(code string) bool {
+	_, throttling := retry.DefaultThrottleErrorCodes[code]
+	return throttling
 }
 
 // readAnswer returns who signed a request. The error is a refusal or a throttling
@@ -39,7 +40,7 @@ func readAnswer(status int, body []byte) (*identity, error) {
 	}
 	code := readErrorCode(body)
 	switch {
-	case status == http.StatusTooManyRequests || slices.Contains(throttling, code):
+	case status == http.StatusTooManyRequests || isThrottling(code):
 		return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("it answered with status %d, %s", status, orNoCode(code))}
 	case status >= 300 && status < 400:
 		return nil, fmt.Errorf("it redirects, with status %d, and is not followed", status)
