@@ -81,9 +81,6 @@ const (
 	Abandoned Outcome = "abandoned"
 )
 
-// Outcomes returns all outcomes.
-func Outcomes() []Outcome { return []Outcome{Answered, Refused, Throttled, Failed, Limited, Abandoned} }
-
 type unobserved struct{}
 
 func (unobserved) STSRequest(Outcome, int, time.Duration) {}
