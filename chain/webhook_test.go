@@ -68,8 +68,6 @@ func TestWebhook(t *testing.T) {
 		{"an error that is not retried", h, hookOptions{}, "403", verdict.NoOpinion, CodeWebhookFailed, "leaves the request to others", 1, true, true},
 		{"an error denies by policy", h, deny, "403", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"an answer that cannot be read", h, deny, "garbage", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
-		{"no answer in time", h, hookOptions{timeout: patience.String()}, "slow", verdict.NoOpinion, CodeWebhookFailed, `/authorize": `, 1, true, true},
-		{"no answer in time denies by policy", h, hookOptions{timeout: patience.String(), policy: "Deny"}, "slow", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"nobody there", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
 		{"both allowed and denied is denied", h, hookOptions{}, "both", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and the request is denied: webhook subject access review returned both", 1, false, true},
 	} {
@@ -94,6 +92,39 @@ func TestWebhook(t *testing.T) {
 			}
 			if strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
 				t.Error("the credentials are told")
+			}
+		})
+	}
+}
+
+// TestWebhookThatDoesNotAnswer has a time limit that may end before or after the
+// request arrived: the answer is the same, and the webhook is not asked again.
+func TestWebhookThatDoesNotAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		policy   string
+		decision verdict.Decision
+		says     string
+		fails    bool
+	}{
+		{"NoOpinion", verdict.NoOpinion, `/authorize": `, true},
+		{"Deny", verdict.Deny, "denies the request", false},
+	} {
+		t.Run(tc.policy, func(t *testing.T) {
+			h := newHook(t)
+			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: patience.String(), policy: tc.policy}))[1]
+			o, err := link.Explain(t.Context(), about("slow"))
+			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) || (err != nil) != tc.fails || (o.Error != "") == tc.fails {
+				t.Errorf("Explain = %+v, %v", o, err)
+			}
+			if !strings.Contains(o.Hint, h.kubeconfig) || strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
+				t.Errorf("the hint %q does not name the kubeconfig, or the credentials are shown", o.Hint)
+			}
+			if decision, err := link.Decide(t.Context(), about("slow")); decision != tc.decision || (err != nil) != tc.fails {
+				t.Errorf("Decide = %s, %v", decision, err)
+			}
+			h.Close() // waits for requests that are on their way
+			if calls := len(h.reviews()); calls > 2 {
+				t.Errorf("two questions reached the webhook %d times", calls)
 			}
 		})
 	}

@@ -61,7 +61,8 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	opts := approver.Options{
 		LeaseNamespace: "kube-system", LeaseName: "approver",
-		LeaseDuration: time.Second, RenewDeadline: 600 * time.Millisecond, RetryPeriod: 100 * time.Millisecond,
+		// The first gives its lease up when it ends: only the retry period counts.
+		LeaseDuration: time.Hour, RenewDeadline: 30 * time.Minute, RetryPeriod: 100 * time.Millisecond,
 	}
 	first, second := &events{}, &events{}
 	opts.Identity, opts.Observer = "first", first

@@ -208,7 +208,7 @@ func (s *stand) await(name, want string) {
 // until waits for a condition.
 func (s *stand) until(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain until %s", what)
 		}

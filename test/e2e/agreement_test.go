@@ -79,7 +79,7 @@ func canI(q question, kubeconfig string) (allowed bool, out string, err error) {
 // authorizer follows the cluster with a delay of its own. What it says last
 // counts.
 func apiServerAgrees(t *testing.T, c kubernetes.Interface, q question, expected bool) (allowed bool) {
-	err := wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		review, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, q.review(), metav1.CreateOptions{})
 		if err != nil {
 			return false, err

@@ -135,7 +135,12 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	siege.end(t)
 }
 
-// siege asks at a steady rate, however long an answer takes.
+// inFlight is how many questions wait for an answer at most: a machine that is too
+// busy for the rate gets fewer questions, and not a backlog that no time limit
+// allows for.
+const inFlight = 50
+
+// siege asks at a steady rate, as long as answers come.
 type siege struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
@@ -151,13 +156,16 @@ func besiege(t *testing.T, ask func(n int) error) *siege {
 	s.ended.Go(func() {
 		ticker := time.NewTicker(time.Second / perSecond)
 		defer ticker.Stop()
+		slots := make(chan struct{}, inFlight)
 		for n := 0; ; n++ {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
 				return
 			}
+			slots <- struct{}{}
 			s.ended.Go(func() {
+				defer func() { <-slots }()
 				if err := ask(n); err != nil {
 					s.mu.Lock()
 					s.faults = append(s.faults, err)

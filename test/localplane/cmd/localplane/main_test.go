@@ -214,7 +214,7 @@ func wantGone(t *testing.T, processes []localplane.ProcessState) {
 	if len(processes) == 0 {
 		t.Error("no process was running")
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, p := range processes {
 		for p.Running() && time.Now().Before(deadline) {
 			time.Sleep(5 * time.Millisecond)
