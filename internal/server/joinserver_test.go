@@ -82,7 +82,7 @@ func (r *requests) all() []string {
 }
 
 // newJoinServer starts a server that believes machines with a certificate.
-func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *joinServer {
+func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *joinServer {
 	t.Helper()
 	asked := &requests{}
 	cluster := apistandin.New(apistandin.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
@@ -100,7 +100,7 @@ func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) 
 		if problems := v1alpha1.Validate(c); len(problems) > 0 {
 			t.Fatal(problems)
 		}
-	})}
+	}, options...)}
 }
 
 // allowed answers SubjectAccessReviews: yes for some subresources.

@@ -15,13 +15,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// NewLogger returns a logger that writes as Kubernetes components do.
+// NewLogger returns a logger that writes as Kubernetes components do. Each entry is
+// one line of printable characters, whatever its values hold: names of objects,
+// paths and user names are chosen by callers, also by those who are not
+// authenticated.
 func NewLogger(config v1alpha1.Log, to io.Writer) logr.Logger {
 	if config.Format == v1alpha1.JSONLog {
-		logger, _ := logsjson.NewJSONLogger(logsapi.VerbosityLevel(config.Verbosity), zapcore.Lock(logsjson.AddNopSync(to)), nil, nil)
+		logger, _ := logsjson.NewJSONLogger(logsapi.VerbosityLevel(config.Verbosity), zapcore.Lock(logsjson.AddNopSync(escapedJSON{to})), nil, nil)
 		return logger
 	}
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(to), textlogger.Verbosity(int(config.Verbosity))))
+	text := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(to), textlogger.Verbosity(int(config.Verbosity))))
+	return logr.New(&escapedText{text.GetSink()})
 }
 
 // connectionsVerbosity is from which verbosity on failed handshakes and the

@@ -78,6 +78,13 @@ func (l *logLines) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
+// Write implements io.Writer.
+func (l *logLines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
 func (l *logLines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
