@@ -9,6 +9,9 @@ PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
 # Every Go module of the repository.
 MODULES := . test/localplane test/conformance test/e2e test/deploy
+# The packages whose tests run under the race detector too: those with goroutines.
+RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/source ./internal/freshness ./internal/observe ./internal/webhook \
+	./internal/server ./bootstrap/... ./internal/approver ./internal/ledger ./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
 FUZZTIME ?= 30s
 
 .PHONY: help
@@ -34,25 +37,64 @@ down: ## Stop the control plane that `make up` started.
 
 .PHONY: test
 test: ## Run every test: unit, command line, conformance, and end to end on a real control plane.
-	$(MAKE) -j2 test-code test-planes
+	$(MAKE) -k -j2 test-code test-planes
 	@echo "all tests passed"
 
-# What takes processor time, and what mostly waits, beside each other.
+# What takes processor time, and what mostly waits, beside each other. A step that
+# fails does not keep the next from running.
+each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step"; done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
+
 .PHONY: test-code
 test-code: ## Run the tests that need no control plane.
-	go vet ./...
-	go test ./...
-	go test -race ./graph ./nodeauthz ./rbac ./chain ./internal/source ./internal/freshness ./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./internal/approver ./internal/ledger ./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
-	cd test/conformance && go vet ./... && go test -count=1 -v . && go test -count=1 ./generate ./minors
-	cd test/conformance/minors/protocol && go test ./...
-	cd test/deploy && go vet ./... && go test -count=1 ./...
+	@$(call each,test-vet test-unit test-race test-conformance test-deploy)
 
-# One control plane after the other: kubelets use up the inotify instances of a user.
+.PHONY: test-vet
+test-vet:
+	@failed=; for module in $(MODULES); do (cd $$module && go vet ./...) || failed="$$failed $$module"; done; \
+	if [ -n "$$failed" ]; then echo "go vet failed in:$$failed"; exit 1; fi
+
+.PHONY: test-unit
+test-unit:
+	go test ./...
+
+.PHONY: test-race
+test-race:
+	go test -race $(RACE)
+
+.PHONY: test-conformance
+test-conformance:
+	@$(call each,test-differential test-generators test-protocol)
+
+.PHONY: test-differential
+test-differential:
+	cd test/conformance && go test -count=1 -v .
+
+.PHONY: test-generators
+test-generators:
+	cd test/conformance && go test -count=1 ./generate ./minors
+
+.PHONY: test-protocol
+test-protocol:
+	cd test/conformance/minors/protocol && go test ./...
+
+.PHONY: test-deploy
+test-deploy:
+	cd test/deploy && go test -count=1 ./...
+
 .PHONY: test-planes
 test-planes: ## Run the tests on real control planes.
 	$(PLANE) build
-	cd test/localplane && go vet ./... && go test -p 1 -timeout 20m ./...
-	cd test/e2e && go vet ./... && go test -p 1 -timeout 15m ./...
+	@$(call each,test-localplane test-e2e)
+
+# One control plane after the other: kubelets use up the inotify instances of a user.
+.PHONY: test-localplane
+test-localplane:
+	cd test/localplane && go test -p 1 -timeout 20m ./...
+
+.PHONY: test-e2e
+test-e2e:
+	cd test/e2e && go test -p 1 -timeout 15m ./...
 
 .PHONY: lint
 lint: ## Check formatting and run the linters.
