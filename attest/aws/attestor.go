@@ -19,8 +19,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // Name is the name of the provider.
@@ -29,7 +31,7 @@ const Name = "aws"
 // Attestor is the server's half of the provider.
 type Attestor struct {
 	options  Options
-	verifier *Verifier
+	verifier *identitydocument.Verifier
 	name     namingRule
 	sts      map[string]*url.URL // the endpoint of each region
 	client   *http.Client
@@ -62,7 +64,7 @@ func New(ctx context.Context, options Options) (*Attestor, error) {
 		}
 	}
 	return &Attestor{
-		options: options, verifier: NewVerifier(options.Certificates), name: rule,
+		options: options, verifier: identitydocument.NewVerifier(options.Certificates), name: rule,
 		sts: endpoints, client: newSTSClient(options.HTTP), crowds: newCrowds(options.EC2),
 	}, nil
 }
@@ -74,7 +76,7 @@ func (a *Attestor) Name() string { return Name }
 // it, where the request came from, and, if that is asked for, whose credentials
 // the machine has. What EC2 or STS does not answer is an error, never a refusal.
 func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
-	evidence, err := ParseEvidence(req.Body)
+	evidence, err := identitydocument.ParseEvidence(req.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +103,14 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 }
 
 // read returns the document of evidence, verified unless the options say not to.
-func (a *Attestor) read(evidence *Evidence) (*Document, error) {
+func (a *Attestor) read(evidence *identitydocument.Evidence) (*identitydocument.Document, error) {
 	if a.options.SkipSignature {
-		return Unverified(evidence)
+		return identitydocument.Unverified(evidence)
 	}
 	return a.verifier.Verify(evidence)
 }
 
-func (a *Attestor) identify(document *Document, found *instance) (*attest.Identity, error) {
+func (a *Attestor) identify(document *identitydocument.Document, found *instance) (*attest.Identity, error) {
 	name, err := a.name(found.nameFields(a.options.ClusterName))
 	if err != nil {
 		return nil, fmt.Errorf("naming the node of instance %s: %w", document.InstanceID, err)
@@ -144,4 +146,13 @@ func (a *Attestor) Gone(ctx context.Context, instanceID, region string) (bool, e
 		}
 	}
 	return true, nil
+}
+
+// clip keeps short what others write.
+func clip(text string) string {
+	const limit = 64
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 const (
@@ -201,7 +203,7 @@ func TestWithoutSignaturesTheDocumentIsStillRead(t *testing.T) {
 	}).Attest(t.Context(), claim(claimed.Document()))
 	refused(t, err, aws.DocumentContradicted)
 	_, err = a.Attest(t.Context(), claim([]byte("anything")))
-	refused(t, err, aws.DocumentMalformed)
+	refused(t, err, identitydocument.DocumentMalformed)
 }
 
 func TestManyAttestAtOnce(t *testing.T) {
@@ -230,4 +232,17 @@ func TestManyAttestAtOnce(t *testing.T) {
 		}
 		seen[name] = true
 	}
+}
+
+// refused makes sure that an error is a refusal with a code.
+func refused(t *testing.T, err error, code verdict.Code) *attest.Refusal {
+	t.Helper()
+	var refusal *attest.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("got %v, want a refusal with %s", err, code)
+	}
+	if refusal.Code != code || refusal.Malformed != (code == identitydocument.DocumentMalformed) {
+		t.Errorf("got %v, malformed %t, want %s", refusal, refusal.Malformed, code)
+	}
+	return refusal
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // maxCallerURL bounds the URL of a signed request; session tokens have about a
@@ -18,7 +19,7 @@ const maxCallerURL = 8 << 10
 // checkCaller sends the machine's signed request to STS, and compares whose it is
 // with the document. The request goes to the endpoint that the server knows, and
 // consists of what the server knows: nothing else of it is taken over.
-func (a *Attestor) checkCaller(ctx context.Context, document *Document, signed *CallerIdentityRequest) error {
+func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.Document, signed *identitydocument.CallerIdentityRequest) error {
 	if signed == nil {
 		return attest.Refuse(CallerIdentityMissing, "instance %s sent no signed request to STS", document.InstanceID)
 	}
@@ -47,14 +48,14 @@ var (
 	callerQuery = map[string]string{
 		"Action": "GetCallerIdentity", "Version": "2011-06-15",
 		"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": "", "X-Amz-Date": "", "X-Amz-Signature": "",
-		"X-Amz-Security-Token": "", "X-Amz-SignedHeaders": "host;" + strings.ToLower(ChallengeHeader),
+		"X-Amz-Security-Token": "", "X-Amz-SignedHeaders": "host;" + strings.ToLower(identitydocument.ChallengeHeader),
 	}
 	callerQueryOptional = []string{"X-Amz-Expires"}
 )
 
 // readCallerURL returns the query of a signed request that is for the endpoint and
 // for nothing but GetCallerIdentity, or what is wrong with it.
-func readCallerURL(signed *CallerIdentityRequest, endpoint *url.URL) (query url.Values, problem string) {
+func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query url.Values, problem string) {
 	if signed.Method != http.MethodGet || signed.Body != "" {
 		return nil, "it is not a GET without a body"
 	}
@@ -107,14 +108,14 @@ func readCallerHeader(header map[string][]string, host string) (challenge, probl
 		case len(values) != 1:
 			return "", "its header has not one value of " + clip(key)
 		case canonical == "Host" && values[0] == host:
-		case canonical == ChallengeHeader && challenge == "":
+		case canonical == identitydocument.ChallengeHeader && challenge == "":
 			challenge = values[0]
 		default:
 			return "", "its header has a field too many, or for another host: " + clip(key)
 		}
 	}
 	if challenge == "" {
-		return "", "its header has no " + ChallengeHeader
+		return "", "its header has no " + identitydocument.ChallengeHeader
 	}
 	return challenge, ""
 }

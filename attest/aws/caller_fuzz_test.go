@@ -7,6 +7,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // FuzzCallerRequest: what is taken is one GetCallerIdentity, for the endpoint.
@@ -15,16 +16,16 @@ func FuzzCallerRequest(f *testing.F) {
 		"&X-Amz-Credential=ASIA%2F20260301%2Feu-west-1%2Fsts%2Faws4_request&X-Amz-Date=20260301T120000Z&X-Amz-Security-Token=t" +
 		"&X-Amz-SignedHeaders=host%3Bx-node-authorizer-challenge&X-Amz-Signature=00"
 	endpoint := &url.URL{Scheme: "https", Host: "sts.eu-west-1.amazonaws.com", Path: "/"}
-	if _, _, problem := aws.ReadCallerRequest(&aws.CallerIdentityRequest{
-		URL: good, Method: "GET", Header: map[string][]string{aws.ChallengeHeader: {"c"}},
+	if _, _, problem := aws.ReadCallerRequest(&identitydocument.CallerIdentityRequest{
+		URL: good, Method: "GET", Header: map[string][]string{identitydocument.ChallengeHeader: {"c"}},
 	}, endpoint); problem != "" {
 		f.Fatal(problem)
 	}
-	f.Add(good, "GET", "", aws.ChallengeHeader, "c")
-	f.Add(good+"&Action=AssumeRole", "GET", "", aws.ChallengeHeader, "c")
+	f.Add(good, "GET", "", identitydocument.ChallengeHeader, "c")
+	f.Add(good+"&Action=AssumeRole", "GET", "", identitydocument.ChallengeHeader, "c")
 	f.Add("https://sts.eu-west-1.amazonaws.com@attacker.example/", "POST", "x", "Host", "attacker.example")
 	f.Fuzz(func(t *testing.T, text, method, body, key, value string) {
-		signed := &aws.CallerIdentityRequest{URL: text, Method: method, Body: body, Header: map[string][]string{key: {value}}}
+		signed := &identitydocument.CallerIdentityRequest{URL: text, Method: method, Body: body, Header: map[string][]string{key: {value}}}
 		query, challenge, problem := aws.ReadCallerRequest(signed, endpoint)
 		if problem != "" {
 			return

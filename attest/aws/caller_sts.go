@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // stsTimeout bounds one request to STS, and maxCallerAnswer what is read of the
@@ -72,7 +73,7 @@ func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query url.Valu
 	if err != nil {
 		return nil, fmt.Errorf("asking STS at %s whose request it is: the request cannot be made", endpoint.Host)
 	}
-	req.Header.Set(ChallengeHeader, challenge)
+	req.Header.Set(identitydocument.ChallengeHeader, challenge)
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("asking STS at %s whose request it is: %w", endpoint.Host, withoutURL(err))
@@ -115,7 +116,7 @@ func readCaller(status int, answer []byte, host string) (*caller, error) {
 // checkInstance compares the caller with a document: the session of an instance's
 // role has the id of the instance for its name
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
-func (c *caller) checkInstance(document *Document) error {
+func (c *caller) checkInstance(document *identitydocument.Document) error {
 	if c.Account != document.AccountID {
 		return attest.Refuse(CallerIdentityInvalid, "instance %s is of account %s, its credentials are of %s", document.InstanceID, document.AccountID, clip(c.Account))
 	}

@@ -11,25 +11,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // question is what the checks look at.
 type question struct {
 	options  *Options
-	document *Document
+	document *identitydocument.Document
 	instance *instance
 	remote   netip.Addr
 }
 
 // checkPlace makes the checks for which the document is enough.
-func (a *Attestor) checkPlace(document *Document) *attest.Refusal {
+func (a *Attestor) checkPlace(document *identitydocument.Document) *attest.Refusal {
 	return first(question{options: &a.options, document: document}, question.checkAccount, question.checkRegion)
 }
 
 // checkInstance makes the checks for which EC2 was asked, in the order in which
 // they tell most of what is wrong.
-func (a *Attestor) checkInstance(document *Document, found *instance, remote netip.Addr) *attest.Refusal {
+func (a *Attestor) checkInstance(document *identitydocument.Document, found *instance, remote netip.Addr) *attest.Refusal {
 	return first(question{&a.options, document, found, remote},
 		question.checkState,
 		question.checkContradictions,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -273,7 +274,7 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 		code   verdict.Code
 		repair func(*awsstandin.Instance)
 	}{
-		{aws.SignerUnknown, func(*awsstandin.Instance) { signer = s.Signer() }},
+		{identitydocument.SignerUnknown, func(*awsstandin.Instance) { signer = s.Signer() }},
 		{aws.WrongAccount, func(i *awsstandin.Instance) { i.Account = account }},
 		{aws.WrongRegion, func(i *awsstandin.Instance) { i.Region, i.Zone = region, "eu-west-1a" }},
 		{aws.InstanceNotRunning, func(i *awsstandin.Instance) { i.State = awsstandin.Running }},

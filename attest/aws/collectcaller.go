@@ -9,12 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // callerIdentity signs, but does not send, a request to STS for the identity of
 // the instance's own role. The challenge is among what is signed, so that the
 // request is of use for nobody else and not for long.
-func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*CallerIdentityRequest, error) {
+func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*identitydocument.CallerIdentityRequest, error) {
 	region, err := c.metadata.GetRegion(ctx, &imds.GetRegionInput{})
 	if err != nil {
 		return nil, unanswered("the region", err)
@@ -26,10 +27,10 @@ func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*Call
 	sdk.Credentials = aws.NewCredentialsCache(ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = c.metadata }))
 	presigned, err := sts.NewPresignClient(sts.NewFromConfig(sdk)).PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{},
 		func(o *sts.PresignOptions) {
-			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue(ChallengeHeader, challenge)))
+			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue(identitydocument.ChallengeHeader, challenge)))
 		})
 	if err != nil {
 		return nil, fmt.Errorf("sign a request for the identity of the instance's role: %w; the instance needs an instance profile", err)
 	}
-	return &CallerIdentityRequest{URL: presigned.URL, Method: presigned.Method, Header: presigned.SignedHeader}, nil
+	return &identitydocument.CallerIdentityRequest{URL: presigned.URL, Method: presigned.Method, Header: presigned.SignedHeader}, nil
 }

@@ -2,7 +2,6 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // Collector is the machine's half of the provider: it asks the metadata service
@@ -91,13 +91,13 @@ func (c *Collector) Collect(ctx context.Context, challenge string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	b := body{Document: []byte(document)}
+	evidence := identitydocument.Evidence{Document: []byte(document)}
 	if challenge != "" {
-		if b.CallerIdentity, err = c.callerIdentity(ctx, challenge); err != nil {
+		if evidence.CallerIdentity, err = c.callerIdentity(ctx, challenge); err != nil {
 			return nil, err
 		}
 	}
-	return json.Marshal(b)
+	return evidence.Request()
 }
 
 // document prefers the form signed with RSA and SHA-256. The other, signed with

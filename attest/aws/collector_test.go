@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 )
 
@@ -63,13 +64,13 @@ func newCollector(t *testing.T, naming string) *aws.Collector {
 }
 
 // collect returns what the server would read of the collected evidence.
-func collect(t *testing.T, challenge string) *aws.Evidence {
+func collect(t *testing.T, challenge string) *identitydocument.Evidence {
 	t.Helper()
 	body, err := newCollector(t, "").Collect(t.Context(), challenge)
 	if err != nil {
 		t.Fatal(err)
 	}
-	evidence, err := aws.ParseEvidence(body)
+	evidence, err := identitydocument.ParseEvidence(body)
 	if err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
@@ -78,11 +79,11 @@ func collect(t *testing.T, challenge string) *aws.Evidence {
 
 func TestTheDocumentIsCollected(t *testing.T) {
 	cloud, instance, _ := onInstance(t, awsstandin.Instance{Region: "eu-west-1"})
-	document, err := aws.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
+	document, err := identitydocument.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if document.InstanceID != instance.ID || document.Form != aws.RSA2048 {
+	if document.InstanceID != instance.ID || document.Form != identitydocument.RSA2048 {
 		t.Errorf("instance %s, form %v", document.InstanceID, document.Form)
 	}
 }
@@ -96,11 +97,11 @@ func TestWithoutTheBetterFormTheOtherIsCollected(t *testing.T) {
 		}
 		through.ServeHTTP(w, r)
 	})
-	document, err := aws.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
+	document, err := identitydocument.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if document.InstanceID != instance.ID || document.Form != aws.PKCS7 {
+	if document.InstanceID != instance.ID || document.Form != identitydocument.PKCS7 {
 		t.Errorf("instance %s, form %v", document.InstanceID, document.Form)
 	}
 }
@@ -129,7 +130,7 @@ func TestSomebodyElsesCredentialsAreNotUsedForTheChallenge(t *testing.T) {
 		t.Fatal(err)
 	}
 	headers := strings.Split(signed.Query().Get("X-Amz-SignedHeaders"), ";")
-	if !slices.Contains(headers, strings.ToLower(aws.ChallengeHeader)) || !slices.Contains(headers, "host") {
+	if !slices.Contains(headers, strings.ToLower(identitydocument.ChallengeHeader)) || !slices.Contains(headers, "host") {
 		t.Errorf("signed headers: %q", headers)
 	}
 	// STS takes it, and says that it is this instance's.
@@ -138,7 +139,7 @@ func TestSomebodyElsesCredentialsAreNotUsedForTheChallenge(t *testing.T) {
 		t.Errorf("status %d: %s", status, answer)
 	}
 	// The challenge is part of what is signed.
-	request.Header[aws.ChallengeHeader] = []string{"another"}
+	request.Header[identitydocument.ChallengeHeader] = []string{"another"}
 	if status, answer := send(t, request); status != http.StatusForbidden {
 		t.Errorf("with another challenge: status %d: %s", status, answer)
 	}
@@ -148,7 +149,7 @@ func TestSomebodyElsesCredentialsAreNotUsedForTheChallenge(t *testing.T) {
 }
 
 // send does what the server does with the signed request.
-func send(t *testing.T, request *aws.CallerIdentityRequest) (status int, answer string) {
+func send(t *testing.T, request *identitydocument.CallerIdentityRequest) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), request.Method, request.URL, strings.NewReader(request.Body))
 	if err != nil {

@@ -1,10 +1,14 @@
 package aws
 
-import "net/url"
+import (
+	"net/url"
+
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+)
 
 // ReadCallerRequest reads a signed request for an endpoint, and says what is wrong
 // with it.
-func ReadCallerRequest(signed *CallerIdentityRequest, endpoint *url.URL) (query url.Values, challenge, problem string) {
+func ReadCallerRequest(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query url.Values, challenge, problem string) {
 	if query, problem = readCallerURL(signed, endpoint); problem != "" {
 		return nil, "", problem
 	}

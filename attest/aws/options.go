@@ -37,7 +37,7 @@ type Options struct {
 	// CallerIdentity asks for a signed request to STS.
 	CallerIdentity CallerIdentity
 	// Certificates are more certificates to verify documents with; see
-	// [NewVerifier].
+	// [identitydocument.NewVerifier].
 	Certificates []*x509.Certificate
 	// EC2 is asked about instances; nil for the SDK's client with the settings and
 	// credentials of the environment.

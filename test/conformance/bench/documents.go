@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 const documentsMethod = `How long one core needs for an identity document that AWS signed, from the text that the
@@ -32,7 +32,7 @@ const whyDocuments = "What remains beside the signature is reading: base64, the 
 // with the same algorithm.
 type signedForm struct {
 	name     string
-	evidence *aws.Evidence
+	evidence *identitydocument.Evidence
 	floor    func() bool
 }
 
@@ -44,7 +44,7 @@ func (b *bench) documents() (section, error) {
 		return s, err
 	}
 	t := table{caption: "**Each form, on one core.**", header: []string{"form", "verified a second", "whole", "floor", "ratio"}}
-	verifier := aws.NewVerifier(nil)
+	verifier := identitydocument.NewVerifier(nil)
 	for _, form := range forms {
 		b.log("documents: %s", form.name)
 		if _, err := verifier.Verify(form.evidence); err != nil {
@@ -95,9 +95,9 @@ func (b *bench) signedForms() ([]signedForm, error) {
 	}
 	attributes := make([]byte, 150)
 	return []signedForm{
-		{"rsa2048", &aws.Evidence{Document: texts[2]}, func() bool { sha256.Sum256(attributes); return long() }},
-		{"pkcs7", &aws.Evidence{Document: texts[3]}, func() bool { sha1.Sum(attributes); return old() }},
-		{"signature", &aws.Evidence{Document: document, Signature: signature}, short},
+		{"rsa2048", &identitydocument.Evidence{Document: texts[2]}, func() bool { sha256.Sum256(attributes); return long() }},
+		{"pkcs7", &identitydocument.Evidence{Document: texts[3]}, func() bool { sha1.Sum(attributes); return old() }},
+		{"signature", &identitydocument.Evidence{Document: document, Signature: signature}, short},
 	}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -86,8 +87,8 @@ func TestSignedDocumentBesideAnotherClearOne(t *testing.T) {
 		document []byte
 		code     verdict.Code
 	}{
-		"the clear document of another": {form(victim, "document"), aws.SignatureInvalid},
-		"its own with another id":       {bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)), aws.SignatureInvalid},
+		"the clear document of another": {form(victim, "document"), identitydocument.SignatureInvalid},
+		"its own with another id":       {bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)), identitydocument.SignatureInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := Body(map[string]string{"Document": encode(test.document), "Signature": signature})

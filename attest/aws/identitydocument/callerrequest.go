@@ -1,4 +1,4 @@
-package aws
+package identitydocument
 
 // ChallengeHeader is the header of a [CallerIdentityRequest] that has the server's
 // challenge. It must be among those that are signed.

@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"bytes"
@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // evidenceOf is the evidence in a request whose body has these fields.
-func evidenceOf(tb testing.TB, fields map[string]any) *aws.Evidence {
+func evidenceOf(tb testing.TB, fields map[string]any) *identitydocument.Evidence {
 	tb.Helper()
 	body, err := json.Marshal(fields)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	evidence, err := aws.ParseEvidence(body)
+	evidence, err := identitydocument.ParseEvidence(body)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -46,14 +46,14 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		{"nothing", ``, "the request: not valid JSON: there is no text"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			evidence, err := aws.ParseEvidence([]byte(tc.body))
+			evidence, err := identitydocument.ParseEvidence([]byte(tc.body))
 			if tc.want == "" {
 				if err != nil || string(evidence.Document) != "a message" {
 					t.Errorf("got %+v, %v", evidence, err)
 				}
 				return
 			}
-			if refusal := refused(t, err, aws.DocumentMalformed); refusal.Detail != tc.want {
+			if refusal := refused(t, err, identitydocument.DocumentMalformed); refusal.Detail != tc.want {
 				t.Errorf("got %q, want %q", refusal.Detail, tc.want)
 			}
 		})
@@ -97,10 +97,10 @@ func TestMessagesComeWithAndWithoutLines(t *testing.T) {
 		{"as nothing but blank space", " ", false},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			document, err := aws.NewVerifier(nil).Verify(&aws.Evidence{Document: []byte(tc.text)})
+			document, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: []byte(tc.text)})
 			switch {
 			case !tc.good:
-				refused(t, err, aws.DocumentMalformed)
+				refused(t, err, identitydocument.DocumentMalformed)
 			case err != nil:
 				t.Error(err)
 			case document.InstanceID != "i-0c5541936caf78c12":
@@ -117,23 +117,23 @@ func TestUnverifiedDocumentsAreStillReadStrictly(t *testing.T) {
 	twice := strings.Replace(usual, `"version"`, `"instanceId" : "i-0fedcba0987654321", "version"`, 1)
 	for _, tc := range []struct {
 		rule     string
-		evidence *aws.Evidence
-		form     aws.Form // empty for a refusal
+		evidence *identitydocument.Evidence
+		form     identitydocument.Form // empty for a refusal
 	}{
-		{"a message", &aws.Evidence{Document: forged}, aws.RSA2048},
-		{"a message signed with DSA", &aws.Evidence{Document: dsaSigner().message([]byte(usual), nil)}, aws.PKCS7},
-		{"a document with a signature", &aws.Evidence{Document: []byte(usual), Signature: []byte{1}}, aws.Signature},
-		{"a document alone", &aws.Evidence{Document: []byte(usual)}, aws.Signature},
-		{"a message that is none", &aws.Evidence{Document: []byte("AAAA")}, ""},
-		{"a document with a field twice", &aws.Evidence{Document: []byte(twice)}, ""},
-		{"a message with such a document", &aws.Evidence{Document: rsaSigner().message([]byte(twice), nil)}, ""},
-		{"a message beside a signature", &aws.Evidence{Document: forged, Signature: []byte{1}}, ""},
+		{"a message", &identitydocument.Evidence{Document: forged}, identitydocument.RSA2048},
+		{"a message signed with DSA", &identitydocument.Evidence{Document: dsaSigner().message([]byte(usual), nil)}, identitydocument.PKCS7},
+		{"a document with a signature", &identitydocument.Evidence{Document: []byte(usual), Signature: []byte{1}}, identitydocument.Signature},
+		{"a document alone", &identitydocument.Evidence{Document: []byte(usual)}, identitydocument.Signature},
+		{"a message that is none", &identitydocument.Evidence{Document: []byte("AAAA")}, ""},
+		{"a document with a field twice", &identitydocument.Evidence{Document: []byte(twice)}, ""},
+		{"a message with such a document", &identitydocument.Evidence{Document: rsaSigner().message([]byte(twice), nil)}, ""},
+		{"a message beside a signature", &identitydocument.Evidence{Document: forged, Signature: []byte{1}}, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			document, err := aws.Unverified(tc.evidence)
+			document, err := identitydocument.Unverified(tc.evidence)
 			switch {
 			case tc.form == "":
-				refused(t, err, aws.DocumentMalformed)
+				refused(t, err, identitydocument.DocumentMalformed)
 			case err != nil:
 				t.Error(err)
 			case document.Form != tc.form || document.InstanceID != "i-1234567890abcdef0":
@@ -151,11 +151,11 @@ func FuzzParseEvidence(f *testing.F) {
 	f.Add([]byte(`{"Document":"e30=","CallerIdentity":{"URL":"u","Method":"m","Header":{"a":["b"]},"Body":"b"}}`))
 	f.Add([]byte(`{"document":"e30="}`))
 	f.Add([]byte(`{"Document":"` + base64.StdEncoding.EncodeToString(document) + `","Signature":"DVm1OtrMzph5Ts"}`))
-	known := aws.NewVerifier(nil)
+	known := identitydocument.NewVerifier(nil)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		evidence, err := aws.ParseEvidence(data)
+		evidence, err := identitydocument.ParseEvidence(data)
 		if err != nil {
-			refused(t, err, aws.DocumentMalformed)
+			refused(t, err, identitydocument.DocumentMalformed)
 			return
 		}
 		if len(evidence.Document) == 0 {

@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/smallstep/pkcs7"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -43,7 +43,7 @@ func TestMessagesWithWhatAWSNeedNotBeTrustedForAreVerified(t *testing.T) {
 		})},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			document, err := verifier().Verify(&aws.Evidence{Document: tc.message})
+			document, err := verifier().Verify(&identitydocument.Evidence{Document: tc.message})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,100 +73,100 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 		message []byte
 		want    verdict.Code
 	}{
-		{"another document in a signed message", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)))))), aws.SignatureInvalid},
+		{"another document in a signed message", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)))))), identitydocument.SignatureInvalid},
 		{"another document in a message signed with DSA", dsaSigner().message(content, func(p *messageParts) {
 			p.content = der(0x30, oidData, der(0xa0, der(0x04, []byte(another))))
-		}), aws.SignatureInvalid},
-		{"another document before the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)), der(0x04, content))))), aws.SignatureInvalid},
-		{"another document after the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content)), der(0x04, []byte(another))))), aws.DocumentMalformed},
+		}), identitydocument.SignatureInvalid},
+		{"another document before the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)), der(0x04, content))))), identitydocument.SignatureInvalid},
+		{"another document after the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content)), der(0x04, []byte(another))))), identitydocument.DocumentMalformed},
 		{"another document and its digest, which nobody signed", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes = der(0xa0, der(0x30, oidContentType, der(0x31, oidData)), der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum(content)))))
-		}), aws.SignatureInvalid},
+		}), identitydocument.SignatureInvalid},
 
-		{"another key under the name of a known certificate", thief().message(content, nil), aws.SignatureInvalid},
-		{"a certificate that nobody knows", stranger().message(content, nil), aws.SignerUnknown},
-		{"the name of AWS's certificate first, another key's after it", with(signers(good, stranger().info(content, nil, nil))), aws.DocumentMalformed},
-		{"another key first", with(signers(stranger().info(content, nil, nil), good)), aws.DocumentMalformed},
-		{"two signers who are both known", with(signers(good, good)), aws.DocumentMalformed},
-		{"no signer", with(signers()), aws.DocumentMalformed},
+		{"another key under the name of a known certificate", thief().message(content, nil), identitydocument.SignatureInvalid},
+		{"a certificate that nobody knows", stranger().message(content, nil), identitydocument.SignerUnknown},
+		{"the name of AWS's certificate first, another key's after it", with(signers(good, stranger().info(content, nil, nil))), identitydocument.DocumentMalformed},
+		{"another key first", with(signers(stranger().info(content, nil, nil), good)), identitydocument.DocumentMalformed},
+		{"two signers who are both known", with(signers(good, good)), identitydocument.DocumentMalformed},
+		{"no signer", with(signers()), identitydocument.DocumentMalformed},
 		{"its own certificate in the message", stranger().message(content, func(p *messageParts) {
 			p.certificates = der(0xa0, der(0x30, issuer))
-		}), aws.SignerUnknown},
-		{"the certificate of the other algorithm", by(signer{rsaSigner().key, dsaSigner().serial}, nil, nil), aws.SignerUnknown},
+		}), identitydocument.SignerUnknown},
+		{"the certificate of the other algorithm", by(signer{rsaSigner().key, dsaSigner().serial}, nil, nil), identitydocument.SignerUnknown},
 
 		{"no signed attributes", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes, p.signature = nil, der(0x04, rsaSigner().sign(content))
-		}), aws.DocumentMalformed},
+		}), identitydocument.DocumentMalformed},
 		{"signed attributes as content", rsaSigner().message(attributesOf(content), func(p *messageParts) {
 			p.signers = der(0x31, rsaSigner().info(content, nil, func(p *signerParts) { p.attributes = nil }))
-		}), aws.DocumentMalformed},
+		}), identitydocument.DocumentMalformed},
 		{"a signature of the content beside signed attributes", by(rsaSigner(), nil, func(p *signerParts) {
 			p.signature = der(0x04, rsaSigner().sign(content))
-		}), aws.SignatureInvalid},
+		}), identitydocument.SignatureInvalid},
 		{"a signature of the attributes under their tag in the message", by(rsaSigner(), nil, func(p *signerParts) {
 			p.signature = der(0x04, rsaSigner().sign(p.attributes))
-		}), aws.SignatureInvalid},
-		{"no attributes among the signed ones", by(rsaSigner(), func(a *[][]byte) { *a = nil }, nil), aws.DocumentMalformed},
-		{"no digest", by(rsaSigner(), func(a *[][]byte) { *a = (*a)[:2] }, nil), aws.DocumentMalformed},
-		{"no content type", by(rsaSigner(), func(a *[][]byte) { *a = (*a)[1:] }, nil), aws.DocumentMalformed},
+		}), identitydocument.SignatureInvalid},
+		{"no attributes among the signed ones", by(rsaSigner(), func(a *[][]byte) { *a = nil }, nil), identitydocument.DocumentMalformed},
+		{"no digest", by(rsaSigner(), func(a *[][]byte) { *a = (*a)[:2] }, nil), identitydocument.DocumentMalformed},
+		{"no content type", by(rsaSigner(), func(a *[][]byte) { *a = (*a)[1:] }, nil), identitydocument.DocumentMalformed},
 		{"another content type", by(rsaSigner(), func(a *[][]byte) {
 			(*a)[0] = der(0x30, oidContentType, der(0x31, oidSignedData))
-		}, nil), aws.DocumentMalformed},
+		}, nil), identitydocument.DocumentMalformed},
 		{"another digest", by(rsaSigner(), func(a *[][]byte) {
 			(*a)[2] = der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum([]byte(another)))))
-		}, nil), aws.SignatureInvalid},
+		}, nil), identitydocument.SignatureInvalid},
 		{"half a digest", by(rsaSigner(), func(a *[][]byte) {
 			(*a)[2] = der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum(content)[:16])))
-		}, nil), aws.SignatureInvalid},
-		{"two digests", by(rsaSigner(), func(a *[][]byte) { *a = append(*a, (*a)[2]) }, nil), aws.DocumentMalformed},
+		}, nil), identitydocument.SignatureInvalid},
+		{"two digests", by(rsaSigner(), func(a *[][]byte) { *a = append(*a, (*a)[2]) }, nil), identitydocument.DocumentMalformed},
 		{"two values of the digest", by(rsaSigner(), func(a *[][]byte) {
 			value := der(0x04, rsaSigner().sum(content))
 			(*a)[2] = der(0x30, oidMessageDigest, der(0x31, value, value))
-		}, nil), aws.SignatureInvalid},
+		}, nil), identitydocument.SignatureInvalid},
 		{"a digest without a value", by(rsaSigner(), func(a *[][]byte) {
 			(*a)[2] = der(0x30, oidMessageDigest, der(0x31))
-		}, nil), aws.DocumentMalformed},
+		}, nil), identitydocument.DocumentMalformed},
 		{"signed attributes of indefinite length", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes = indefinite(0xa0, p.attributes[2:])
-		}), aws.DocumentMalformed},
-		{"attributes that are not signed", by(rsaSigner(), nil, func(p *signerParts) { p.rest = der(0xa1) }), aws.DocumentMalformed},
+		}), identitydocument.DocumentMalformed},
+		{"attributes that are not signed", by(rsaSigner(), nil, func(p *signerParts) { p.rest = der(0xa1) }), identitydocument.DocumentMalformed},
 
-		{"RSA with SHA-1", by(rsaSigner(), nil, func(p *signerParts) { p.digest = sha1Identifier }), aws.DocumentMalformed},
-		{"DSA with SHA-256", by(dsaSigner(), nil, func(p *signerParts) { p.digest = sha256Identifier }), aws.DocumentMalformed},
+		{"RSA with SHA-1", by(rsaSigner(), nil, func(p *signerParts) { p.digest = sha1Identifier }), identitydocument.DocumentMalformed},
+		{"DSA with SHA-256", by(dsaSigner(), nil, func(p *signerParts) { p.digest = sha256Identifier }), identitydocument.DocumentMalformed},
 		{"an algorithm with parameters", by(rsaSigner(), nil, func(p *signerParts) {
 			p.digest = der(0x30, sha256Identifier[2:], one)
-		}), aws.DocumentMalformed},
+		}), identitydocument.DocumentMalformed},
 		{"an algorithm with a NULL that is not empty", by(rsaSigner(), nil, func(p *signerParts) {
 			p.digest = der(0x30, sha256Identifier[2:], []byte{5, 1, 0})
-		}), aws.DocumentMalformed},
-		{"certificates that do not end", with(func(p *messageParts) { p.certificates = []byte("\xa0\x82\xff\xff") }), aws.DocumentMalformed},
-		{"a digest that is not among the message's", with(func(p *messageParts) { p.digests = der(0x31, sha1Identifier) }), aws.DocumentMalformed},
-		{"two digests of the message", with(func(p *messageParts) { p.digests = der(0x31, sha256Identifier, sha1Identifier) }), aws.DocumentMalformed},
-		{"a signature of no bytes", by(rsaSigner(), nil, func(p *signerParts) { p.signature = der(0x04) }), aws.SignatureInvalid},
+		}), identitydocument.DocumentMalformed},
+		{"certificates that do not end", with(func(p *messageParts) { p.certificates = []byte("\xa0\x82\xff\xff") }), identitydocument.DocumentMalformed},
+		{"a digest that is not among the message's", with(func(p *messageParts) { p.digests = der(0x31, sha1Identifier) }), identitydocument.DocumentMalformed},
+		{"two digests of the message", with(func(p *messageParts) { p.digests = der(0x31, sha256Identifier, sha1Identifier) }), identitydocument.DocumentMalformed},
+		{"a signature of no bytes", by(rsaSigner(), nil, func(p *signerParts) { p.signature = der(0x04) }), identitydocument.SignatureInvalid},
 		{"a signature with a byte more", by(rsaSigner(), nil, func(p *signerParts) {
 			p.signature = der(0x04, []byte{0}, p.signature[4:])
-		}), aws.SignatureInvalid},
+		}), identitydocument.SignatureInvalid},
 
-		{"no content", contentOf(der(0x30, oidData)), aws.DocumentMalformed},
-		{"content of another type", contentOf(der(0x30, oidSignedData, der(0xa0, der(0x04, content)))), aws.DocumentMalformed},
-		{"content that is not a string of octets", contentOf(der(0x30, oidData, der(0xa0, der(0x0c, content)))), aws.DocumentMalformed},
-		{"content in parts of parts", contentOf(der(0x30, oidData, der(0xa0, der(0x24, der(0x24, der(0x04, content)))))), aws.DocumentMalformed},
-		{"another version", with(func(p *messageParts) { p.version = []byte{2, 1, 3} }), aws.DocumentMalformed},
-		{"another version of the signer", by(rsaSigner(), nil, func(p *signerParts) { p.version = []byte{2, 1, 3} }), aws.DocumentMalformed},
-		{"data after the message", with(func(p *messageParts) { p.after = []byte{0} }), aws.DocumentMalformed},
-		{"a second message after it", with(func(p *messageParts) { p.after = raw(t, rsaSigner().message([]byte(another), nil)) }), aws.DocumentMalformed},
-		{"lists of revoked certificates", with(func(p *messageParts) { p.certificates = der(0xa1) }), aws.DocumentMalformed},
-		{"a length of four gigabytes", text([]byte("\x30\x84\xff\xff\xff\xff\x06\x09")), aws.DocumentMalformed},
-		{"a length of many bytes", text([]byte("\x30\xff" + strings.Repeat("\xff", 127))), aws.DocumentMalformed},
-		{"a length that is not in its shortest form", text([]byte("\x30\x81\x02\x05\x00")), aws.DocumentMalformed},
-		{"a length beyond the end", text([]byte("\x30\x20\x06\x01")), aws.DocumentMalformed},
-		{"deep nesting", text(bytes.Repeat([]byte("\x30\x80"), 30000)), aws.DocumentMalformed},
-		{"deep nesting that ends", text(slices.Concat(bytes.Repeat([]byte("\x30\x80"), 10000), make([]byte, 20000))), aws.DocumentMalformed},
-		{"a primitive value of indefinite length", contentOf(der(0x30, oidData, der(0xa0, indefinite(0x04, content)))), aws.DocumentMalformed},
-		{"a tag of several bytes", text([]byte("\x3f\x81\x00\x00")), aws.DocumentMalformed},
+		{"no content", contentOf(der(0x30, oidData)), identitydocument.DocumentMalformed},
+		{"content of another type", contentOf(der(0x30, oidSignedData, der(0xa0, der(0x04, content)))), identitydocument.DocumentMalformed},
+		{"content that is not a string of octets", contentOf(der(0x30, oidData, der(0xa0, der(0x0c, content)))), identitydocument.DocumentMalformed},
+		{"content in parts of parts", contentOf(der(0x30, oidData, der(0xa0, der(0x24, der(0x24, der(0x04, content)))))), identitydocument.DocumentMalformed},
+		{"another version", with(func(p *messageParts) { p.version = []byte{2, 1, 3} }), identitydocument.DocumentMalformed},
+		{"another version of the signer", by(rsaSigner(), nil, func(p *signerParts) { p.version = []byte{2, 1, 3} }), identitydocument.DocumentMalformed},
+		{"data after the message", with(func(p *messageParts) { p.after = []byte{0} }), identitydocument.DocumentMalformed},
+		{"a second message after it", with(func(p *messageParts) { p.after = raw(t, rsaSigner().message([]byte(another), nil)) }), identitydocument.DocumentMalformed},
+		{"lists of revoked certificates", with(func(p *messageParts) { p.certificates = der(0xa1) }), identitydocument.DocumentMalformed},
+		{"a length of four gigabytes", text([]byte("\x30\x84\xff\xff\xff\xff\x06\x09")), identitydocument.DocumentMalformed},
+		{"a length of many bytes", text([]byte("\x30\xff" + strings.Repeat("\xff", 127))), identitydocument.DocumentMalformed},
+		{"a length that is not in its shortest form", text([]byte("\x30\x81\x02\x05\x00")), identitydocument.DocumentMalformed},
+		{"a length beyond the end", text([]byte("\x30\x20\x06\x01")), identitydocument.DocumentMalformed},
+		{"deep nesting", text(bytes.Repeat([]byte("\x30\x80"), 30000)), identitydocument.DocumentMalformed},
+		{"deep nesting that ends", text(slices.Concat(bytes.Repeat([]byte("\x30\x80"), 10000), make([]byte, 20000))), identitydocument.DocumentMalformed},
+		{"a primitive value of indefinite length", contentOf(der(0x30, oidData, der(0xa0, indefinite(0x04, content)))), identitydocument.DocumentMalformed},
+		{"a tag of several bytes", text([]byte("\x3f\x81\x00\x00")), identitydocument.DocumentMalformed},
 	} {
 		t.Run(tc.attack, func(t *testing.T) {
-			_, err := verifier().Verify(&aws.Evidence{Document: tc.message})
+			_, err := verifier().Verify(&identitydocument.Evidence{Document: tc.message})
 			refused(t, err, tc.want)
 		})
 	}
@@ -186,7 +186,7 @@ func TestDSASignaturesOutOfRangeAreRefused(t *testing.T) {
 	numbers := func(change func()) []byte {
 		return dsaSigner().message(content, func(p *messageParts) {
 			p.signers = der(0x31, dsaSigner().info(content, nil, func(p *signerParts) {
-				r, s = aws.DSANumbers(p.signature[2:])
+				r, s = identitydocument.DSANumbers(p.signature[2:])
 				change()
 				p.signature = der(0x04, dsaNumbers(r, s))
 			}))
@@ -223,11 +223,11 @@ func TestDSASignaturesOutOfRangeAreRefused(t *testing.T) {
 		{"no signature", as(nil)},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			_, err := verifier().Verify(&aws.Evidence{Document: tc.message})
-			refused(t, err, aws.SignatureInvalid)
+			_, err := verifier().Verify(&identitydocument.Evidence{Document: tc.message})
+			refused(t, err, identitydocument.SignatureInvalid)
 		})
 	}
-	if _, err := verifier().Verify(&aws.Evidence{Document: numbers(func() {})}); err != nil {
+	if _, err := verifier().Verify(&identitydocument.Evidence{Document: numbers(func() {})}); err != nil {
 		t.Errorf("and with nothing changed: %v", err)
 	}
 }
@@ -243,8 +243,8 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 		{"genuine pkcs7", genuine(t, "ap-southeast-2.pkcs7.txt")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			known := aws.NewVerifier(nil)
-			want, err := known.Verify(&aws.Evidence{Document: tc.message})
+			known := identitydocument.NewVerifier(nil)
+			want, err := known.Verify(&identitydocument.Evidence{Document: tc.message})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 			accepted := 0
 			for i := range message {
 				for bit := range 8 {
-					got, err := known.Verify(&aws.Evidence{Document: text(flipped(message, i, 1<<bit))})
+					got, err := known.Verify(&identitydocument.Evidence{Document: text(flipped(message, i, 1<<bit))})
 					if err != nil {
 						continue
 					}
@@ -269,10 +269,10 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 		})
 	}
 	t.Run("genuine signature", func(t *testing.T) {
-		known, evidence := aws.NewVerifier(nil), genuineBeside(t)
+		known, evidence := identitydocument.NewVerifier(nil), genuineBeside(t)
 		for i := range evidence.Document {
 			for bit := range 8 {
-				changed := &aws.Evidence{Document: flipped(evidence.Document, i, 1<<bit), Signature: evidence.Signature}
+				changed := &identitydocument.Evidence{Document: flipped(evidence.Document, i, 1<<bit), Signature: evidence.Signature}
 				if _, err := known.Verify(changed); err == nil {
 					t.Errorf("bit %d of byte %d of the document is not noticed", bit, i)
 				}
@@ -280,9 +280,9 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 		}
 		for i := range evidence.Signature {
 			for bit := range 8 {
-				changed := &aws.Evidence{Document: evidence.Document, Signature: flipped(evidence.Signature, i, 1<<bit)}
+				changed := &identitydocument.Evidence{Document: evidence.Document, Signature: flipped(evidence.Signature, i, 1<<bit)}
 				_, err := known.Verify(changed)
-				refused(t, err, aws.SignatureInvalid)
+				refused(t, err, identitydocument.SignatureInvalid)
 			}
 		}
 	})
@@ -292,8 +292,8 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 func TestEveryLengthOfAMessageIsRefused(t *testing.T) {
 	message := raw(t, decodedText(genuine(t, "ap-southeast-2.rsa2048.txt")))
 	for i := range message {
-		_, err := aws.NewVerifier(nil).Verify(&aws.Evidence{Document: text(message[:i])})
-		refused(t, err, aws.DocumentMalformed)
+		_, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: text(message[:i])})
+		refused(t, err, identitydocument.DocumentMalformed)
 	}
 }
 
@@ -306,13 +306,13 @@ func TestAnotherReaderSeesTheSameContent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ours := aws.PartsOf(t, message); !bytes.Equal(ours.Content, theirs.Content) {
+			if ours := identitydocument.PartsOf(t, message); !bytes.Equal(ours.Content, theirs.Content) {
 				t.Errorf("got %q, want %q", ours.Content, theirs.Content)
 			}
 			if !strings.Contains(name, "rsa2048") {
 				return
 			}
-			for _, one := range aws.PinnedCertificates("rsa2048") {
+			for _, one := range identitydocument.PinnedCertificates("rsa2048") {
 				if slices.Contains(one.Regions, "ap-southeast-2") {
 					theirs.Certificates = []*x509.Certificate{one.Certificate}
 				}
@@ -333,7 +333,7 @@ func TestAnotherReaderPutsPartsTogetherAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ours := aws.PartsOf(t, message); !bytes.Equal(ours.Content, theirs.Content) || !bytes.Equal(ours.Content, content) {
+	if ours := identitydocument.PartsOf(t, message); !bytes.Equal(ours.Content, theirs.Content) || !bytes.Equal(ours.Content, content) {
 		t.Errorf("got %q, want %q", ours.Content, theirs.Content)
 	}
 }

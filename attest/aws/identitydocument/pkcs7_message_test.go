@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"crypto"
@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // Object identifiers and algorithms, encoded.
@@ -202,6 +202,6 @@ func raw(tb testing.TB, text []byte) []byte {
 }
 
 // verifier knows AWS's certificates and those of two signers of this test.
-func verifier() *aws.Verifier {
-	return aws.NewVerifier([]*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate()})
+func verifier() *identitydocument.Verifier {
+	return identitydocument.NewVerifier([]*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate()})
 }

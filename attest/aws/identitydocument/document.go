@@ -1,4 +1,10 @@
-package aws
+// Package identitydocument reads what a virtual machine of Amazon EC2 sends of itself,
+// and verifies its instance identity document with the certificates that AWS
+// publishes: a [Verifier] takes [Evidence] in any of the three forms in which AWS
+// signs, and returns the [Document].
+//
+// It asks nobody: what a document does not say is for package aws to find out.
+package identitydocument
 
 import (
 	"crypto/sha256"
@@ -129,7 +135,7 @@ func malformed(format string, args ...any) *attest.Refusal {
 	return refusal
 }
 
-// clip keeps short what strangers write.
+// clip keeps short what unknown callers write.
 func clip(text string) string {
 	const limit = 64
 	if len(text) <= limit {

@@ -1,9 +1,10 @@
-package aws
+package identitydocument
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
@@ -23,11 +24,11 @@ type Evidence struct {
 	CallerIdentity *CallerIdentityRequest
 }
 
-// body is the evidence in a request:
+// request is the evidence in the body of a request:
 //
 //	{"Document": base64 of what the metadata service has under pkcs7 or rsa2048}
 //	{"Document": base64 of what it has under document, "Signature": what it has under signature}
-type body struct {
+type request struct {
 	Document       []byte
 	Signature      string                 `json:",omitempty"`
 	CallerIdentity *CallerIdentityRequest `json:",omitempty"`
@@ -35,7 +36,7 @@ type body struct {
 
 // ParseEvidence reads the body of a request. The error is an [*attest.Refusal].
 func ParseEvidence(data []byte) (*Evidence, error) {
-	var b body
+	var b request
 	if err := strictjson.Unmarshal(data, &b, strictjson.Options{}); err != nil {
 		return nil, malformed("the request: %v", err)
 	}
@@ -51,6 +52,15 @@ func ParseEvidence(data []byte) (*Evidence, error) {
 		evidence.Signature = signature
 	}
 	return evidence, nil
+}
+
+// Request is the body of a request with the evidence, as [ParseEvidence] reads it.
+func (e *Evidence) Request() ([]byte, error) {
+	r := request{Document: e.Document, CallerIdentity: e.CallerIdentity}
+	if e.Signature != nil {
+		r.Signature = base64.StdEncoding.EncodeToString(e.Signature)
+	}
+	return json.Marshal(r)
 }
 
 // Unverified reads a document without looking at its signature. What it returns

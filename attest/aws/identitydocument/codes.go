@@ -1,4 +1,4 @@
-package aws
+package identitydocument
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 

@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"bytes"
@@ -6,16 +6,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // FuzzVerify: nothing made up verifies; what does is a document that AWS signed.
 func FuzzVerify(f *testing.F) {
 	genuineDigests := map[[32]byte]bool{}
-	known := aws.NewVerifier(nil)
+	known := identitydocument.NewVerifier(nil)
 	for _, name := range []string{"ap-southeast-2.rsa2048.txt", "ap-southeast-2.pkcs7.txt"} {
 		message := genuine(f, name)
-		document, err := known.Verify(&aws.Evidence{Document: message})
+		document, err := known.Verify(&identitydocument.Evidence{Document: message})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -24,11 +24,11 @@ func FuzzVerify(f *testing.F) {
 	}
 	f.Add(raw(f, decodedText(genuine(f, "us-east-1-of-2016.pkcs7.txt"))))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		evidence := &aws.Evidence{Document: text(message)}
+		evidence := &identitydocument.Evidence{Document: text(message)}
 		if document, err := known.Verify(evidence); err == nil && !genuineDigests[document.Digest] {
 			t.Fatalf("%x was verified", message)
 		}
-		if document, err := aws.Unverified(evidence); err == nil && document.InstanceID == "" {
+		if document, err := identitydocument.Unverified(evidence); err == nil && document.InstanceID == "" {
 			t.Fatalf("%x is a document without an instance", message)
 		}
 	})
@@ -41,7 +41,7 @@ func FuzzReadValue(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		all, content, rest, err := aws.ReadValue(data)
+		all, content, rest, err := identitydocument.ReadValue(data)
 		if err != nil {
 			return
 		}
@@ -70,7 +70,7 @@ func FuzzDSASignature(f *testing.F) {
 	f.Add([]byte("\x30\x06\x02\x01\x01\x02\x01\x02"))
 	f.Add([]byte("\x30\x08\x02\x02\x00\xff\x02\x02\x00\x80"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, s := aws.DSANumbers(data); s != nil && !bytes.Equal(dsaNumbers(r, s), data) {
+		if r, s := identitydocument.DSANumbers(data); s != nil && !bytes.Equal(dsaNumbers(r, s), data) {
 			t.Fatalf("%x is read, but written %x", data, dsaNumbers(r, s))
 		}
 	})

@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"crypto"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // BenchmarkVerify measures the whole way from the text that the metadata service
@@ -22,7 +22,7 @@ import (
 //
 //	go test ./attest/aws -run - -bench Verify
 func BenchmarkVerify(b *testing.B) {
-	verifier := aws.NewVerifier(nil)
+	verifier := identitydocument.NewVerifier(nil)
 	for _, form := range genuineForms(b) {
 		b.Run(string(form.name), func(b *testing.B) {
 			b.ReportAllocs()
@@ -56,30 +56,30 @@ func BenchmarkVerify(b *testing.B) {
 
 // genuineForm is a document that AWS signed, and the bare check of its signature.
 type genuineForm struct {
-	name     aws.Form
-	evidence *aws.Evidence
+	name     identitydocument.Form
+	evidence *identitydocument.Evidence
 	floor    func() bool
 }
 
 func genuineForms(tb testing.TB) []genuineForm {
 	beside := genuineBeside(tb)
 	rsaMessage, dsaMessage := genuine(tb, "ap-southeast-2.rsa2048.txt"), genuine(tb, "ap-southeast-2.pkcs7.txt")
-	rsaParts, dsaParts := aws.PartsOf(tb, rsaMessage), aws.PartsOf(tb, dsaMessage)
+	rsaParts, dsaParts := identitydocument.PartsOf(tb, rsaMessage), identitydocument.PartsOf(tb, dsaMessage)
 	rsaKey, besideKey := pinnedKey[*rsa.PublicKey]("rsa2048"), pinnedKey[*rsa.PublicKey]("rsa")
 	dsaKey := pinnedKey[*dsa.PublicKey]("dsa")
-	r, s := aws.DSANumbers(dsaParts.Signature)
+	r, s := identitydocument.DSANumbers(dsaParts.Signature)
 	return []genuineForm{
-		{aws.RSA2048, &aws.Evidence{Document: rsaMessage}, func() bool {
+		{identitydocument.RSA2048, &identitydocument.Evidence{Document: rsaMessage}, func() bool {
 			sha256.Sum256(rsaParts.Content)
 			sum := sha256.Sum256(rsaParts.Attributes)
 			return rsa.VerifyPKCS1v15(rsaKey, crypto.SHA256, sum[:], rsaParts.Signature) == nil
 		}},
-		{aws.PKCS7, &aws.Evidence{Document: dsaMessage}, func() bool {
+		{identitydocument.PKCS7, &identitydocument.Evidence{Document: dsaMessage}, func() bool {
 			sha1.Sum(dsaParts.Content)
 			sum := sha1.Sum(dsaParts.Attributes)
 			return dsa.Verify(dsaKey, sum[:], r, s)
 		}},
-		{aws.Signature, beside, func() bool {
+		{identitydocument.Signature, beside, func() bool {
 			sum := sha256.Sum256(beside.Document)
 			return rsa.VerifyPKCS1v15(besideKey, crypto.SHA256, sum[:], beside.Signature) == nil
 		}},

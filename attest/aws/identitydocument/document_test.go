@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -26,7 +26,7 @@ func genuine(tb testing.TB, name string) []byte {
 }
 
 // genuineBeside is the genuine document with its signature beside it.
-func genuineBeside(tb testing.TB) *aws.Evidence {
+func genuineBeside(tb testing.TB) *identitydocument.Evidence {
 	tb.Helper()
 	document, signature := genuine(tb, "ap-southeast-2.document.json"), genuine(tb, "ap-southeast-2.signature.txt")
 	return evidenceOf(tb, map[string]any{"Document": document, "Signature": string(signature)})
@@ -35,7 +35,7 @@ func genuineBeside(tb testing.TB) *aws.Evidence {
 // pinnedKey is the key of the genuine documents' region in a file of pinned
 // certificates.
 func pinnedKey[Key any](file string) Key {
-	for _, one := range aws.PinnedCertificates(file) {
+	for _, one := range identitydocument.PinnedCertificates(file) {
 		if slices.Contains(one.Regions, "ap-southeast-2") {
 			return one.Certificate.PublicKey.(Key)
 		}
@@ -44,7 +44,7 @@ func pinnedKey[Key any](file string) Key {
 }
 
 // summary is a document in one line, for comparison.
-func summary(d *aws.Document) string {
+func summary(d *identitydocument.Document) string {
 	return fmt.Sprintf("%s %s %s %s %s %s %s %s %q %s %s", d.Form, d.Version, d.AccountID, d.Region, d.AvailabilityZone,
 		d.InstanceID, d.InstanceType, d.ImageID, d.PrivateIP, d.Architecture, d.PendingTime.Format("2006-01-02T15:04:05Z07:00"))
 }
@@ -59,17 +59,19 @@ func refused(t *testing.T, err error, code verdict.Code) *attest.Refusal {
 	if refusal.Code != code {
 		t.Errorf("got %v, want %s", refusal, code)
 	}
-	if refusal.Malformed != (code == aws.DocumentMalformed) {
+	if refusal.Malformed != (code == identitydocument.DocumentMalformed) {
 		t.Errorf("%v: malformed is %t", refusal, refusal.Malformed)
 	}
 	return refusal
 }
 
 func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
-	of := func(name string) *aws.Evidence { return &aws.Evidence{Document: genuine(t, name)} }
+	of := func(name string) *identitydocument.Evidence {
+		return &identitydocument.Evidence{Document: genuine(t, name)}
+	}
 	for _, tc := range []struct {
 		form     string
-		evidence *aws.Evidence
+		evidence *identitydocument.Evidence
 		want     string
 	}{
 		{"rsa2048", of("ap-southeast-2.rsa2048.txt"), `rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
@@ -77,14 +79,14 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 		{"signature", genuineBeside(t), `signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
 	} {
 		t.Run(tc.form, func(t *testing.T) {
-			document, err := aws.NewVerifier(nil).Verify(tc.evidence)
+			document, err := identitydocument.NewVerifier(nil).Verify(tc.evidence)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := summary(document); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
-			unverified, err := aws.Unverified(tc.evidence)
+			unverified, err := identitydocument.Unverified(tc.evidence)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,11 +98,11 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 }
 
 func TestOneDocumentHasOneDigestInAllForms(t *testing.T) {
-	message, err := aws.NewVerifier(nil).Verify(&aws.Evidence{Document: genuine(t, "ap-southeast-2.rsa2048.txt")})
+	message, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: genuine(t, "ap-southeast-2.rsa2048.txt")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside, err := aws.NewVerifier(nil).Verify(genuineBeside(t))
+	beside, err := identitydocument.NewVerifier(nil).Verify(genuineBeside(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +117,12 @@ func TestGenuineDocumentsOfAnOlderVersionAreRefusedForThatOnly(t *testing.T) {
 	for _, name := range []string{"us-east-1-of-2016.pkcs7.txt", "us-east-1-of-2016-second.pkcs7.txt"} {
 		t.Run(name, func(t *testing.T) {
 			message := genuine(t, name)
-			_, err := aws.NewVerifier(nil).Verify(&aws.Evidence{Document: message})
-			refused(t, err, aws.WrongDocumentVersion)
+			_, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: message})
+			refused(t, err, identitydocument.WrongDocumentVersion)
 
 			broken := flipped(raw(t, decodedText(message)), len(raw(t, decodedText(message)))-12, 1)
-			_, err = aws.NewVerifier(nil).Verify(&aws.Evidence{Document: text(broken)})
-			refused(t, err, aws.SignatureInvalid)
+			_, err = identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: text(broken)})
+			refused(t, err, identitydocument.SignatureInvalid)
 		})
 	}
 }
@@ -177,32 +179,32 @@ func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
 		{"an instance with the short id of old ones", replace("i-1234567890abcdef0", "i-12345678"), ""},
 		{"an instance without an IPv4 address", replace(`"10.158.112.84"`, "null"), ""},
 		{"a local zone", replace(`"eu-west-1b"`, `"eu-west-1-abc-1a"`), ""},
-		{"a field twice", replace(`"version"`, `"instanceId" : "i-0fedcba0987654321", "version"`), aws.DocumentMalformed},
-		{"an unknown field twice", replace(`"version"`, `"kernelId" : null, "version"`), aws.DocumentMalformed},
-		{"a field in another case", replace(`"instanceId"`, `"InstanceId"`), aws.DocumentMalformed},
-		{"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`), aws.DocumentMalformed},
-		{"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)), aws.DocumentMalformed},
-		{"text after it", usual + "{}", aws.DocumentMalformed},
-		{"text that is not UTF-8", replace("m5.large", "m5.\xff"), aws.DocumentMalformed},
-		{"a number for a string", replace(`"123456789012"`, "123456789012"), aws.DocumentMalformed},
-		{"an older version", replace("2017-09-30", "2010-08-31"), aws.WrongDocumentVersion},
-		{"a very long version", replace("2017-09-30", strings.Repeat("ä", 1000)), aws.WrongDocumentVersion},
-		{"no version", replace(`"2017-09-30"`, "null"), aws.WrongDocumentVersion},
-		{"an account of another form", replace("123456789012", "12345678901x"), aws.DocumentMalformed},
-		{"no instance", replace(`"i-1234567890abcdef0"`, "null"), aws.DocumentMalformed},
-		{"an instance of another form", replace("i-1234567890abcdef0", "mi-1234567890abcde"), aws.DocumentMalformed},
-		{"an instance that would be another name", replace("i-1234567890abcdef0", "i-1234567890abcdef/"), aws.DocumentMalformed},
-		{"no region", replace(`"eu-west-1",`, `"",`), aws.DocumentMalformed},
-		{"a region that would be another host", replace(`"eu-west-1",`, `"eu-west-1.example.org/",`), aws.DocumentMalformed},
-		{"a zone of another region", replace("eu-west-1b", "eu-west-2b"), aws.DocumentMalformed},
-		{"no start", replace(`"2026-05-01T10:00:00Z"`, "null"), aws.DocumentMalformed},
-		{"an address that is none", replace("10.158.112.84", "10.158.112.084"), aws.DocumentMalformed},
-		{"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"), aws.DocumentMalformed},
-		{"no JSON", "instance", aws.DocumentMalformed},
-		{"nothing", "", aws.DocumentMalformed},
+		{"a field twice", replace(`"version"`, `"instanceId" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
+		{"an unknown field twice", replace(`"version"`, `"kernelId" : null, "version"`), identitydocument.DocumentMalformed},
+		{"a field in another case", replace(`"instanceId"`, `"InstanceId"`), identitydocument.DocumentMalformed},
+		{"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
+		{"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)), identitydocument.DocumentMalformed},
+		{"text after it", usual + "{}", identitydocument.DocumentMalformed},
+		{"text that is not UTF-8", replace("m5.large", "m5.\xff"), identitydocument.DocumentMalformed},
+		{"a number for a string", replace(`"123456789012"`, "123456789012"), identitydocument.DocumentMalformed},
+		{"an older version", replace("2017-09-30", "2010-08-31"), identitydocument.WrongDocumentVersion},
+		{"a very long version", replace("2017-09-30", strings.Repeat("ä", 1000)), identitydocument.WrongDocumentVersion},
+		{"no version", replace(`"2017-09-30"`, "null"), identitydocument.WrongDocumentVersion},
+		{"an account of another form", replace("123456789012", "12345678901x"), identitydocument.DocumentMalformed},
+		{"no instance", replace(`"i-1234567890abcdef0"`, "null"), identitydocument.DocumentMalformed},
+		{"an instance of another form", replace("i-1234567890abcdef0", "mi-1234567890abcde"), identitydocument.DocumentMalformed},
+		{"an instance that would be another name", replace("i-1234567890abcdef0", "i-1234567890abcdef/"), identitydocument.DocumentMalformed},
+		{"no region", replace(`"eu-west-1",`, `"",`), identitydocument.DocumentMalformed},
+		{"a region that would be another host", replace(`"eu-west-1",`, `"eu-west-1.example.org/",`), identitydocument.DocumentMalformed},
+		{"a zone of another region", replace("eu-west-1b", "eu-west-2b"), identitydocument.DocumentMalformed},
+		{"no start", replace(`"2026-05-01T10:00:00Z"`, "null"), identitydocument.DocumentMalformed},
+		{"an address that is none", replace("10.158.112.84", "10.158.112.084"), identitydocument.DocumentMalformed},
+		{"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"), identitydocument.DocumentMalformed},
+		{"no JSON", "instance", identitydocument.DocumentMalformed},
+		{"nothing", "", identitydocument.DocumentMalformed},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			_, err := verifier().Verify(&aws.Evidence{Document: rsaSigner().message([]byte(tc.document), nil)})
+			_, err := verifier().Verify(&identitydocument.Evidence{Document: rsaSigner().message([]byte(tc.document), nil)})
 			if tc.want == "" {
 				if err != nil {
 					t.Error(err)

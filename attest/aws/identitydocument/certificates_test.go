@@ -1,4 +1,4 @@
-package aws_test
+package identitydocument_test
 
 import (
 	"crypto"
@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
 // taken is when the certificates were taken from AWS's page, and none had expired.
@@ -28,7 +28,7 @@ func TestPinnedCertificates(t *testing.T) {
 	}{{"dsa", 1024, 36}, {"rsa", 1024, 36}, {"rsa2048", 2048, 39}} {
 		t.Run(tc.file, func(t *testing.T) {
 			seen := map[string]bool{}
-			for _, one := range aws.PinnedCertificates(tc.file) {
+			for _, one := range identitydocument.PinnedCertificates(tc.file) {
 				name := strings.Join(one.Regions, ", ")
 				for _, region := range one.Regions {
 					if seen[region] {
@@ -98,7 +98,7 @@ func TestTheDatesOfCertificatesAreNotLookedAt(t *testing.T) {
 	expired := rsaSigner().certificate()
 	expired.NotBefore, expired.NotAfter = taken.AddDate(-10, 0, 0), taken.AddDate(-5, 0, 0)
 	message := rsaSigner().message([]byte(usual), nil)
-	if _, err := aws.NewVerifier([]*x509.Certificate{expired}).Verify(&aws.Evidence{Document: message}); err != nil {
+	if _, err := identitydocument.NewVerifier([]*x509.Certificate{expired}).Verify(&identitydocument.Evidence{Document: message}); err != nil {
 		t.Error(err)
 	}
 }
@@ -110,35 +110,35 @@ func TestCertificatesSignInTheirRegionOnly(t *testing.T) {
 		good   bool
 	}{{"eu-west-1", true}, {"eu-west-2", false}} {
 		t.Run(tc.region, func(t *testing.T) {
-			known := aws.VerifierOfRegion(tc.region, rsaSigner().certificate())
-			_, err := known.Verify(&aws.Evidence{Document: message})
+			known := identitydocument.VerifierOfRegion(tc.region, rsaSigner().certificate())
+			_, err := known.Verify(&identitydocument.Evidence{Document: message})
 			if tc.good {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			refused(t, err, aws.SignerUnknown)
+			refused(t, err, identitydocument.SignerUnknown)
 		})
 	}
 	t.Run("beside the document", func(t *testing.T) {
-		evidence := &aws.Evidence{Document: []byte(usual), Signature: rsaSigner().sign([]byte(usual))}
-		if _, err := aws.VerifierOfRegion("eu-west-1", rsaSigner().certificate()).Verify(evidence); err != nil {
+		evidence := &identitydocument.Evidence{Document: []byte(usual), Signature: rsaSigner().sign([]byte(usual))}
+		if _, err := identitydocument.VerifierOfRegion("eu-west-1", rsaSigner().certificate()).Verify(evidence); err != nil {
 			t.Error(err)
 		}
-		_, err := aws.VerifierOfRegion("eu-west-2", rsaSigner().certificate()).Verify(evidence)
-		refused(t, err, aws.SignerUnknown)
-		_, err = aws.NewVerifier(nil).Verify(evidence)
-		refused(t, err, aws.SignatureInvalid)
+		_, err := identitydocument.VerifierOfRegion("eu-west-2", rsaSigner().certificate()).Verify(evidence)
+		refused(t, err, identitydocument.SignerUnknown)
+		_, err = identitydocument.NewVerifier(nil).Verify(evidence)
+		refused(t, err, identitydocument.SignatureInvalid)
 	})
 }
 
 func TestMoreCertificatesSignEverywhereAndInAllFormsOfTheirKey(t *testing.T) {
 	more := []*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate(), {PublicKey: "of another kind", SerialNumber: big.NewInt(1)}}
-	known := aws.NewVerifier(more)
+	known := identitydocument.NewVerifier(more)
 	for _, region := range []string{"eu-west-1", "ap-southeast-2", "xx-nowhere-9"} {
 		document := []byte(strings.ReplaceAll(usual, "eu-west-1", region))
-		for _, evidence := range []*aws.Evidence{
+		for _, evidence := range []*identitydocument.Evidence{
 			{Document: rsaSigner().message(document, nil)},
 			{Document: dsaSigner().message(document, nil)},
 			{Document: document, Signature: rsaSigner().sign(document)},
@@ -148,17 +148,17 @@ func TestMoreCertificatesSignEverywhereAndInAllFormsOfTheirKey(t *testing.T) {
 			}
 		}
 	}
-	_, err := known.Verify(&aws.Evidence{Document: []byte(usual), Signature: thief().sign([]byte(usual))})
-	refused(t, err, aws.SignatureInvalid)
+	_, err := known.Verify(&identitydocument.Evidence{Document: []byte(usual), Signature: thief().sign([]byte(usual))})
+	refused(t, err, identitydocument.SignatureInvalid)
 
 	unknown := []byte(strings.ReplaceAll(usual, "eu-west-1", "xx-nowhere-9"))
-	_, err = aws.NewVerifier(nil).Verify(&aws.Evidence{Document: unknown, Signature: thief().sign(unknown)})
-	refused(t, err, aws.SignerUnknown)
+	_, err = identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: unknown, Signature: thief().sign(unknown)})
+	refused(t, err, identitydocument.SignerUnknown)
 }
 
 func TestCertificateFilesHaveRegions(t *testing.T) {
 	const pem = "-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n"
-	whole := fmt.Sprintf(pem, text(aws.PinnedCertificates("rsa2048")[0].Certificate.Raw))
+	whole := fmt.Sprintf(pem, text(identitydocument.PinnedCertificates("rsa2048")[0].Certificate.Raw))
 	for _, tc := range []struct{ rule, text, want string }{
 		{"nothing", "# only a remark\n", ""},
 		{"not PEM", "eu-west-1\n-----BEGIN CERTIFICATE-----\n", "certificate 1 is not PEM"},
@@ -167,7 +167,7 @@ func TestCertificateFilesHaveRegions(t *testing.T) {
 		{"a second certificate without a region", "eu-west-1\neu-west-2\n" + whole + whole, "certificate 2 has no region"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			n, err := aws.ParsePinned([]byte(tc.text))
+			n, err := identitydocument.ParsePinned([]byte(tc.text))
 			if tc.want == "" {
 				if err != nil || n != 0 {
 					t.Errorf("got %d, %v", n, err)

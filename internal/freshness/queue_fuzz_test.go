@@ -1,0 +1,117 @@
+package freshness
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// FuzzQueues: however requests come, change their answers and go, those whose
+// answer has changed are woken, the limits hold, and nothing is left behind when
+// all have gone.
+func FuzzQueues(f *testing.F) {
+	f.Add([]byte("\x00\x01\x02\x03"))
+	f.Add([]byte("\x00\x00\x00\x00\x00\x01\x02\x40\x41\x80\x81\xc0"))
+	f.Add([]byte("\x00\x10\x20\x30\x70\xb0\x70\x31\x71\xb1\xf0\x01\x41\x81"))
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		if len(steps) > 200 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) {
+			const perNode, total = 3, 5
+			m := &queuesModel{t: t, queues: newQueues(perNode, total)}
+			for _, step := range steps {
+				m.step(step)
+				if waiting := m.queues.waiting.Load(); int(waiting) != len(m.waiting) || waiting > total {
+					t.Fatalf("%d requests wait, want %d, at most %d", waiting, len(m.waiting), total)
+				}
+			}
+			synctest.Wait()
+			m.allWoken()
+			for len(m.waiting) > 0 {
+				m.leave(0)
+			}
+			synctest.Wait()
+			m.nothingLeft()
+		})
+	})
+}
+
+// queuesModel is what should be true of queues.
+type queuesModel struct {
+	t       *testing.T
+	queues  *queues
+	waiting []waitingTurn
+	// related has the questions, by node and number, whose answer has changed.
+	related sync.Map
+}
+
+type waitingTurn struct {
+	turn     *turn
+	question [2]int
+	probed   bool
+}
+
+// step takes the action from the highest bits of a byte, and node and question from
+// the lowest.
+func (m *queuesModel) step(b byte) {
+	about := [2]int{int(b) & 3, int(b) >> 2 & 3}
+	switch b >> 6 {
+	case 0:
+		m.enter(about, b>>4&1 == 0)
+	case 1:
+		m.related.Store(about, true)
+		m.queues.changed(nodeNamed(about[0]))
+	case 2:
+		if len(m.waiting) > 0 {
+			m.leave(int(b&63) % len(m.waiting))
+		}
+	case 3:
+		m.queues.changed([]string{"", nodeNamed(about[0])}[b>>4&1])
+		if b>>5&1 == 0 {
+			synctest.Wait()
+		}
+	}
+}
+
+func nodeNamed(n int) string { return fmt.Sprintf("node-%d", n) }
+
+func (m *queuesModel) enter(about [2]int, probed bool) {
+	q := &question{asked: m.queues.changes.Load()}
+	if probed {
+		q.key, q.probe = about, func() bool { return m.isRelated(about) }
+	}
+	if m.isRelated(about) {
+		return // the evaluator would have allowed it
+	}
+	if t := m.queues.enter(nodeNamed(about[0]), q); t != nil {
+		m.waiting = append(m.waiting, waitingTurn{t, about, probed})
+	}
+}
+
+func (m *queuesModel) isRelated(about [2]int) bool {
+	_, related := m.related.Load(about)
+	return related
+}
+
+func (m *queuesModel) leave(i int) {
+	m.queues.leave(m.waiting[i].turn)
+	m.waiting = append(m.waiting[:i], m.waiting[i+1:]...)
+}
+
+func (m *queuesModel) allWoken() {
+	for _, w := range m.waiting {
+		if m.isRelated(w.question) && len(w.turn.wake) == 0 {
+			m.t.Errorf("the request about %v was not woken", w.question)
+		}
+	}
+}
+
+func (m *queuesModel) nothingLeft() {
+	m.queues.mu.Lock()
+	defer m.queues.mu.Unlock()
+	if n := m.queues.waiting.Load(); n != 0 || len(m.queues.byNode) > 0 || len(m.queues.dirty) > 0 || m.queues.checking {
+		m.t.Errorf("left behind: %d requests, %d queues, %d to look at, looking %v", n, len(m.queues.byNode), len(m.queues.dirty), m.queues.checking)
+	}
+}
