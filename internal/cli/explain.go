@@ -115,7 +115,9 @@ func (r explainResult) Text(p *render.Page) {
 		decision += ", if " + r.Request.passes()
 	}
 	p.Section("Decision: %s", decision)
-	p.Line("  %s", r.Reason.Message)
+	if r.Reason.Code != codeInputIncomplete { // said below, with what to do
+		p.Line("  %s", r.Reason.Message)
+	}
 	if r.Admission != nil && len(r.Admission.Needs) > 0 {
 		p.Line("  see what %s decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
 	}

@@ -22,7 +22,7 @@ import (
 // missing is a resource that could not be read, or something of it that files lack.
 type missing struct {
 	Resource string `json:"resource"`
-	// Lacks is what files do not hold: "persistent volume pv-1, to which …"; empty
+	// Lacks is what files do not hold: "persistent volume pv-1 of …"; empty
 	// for a resource that could not be read.
 	Lacks string `json:"lacks,omitempty"`
 	// Reason is one line, with what to do about it.

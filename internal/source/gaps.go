@@ -16,7 +16,7 @@ import (
 type Gap struct {
 	// Resource to add: persistentvolumes.
 	Resource schema.GroupResource
-	// Lacks says what is not there: "persistent volume pv-1".
+	// Lacks says what is not there: "persistent volume pv-1 of …".
 	Lacks string
 	// Because says who refers to it, as a clause that begins with a comma; empty for
 	// what was asked about.
@@ -131,11 +131,11 @@ func (s *State) unboundClaims(node, volume string) []Gap {
 		}
 		switch {
 		case bound == "":
-			gap.Lacks = fmt.Sprintf("the persistent volume that is bound to %s", claim)
+			gap.Lacks = fmt.Sprintf("the persistent volume bound to %s", claim)
 		case known:
-			gap.Lacks = fmt.Sprintf("spec.claimRef of persistent volume %s, to which %s is bound", bound, claim)
+			gap.Lacks = fmt.Sprintf("spec.claimRef in persistent volume %s for %s", bound, claim)
 		default:
-			gap.Lacks = fmt.Sprintf("persistent volume %s, to which %s is bound", bound, claim)
+			gap.Lacks = fmt.Sprintf("persistent volume %s of %s", bound, claim)
 		}
 		gaps = append(gaps, gap)
 	}
