@@ -27,8 +27,8 @@ type Condition struct {
 // request and the state decide. Deny means that NodeRestriction refuses the request
 // whatever the open parts are, and the code is that of the check that fails in any
 // case; another check may come before it. Allow with conditions means that it allows
-// those requests that meet all of the conditions, and no others. Without conditions it
-// allows all.
+// those requests that meet all of the conditions, and no others; the code is then
+// RestrictionsMet, which is what they get. Without conditions it allows all.
 //
 // It puts the request to the same checks as [Restriction.Decide]. With nothing open,
 // the answer is that of Decide.

@@ -20,8 +20,8 @@ import (
 // nameRestriction is the admission plugin's name, as API servers call it.
 const nameRestriction = "NodeRestriction"
 
-// restriction is NodeRestriction over the state, made when it is first needed. What only the cluster's
-// authorizers can say, it asks the chain.
+// restriction is NodeRestriction over the state, made when it is first needed. What
+// only the cluster's authorizers can say, it asks the chain.
 func (s *session) restriction() *noderestriction.Restriction {
 	if s.restricted == nil {
 		s.restricted = noderestriction.New(s.state, chainAccess{s}, s.features)

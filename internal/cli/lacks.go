@@ -241,7 +241,10 @@ func leftOut(state *source.State) string {
 	}
 	text = state.Origin + ": not used, because they do not say what is on a node: " + text
 	if makesPods {
-		text += "; what counts are pods with spec.nodeName, which their controllers and the scheduler make: add what kubectl get pods -A -o yaml prints"
+		text += "; what counts are pods with spec.nodeName, which their controllers and the scheduler make"
+	}
+	if makesPods && state.Counts()["Pod"] == 0 {
+		text += ": add what kubectl get pods -A -o yaml prints"
 	}
 	return text
 }
