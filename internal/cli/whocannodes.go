@@ -111,15 +111,18 @@ func (w *whoCanSearch) add(ctx context.Context, node, by string, req *nodeauthz.
 // refused. Reasons about a path to the object are each node's own.
 func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
 	w.refused++
-	reason := a.Reason
-	if reason.Code == "" {
-		reason = w.node.Explain(req).Reason
+	code := a.Reason.Code
+	if code == "" { // the authorizers refuse
+		code = w.node.Decide(req).Code
 	}
 	switch {
-	case reason.Code == nodeauthz.NoPathToObject || w.refused > 1 && (w.why == nil || w.why.Code != reason.Code):
+	case code == nodeauthz.NoPathToObject || w.refused > 1 && (w.why == nil || w.why.Code != code):
 		w.why = nil
-	case w.refused == 1:
+	case w.refused == 1 && a.Reason.Code == "":
+		reason := w.node.Explain(req).Reason
 		w.why = &reason
+	case w.refused == 1:
+		w.why = &a.Reason
 	}
 }
 
