@@ -126,3 +126,16 @@ func rbacHint(findings []rbac.Finding) string {
 	}
 	return ""
 }
+
+// MissingRoles returns the bindings that apply to a request and refer to roles that
+// the policy does not have. They grant nothing; whoever knows the policy only in part
+// cannot tell what they would grant.
+func MissingRoles(p *rbac.Policy, req *nodeauthz.Request) []rbac.Unresolved {
+	var all []rbac.Unresolved
+	for _, u := range p.Evaluate(rbacRequest(req)).Unresolved {
+		if errors.Is(u, rbac.ErrRoleNotFound) {
+			all = append(all, u)
+		}
+	}
+	return all
+}

@@ -158,6 +158,7 @@ func (e expectation) check(t *testing.T, r *noderestriction.Restriction) {
 				got.Decision, got.Code, got.Status, got.Stale, got.Reason.Message, want, e.code, status, e.stale)
 		}
 		checkAnswer(t, got)
+		checkConsidered(t, r, e.request, got)
 	})
 }
 

@@ -21,7 +21,9 @@
 // neither are resources that the rules do not name: whether a node may write
 // these at all is for the authorizers to say.
 //
-// Decide answers Allow or Deny. A refusal has a code, a message that may be
+// Decide answers Allow or Deny. Consider answers a question that comes before the
+// request, as far as names and state decide it, and lists the checks that depend on the
+// object. A refusal has a code, a message that may be
 // shown to the node, and the HTTP status with which Kubernetes answers. What is
 // known of the cluster may lag behind the API server; a refusal that this could
 // explain is marked Stale, so that the caller can wait and ask again.

@@ -55,30 +55,40 @@ type Answer struct {
 
 // Decide answers one request.
 func (r *Restriction) Decide(ctx context.Context, req *Request) Answer {
+	rule, node, answer := r.find(req)
+	if rule == nil {
+		return answer
+	}
+	q := &question{Restriction: r, ctx: ctx, req: req, node: node}
+	for i := range rule.checks {
+		if refusal := rule.checks[i].holds(q); refusal != nil {
+			return refusal.answer(node, rule.checks[i].title)
+		}
+	}
+	return allow(RestrictionsMet, node, rule.title)
+}
+
+// find returns the rule that a request is put to and the node that asks, or the
+// answer to a request that is put to none.
+func (r *Restriction) find(req *Request) (rule *activeRule, node string, without Answer) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	switch {
 	case !identity.IsNode:
-		return allow(NotANode, "", "")
+		return nil, "", allow(NotANode, "", "")
 	case req.Operation == Connect:
-		return allow(NotRestricted, identity.Name, "")
+		return nil, "", allow(NotRestricted, identity.Name, "")
 	case identity.Name == "":
-		return unnamedNode(req).answer("", "")
+		return nil, "", unnamedNode(req).answer("", "")
 	}
 	operation := operationOf(req.Operation)
 	if operation == 0 {
-		return unknownOperation(req).answer(identity.Name, "")
+		return nil, "", unknownOperation(req).answer(identity.Name, "")
 	}
-	rule := r.table.find(req.Group, req.Resource, req.Subresource, operation)
+	rule = r.table.find(req.Group, req.Resource, req.Subresource, operation)
 	if rule == nil {
-		return allow(NotRestricted, identity.Name, "")
+		return nil, "", allow(NotRestricted, identity.Name, "")
 	}
-	q := &question{Restriction: r, ctx: ctx, req: req, node: identity.Name}
-	for i := range rule.checks {
-		if refusal := rule.checks[i].holds(q); refusal != nil {
-			return refusal.answer(identity.Name, rule.checks[i].title)
-		}
-	}
-	return allow(RestrictionsMet, identity.Name, rule.title)
+	return rule, identity.Name, Answer{}
 }
 
 // Reads says which objects of a request the rules look at, so that a caller need

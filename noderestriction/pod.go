@@ -66,6 +66,15 @@ func wasOnNode(q *question, stored *corev1.Pod) *refusal {
 	return nil
 }
 
+// storedOnNode looks at the pod that is known, where the one that the API server
+// has stored is not given.
+func storedOnNode(q *question) *refusal {
+	if refusal := podExists(q); refusal != nil {
+		return refusal
+	}
+	return wasOnNode(q, q.pod)
+}
+
 func podLabelsStay(q *question, from, to *corev1.Pod) *refusal {
 	if !maps.Equal(from.Labels, to.Labels) {
 		return forbid(PodLabelsChanged, "labels of pod %s/%s change with its status", q.req.Namespace, from.Name)

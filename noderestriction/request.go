@@ -83,6 +83,13 @@ type Volumes interface {
 	CSIDriver(name string) (*storagev1.CSIDriver, bool)
 }
 
+// ResourceSlices finds the node that a resource slice names, empty for a slice
+// that names none. A [State] may have it as well: [Restriction.Consider] can then
+// decide about a slice that is deleted without being given the slice.
+type ResourceSlices interface {
+	ResourceSliceNode(name string) (node string, ok bool)
+}
+
 // Access is a question for the cluster's authorizers: may the node have a token
 // or a certificate that its pod does not ask for?
 type Access struct {

@@ -46,22 +46,28 @@ var resources = []resource{
 			{says: "the pod has no resource claims", reads: theObject, holds: object(hasNoResourceClaims), when: both(since(32), before(34))},
 		}},
 		{operations: onDelete, checks: []check{
-			{says: "the pod exists", holds: podExists},
-			{says: "the pod is on the node", holds: podOnNode},
+			{says: "the pod exists", reads: theName | theNamespace, holds: podExists},
+			{says: "the pod is on the node", reads: thePod, holds: podOnNode},
 		}},
 		{operations: onUpdate, checks: []check{
 			{says: "never: nodes create and delete pods and update their status only", holds: operationRefused},
 		}},
 		{subresource: "status", operations: onUpdate, checks: []check{
-			{says: "the pod was on the node before the update", reads: theOldObject, holds: oldObject(wasOnNode)},
+			{
+				says: "the pod was on the node before the update", reads: theOldObject, holds: oldObject(wasOnNode),
+				instead: byRequest(theName|theNamespace, storedOnNode),
+			},
 			{says: "labels do not change", reads: theObject | theOldObject, holds: update(podLabelsStay)},
 			{says: "status.resourceClaimStatuses does not change", reads: theObject | theOldObject, holds: update(claimStatusesStay)},
 			{says: "status.extendedResourceClaimStatus does not change", reads: theObject | theOldObject, holds: update(extendedClaimStatusStays), when: since(34)},
 			{says: "status.nodeAllocatableResourceClaimStatuses does not change", reads: theObject | theOldObject, holds: update(allocatableClaimStatusesStay), when: since(37)},
 		}},
 		{subresource: "eviction", operations: onCreate, checks: []check{
-			{says: "the request or the eviction names a pod that exists", reads: theObject, holds: evictedPodExists},
-			{says: "the pod is on the node", holds: podOnNode},
+			{
+				says: "the request or the eviction names a pod that exists", reads: theObject | theName | theNamespace, holds: evictedPodExists,
+				instead: byRequest(theName|theNamespace, podExists),
+			},
+			{says: "the pod is on the node", reads: thePod, holds: podOnNode},
 		}},
 		{subresource: "status", operations: onAny, checks: []check{
 			{says: "never: nodes only update the status", holds: operationRefused},
@@ -76,19 +82,19 @@ var resources = []resource{
 
 	{name: "nodes", rules: []rule{
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the name is the node's own", holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode},
 			{says: "spec.configSource is not set", reads: theObject, holds: object(noConfigSource)},
 			{says: "there are no labels that nodes may not write", reads: theObject, holds: object(labelsAllowed)},
 		}},
 		{subresource: anySubresource, operations: onUpdate, checks: []check{
-			{says: "the name is the node's own", holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode},
 			{says: "spec.configSource is not newly set", reads: theObject | theOldObject, holds: update(configSourceStays)},
 			{says: "taints do not change", reads: theObject | theOldObject, holds: update(taintsStay)},
 			{says: "owner references do not change", reads: theObject | theOldObject, holds: update(ownersStay), when: since(31)},
 			{says: "no label changes that nodes may not write", reads: theObject | theOldObject, holds: update(labelChangesAllowed)},
 		}},
 		{subresource: anySubresource, operations: onDelete, checks: []check{
-			{says: "the name is the node's own", holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode},
 		}},
 	}},
 
@@ -114,17 +120,17 @@ var resources = []resource{
 	{name: "serviceaccounts", rules: []rule{
 		{subresource: "token", operations: onCreate, checks: []check{
 			{says: "the token is bound to a pod by its name and uid", reads: theObject, holds: object(boundToPod)},
-			{says: "the pod exists", reads: theObject, holds: object(boundPodExists)},
-			{says: "the pod has that uid", reads: theObject, holds: object(boundPodUID)},
-			{says: "the pod is on the node", holds: boundPodOnNode},
+			{says: "the pod exists", reads: theObject | theNamespace, holds: object(boundPodExists)},
+			{says: "the pod has that uid", reads: theObject | thePod, holds: object(boundPodUID)},
+			{says: "the pod is on the node", reads: thePod, holds: boundPodOnNode},
 			{
 				says:  "there is at most one audience, which a projected token or a CSI driver of the pod has",
-				reads: theObject, holds: object(audienceOfPodOrDriver),
+				reads: theObject | thePod, holds: object(audienceOfPodOrDriver),
 				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), before(migrationSince)),
 			},
 			{
 				says:  "there is at most one audience, which a projected token or a CSI driver of the pod has, or which an authorizer lets the node request",
-				reads: theObject, holds: object(audienceAllowed),
+				reads: theObject | theName | thePod, holds: object(audienceAllowed),
 				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), since(migrationSince)),
 			},
 		}},
@@ -136,13 +142,16 @@ var resources = []resource{
 		}},
 		{operations: onCreate, when: since(34), checks: []check{
 			{says: "spec.nodeName is the node", reads: theObject, holds: certificateForNode},
-			{says: "the node exists and has spec.nodeUID", holds: certificateNodeUID},
-			{says: "the pod exists and has spec.podUID", holds: certificatePodUID},
-			{says: "the pod is on the node", holds: boundPodOnNode},
-			{says: "the pod is not a mirror pod", holds: certificateNotForMirrorPod},
-			{says: "spec.serviceAccountName is the pod's", holds: certificateServiceAccount},
-			{says: "the service account exists and has spec.serviceAccountUID", holds: certificateServiceAccountUID},
-			{says: "a projected volume of the pod has a certificate of the signer, or an authorizer lets the node request it", holds: signerAllowed, when: since(37)},
+			{says: "the node exists and has spec.nodeUID", reads: theCertificate, holds: certificateNodeUID},
+			{says: "the pod exists and has spec.podUID", reads: theCertificate | theNamespace, holds: certificatePodUID},
+			{says: "the pod is on the node", reads: thePod, holds: boundPodOnNode},
+			{says: "the pod is not a mirror pod", reads: thePod, holds: certificateNotForMirrorPod},
+			{says: "spec.serviceAccountName is the pod's", reads: theCertificate | thePod, holds: certificateServiceAccount},
+			{says: "the service account exists and has spec.serviceAccountUID", reads: theCertificate | theNamespace, holds: certificateServiceAccountUID},
+			{
+				says:  "a projected volume of the pod has a certificate of the signer, or an authorizer lets the node request it",
+				reads: theCertificate | thePod | theNamespace, holds: signerAllowed, when: since(37),
+			},
 		}},
 		{operations: onAny, when: since(34), checks: []check{
 			{says: "never: nodes only create pod certificate requests", holds: operationRefused},
@@ -157,36 +166,36 @@ var resources = []resource{
 
 	{group: coordination, name: "leases", rules: []rule{
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the namespace is kube-node-lease", holds: inLeaseNamespace},
-			{says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode)},
+			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
+			{says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode), instead: byRequest(theName, leaseOfNode)},
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
-			{says: "the namespace is kube-node-lease", holds: inLeaseNamespace},
-			{says: "the lease has the node's name", holds: leaseOfNode},
+			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
+			{says: "the lease has the node's name", reads: theName, holds: leaseOfNode},
 		}},
 	}},
 
 	{group: storage, name: "csinodes", rules: []rule{
 		{subresource: "status", operations: onUpdate, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "spec does not change", reads: theObject | theOldObject, holds: update(csiNodeSpecStays), when: gateOn(kubeversion.CSIVolumeHealth)},
 		}},
 		{subresource: "status", operations: onCreate, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode},
+			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode)},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: "status", operations: onDelete, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode},
+			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode)},
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
-			{says: "the CSINode has the node's name", holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
 		}},
 	}},
 
@@ -195,7 +204,7 @@ var resources = []resource{
 			{says: "spec.nodeName is the node", reads: theObject, holds: newSliceOfNode},
 		}},
 		{subresource: anySubresource, operations: onDelete, when: since(31), checks: []check{
-			{says: "spec.nodeName is the node", reads: theOldObject, holds: sliceOfNode},
+			{says: "spec.nodeName is the node", reads: theOldObject, holds: sliceOfNode, instead: &alternative{theName, storedSliceOfNode}},
 		}},
 	}},
 

@@ -17,13 +17,31 @@ func sliceOfNode(q *question) *refusal {
 	return q.sliceNamesNode("old object", q.req.OldObject)
 }
 
+// storedSliceOfNode looks at the slice that is known, where the one that the API
+// server has stored is not given.
+func storedSliceOfNode(q *question) (r *refusal, known bool) {
+	slices, ok := q.state.(ResourceSlices)
+	if !ok {
+		return nil, false
+	}
+	node, ok := slices.ResourceSliceNode(q.req.Name)
+	if !ok {
+		return nil, false
+	}
+	return q.sliceIsOf(node), true
+}
+
 func (q *question) sliceNamesNode(which string, slice runtime.Object) *refusal {
 	name, ok := nodeOfSlice(slice)
-	switch {
-	case !ok:
+	if !ok {
 		return unexpected(which, slice)
-	case name != q.node:
-		return forbid(NotOwnResourceSlice, "the resource slice has spec.nodeName %q, not %s", name, q.node)
+	}
+	return q.sliceIsOf(name)
+}
+
+func (q *question) sliceIsOf(node string) *refusal {
+	if node != q.node {
+		return forbid(NotOwnResourceSlice, "the resource slice has spec.nodeName %q, not %s", node, q.node)
 	}
 	return nil
 }

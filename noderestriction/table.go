@@ -45,12 +45,17 @@ func (o operations) String() string {
 	return strings.Join(names, ", ")
 }
 
-// objects is a set of the objects of a request.
-type objects uint8
+// inputs is a set of what a check can look at: parts of the request, of which a
+// question may leave some open, and what earlier checks of the rule have found.
+type inputs uint8
 
 const (
-	theObject objects = 1 << iota
+	theObject inputs = 1 << iota
 	theOldObject
+	theName
+	theNamespace
+	thePod
+	theCertificate
 )
 
 // requirement is what a rule or a check requires of the cluster; nil requires
@@ -63,12 +68,27 @@ func (r requirement) holds(f kubeversion.Features) bool { return r == nil || r(f
 type check struct {
 	// says what must hold, for people.
 	says string
-	// reads are the objects that the check looks at.
-	reads objects
+	// reads is what the check looks at.
+	reads inputs
 	// holds returns nil if it does. Checks may rely on what earlier checks of
 	// their rule require.
 	holds func(*question) *refusal
-	when  requirement
+	// instead decides the check where an object that it reads is open; nil if
+	// nothing but the object can.
+	instead *alternative
+	when    requirement
+}
+
+// alternative decides a check by less than the objects that it reads.
+type alternative struct {
+	reads inputs
+	// holds is as in check. It reports false where the state does not say.
+	holds func(*question) (r *refusal, known bool)
+}
+
+// byRequest is an alternative that needs only what it reads.
+func byRequest(reads inputs, holds func(*question) *refusal) *alternative {
+	return &alternative{reads, func(q *question) (*refusal, bool) { return holds(q), true }}
 }
 
 // rule is what is required of some operations on a resource or a subresource.
@@ -94,14 +114,13 @@ type activeRule struct {
 	subresource string
 	operations  operations
 	title       string // "update nodes"
-	reads       objects
+	reads       inputs
 	checks      []activeCheck
 }
 
 type activeCheck struct {
 	title string // "update nodes: taints do not change"
-	says  string
-	holds func(*question) *refusal
+	*check
 }
 
 type activeResource struct {
@@ -130,10 +149,10 @@ func newRuleTable(f kubeversion.Features) ruleTable {
 
 func activate(r *resource, rule rule, f kubeversion.Features) activeRule {
 	a := activeRule{subresource: rule.subresource, operations: rule.operations, title: titleOf(r, rule)}
-	for _, c := range rule.checks {
-		if c.when.holds(f) {
+	for i := range rule.checks {
+		if c := &rule.checks[i]; c.when.holds(f) {
 			a.reads |= c.reads
-			a.checks = append(a.checks, activeCheck{title: a.title + ": " + c.says, says: c.says, holds: c.holds})
+			a.checks = append(a.checks, activeCheck{title: a.title + ": " + c.says, check: c})
 		}
 	}
 	return a

@@ -20,10 +20,13 @@ import (
 // nameRestriction is the admission plugin's name, as API servers call it.
 const nameRestriction = "NodeRestriction"
 
-// restriction is NodeRestriction over the state. What only the cluster's
-// authorizers can say, it asks the chain.
+// restriction is NodeRestriction over the state, made when it is first needed. What
+// only the cluster's authorizers can say, it asks the chain.
 func (s *session) restriction() *noderestriction.Restriction {
-	return noderestriction.New(s.state, chainAccess{s}, s.features)
+	if s.restricted == nil {
+		s.restricted = noderestriction.New(s.state, chainAccess{s}, s.features)
+	}
+	return s.restricted
 }
 
 // chainAccess puts NodeRestriction's own questions to the session's chain. What
@@ -32,20 +35,27 @@ func (s *session) restriction() *noderestriction.Restriction {
 type chainAccess struct{ *session }
 
 func (s chainAccess) Authorize(ctx context.Context, access *noderestriction.Access) (allowed bool, reason string, err error) {
-	decision, by, err := s.chain.Decide(ctx, &nodeauthz.Request{
+	req := &nodeauthz.Request{
 		User: access.User, UID: access.UID, Groups: access.Groups, Extra: access.Extra,
 		Verb: access.Verb, Group: access.Group, Version: access.Version, Resource: access.Resource,
 		Namespace: access.Namespace, Name: access.Name, ResourceRequest: true,
-	})
+	}
+	decision, by, err := s.chain.Decide(ctx, req)
 	allowed = decision == verdict.Allow
 	if !allowed && err == nil && s.configured == "" && !s.state.RBACLoaded() {
 		err = fmt.Errorf("RBAC decides about this, and %s has no roles and bindings", s.state.Origin)
+	}
+	if !allowed && err == nil {
+		if lacks := s.lackFor(req, false, s.configured == "" || slices.Contains(s.chain.Names(), chain.NameRBAC)); len(lacks) > 0 {
+			err = fmt.Errorf("%s lacks %s", s.state.Origin, enumerate(lacks, 3))
+		}
 	}
 	return allowed, by, err
 }
 
 // admit puts AdmissionReviews to NodeRestriction. A refusal that an unreadable
-// resource might turn is one that the API server's client may try again.
+// resource might turn is one that the API server's client may try again. One that
+// files might turn has the status that Kubernetes has for such a state, and says so.
 func (s *session) admit(restriction *noderestriction.Restriction) review.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		answer := restriction.Decide(ctx, req)
@@ -53,6 +63,9 @@ func (s *session) admit(restriction *noderestriction.Restriction) review.Admit {
 		if unread := s.missingForWrite(req, answer); len(unread) > 0 {
 			answer.Status, answer.StatusReason = http.StatusInternalServerError, ""
 			answer.Reason.Message += "; but could not read " + strings.Join(resourceNames(unread), ", ")
+		}
+		if lacks := s.lackForWrite(req, answer); len(lacks) > 0 {
+			answer.Reason.Message += "; not decided: " + s.state.Origin + " lacks " + enumerate(lacks, 3)
 		}
 		return answer
 	}

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -25,9 +25,13 @@ const (
 
 // answer is the outcome of one question.
 type answer struct {
-	// Answer is "yes", "no", or "unknown" when what could not be read might
-	// turn a no into a yes.
-	Answer   string           `json:"answer"`
+	// Answer is "yes", "no", or "unknown" when what could not be read, or what
+	// files lack, might turn a no into a yes.
+	Answer string `json:"answer"`
+	// Conditions of a yes are what NodeRestriction requires of a write and what
+	// depends on an object that was not given.
+	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
+
 	Identity identity         `json:"identity"`
 	Request  question         `json:"request"`
 	Decision verdict.Decision `json:"decision"`
@@ -36,7 +40,7 @@ type answer struct {
 	// Reason is the deciding authorizer's; when none decided, that of the Node
 	// authorizer for nodes and of RBAC for other users.
 	Reason verdict.Reason `json:"reason"`
-	// Missing is what could not be read and could change the answer.
+	// Missing is what could not be read, or files lack, and could change the answer.
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
 }
@@ -52,14 +56,6 @@ type stateInfo struct {
 	Authorizers []string `json:"authorizers"`
 }
 
-// missing is a resource that could not be read.
-type missing struct {
-	Resource string `json:"resource"`
-	Reason   string `json:"reason"`
-}
-
-func (m missing) String() string { return m.Resource + ": " + m.Reason }
-
 func (s *session) info() stateInfo {
 	return stateInfo{
 		Origin:              s.state.Origin,
@@ -74,8 +70,28 @@ func visible(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
 }
 
-// decide puts the question to the chain.
-func (s *session) decide(ctx context.Context, who identity, q question) (answer, chain.Result) {
+// ruling is an answer with what those who were asked say.
+type ruling struct {
+	answer
+	said chain.Result
+	// admission is nil for what NodeRestriction has nothing to do with.
+	admission *admission
+}
+
+// decide puts the question to the chain, and a node's write also to
+// NodeRestriction, as far as the objects that were given allow.
+func (s *session) decide(ctx context.Context, who identity, q question, given writtenObjects) (ruling, error) {
+	a, said := s.authorize(ctx, who, q)
+	by, err := s.admission(ctx, who, q, given, a.Answer)
+	if err != nil {
+		return ruling{}, err
+	}
+	s.admitted(&a, by)
+	return ruling{answer: a, said: said, admission: by}, nil
+}
+
+// authorize puts the question to the chain.
+func (s *session) authorize(ctx context.Context, who identity, q question) (answer, chain.Result) {
 	req := q.request(who)
 	result, _ := s.chain.Explain(ctx, req) // the opinions tell the errors
 	result.Opinions = slices.DeleteFunc(result.Opinions, func(o chain.Opinion) bool {
@@ -85,8 +101,18 @@ func (s *session) decide(ctx context.Context, who identity, q question) (answer,
 		Answer: no, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
 		Reason: mainReason(result, who), State: s.info(),
 	}
+	var lacks []missing
+	if result.Decision != verdict.Allow {
+		lacks = s.lackFor(req, failedForPath(result), s.asksRBAC(result))
+		a.Missing = append(s.missingFor(req, result), lacks...)
+	}
 	why := doubt(result)
 	switch {
+	case why != "" && !s.needsRBAC(result):
+		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
+	case len(lacks) > 0:
+		a.undecided(s.lackReason(lacks, who))
+		asFarAsShown(result.Opinions, s.state.Origin)
 	case s.needsRBAC(result) && (!who.isNode || s.configured != ""):
 		a.undecided(s.rbacNeeded(who))
 	case why != "":
@@ -94,12 +120,20 @@ func (s *session) decide(ctx context.Context, who identity, q question) (answer,
 	case result.Decision == verdict.Allow:
 		a.Answer = yes
 	}
-	if result.Decision != verdict.Allow {
-		if a.Missing = s.missingFor(req, result); len(a.Missing) > 0 {
-			a.Answer = unknown
-		}
+	if len(a.Missing) > 0 {
+		a.Answer = unknown
 	}
 	return a, result
+}
+
+// asFarAsShown keeps an opinion that nothing relates an object to the node from
+// saying more than files show.
+func asFarAsShown(opinions []chain.Opinion, origin string) {
+	for i := range opinions {
+		if o := &opinions[i]; o.Code == nodeauthz.NoPathToObject {
+			o.Message += ", as far as " + origin + " shows"
+		}
+	}
 }
 
 // undecided takes back what the chain decided, because it rests on an error.
@@ -111,12 +145,16 @@ func (a *answer) undecided(why verdict.Reason) {
 const (
 	codeEvaluationFailed verdict.Code = "EvaluationFailed"
 	codeRBACNotLoaded    verdict.Code = "RBACNotLoaded"
+	codeInputIncomplete  verdict.Code = "InputIncomplete"
 )
 
 func (s *session) rbacNeeded(who identity) verdict.Reason {
 	why := "RBAC decides about " + who.kind()
-	if s.configured != "" {
+	switch {
+	case s.configured != "":
 		why = s.configured + " asks RBAC"
+	case who.isNode:
+		why = "RBAC could allow what the Node authorizer does not"
 	}
 	return verdict.Reason{
 		Code:    codeRBACNotLoaded,
@@ -145,17 +183,17 @@ func mainReason(result chain.Result, who identity) verdict.Reason {
 // missingFor lists what could not be read and might have allowed a request
 // about which nobody had an opinion.
 func (s *session) missingFor(req *nodeauthz.Request, result chain.Result) []missing {
-	relevant := map[schema.GroupResource]bool{}
-	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && failedForPath(result) {
-		relevant = holders(kind)
-	}
-	rbac := s.configured == "" || asked(result, chain.NameRBAC)
-	return s.missingWhere(func(m source.Missing) bool { return m.RBAC && rbac || relevant[m.Resource] })
+	return s.unread(req, failedForPath(result), s.asksRBAC(result))
 }
 
-// missing lists what could not be read among the resources given, and of RBAC.
-func (s *session) missing(relevant map[schema.GroupResource]bool) []missing {
-	return s.missingWhere(func(m source.Missing) bool { return m.RBAC || relevant[m.Resource] })
+// unread lists what could not be read and might relate the object to the node, if
+// that is why the Node authorizer has no opinion, or be a role, if RBAC was to be asked.
+func (s *session) unread(req *nodeauthz.Request, noPath, asksRBAC bool) []missing {
+	relevant := map[schema.GroupResource]bool{}
+	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && noPath {
+		relevant = holders(kind)
+	}
+	return s.missingWhere(func(m source.Missing) bool { return m.RBAC && asksRBAC || relevant[m.Resource] })
 }
 
 func (s *session) missingWhere(relevant func(source.Missing) bool) []missing {
@@ -170,23 +208,6 @@ func (s *session) missingWhere(relevant func(source.Missing) bool) []missing {
 
 func failedForPath(result chain.Result) bool {
 	return slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Code == nodeauthz.NoPathToObject })
-}
-
-// holders are the resources whose objects relate those of a kind to nodes.
-func holders(kind graph.Kind) map[schema.GroupResource]bool {
-	pods := schema.GroupResource{Resource: "pods"}
-	volumes := schema.GroupResource{Resource: "persistentvolumes"}
-	switch kind {
-	case graph.Secret, graph.PersistentVolume:
-		return map[schema.GroupResource]bool{pods: true, volumes: true}
-	case graph.VolumeAttachment:
-		return map[schema.GroupResource]bool{{Group: "storage.k8s.io", Resource: "volumeattachments"}: true}
-	case graph.ResourceSlice:
-		return map[schema.GroupResource]bool{{Group: "resource.k8s.io", Resource: "resourceslices"}: true}
-	case graph.PodCertificateRequest:
-		return map[schema.GroupResource]bool{{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}: true}
-	}
-	return map[schema.GroupResource]bool{pods: true}
 }
 
 // status is the exit status that an answer stands for.
@@ -214,22 +235,23 @@ func (a answer) styled() string {
 // line is the answer in one line, with the reason.
 func (a answer) line() string {
 	line := a.styled()
-	if a.Reason.Message != "" {
+	switch {
+	case len(a.Conditions) > 0:
+		return line + ", if " + a.Request.passes() + ": " + strings.Join(requirements(a.Conditions), "; ")
+	case a.Reason.Message != "":
 		line += ": " + a.Reason.Message
 	}
-	if len(a.Missing) > 0 {
-		names := make([]string, len(a.Missing))
-		for i, m := range a.Missing {
-			names[i] = m.Resource
-		}
+	if names := unreadable(a.Missing); len(names) > 0 {
 		line += "; but could not read " + strings.Join(names, ", ")
 	}
 	return line
 }
 
-// warnMissing says on stderr what an answer lacks.
-func (a *app) warnMissing(all []missing) {
-	for _, m := range all {
-		a.warn("%s", m)
+// requirements are the conditions in words.
+func requirements(all []noderestriction.Condition) []string {
+	lines := make([]string, len(all))
+	for i, c := range all {
+		lines[i] = c.Requires
 	}
+	return lines
 }

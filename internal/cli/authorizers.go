@@ -80,9 +80,12 @@ func doubt(result chain.Result) string {
 
 // needsRBAC reports whether RBAC is asked of a state without roles and bindings.
 func (s *session) needsRBAC(result chain.Result) bool {
-	if s.state.RBACLoaded() || result.Decision == verdict.Allow {
-		return false
-	}
+	return !s.state.RBACLoaded() && result.Decision != verdict.Allow && s.asksRBAC(result)
+}
+
+// asksRBAC reports whether RBAC is asked, or would be if there were roles and
+// bindings.
+func (s *session) asksRBAC(result chain.Result) bool {
 	return s.configured == "" || asked(result, chain.NameRBAC)
 }
 
@@ -94,7 +97,7 @@ func asked(result chain.Result, authorizer string) bool {
 // authorizer says, at length what the Node authorizer does; an answer that
 // cannot be relied on is none.
 func (s *session) chained() review.Evaluate {
-	complete := len(s.state.Missing()) == 0
+	complete := len(s.state.Missing()) == 0 && s.state.Complete()
 	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
 		result, _ := s.chain.Brief(ctx, req) // the opinions tell the errors
 		if why := doubt(result); why != "" {
@@ -112,6 +115,6 @@ func (s *session) chained() review.Evaluate {
 		if missing := s.missingFor(req, result); len(missing) > 0 {
 			return opinion, fmt.Errorf("could not read %s", strings.Join(resourceNames(missing), ", "))
 		}
-		return opinion, nil
+		return opinion, s.lackError(req, failedForPath(result), s.asksRBAC(result))
 	}
 }

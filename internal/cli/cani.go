@@ -20,15 +20,24 @@ func newCanI(a *app) *cobra.Command {
 TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. Instead of
 TYPE/NAME, a URL that begins with a slash can be asked about.
 
-The Node authorizer is asked first, then RBAC if the state has any roles or
-bindings; with --authorization-config, the authorizers of that file, whose webhooks
-are called. NodeRestriction, which writes of nodes have to pass as well, is not:
-see explain. Exit status: 0 yes, 1 no, 2 could not decide.`,
+The Node authorizer is asked first, then RBAC; with --authorization-config, the
+authorizers of that file, whose webhooks are called. What a node writes is then put to
+NodeRestriction, as far as it can be decided without the object: the name, and the pod
+that is written to, decide. The answer is "yes, if …" where the rest depends on the
+object; the JSON form lists the conditions, and explain decides with the object.
+
+Files may lack what the answer depends on: the volume of a claim, roles and bindings.
+The answer is then unknown, and names it. A snapshot holds everything.
+
+Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 		Example: `  # May worker-1 read this secret?
   node-authorizer can-i get secrets/db -n shop --node worker-1
 
-  # The same from files
-  kubectl get pods,pv -A -o yaml | node-authorizer can-i get secrets/db -n shop --node worker-1 --from -
+  # The same from files: a snapshot, or what kubectl prints
+  node-authorizer snapshot -o cluster.snapshot
+  node-authorizer can-i get secrets/db -n shop --node worker-1 --from cluster.snapshot
+  kubectl get nodes,pods,pvc,pv,volumeattachments,serviceaccounts,csidrivers,clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml |
+    node-authorizer can-i get secrets/db -n shop --node worker-1 --from -
 
   # May it mint tokens for a service account?
   node-authorizer can-i create serviceaccounts/api --subresource token -n shop --node worker-1
@@ -50,13 +59,16 @@ see explain. Exit status: 0 yes, 1 no, 2 could not decide.`,
 		if err != nil {
 			return err
 		}
-		result, _ := s.decide(cmd.Context(), who, q)
+		result, err := s.decide(cmd.Context(), who, q, writtenObjects{})
+		if err != nil {
+			return err
+		}
 		a.warnMissing(result.Missing)
 		a.status = result.status()
 		if *quiet {
 			return nil
 		}
-		return a.write(canIResult{result}, format)
+		return a.write(canIResult{result.answer}, format)
 	}
 	return cmd
 }

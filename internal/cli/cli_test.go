@@ -20,12 +20,16 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script/*.txtar through the real main. Each finds
-// testdata/cluster.yaml in its folder. With UPDATE_GOLDEN=1 the golden output
+// testdata/cluster.yaml and testdata/partial.yaml in its folder. With UPDATE_GOLDEN=1 the golden output
 // in the scripts is rewritten.
 func TestScripts(t *testing.T) {
-	fixture, err := os.ReadFile(filepath.Join("testdata", "cluster.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	fixtures := map[string][]byte{}
+	for _, name := range []string{"cluster.yaml", "partial.yaml"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fixtures[name] = text
 	}
 	shop, err := filepath.Abs("../../examples/shop.snapshot")
 	if err != nil {
@@ -41,7 +45,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 			env.Setenv("KUBERNETES_SERVICE_HOST", "")
 			env.Setenv("SHOP", shop)
-			return os.WriteFile(filepath.Join(env.WorkDir, "cluster.yaml"), fixture, 0o600)
+			for name, text := range fixtures {
+				if err := os.WriteFile(filepath.Join(env.WorkDir, name), text, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status":       status,

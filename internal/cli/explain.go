@@ -31,11 +31,11 @@ func newExplain(a *app) *cobra.Command {
 		Long: `Explains a decision: who asks, what each authorizer says, the rule and the path
 that it rests on or the nearest path that exists, and what would change it.
 
-When a node writes, it also says what NodeRestriction checks after the
-authorizers have allowed it; and with the object that is written (-f), and where
-they are compared the one before (--old-object), what NodeRestriction decides.
-The answer is then yes only if both allow. A patch is an update with the object
-that results from it.
+When a node writes, it also says what NodeRestriction decides after the
+authorizers have allowed it: by the name and the state, and of the rest, which
+conditions have to be met. With the object that is written (-f), and where they are
+compared the one before (--old-object), it decides these too. The answer is yes only
+if both allow. A patch is an update with the object that results from it.
 
 Arguments and exit status are those of can-i.`,
 		Example: `  # Why may worker-1 not read this secret?
@@ -65,19 +65,21 @@ Arguments and exit status are those of can-i.`,
 		if err != nil {
 			return err
 		}
-		result, said := s.decide(cmd.Context(), who, q)
-		admission, err := s.admission(cmd.Context(), who, q, written, result.Answer)
+		result, err := s.decide(cmd.Context(), who, q, written)
 		if err != nil {
 			return err
 		}
-		result.admit(admission)
 		a.warnMissing(result.Missing)
 		a.status = result.status()
-		return a.write(explainResult{
-			answer: result, Authorizers: said.Opinions, NotAsked: said.NotAsked, Admission: admission, decidedBefore: said.DecidedBy,
-		}, format)
+		return a.write(result.explained(), format)
 	}
 	return cmd
+}
+
+func (r ruling) explained() explainResult {
+	return explainResult{
+		answer: r.answer, Authorizers: r.said.Opinions, NotAsked: r.said.NotAsked, Admission: r.admission, decidedBefore: r.said.DecidedBy,
+	}
 }
 
 func (r explainResult) Text(p *render.Page) {
@@ -108,13 +110,19 @@ func (r explainResult) Text(p *render.Page) {
 	if r.Admission != nil {
 		r.Admission.text(p, r.Reason.Hint)
 	}
-	p.Section("Decision: %s", r.styled())
-	p.Line("  %s", r.Reason.Message)
+	decision := r.styled()
+	if len(r.Conditions) > 0 {
+		decision += ", if " + r.Request.passes()
+	}
+	p.Section("Decision: %s", decision)
+	if r.Reason.Code != codeInputIncomplete { // said below, with what to do
+		p.Line("  %s", r.Reason.Message)
+	}
 	if r.Admission != nil && len(r.Admission.Needs) > 0 {
-		p.Line("  unless %s refuses it: see what it decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
+		p.Line("  see what %s decides with %s", nameRestriction, strings.Join(r.Admission.Needs, " and "))
 	}
 	for _, m := range r.Missing {
-		p.Line("  could not read %s", m)
+		p.Line("  %s", m.line())
 	}
 	if r.Reason.Hint != "" {
 		p.Section("Hint")

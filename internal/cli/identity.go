@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -59,7 +60,7 @@ func (s *session) identity(f *identityFlags) (identity, error) {
 	if f.user != "" {
 		return newIdentity(f.user, withImpliedGroups(f.user, f.groups)), nil
 	}
-	if err := s.requireNode(f.node); err != nil {
+	if err := s.requireNode(f.node, fmt.Sprintf("; to ask regardless, use --as %s --as-group %s", nodeidentity.UserPrefix+f.node, nodeidentity.Group)); err != nil {
 		return identity{}, err
 	}
 	return newIdentity(nodeidentity.User(f.node)), nil

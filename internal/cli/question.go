@@ -56,8 +56,9 @@ type question struct {
 	FieldSelector string `json:"fieldSelector,omitempty"`
 	URL           string `json:"url,omitempty"`
 
-	kind     string
-	selector fields.Requirements
+	kind       string
+	namespaced bool
+	selector   fields.Requirements
 }
 
 // questionArgs accepts VERB TYPE, VERB TYPE/NAME, VERB TYPE NAME and VERB URL.
@@ -105,7 +106,7 @@ func (s *session) question(a *app, args []string, f *questionFlags, namespaceGiv
 	if err != nil {
 		return q, err
 	}
-	q.Group, q.Resource, q.Name, q.kind = found.Group, found.Name, name, found.Kind
+	q.Group, q.Resource, q.Name, q.kind, q.namespaced = found.Group, found.Name, name, found.Kind, found.Namespaced
 	warnAboutNames(a, typeName, name, found, f)
 	var parseErr error
 	if q.selector, parseErr = f.parseSelector(); parseErr != nil {

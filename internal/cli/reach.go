@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -25,11 +26,12 @@ type reachResult struct {
 	// attached to it, sorted by kind, namespace and name.
 	Objects []reachedObject `json:"objects"`
 	// Standing is what the node may do whatever runs on it.
-	Standing []nodeauthz.Grant `json:"standing"`
+	Standing []standingGrant `json:"standing"`
 	// RBAC is what roles and bindings add; null when the state has none.
-	RBAC    []rbacGrant `json:"rbac"`
-	Missing []missing   `json:"missing,omitempty"`
-	State   stateInfo   `json:"state"`
+	RBAC []rbacGrant `json:"rbac"`
+	// Missing is what could not be read, or files lack: the node may reach more.
+	Missing []missing `json:"missing,omitempty"`
+	State   stateInfo `json:"state"`
 
 	narrowed bool
 }
@@ -63,13 +65,19 @@ type reachedObject struct {
 type permission struct {
 	Verbs       []string `json:"verbs"`
 	Subresource string   `json:"subresource,omitempty"`
+	// Conditions are what NodeRestriction requires of what is written.
+	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 }
 
 func (p permission) String() string {
-	if p.Subresource == "" {
-		return strings.Join(p.Verbs, ",")
+	text := strings.Join(p.Verbs, ",")
+	if p.Subresource != "" {
+		text += " " + p.Subresource
 	}
-	return strings.Join(p.Verbs, ",") + " " + p.Subresource
+	if len(p.Conditions) > 0 {
+		text += " if it passes " + nameRestriction
+	}
+	return text
 }
 
 func newReach(a *app) *cobra.Command {
@@ -78,7 +86,11 @@ func newReach(a *app) *cobra.Command {
 		Short: "List everything that a node's credential can read, write and mint",
 		Long: `Lists everything that a node's credential can reach: secrets, config maps,
 service account tokens, volumes and claims, each with the path that grants it;
-then what the node may do whatever runs on it, and what RBAC adds.
+then what the node may do whatever runs on it, and what RBAC adds. Writes that
+NodeRestriction refuses in any case are left out; of others, the JSON form lists the
+conditions that what is written has to meet.
+
+What files lack is named, and the list is marked incomplete.
 
 The table shows the first of each kind; -o wide and -o json show all.`,
 		Example: `  node-authorizer reach worker-1
@@ -111,7 +123,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		if err != nil {
 			return err
 		}
-		if err := s.requireNode(args[0]); err != nil {
+		if err := s.requireNode(args[0], ""); err != nil {
 			return err
 		}
 		result, err := s.reach(args[0], only)
@@ -127,17 +139,24 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 func (s *session) reach(node string, only filter) (reachResult, error) {
 	said := s.node.Reach(node)
 	result := reachResult{
-		Node: node, Objects: []reachedObject{}, Standing: []nodeauthz.Grant{},
-		Missing: s.allMissing(), State: s.info(), narrowed: only.narrows(),
+		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
+		Missing: append(s.allMissing(), s.lackForNode(node)...), State: s.info(), narrowed: only.narrows(),
 	}
+	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {
 		if s.keepsStanding(only, g) {
-			result.Standing = append(result.Standing, g)
+			result.Standing = append(result.Standing, limits.standing(g)...)
 		}
 	}
 	for _, g := range said.Related {
 		if only.object(g) {
-			result.add(g)
+			result.add(g, limits)
+		}
+	}
+	for i := range result.Objects {
+		o := &result.Objects[i]
+		for _, g := range said.Standing {
+			o.addStanding(g, limits)
 		}
 	}
 	restriction := s.restriction()
@@ -158,17 +177,12 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 }
 
 // add joins the grants for one object, which follow each other.
-func (r *reachResult) add(g nodeauthz.Grant) {
+func (r *reachResult) add(g nodeauthz.Grant, limits *writeLimits) {
 	object := verdict.Object{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name}
 	if last := len(r.Objects) - 1; last < 0 || r.Objects[last].Object != object {
 		r.Objects = append(r.Objects, reachedObject{Object: object, Group: g.Group, Resource: g.Resource, Paths: g.Paths})
 	}
-	o := &r.Objects[len(r.Objects)-1]
-	if last := len(o.May) - 1; last >= 0 && o.May[last].Subresource == g.Subresource {
-		o.May[last].Verbs = append(o.May[last].Verbs, g.Verbs...)
-		return
-	}
-	o.May = append(o.May, permission{Verbs: g.Verbs, Subresource: g.Subresource})
+	r.Objects[len(r.Objects)-1].add(limits.permissions(g))
 }
 
 func totals(objects []reachedObject) []reachTotal {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -37,4 +38,12 @@ func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
 		})
 	}
 	return kept, nil
+}
+
+// writes reports whether the rule allows writes of objects.
+func (g rbacGrant) writes() bool {
+	return len(g.Rule.Resources) > 0 && slices.ContainsFunc(g.Rule.Verbs, func(verb string) bool {
+		_, written := question{Verb: verb}.operation()
+		return written || verb == rbacv1.VerbAll
+	})
 }

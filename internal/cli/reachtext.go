@@ -31,9 +31,11 @@ func (r reachResult) Text(p *render.Page) {
 	}
 	r.standingText(p)
 	r.rbacText(p)
-	for _, m := range r.Missing {
+	if len(r.Missing) > 0 {
 		p.Section("%s", render.Unsure.In("Incomplete"))
-		p.Line("  could not read %s", m)
+	}
+	for _, m := range r.Missing {
+		p.Line("  %s", m.line())
 	}
 }
 
@@ -41,7 +43,11 @@ func (r reachResult) Text(p *render.Page) {
 func (r reachResult) totalsText(p *render.Page) {
 	p.Section("Reaches %s", render.Count(len(r.Objects), "object"))
 	if len(r.Objects) == 0 {
-		p.Line("  nothing is bound or attached to the node%s", r.narrowedText())
+		where := ""
+		if len(r.Missing) > 0 {
+			where = ", as far as " + r.State.Origin + " shows"
+		}
+		p.Line("  nothing is bound or attached to the node%s%s", r.narrowedText(), where)
 		return
 	}
 	kinds, namespaces := r.axes()
@@ -218,9 +224,21 @@ func (r reachResult) standingText(p *render.Page) {
 	p.Section("Whatever runs on it")
 	var rows [][]string
 	for _, g := range r.Standing {
-		rows = append(rows, []string{strings.Join(g.Verbs, ","), grantTarget(g), render.Faint.In(g.Rule)})
+		rows = append(rows, []string{strings.Join(g.Verbs, ","), grantTarget(g.Grant), render.Faint.In(g.condition(p.Wide()))})
 	}
 	p.Table(2, []string{"VERBS", "RESOURCE", "CONDITION"}, rows)
+}
+
+// condition is the rule that a grant rests on, and what NodeRestriction requires: that
+// it does, or in wide what.
+func (g standingGrant) condition(all bool) string {
+	switch {
+	case len(g.Conditions) == 0:
+		return g.Rule
+	case !all:
+		return g.Rule + ", if it passes " + nameRestriction
+	}
+	return g.Rule + ", if " + nameRestriction + " finds: " + strings.Join(requirements(g.Conditions), "; ")
 }
 
 // grantTarget is "nodes/status", "leases.coordination.k8s.io worker-1".
@@ -262,6 +280,9 @@ func (r reachResult) rbacText(p *render.Page) {
 	}
 	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
 	more(p, len(r.RBAC)-len(shown), "")
+	if slices.ContainsFunc(r.RBAC, rbacGrant.writes) {
+		p.Line("  what these rules let the node write has to pass %s too: ask can-i", nameRestriction)
+	}
 }
 
 func ruleTargets(g rbacGrant) string {

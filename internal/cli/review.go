@@ -39,6 +39,9 @@ AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
 as whether a node may request tokens for an audience that its pod does not use, it
 asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 
+A refusal that could rest on what --from lacks is marked: the SubjectAccessReview has
+an evaluationError, and the message of the AdmissionReview says what is lacking.
+
 A document that cannot be read ends the run. Exit status: 0 all were allowed,
 1 some were not, 2 a document could not be read.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
@@ -114,7 +117,8 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 }
 
 // nodeAlone puts reviews to the Node authorizer. A refusal says why; one that
-// an unreadable resource might turn also says that it was not decided.
+// an unreadable resource, or what files lack, might turn also says that it was not
+// decided.
 func (s *session) nodeAlone() review.Evaluate {
 	unread := s.unreadByKind()
 	return func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
@@ -123,11 +127,14 @@ func (s *session) nodeAlone() review.Evaluate {
 			return review.Opinion{Decision: answer.Decision}, nil
 		}
 		opinion := review.Opinion{Decision: answer.Decision, Reason: s.node.Message(req, answer)}
-		if answer.Code != nodeauthz.NoPathToObject || len(unread) == 0 {
+		if answer.Code != nodeauthz.NoPathToObject || len(unread) == 0 && s.state.Complete() {
 			return opinion, nil
 		}
 		kind, _ := nodeauthz.KindOf(req.Group, req.Resource)
-		return opinion, unread[kind]
+		if err := unread[kind]; err != nil {
+			return opinion, err
+		}
+		return opinion, s.lackError(req, true, false)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 // stateFlags say where a cluster's state comes from and how the cluster behaves.
@@ -74,10 +75,11 @@ func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
 
 // session is a loaded state with everything that answers from it.
 type session struct {
-	state    *source.State
-	features kubeversion.Features
-	node     *nodeauthz.Authorizer
-	chain    chain.Chain
+	state      *source.State
+	features   kubeversion.Features
+	node       *nodeauthz.Authorizer
+	chain      chain.Chain
+	restricted *noderestriction.Restriction // see restriction
 	// configured is the path of the chain's configuration; empty for the usual
 	// chain.
 	configured string
@@ -100,6 +102,9 @@ func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 		return nil, err
 	}
 	for _, line := range state.Warnings() {
+		f.app.warn("%s", line)
+	}
+	if line := leftOut(state); line != "" {
 		f.app.warn("%s", line)
 	}
 	features, err := f.features(state)
@@ -203,14 +208,15 @@ func (s *session) knownNodes() []string {
 
 // requireNode refuses nodes that do not exist: an answer about them would
 // mislead, for the rules about a node's own name hold for any name.
-func (s *session) requireNode(name string) error {
+// What a command can do regardless, it says with instead.
+func (s *session) requireNode(name, instead string) error {
 	known := s.knownNodes()
 	if _, found := slices.BinarySearch(known, name); found {
 		return nil
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("unknown node %q: %s names no nodes; to ask regardless, use --as system:node:%s --as-group system:nodes",
-			name, s.state.Origin, name)
+		return fmt.Errorf("unknown node %q: %s names no nodes: add Node objects, or pods with spec.nodeName, with --from%s",
+			name, s.state.Origin, instead)
 	}
 	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.state.Origin, len(known), didYouMean(name, known))
 }

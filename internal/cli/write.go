@@ -6,12 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -26,13 +21,18 @@ type admission struct {
 	NotAsked bool `json:"notAsked,omitempty"`
 	// Checks are what it requires, in order.
 	Checks []string `json:"checks,omitempty"`
-	// Needs are the flags for the objects that it looks at and that were not
-	// given. It has not decided then.
+	// Conditions are the checks that depend on what was not given. It allows what
+	// meets them.
+	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
+	// Needs are the flags for the objects that the conditions are about.
 	Needs []string `json:"needs,omitempty"`
-	// Answer is nil when it has not decided.
+	// Answer is nil when it depends on the conditions.
 	Answer *noderestriction.Answer `json:"answer,omitempty"`
-	// Missing is what could not be read and could turn a refusal.
+	// Missing is what could not be read, or files lack, and could turn a refusal.
 	Missing []missing `json:"missing,omitempty"`
+
+	// passes is what has to meet the conditions.
+	passes string
 }
 
 // operation returns the operation that API servers call a request, and false
@@ -65,32 +65,56 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	}
 	restriction := s.restriction()
 	req := s.writeRequest(who, q, operation)
-	a := &admission{Operation: operation, Checks: restriction.Checks(req)}
+	a := &admission{Operation: operation, Checks: restriction.Checks(req), passes: q.passes()}
 	readsObject, readsOld := restriction.Reads(req)
 	if err := given.put(req, q, readsObject, readsOld); err != nil {
 		return nil, err
 	}
 	switch {
-	case authorized == no && len(a.Checks) == 0:
+	case authorized != yes && len(a.Checks) == 0:
 		return nil, nil
 	case authorized == no:
 		return &admission{Operation: operation, NotAsked: true}, nil
 	}
-	if readsObject && req.Object == nil {
-		a.Needs = append(a.Needs, "-f")
-	}
-	if readsOld && req.OldObject == nil {
-		a.Needs = append(a.Needs, "--old-object")
-	}
-	if len(a.Needs) > 0 {
-		if given != (writtenObjects{}) {
-			return nil, usagef("NodeRestriction also looks at the object %s: give it with %s", wanted(a.Needs), a.Needs[0])
-		}
+	answer, conditions := restriction.Consider(ctx, req, q.open(req))
+	if len(conditions) == 0 {
+		a.Answer, a.Missing = &answer, append(s.missingForWrite(req, answer), s.lackForWrite(req, answer)...)
 		return a, nil
 	}
-	answer := restriction.Decide(ctx, req)
-	a.Answer, a.Missing = &answer, s.missingForWrite(req, answer)
+	a.Conditions, a.Needs = conditions, needed(conditions)
+	if len(a.Needs) > 0 && given != (writtenObjects{}) {
+		return nil, usagef("NodeRestriction also looks at the object %s: give it with %s", wanted(a.Needs), a.Needs[0])
+	}
 	return a, nil
+}
+
+// open is what a question leaves open. A deletion of many has no name.
+func (q question) open(req *noderestriction.Request) noderestriction.Open {
+	return noderestriction.Open{
+		Object:    req.Object == nil && req.Operation != noderestriction.Delete,
+		OldObject: req.OldObject == nil && req.Operation != noderestriction.Create,
+		Name:      req.Name == "" && q.Verb != "deletecollection",
+		Namespace: req.Namespace == "" && q.namespaced,
+	}
+}
+
+// needed are the flags for the objects that conditions are about.
+func needed(conditions []noderestriction.Condition) []string {
+	var flags []string
+	for _, part := range []struct{ name, flag string }{{"object", "-f"}, {"oldObject", "--old-object"}} {
+		if slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return slices.Contains(c.Of, part.name) }) {
+			flags = append(flags, part.flag)
+		}
+	}
+	return flags
+}
+
+// passes says of what it depends whether NodeRestriction allows it.
+func (q question) passes() string {
+	if strings.HasPrefix(q.Verb, "delete") {
+		return "what is deleted passes " + nameRestriction
+	}
+	return "what is written passes " + nameRestriction
 }
 
 // wanted describes the one object that is missing beside a given one.
@@ -127,8 +151,6 @@ func (w writtenObjects) put(req *noderestriction.Request, q question, readsObjec
 		if req.Object, err = w.object.decode(q); err != nil {
 			return err
 		}
-	case req.Operation == noderestriction.Create:
-		req.Object = impliedObject(q)
 	}
 	if readsOld && w.oldObject != nil {
 		if req.OldObject, err = w.oldObject.decode(q); err != nil {
@@ -144,38 +166,26 @@ func (w writtenObjects) put(req *noderestriction.Request, q question, readsObjec
 	return nil
 }
 
-// impliedObject is the object of requests that consist of little but a name; nil
-// for others.
-func impliedObject(q question) runtime.Object {
-	if q.Name == "" {
-		return nil
-	}
-	named := metav1.ObjectMeta{Namespace: q.Namespace, Name: q.Name}
-	switch q.writtenKind() {
-	case schema.GroupKind{Group: "policy", Kind: "Eviction"}:
-		return &policyv1.Eviction{ObjectMeta: named}
-	case schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}:
-		return &coordinationv1.Lease{ObjectMeta: named}
-	case schema.GroupKind{Group: "storage.k8s.io", Kind: "CSINode"}:
-		return &storagev1.CSINode{ObjectMeta: named}
-	}
-	return nil
-}
-
-// admit changes the answer to what remains of it after NodeRestriction.
-func (a *answer) admit(by *admission) {
-	if by == nil || by.Answer == nil || by.Answer.Decision == verdict.Allow {
-		return
-	}
-	if by.undecided() {
-		a.undecided(undecidedReason(*by.Answer))
+// admitted changes the answer to what remains of it after NodeRestriction.
+func (s *session) admitted(a *answer, by *admission) {
+	switch {
+	case by == nil || by.NotAsked:
+	case by.Answer == nil && a.Answer == yes:
+		a.Conditions = by.Conditions
+	case by.Answer == nil || by.Answer.Decision == verdict.Allow:
+	case by.undecided():
+		reason := undecidedReason(*by.Answer)
+		if len(unreadable(by.Missing)) < len(by.Missing) {
+			reason = s.lackReason(by.Missing, a.Identity)
+		}
+		a.undecided(reason)
 		a.Missing = by.Missing
-		return
+	default:
+		a.Answer, a.Decision, a.DecidedBy, a.Reason, a.Missing = no, verdict.Deny, nameRestriction, by.Answer.Reason, nil
 	}
-	a.Answer, a.Decision, a.DecidedBy, a.Reason, a.Missing = no, verdict.Deny, nameRestriction, by.Answer.Reason, nil
 }
 
-// undecided reports whether a refusal is for want of an answer.
+// undecided reports whether a refusal is only that something is not known.
 func (a *admission) undecided() bool {
 	return len(a.Missing) > 0 || a.Answer.Code == noderestriction.AuthorizationFailed
 }
@@ -188,7 +198,7 @@ func (a *admission) text(p *render.Page, mainHint string) {
 		p.Line("  the authorizers refuse before")
 		return
 	case a.Answer == nil:
-		p.Section("%s: decides by the object", nameRestriction)
+		p.Section("%s: allows, if %s", nameRestriction, strings.TrimSuffix(a.passes, " passes "+nameRestriction)+" meets the conditions")
 	case a.Answer.Decision == verdict.Allow:
 		p.Section("%s: %s", nameRestriction, render.Good.In("allows"))
 	case a.undecided():
@@ -211,10 +221,18 @@ func (a *admission) text(p *render.Page, mainHint string) {
 		)
 	}
 	p.Fields(fields...)
-	if len(a.Checks) > 0 {
-		p.Line("  %s", render.Faint.In("checks"))
+	depends := requirements(a.Conditions)
+	lines(p, "checks", slices.DeleteFunc(slices.Clone(a.Checks), func(check string) bool { return slices.Contains(depends, check) }))
+	lines(p, "conditions", depends)
+}
+
+// lines are a list under a heading.
+func lines(p *render.Page, heading string, all []string) {
+	if len(all) == 0 {
+		return
 	}
-	for _, check := range a.Checks {
-		p.Line("    %s", check)
+	p.Line("  %s", render.Faint.In(heading))
+	for _, line := range all {
+		p.Line("    %s", line)
 	}
 }

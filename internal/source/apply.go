@@ -76,6 +76,7 @@ func (s *State) record(k kind, o apiObject) (replaced bool, err error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		s.objects.pods[key], err = newPodRecord(o)
+		s.objects.setUnnamedClaims(key, o)
 	case *corev1.PersistentVolume:
 		s.objects.volumes[key], err = newVolumeRecord(o)
 	case *corev1.Node:
@@ -148,6 +149,9 @@ func (s *State) remove(k kind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects.table(k).remove(keyOf(namespace, name))
+	if k == kindPod {
+		delete(s.objects.unnamedClaims, keyOf(namespace, name))
+	}
 }
 
 // sweep removes all objects of a kind but those listed.

@@ -16,6 +16,10 @@
 // [State.Missing], together with the kinds of objects about which answers may
 // therefore be incomplete.
 //
+// Files hold what somebody has put into them, and may refer to objects that they do
+// not hold: [State.Gaps] lists these, so that their absence is not taken for an answer.
+// A cluster, and a snapshot of one, is complete ([State.Complete]).
+//
 // A snapshot ([WriteSnapshot]) is the trimmed objects in one gzip-compressed
 // file. It contains no secret or config map data, no environment values, no
 // annotations but the mark of mirror pods, and no managed fields.

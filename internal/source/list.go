@@ -79,7 +79,7 @@ func List(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 // state is an empty state of the server.
 func (d *discovered) state(host string) *State {
 	s := newState()
-	s.fromCluster = true
+	s.fromCluster, s.facts.complete = true, true
 	s.Origin = "cluster " + host
 	s.Resources = d.resources
 	s.setVersion(d.version)

@@ -218,6 +218,7 @@ func (l *loader) takeHeader(file string, h *snapshotHeader) error {
 			s.miss(k, m.Reason)
 		}
 	}
+	s.facts.complete = s.facts.complete || h.Cluster || h.Complete
 	if h.RBACReadable {
 		s.facts.rbacRead = 1<<kindCount - 1
 	}

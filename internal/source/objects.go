@@ -9,6 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/node-authorizer/node-authorizer/graph"
 )
 
 // interned is a string that many objects share.
@@ -34,6 +36,9 @@ type objects struct {
 	claims   map[objectKey]string // the volume's name
 	accounts map[objectKey]types.UID
 	drivers  map[objectKey][]storagev1.TokenRequest
+	// unnamedClaims has the node of each pod with a resource claim from a template
+	// whose name the pod's status does not have.
+	unnamedClaims map[objectKey]interned
 	// others are kinds of which only the names are needed here.
 	others [kindCount]map[objectKey]struct{}
 }
@@ -53,6 +58,8 @@ func newObjects() objects {
 		claims:   map[objectKey]string{},
 		accounts: map[objectKey]types.UID{},
 		drivers:  map[objectKey][]storagev1.TokenRequest{},
+
+		unnamedClaims: map[objectKey]interned{},
 	}
 	for k := range o.others {
 		o.others[k] = map[objectKey]struct{}{}
@@ -149,6 +156,18 @@ func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.Persisten
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
 	}, true
+}
+
+// ResourceSliceNode returns the node that a resource slice names, empty for one that
+// names none.
+func (s *State) ResourceSliceNode(name string) (node string, ok bool) {
+	if !s.holds(kindResourceSlice, "", name) {
+		return "", false
+	}
+	if nodes := s.Graph.NodesReaching(graph.ResourceSlice, "", name); len(nodes) > 0 {
+		node = nodes[0]
+	}
+	return node, true
 }
 
 // CSIDriver returns the kept part of a CSI driver: its name and

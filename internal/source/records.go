@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/hex"
+	"slices"
 	"unique"
 
 	"github.com/go-json-experiment/json"
@@ -69,6 +70,19 @@ func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 	var err error
 	r.rest, err = encodeRecord(&rest)
 	return r, err
+}
+
+// setUnnamedClaims notes whether the pod has resource claims of unknown name.
+func (o *objects) setUnnamedClaims(key objectKey, pod *corev1.Pod) {
+	unnamed := slices.ContainsFunc(pod.Spec.ResourceClaims, func(claim corev1.PodResourceClaim) bool {
+		return claim.ResourceClaimTemplateName != nil &&
+			!slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == claim.Name })
+	})
+	if unnamed && pod.Spec.NodeName != "" {
+		o.unnamedClaims[key] = unique.Make(pod.Spec.NodeName)
+	} else {
+		delete(o.unnamedClaims, key)
+	}
 }
 
 // encodeRecord encodes what is kept of an object. With an error, nothing is kept

@@ -28,6 +28,9 @@ type snapshotHeader struct {
 	// Cluster is true when the objects are from a cluster, false when they are
 	// from manifests that no controller has seen.
 	Cluster bool `json:"cluster"`
+	// Complete is true when manifests were added to what is from a cluster: then
+	// Cluster is false, and every object of the cluster is there all the same.
+	Complete bool `json:"complete,omitzero"`
 	// RBACReadable is true when roles and bindings could be read, even if there
 	// are none.
 	RBACReadable bool `json:"rbacReadable"`
@@ -171,6 +174,7 @@ func writeObjects(w io.Writer, s *State) error {
 		Kind:              snapshotKind,
 		KubernetesVersion: s.ServerVersion,
 		Cluster:           s.fromCluster,
+		Complete:          s.Complete() && !s.fromCluster,
 		RBACReadable:      s.RBACLoaded(),
 		Objects:           map[string]int{},
 		Resources:         s.Resources,

@@ -77,6 +77,8 @@ type facts struct {
 	missing  map[kind]Missing
 	skipped  map[string]int
 	warnings warnings
+	// complete is true when the state holds all that its source has.
+	complete bool
 	// rbacRead has a bit for each kind of RBAC objects that could be read.
 	rbacRead uint32
 }

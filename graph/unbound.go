@@ -1,0 +1,78 @@
+package graph
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// HasPods reports whether any pod, mirror pods included, is bound to the node.
+func (g *Graph) HasPods(node string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	n := g.vertices.find(Node, "", node)
+	return n != nil && slices.ContainsFunc(n.links, func(l link) bool { return l.other.kind() == Pod })
+}
+
+// UnboundClaims returns the references from pods on the node to claims that no
+// volume is bound to: for each claim the first one, sorted by claim.
+func (g *Graph) UnboundClaims(node string) []verdict.Edge {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	var unbound []verdict.Edge
+	g.eachTarget(node, func(pod *vertex, i int, claim *vertex) {
+		if claim.kind() != PersistentVolumeClaim {
+			return
+		}
+		bound := false
+		eachVolume(claim, func(*vertex) { bound = true })
+		if !bound {
+			unbound = append(unbound, g.edge(pod, i))
+		}
+	})
+	slices.SortFunc(unbound, func(a, b verdict.Edge) int {
+		return comparePaths(verdict.Path{a}, verdict.Path{b})
+	})
+	return slices.CompactFunc(unbound, func(a, b verdict.Edge) bool { return a.From == b.From })
+}
+
+// Objects returns the objects of a kind that the node is related to, by namespace
+// and name. It costs less than [Graph.Reach], which also has the paths.
+func (g *Graph) Objects(node string, kind Kind) []verdict.Object {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	n := g.vertices.find(Node, "", node)
+	if n == nil {
+		return nil
+	}
+	found := map[*vertex]struct{}{}
+	g.eachReached(n, func(v *vertex, _ func() verdict.Path) {
+		if v.kind() == kind {
+			found[v] = struct{}{}
+		}
+	})
+	objects := make([]verdict.Object, 0, len(found))
+	for v := range found {
+		objects = append(objects, v.object())
+	}
+	slices.SortFunc(objects, verdict.Object.Compare)
+	return objects
+}
+
+// eachTarget visits what the pods on the node name: the i-th link of the pod leads
+// to the target. The caller holds g.mu.
+func (g *Graph) eachTarget(node string, visit func(pod *vertex, i int, target *vertex)) {
+	n := g.vertices.find(Node, "", node)
+	if n == nil {
+		return
+	}
+	for _, back := range n.links {
+		pod := back.other
+		if pod.kind() != Pod {
+			continue
+		}
+		for i := 1; i < len(pod.links); i++ { // the first leads to the node
+			visit(pod, i, pod.links[i].other)
+		}
+	}
+}

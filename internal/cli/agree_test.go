@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// sessionFrom is a session over files.
+func sessionFrom(t *testing.T, paths ...string) *session {
+	t.Helper()
+	state, err := source.LoadFiles(t.Context(), paths, source.FileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	features := kubeversion.For(kubeversion.Latest)
+	node := nodeauthz.New(state.Graph, features)
+	return &session{state: state, features: features, node: node, chain: newChain(state, node), names: newNames(state), namespace: defaultNamespace}
+}
+
+// TestCommandsNeverDisagree puts random questions to can-i, explain, who-can and reach:
+// over the example, which is complete, and over files that lack much.
+func TestCommandsNeverDisagree(t *testing.T) {
+	for name, s := range map[string]*session{
+		"snapshot": sessionFrom(t, "../../examples/shop.snapshot"),
+		"files":    sessionFrom(t, "testdata/cluster.yaml"),
+		"partial":  sessionFrom(t, "testdata/partial.yaml"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, 2))
+			reaches := map[string]reachResult{}
+			for _, node := range s.knownNodes() {
+				reached, err := s.reach(node, filter{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				reaches[node] = reached
+			}
+			counts, names := map[string]int{}, append(s.knownNames(), "", "none")
+			for range 3000 {
+				q := s.randomQuestion(t, random, names)
+				for answer, n := range s.checkAgreement(t, q, reaches) {
+					counts[answer] += n
+				}
+			}
+			want := []string{yes, no}
+			if !s.state.Complete() {
+				want = append(want, unknown)
+			}
+			for _, answer := range append(want, "conditions", nameRestriction) {
+				if counts[answer] < 50 {
+					t.Errorf("only %d answers are %q: %v", counts[answer], answer, counts)
+				}
+			}
+		})
+	}
+}
+
+func (s *session) randomQuestion(t *testing.T, random *rand.Rand, names []string) question {
+	t.Helper()
+	pick := func(from ...string) string { return from[random.IntN(len(from))] }
+	resource := pick("secrets", "configmaps", "pods", "nodes", "pvc", "pv", "leases.coordination.k8s.io", "csinodes", "resourceslices",
+		"serviceaccounts", "volumeattachments", "certificatesigningrequests", "podcertificaterequests", "services", "events", "deployments.apps")
+	args := []string{pick("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"), resource}
+	if name := pick(names...); name != "" {
+		args = append(args, name)
+	}
+	flags := &questionFlags{
+		subresource:   pick("", "", "", "status", "token", "eviction", "binding"),
+		fieldSelector: pick("", "", "", "spec.nodeName="+pick(s.knownNodes()...)),
+		allNamespaces: random.IntN(8) == 0,
+	}
+	s.namespace = pick("shop", "payments", "kube-system", "kube-node-lease", "storage")
+	q, err := s.question(&app{streams: streams{errOut: new(strings.Builder)}}, args, flags, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// knownNames are the names of all objects that any node reaches, and of the nodes.
+func (s *session) knownNames() []string {
+	names := map[string]bool{}
+	for _, node := range s.knownNodes() {
+		names[node] = true
+		for _, o := range s.state.Graph.Reach(node) {
+			names[o.Name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// checkAgreement compares what the commands say of one question, for every node.
+func (s *session) checkAgreement(t *testing.T, q question, reaches map[string]reachResult) map[string]int {
+	t.Helper()
+	can, err := s.whoCan(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, node := range s.knownNodes() {
+		who := newIdentity(nodeidentity.User(node))
+		said, err := s.decide(t.Context(), who, q, writtenObjects{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[said.Answer]++
+		counts[said.DecidedBy]++
+		if len(said.Conditions) > 0 {
+			counts["conditions"]++
+		}
+		listed := slices.ContainsFunc(can.Nodes, func(n nodeThatCan) bool { return n.Node == node })
+		undecided := slices.Contains(can.Undecided, node)
+		if listed != (said.Answer == yes) || undecided != (said.Answer == unknown) {
+			t.Errorf("node %s, %s: can-i says %s (%s); listed by who-can: %v, undecided: %v", node, q, said.Answer, said.Reason.Message, listed, undecided)
+		}
+		if listed && fmt.Sprint(can.Conditions) != fmt.Sprint(said.Conditions) {
+			t.Errorf("node %s, %s: who-can has the conditions %v, can-i %v", node, q, can.Conditions, said.Conditions)
+		}
+		explained := said.explained()
+		allows := explained.Admission == nil || explained.Admission.Answer == nil || explained.Admission.Answer.Decision.String() == "Allow"
+		if said.Answer == yes && !allows || (said.Answer == yes) != (explained.Decision.String() == "Allow") {
+			t.Errorf("node %s, %s: answer %s beside the decision %s and NodeRestriction %+v", node, q, said.Answer, explained.Decision, explained.Admission)
+		}
+		s.checkReach(t, q, said, reaches[node])
+	}
+	return counts
+}
+
+// checkReach looks a question up in what reach lists.
+func (s *session) checkReach(t *testing.T, q question, said ruling, reached reachResult) {
+	t.Helper()
+	var object *reachedObject
+	for i := range reached.Objects {
+		if o := &reached.Objects[i]; o.Group == q.Group && o.Resource == q.Resource && o.Namespace == q.Namespace && o.Name == q.Name {
+			object = o
+		}
+	}
+	creates := q.Verb == "create" && q.Subresource == ""
+	standing := slices.ContainsFunc(reached.Standing, func(g standingGrant) bool { return g.covers(q) })
+	byRole := slices.ContainsFunc(reached.RBAC, func(g rbacGrant) bool { return g.covers(q, said.Identity) })
+	switch {
+	case object != nil && !creates && q.selector == nil:
+		// Of an object that is listed, reach has exactly what can-i allows.
+		may := slices.ContainsFunc(object.May, func(p permission) bool { return p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb) })
+		if said.Answer == yes && !may && !byRole || said.Answer == no && may {
+			t.Errorf("node %s, %s: can-i says %s (%s), reach lists %v", reached.Node, q, said.Answer, said.Reason.Message, object.May)
+		}
+		for _, p := range object.May {
+			if may && p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb) && fmt.Sprint(p.Conditions) != fmt.Sprint(said.Conditions) {
+				t.Errorf("node %s, %s: reach has the conditions %v, can-i %v", reached.Node, q, p.Conditions, said.Conditions)
+			}
+		}
+	case said.Answer == yes && object == nil && !standing && !byRole:
+		t.Errorf("node %s, %s: can-i says yes (%s), and reach does not list it", reached.Node, q, said.Reason.Message)
+	case said.Answer == no && q.Name == "" && standing && q.Verb != "deletecollection":
+		t.Errorf("node %s, %s: can-i says no (%s), and reach lists it", reached.Node, q, said.Reason.Message)
+	}
+}
+
+// covers reports whether the grant is for the question, whatever NodeRestriction says.
+func (g standingGrant) covers(q question) bool {
+	field, value, _ := strings.Cut(g.FieldSelector, "=")
+	selected := g.FieldSelector == "" || slices.ContainsFunc(q.selector, func(r fields.Requirement) bool { return r.Field == field && r.Value == value })
+	anySubresource := q.Resource == "leases"
+	return g.Group == q.Group && g.Resource == q.Resource && (g.Subresource == q.Subresource || anySubresource) && slices.Contains(g.Verbs, q.Verb) &&
+		(g.Namespace == "" || g.Namespace == q.Namespace) && (g.Name == "" || g.Name == q.Name) && selected
+}
+
+// covers reports whether the rule allows the question.
+func (g rbacGrant) covers(q question, who identity) bool {
+	return (g.Namespace == "" || g.Namespace == q.Namespace) && rbac.RuleAllows(&g.Rule, &rbac.Request{
+		User: who.User, Groups: who.Groups, Verb: q.Verb, ResourceRequest: true,
+		APIGroup: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
+	})
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// whoCan asks about every node that the state knows what can-i asks about one.
+func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) {
+	known := s.knownNodes()
+	if len(known) == 0 {
+		return whoCanResult{}, fmt.Errorf("%s names no nodes: nobody can be asked about", s.state.Origin)
+	}
+	w := &whoCanSearch{
+		session: s, question: q,
+		result: whoCanResult{Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), State: s.info()},
+	}
+	if w.kind, w.related = nodeauthz.KindOf(q.Group, q.Resource); w.related && q.Name != "" {
+		w.paths = s.state.Graph.PathsByNode(w.kind, q.Namespace, q.Name)
+	}
+	for _, node := range known {
+		if err := w.ask(ctx, node); err != nil {
+			return w.result, err
+		}
+	}
+	if len(w.result.Nodes) == 0 && len(w.result.Undecided) == 0 {
+		w.result.Why = w.why
+	}
+	return w.result, nil
+}
+
+// whoCanSearch collects what is said about the nodes, one after the other.
+type whoCanSearch struct {
+	*session
+	question question
+	kind     graph.Kind
+	related  bool // whether the graph relates objects of the kind to nodes
+	paths    map[string][]verdict.Path
+
+	result  whoCanResult
+	refused int             // nodes
+	why     *verdict.Reason // that all of them have in common
+	seen    map[missing]bool
+}
+
+// ask takes the answer about a node into the result. It asks the chain the short way,
+// and for reasons only where they are shown.
+func (w *whoCanSearch) ask(ctx context.Context, node string) error {
+	who := newIdentity(nodeidentity.User(node))
+	req := w.question.request(who)
+	decision, by, err := w.chain.Decide(ctx, req)
+	if err != nil {
+		return fmt.Errorf("deciding about node %s: %w", node, err)
+	}
+	a := answer{Answer: yes, Identity: who}
+	if decision != verdict.Allow {
+		a = w.notAllowed(who, req)
+	}
+	admission, err := w.admission(ctx, who, w.question, writtenObjects{}, a.Answer)
+	if err != nil {
+		return err
+	}
+	w.admitted(&a, admission)
+	switch a.Answer {
+	case yes:
+		w.result.Conditions = a.Conditions // the same for all nodes
+		return w.add(ctx, node, by, req)
+	case unknown:
+		w.result.Undecided = append(w.result.Undecided, node)
+		w.miss(a.Missing)
+	default:
+		w.refuse(a, req)
+	}
+	w.addSome(who, req)
+	return nil
+}
+
+// notAllowed is what can-i makes of a request that no authorizer allows.
+func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
+	a := answer{Answer: no, Identity: who}
+	noPath := w.node.Decide(req).Code == nodeauthz.NoPathToObject
+	a.Missing = append(w.unread(req, noPath, true), w.lackFor(req, noPath, true)...)
+	if len(a.Missing) > 0 {
+		a.Answer = unknown
+	}
+	return a
+}
+
+func (w *whoCanSearch) add(ctx context.Context, node, by string, req *nodeauthz.Request) error {
+	can := nodeThatCan{Node: node, DecidedBy: by}
+	if by == chain.NameNode {
+		can.Paths = w.paths[node]
+	}
+	if len(can.Paths) == 0 {
+		var err error
+		if can.Message, err = w.reasonWhy(ctx, req); err != nil {
+			return fmt.Errorf("explaining the decision about node %s: %w", node, err)
+		}
+	}
+	w.result.Nodes = append(w.result.Nodes, can)
+	return nil
+}
+
+// refuse keeps the reason for as long as it is the same for all nodes that are
+// refused. Reasons about a path to the object are each node's own.
+func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
+	w.refused++
+	code := a.Reason.Code
+	if code == "" { // the authorizers refuse
+		code = w.node.Decide(req).Code
+	}
+	switch {
+	case code == nodeauthz.NoPathToObject || w.refused > 1 && (w.why == nil || w.why.Code != code):
+		w.why = nil
+	case w.refused == 1 && a.Reason.Code == "":
+		reason := w.node.Explain(req).Reason
+		w.why = &reason
+	case w.refused == 1:
+		w.why = &a.Reason
+	}
+}
+
+// addSome lists, where a name is required and the question has none, to which objects
+// the node can do it.
+func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
+	if !w.related || w.node.Decide(req).Code != nodeauthz.NameRequired {
+		return
+	}
+	some := nodeThatCanSome{Node: who.Node}
+	for _, object := range w.state.Graph.Objects(who.Node, w.kind) {
+		if w.question.Namespace != "" && object.Namespace != w.question.Namespace {
+			continue
+		}
+		named := *req
+		named.Namespace, named.Name = object.Namespace, object.Name
+		if w.node.Decide(&named).Decision == verdict.Allow {
+			some.Objects = append(some.Objects, object)
+		}
+	}
+	if len(some.Objects) > 0 {
+		w.result.Some = append(w.result.Some, some)
+	}
+}
+
+// miss adds what is missing, each once.
+func (w *whoCanSearch) miss(all []missing) {
+	if w.seen == nil {
+		w.seen = map[missing]bool{}
+	}
+	for _, m := range all {
+		if !w.seen[m] {
+			w.seen[m] = true
+			w.result.Missing = append(w.result.Missing, m)
+		}
+	}
+}
+
+// reasonWhy is the message of a decision that rests on no path.
+func (s *session) reasonWhy(ctx context.Context, req *nodeauthz.Request) (string, error) {
+	said, err := s.chain.Explain(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	return mainReason(said, newIdentity(req.User, req.Groups)).Message, nil
+}
+
+func (r whoCanResult) status() int {
+	switch {
+	case len(r.Nodes) > 0:
+		return statusAllowed
+	case len(r.Undecided) > 0:
+		return statusUndecided
+	}
+	return statusDenied
+}

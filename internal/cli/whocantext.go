@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// whoCanRows bounds the table; wide shows all.
+const whoCanRows = 50
+
+func (r whoCanResult) Text(p *render.Page) {
+	count := render.Bad.In("none")
+	if len(r.Nodes) > 0 {
+		count = render.Good.In(render.Thousands(len(r.Nodes)))
+	}
+	p.Line("%s of %s can %s%s", count, render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
+	for _, c := range r.Conditions {
+		p.Line("  %s", c.Requires)
+	}
+	if r.Why != nil {
+		p.Line("  %s", r.Why.Message)
+	}
+	if n := len(r.Undecided); n > 0 {
+		p.Line("%s about %s: %s", render.Unsure.In("could not decide"), render.Count(n, "node"), some(r.Undecided, p.Wide()))
+	}
+	r.someText(p)
+	if len(r.Nodes) == 0 {
+		return
+	}
+	p.Line("")
+	shown := r.Nodes
+	if !p.Wide() {
+		shown = shown[:min(whoCanRows, len(shown))]
+	}
+	var rows [][]string
+	for _, n := range shown {
+		rows = append(rows, []string{n.Node, n.DecidedBy, n.through(p.Wide())})
+	}
+	p.Table(0, []string{"NODE", "BY", "THROUGH"}, rows)
+	if more := len(r.Nodes) - len(shown); more > 0 {
+		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+// through names the pods, or other objects on the node, that the paths lead
+// through: three of them, or all.
+func (n nodeThatCan) through(all bool) string {
+	var holders []string
+	for _, path := range n.Paths {
+		last := path[len(path)-1].From.String()
+		if !slices.Contains(holders, last) {
+			holders = append(holders, last)
+		}
+	}
+	if len(holders) == 0 {
+		return n.Message
+	}
+	return some(holders, all)
+}
+
+// some names three, or all.
+func some(names []string, all bool) string {
+	const few = 3
+	if all || len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %s more", strings.Join(names[:few], ", "), render.Thousands(len(names)-few))
+}
+
+// what is the question; without a name, it says that it is about every object, where
+// nodes can do it to some.
+func (r whoCanResult) what() string {
+	if len(r.Some) == 0 {
+		return r.Request.String()
+	}
+	return strings.Replace(r.Request.String(), r.Request.Verb+" ", r.Request.Verb+" all ", 1)
+}
+
+func (r whoCanResult) conditionsText() string {
+	if len(r.Conditions) == 0 {
+		return ""
+	}
+	return ", if " + r.Request.passes() + ":"
+}
+
+// someText lists the nodes that can do it to some objects.
+func (r whoCanResult) someText(p *render.Page) {
+	if len(r.Some) == 0 {
+		return
+	}
+	p.Line("%s can %s some by name:", render.Good.In(render.Thousands(len(r.Some))), r.Request.Verb)
+	p.Line("")
+	shown := r.Some
+	if !p.Wide() {
+		shown = shown[:min(whoCanRows, len(shown))]
+	}
+	var rows [][]string
+	for _, n := range shown {
+		names := make([]string, len(n.Objects))
+		for i, o := range n.Objects {
+			if names[i] = o.Name; o.Namespace != "" {
+				names[i] = o.Namespace + "/" + o.Name
+			}
+		}
+		rows = append(rows, []string{n.Node, some(names, p.Wide())})
+	}
+	p.Table(0, []string{"NODE", strings.ToUpper(r.Request.Resource)}, rows)
+	if more := len(r.Some) - len(shown); more > 0 {
+		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+// Drawing shows all paths to all nodes that can.
+func (r whoCanResult) Drawing() *render.Graph {
+	g := render.NewGraph("who can " + r.Request.String())
+	for _, n := range r.Nodes {
+		g.Vertex(verdict.Object{Kind: "Node", Name: n.Node})
+		for _, path := range n.Paths {
+			g.Path(path)
+		}
+	}
+	return g
+}

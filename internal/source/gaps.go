@@ -1,0 +1,164 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Gap is something that the files of a state lack although others refer to it, or
+// although it was asked about. An answer that rests on its absence is unknown.
+type Gap struct {
+	// Resource to add: persistentvolumes.
+	Resource schema.GroupResource
+	// Lacks says what is not there: "persistent volume pv-1 of …".
+	Lacks string
+	// Because says who refers to it, as a clause that begins with a comma; empty for
+	// what was asked about.
+	Because string
+}
+
+func (g Gap) String() string { return g.Lacks + g.Because }
+
+// Complete reports whether the state holds every object of each kind, except for
+// those in [State.Missing]: it is from a cluster, or from a snapshot of one. Other
+// files hold what somebody has put into them.
+func (s *State) Complete() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.facts.complete
+}
+
+// Gaps lists what could relate the object to the node and is not in the files:
+// the object, if it names its node itself; the pods of the node, if there are none;
+// the volumes of claims that these use; resource claims whose names are not known. It
+// is empty for a state that is complete.
+func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap {
+	if s.Complete() {
+		return nil
+	}
+	if k, ok := namesItsNode(kind); ok {
+		if s.holds(k, namespace, name) {
+			return nil
+		}
+		return []Gap{{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()}}
+	}
+	if !s.Graph.HasPods(node) {
+		return []Gap{podsGap(node)}
+	}
+	switch kind {
+	case graph.Secret:
+		return s.unboundClaims(node, "")
+	case graph.PersistentVolume:
+		return s.unboundClaims(node, name)
+	case graph.ResourceClaim:
+		return s.unnamedClaims(node, namespace)
+	}
+	return nil
+}
+
+// NodeGaps lists everything that could relate the node to more objects and is not in
+// the files. It is empty for a state that is complete.
+func (s *State) NodeGaps(node string) []Gap {
+	if s.Complete() {
+		return nil
+	}
+	var gaps []Gap
+	if !s.Graph.HasPods(node) {
+		gaps = append(gaps, podsGap(node))
+	}
+	gaps = append(gaps, s.unboundClaims(node, "")...)
+	gaps = append(gaps, s.unnamedClaims(node, "")...)
+	var absent []string
+	for _, k := range []kind{kindVolumeAttachment, kindResourceSlice, kindPodCertificateRequest} {
+		if s.Counts()[k.String()] == 0 {
+			absent = append(absent, k.describe().groupResource().String())
+		}
+	}
+	if len(absent) > 0 {
+		all := strings.Join(absent, ",")
+		gaps = append(gaps, Gap{Resource: schema.GroupResource{Resource: all}, Lacks: "any " + strings.ReplaceAll(all, ",", ", ")})
+	}
+	return gaps
+}
+
+func podsGap(node string) Gap {
+	return Gap{Resource: kindPod.describe().groupResource(), Lacks: "any pod of node " + node}
+}
+
+// namesItsNode returns the kept kind of objects that name their node themselves.
+func namesItsNode(of graph.Kind) (kind, bool) {
+	switch of {
+	case graph.Pod:
+		return kindPod, true
+	case graph.VolumeAttachment:
+		return kindVolumeAttachment, true
+	case graph.ResourceSlice:
+		return kindResourceSlice, true
+	case graph.PodCertificateRequest:
+		return kindPodCertificateRequest, true
+	}
+	return 0, false
+}
+
+func (s *State) holds(k kind, namespace, name string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.objects.table(k).has(keyOf(namespace, name))
+}
+
+// unboundClaims lists the volumes that claims of the node's pods lack; with a name,
+// only those that the volume of that name could be.
+func (s *State) unboundClaims(node, volume string) []Gap {
+	var gaps []Gap
+	for _, ref := range s.Graph.UnboundClaims(node) {
+		claim := ref.From
+		s.mu.RLock()
+		bound := s.objects.claims[keyOf(claim.Namespace, claim.Name)]
+		_, known := s.objects.volumes[keyOf("", bound)]
+		s.mu.RUnlock()
+		if volume != "" && bound != "" && bound != volume {
+			continue
+		}
+		gap := Gap{
+			Resource: kindPersistentVolume.describe().groupResource(),
+			Because:  fmt.Sprintf(", which %s uses (%s)", ref.To, ref.Field),
+		}
+		switch {
+		case bound == "":
+			gap.Lacks = fmt.Sprintf("the persistent volume bound to %s", claim)
+		case known:
+			gap.Lacks = fmt.Sprintf("spec.claimRef in persistent volume %s for %s", bound, claim)
+		default:
+			gap.Lacks = fmt.Sprintf("persistent volume %s of %s", bound, claim)
+		}
+		gaps = append(gaps, gap)
+	}
+	return gaps
+}
+
+// unnamedClaims lists the pods on the node with resource claims from a template whose
+// names their status does not have; in one namespace, or in all if it is empty.
+func (s *State) unnamedClaims(node, namespace string) []Gap {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var gaps []Gap
+	for key, on := range s.objects.unnamedClaims {
+		in := key.namespace.Value()
+		if on.Value() != node || namespace != "" && in != namespace {
+			continue
+		}
+		pod := verdict.Object{Kind: "Pod", Namespace: in, Name: key.name}
+		gaps = append(gaps, Gap{
+			Resource: kindPod.describe().groupResource(),
+			Lacks:    fmt.Sprintf("status.resourceClaimStatuses of %s, which names the resource claims that are made for it", pod),
+		})
+	}
+	slices.SortFunc(gaps, func(a, b Gap) int { return strings.Compare(a.Lacks, b.Lacks) })
+	return gaps
+}
