@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -75,6 +77,8 @@ func listings() []listing {
 		{"roles." + groupRBAC, true, (*lister).roles},
 		{"rolebindings." + groupRBAC, true, (*lister).roleBindings},
 		{"pods", false, (*lister).apiServers},
+		{"pods in " + openShiftNamespace, false, (*lister).openShift},
+		{resourceWebhooks, false, (*lister).webhooks},
 	}
 }
 
@@ -87,10 +91,12 @@ func (l *lister) list(ctx context.Context) error {
 	for _, what := range listings() {
 		err := what.read(l, ctx)
 		switch {
+		case errors.Is(err, errNotLooked):
 		case apierrors.IsForbidden(err):
 			l.cluster.Missing = append(l.cluster.Missing, Missing{
 				Resource: what.resource,
-				Reason:   fmt.Sprintf("not allowed to read them: %v; bind a role with the verbs get and list on them to the user", err),
+				Reason:   fmt.Sprintf("not allowed to read them: %v", err),
+				Remedy:   "bind a role with the verbs get and list on them to the user",
 			})
 			l.cluster.RBACKnown = l.cluster.RBACKnown && !what.rbac
 		case err != nil:
@@ -100,7 +106,7 @@ func (l *lister) list(ctx context.Context) error {
 		}
 	}
 	if l.readable == 0 {
-		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0].Reason)
+		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0])
 	}
 	l.cluster.sort()
 	return nil
@@ -128,6 +134,7 @@ func (l *lister) ownCredential(config *rest.Config) {
 		e.Env = append(e.Env, environmentVariable{Name: variable.Name, Value: variable.Value})
 	}
 	if c, ok := e.credential("", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
+		c.Own = true
 		l.cluster.Credentials = append(l.cluster.Credentials, c)
 	}
 }
@@ -175,7 +182,9 @@ func (l *lister) nodes(ctx context.Context) error {
 		}
 		nodes := make([]Node, len(list.Items)) // little of each: a page is not kept
 		for i := range list.Items {
-			nodes[i] = newNode(&list.Items[i], finding.Place{Object: "Node " + list.Items[i].Name})
+			at := finding.Place{Object: "Node " + list.Items[i].Name}
+			nodes[i] = newNode(&list.Items[i], at)
+			nodes[i].server = rancherNode(&list.Items[i], at)
 		}
 		return nodes, list.Continue, nil
 	}, func(n *Node) { l.cluster.Nodes = append(l.cluster.Nodes, *n) })
@@ -261,15 +270,94 @@ func (l *lister) apiServers(ctx context.Context) error {
 			}
 			return list.Items, list.Continue, nil
 		}, func(pod *corev1.Pod) {
-			l.cluster.addContainers(pod.Name, &pod.Spec, func(i int) finding.Place {
-				return finding.Place{Object: "Pod " + pod.Namespace + "/" + pod.Name, Key: keyOf([]string{"spec", "containers", fmt.Sprint(i)})}
-			})
+			l.addPod(pod)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (l *lister) addPod(pod *corev1.Pod) {
+	l.cluster.addContainers(&pod.ObjectMeta, &pod.Spec, func(i int) finding.Place {
+		return finding.Place{Object: "Pod " + pod.Namespace + "/" + pod.Name, Key: keyOf([]string{"spec", "containers", fmt.Sprint(i)})}
+	})
+}
+
+// openShift looks for the API servers of OpenShift, where no other was seen.
+func (l *lister) openShift(ctx context.Context) error {
+	if len(l.cluster.APIServers) > 0 {
+		return errNotLooked
+	}
+	err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
+		list, err := l.client.CoreV1().Pods(openShiftNamespace).List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		return list.Items, list.Continue, nil
+	}, l.addPod)
+	if err == nil {
+		err = l.openShiftConfigs(ctx)
+	}
+	if apierrors.IsForbidden(err) {
+		return errNotLooked
+	}
+	return err
+}
+
+// errNotLooked is returned by what is read only where something shows that it is of
+// use: the check that would need it knows that it is not there.
+var errNotLooked = errors.New("not looked at")
+
+// openShiftConfigs reads what the API servers of OpenShift read.
+func (l *lister) openShiftConfigs(ctx context.Context) error {
+	read := map[string]bool{}
+	for _, a := range l.cluster.APIServers {
+		if last(a.command, flagOpenShift) == "" {
+			continue
+		}
+		for _, name := range []string{"config-" + a.Revision, "config"} {
+			if read[name] {
+				break
+			}
+			m, err := l.client.CoreV1().ConfigMaps(openShiftNamespace).Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			read[name] = true
+			flags, err := openShiftFlags([]byte(m.Data["config.yaml"]))
+			if err != nil {
+				return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
+			}
+			l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
+				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name, Flags: flags,
+			})
+			break
+		}
+	}
+	return nil
+}
+
+// webhooks looks for node-authorizer's webhook where an API server does not restrict
+// nodes itself.
+func (l *lister) webhooks(ctx context.Context) error {
+	l.cluster.complete()
+	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {
+		return errNotLooked
+	}
+	return pages(ctx, l, "mutatingwebhookconfigurations", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]admissionv1.MutatingWebhookConfiguration, string, error) {
+		list, err := l.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, o)
+		if err != nil {
+			return nil, "", err
+		}
+		return list.Items, list.Continue, nil
+	}, func(w *admissionv1.MutatingWebhookConfiguration) {
+		l.cluster.addWebhooks(w, finding.Place{Object: "MutatingWebhookConfiguration " + w.Name})
+	})
 }
 
 func (l *lister) awsAuth(ctx context.Context) error {

@@ -56,6 +56,9 @@ func (p *planner) cleanUp() (Check, []Action) {
 // withdrawn is done when none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	if len(list) == 0 {
+		if lacking := p.met[CheckBindings]; p.cluster.RBACKnown && len(lacking) > 0 {
+			return Check{StatusUnknown, []string{lacking[0].Reason}}, []Action{{Text: lacking[0].Remedy}}
+		}
 		if !p.cluster.RBACKnown {
 			return Check{StatusUnknown, []string{"not all roles and bindings were given"}}, []Action{{
 				Text: "let them be read too", Commands: []string{"kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml > rbac.yaml"},
