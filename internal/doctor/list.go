@@ -356,7 +356,9 @@ func (l *lister) webhooks(ctx context.Context) error {
 		}
 		return list.Items, list.Continue, nil
 	}, func(w *admissionv1.MutatingWebhookConfiguration) {
-		l.cluster.addWebhooks(w, finding.Place{Object: "MutatingWebhookConfiguration " + w.Name})
+		for _, hook := range w.Webhooks {
+			l.cluster.addWebhook(hook.Name, hook.FailurePolicy, finding.Place{Object: "MutatingWebhookConfiguration " + w.Name})
+		}
 	})
 }
 

@@ -85,13 +85,11 @@ func (c *Cluster) addRoleBinding(b *rbacv1.RoleBinding, at finding.Place) {
 	c.Bindings = append(c.Bindings, Binding{Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels)})
 }
 
-// addWebhooks takes in a webhook that applies NodeRestriction. One that is passed over
+// addWebhook takes in a webhook that applies NodeRestriction. One that is passed over
 // when it does not answer restricts nobody.
-func (c *Cluster) addWebhooks(w *admissionv1.MutatingWebhookConfiguration, at finding.Place) {
-	for _, hook := range w.Webhooks {
-		if hook.Name == restrictionWebhook && (hook.FailurePolicy == nil || *hook.FailurePolicy == admissionv1.Fail) {
-			c.Restrictions = append(c.Restrictions, at)
-		}
+func (c *Cluster) addWebhook(name string, policy *admissionv1.FailurePolicyType, at finding.Place) {
+	if name == restrictionWebhook && (policy == nil || *policy == admissionv1.Fail) {
+		c.Restrictions = append(c.Restrictions, at)
 	}
 }
 

@@ -113,11 +113,18 @@ func (r *reader) pod(d *source.Document) error {
 }
 
 func (r *reader) webhooks(d *source.Document) error {
-	var w admissionv1.MutatingWebhookConfiguration
-	if err := decode(d, &w); err != nil {
+	var w struct {
+		Webhooks []struct {
+			Name          string                          `json:"name"`
+			FailurePolicy *admissionv1.FailurePolicyType `json:"failurePolicy"`
+		} `json:"webhooks"`
+	}
+	if err := d.Decode(&w); err != nil {
 		return err
 	}
-	r.cluster.addWebhooks(&w, place(d))
+	for _, hook := range w.Webhooks {
+		r.cluster.addWebhook(hook.Name, hook.FailurePolicy, place(d))
+	}
 	return nil
 }
 
