@@ -109,12 +109,17 @@ func (e *examination) nodeAuthorizer(s *setup) {
 	switch {
 	case s.asks(modeAlwaysAllow):
 	case !s.asks(modeNode) && s.asks(modeWebhook):
-		e.found(finding.Finding{
+		f := finding.Finding{
 			Code: NodeAuthorizationElsewhere, Severity: finding.Info, Place: s.key(), Subject: s.name,
 			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, strings.Join(s.authorizers, ", ")),
 			Consequence: "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here",
 			Remedy:      "if it does not: " + s.recommended(),
-		})
+		}
+		if s.asksUs() {
+			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			f.Remedy = "nothing, if the server runs; to go back: " + s.recommended()
+		}
+		e.found(f)
 	case !s.asks(modeNode):
 		e.found(finding.Finding{
 			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
@@ -185,35 +190,40 @@ func (s *setup) recommended() string {
 	return s.server.set(flagMode, order)
 }
 
-// withNode is the authorizers with Node just before RBAC, which is where docs/install.md
-// puts it. Webhooks and ABAC stay where they are, but node-authorizer's server comes
-// before Node. What ends the list is left out.
+// withNode is the authorizers with Node before RBAC, and just before it if Node was not
+// there, which is where docs/install.md puts it. Others stay where they are, but
+// node-authorizer's server comes before Node. What ends the list is left out.
 func (s *setup) withNode() []string {
+	const ours = "node-authorizer's webhook"
 	var order []string
-	place := func() {
-		if !slices.Contains(order, modeNode) {
-			order = append(order, modeNode)
-		}
-	}
 	for i, mode := range s.authorizers {
-		switch mode {
-		case modeNode:
-			if s.ours < i {
-				place()
-			}
-		case modeRBAC:
-			place()
-			order = append(order, modeRBAC)
-		case modeAlwaysAllow, modeAlwaysDeny:
+		switch {
+		case mode == modeAlwaysAllow || mode == modeAlwaysDeny:
+		case i == s.ours:
+			order = append(order, ours)
 		default:
 			order = append(order, mode)
 		}
 	}
-	place()
 	if !slices.Contains(order, modeRBAC) {
 		order = append(order, modeRBAC)
 	}
+	order = before(order, modeNode, modeRBAC)
+	if slices.Contains(order, ours) {
+		order = before(order, ours, modeNode)
+		order[slices.Index(order, ours)] = modeWebhook
+	}
 	return order
+}
+
+// before moves an entry to just before another, or puts it in there, unless it comes
+// before that already.
+func before(list []string, entry, other string) []string {
+	if i := slices.Index(list, entry); i >= 0 && i < slices.Index(list, other) {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(s string) bool { return s == entry })
+	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
 // flags checks the flags that have no part in who decides.

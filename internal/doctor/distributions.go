@@ -92,7 +92,7 @@ func (r *reader) openShiftConfig(d *source.Document) error {
 // openShiftConfigOf finds what an API server reads: by the revision of its pod, else
 // the one that there is.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
-	for _, name := range []string{"config-" + a.Revision, "config", ""} {
+	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // kas-config is that of hosted control planes
 		var named []*APIServerConfig
 		for i := range c.APIServerConfigs {
 			if c.APIServerConfigs[i].Name == name {

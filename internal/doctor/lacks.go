@@ -229,7 +229,7 @@ func (e *examination) authorizationLacks() []Missing {
 		s := &setups[i]
 		switch {
 		case s.authorizers == nil && s.invalid == nil:
-			list = append(list, Missing{cmp.Or(s.lacking, "AuthorizationConfiguration"), s.unknown, "give it with " + e.cluster.flag()})
+			list = append(list, Missing{cmp.Or(s.lacking, "AuthorizationConfiguration"), s.unknown, e.cluster.giveFlags(s.server)})
 		case s.authorizers == nil:
 			list = append(list, Missing{"AuthorizationConfiguration", s.unknown, "see the finding about it"})
 		case s.asks(modeWebhook) && !s.asks(modeNode) && !s.asks(modeAlwaysAllow) && !s.asksUs():
@@ -242,6 +242,17 @@ func (e *examination) authorizationLacks() []Missing {
 	return list
 }
 
+// giveFlags says how what an API server reads is given.
+func (c *Cluster) giveFlags(a *APIServer) string {
+	switch {
+	case a != nil && a.Distribution == OpenShift && a.Revision != "":
+		return c.give(fmt.Sprintf("kubectl -n %s get configmap config-%s -o yaml", openShiftNamespace, a.Revision), "config.yaml")
+	case a != nil && a.last(flagConfig) == talosAuthorizationFile:
+		return "give the machine config of Talos with " + c.flag()
+	}
+	return "give it with " + c.flag()
+}
+
 // admissionLacks is what is not seen of the other flags.
 func (e *examination) admissionLacks() []Missing {
 	setups := e.cluster.setups()
@@ -251,7 +262,7 @@ func (e *examination) admissionLacks() []Missing {
 		case s.server == nil:
 			list = append(list, Missing{resourceAPIServers, s.name + " is a configuration alone, which does not show the flags of the API server", "give the manifest of kube-apiserver with " + e.cluster.flag()})
 		case s.server.Unseen != "":
-			list = append(list, Missing{s.server.Lacking, s.server.Unseen, "give it with " + e.cluster.flag()})
+			list = append(list, Missing{s.server.Lacking, s.server.Unseen, e.cluster.giveFlags(s.server)})
 		case !s.server.nodeRestriction() && len(e.cluster.unread(resourceWebhooks)) > 0:
 			list = append(list, e.cluster.unread(resourceWebhooks)...)
 		}

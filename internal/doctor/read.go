@@ -147,7 +147,7 @@ type documentKind struct {
 // documentKinds is the table of what is read.
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
-	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "controlplane"}, rancherServerOptions()...)
+	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine"}, rancherServerOptions()...)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
@@ -363,7 +363,7 @@ func (r *reader) configMap(d *source.Document) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
-		if m.Metadata.Namespace == openShiftNamespace && strings.Contains(text, "KubeAPIServerConfig") {
+		if strings.Contains(text, groupOpenShift) && strings.Contains(text, "KubeAPIServerConfig") {
 			flags, err := openShiftFlags([]byte(text))
 			if err != nil {
 				return d.Fail(err, "data", key)
