@@ -40,7 +40,7 @@ as whether a node may request tokens for an audience that its pod does not use, 
 asks the Node authorizer and RBAC, or the authorizers of --authorization-config.
 
 A document that cannot be read ends the run. Exit status: 0 all were allowed,
-1 some were not, 2 a document could not be read.`,
+1 some were not, 2 a document could not be read, or there was none.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
 
   # As a filter
@@ -107,7 +107,10 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 		}
 		return err
 	}
-	if total.Allowed < total.Documents {
+	switch {
+	case total.Documents == 0:
+		return fmt.Errorf("%s has no document: nothing was reviewed", name)
+	case total.Allowed < total.Documents:
 		a.status = statusDenied
 	}
 	return nil

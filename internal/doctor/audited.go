@@ -37,7 +37,7 @@ type Audit struct {
 		Count    int      `json:"count"`
 	} `json:"nonconforming"`
 	Nodes struct {
-		Conforming      int `json:"conforming"`
+		Conforming      int           `json:"conforming"`
 		NeverConforming []auditedNode `json:"neverConforming"`
 		Silent          []string      `json:"silent"`
 		NotTold         int           `json:"notTold"`

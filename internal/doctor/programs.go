@@ -115,7 +115,7 @@ func (r *reader) pod(d *source.Document) error {
 func (r *reader) webhooks(d *source.Document) error {
 	var w struct {
 		Webhooks []struct {
-			Name          string                          `json:"name"`
+			Name          string                         `json:"name"`
 			FailurePolicy *admissionv1.FailurePolicyType `json:"failurePolicy"`
 		} `json:"webhooks"`
 	}
