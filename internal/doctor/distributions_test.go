@@ -26,13 +26,17 @@ func TestDistributions(t *testing.T) {
 		{"openshift.alone.txt", []string{"openshift/pod.yaml"}, nil, []CheckID{CheckAuthorization, CheckAdmission}},
 		{"openshift.txt", []string{"openshift/pod.yaml", "openshift/config.yaml"}, nil, nil},
 		{
-			"openshift.overridden.txt", []string{"openshift/pod.yaml", "openshift/overridden.yaml"},
-			[]string{"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0", "warning NodeIsolationGate kube-apiserver-master-0"}, nil,
+			"openshift.overridden.txt",
+			[]string{"openshift/pod.yaml", "openshift/overridden.yaml"},
+			[]string{"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0", "warning NodeIsolationGate kube-apiserver-master-0"},
+			nil,
 		},
 		{"k3s.txt", []string{"k3s/etc/rancher/k3s/config.yaml"}, nil, nil},
 		{
-			"k3s.installed.txt", []string{"k3s/etc/rancher/k3s", "../../../../deploy/static-pod/apiserver/authorization.yaml"},
-			[]string{"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml"}, nil,
+			"k3s.installed.txt",
+			[]string{"k3s/etc/rancher/k3s", "../../../../deploy/static-pod/apiserver/authorization.yaml"},
+			[]string{"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml"},
+			nil,
 		},
 		{"k3s.dropin.txt", []string{"k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml", "../../../../deploy/static-pod/apiserver/authorization.yaml"}, []string{
 			"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml",
@@ -142,4 +146,36 @@ func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// FuzzDistributions: whatever the forms of the distributions hold, reading them ends
+// with an error that names the place, or with checks that are made or undetermined.
+func FuzzDistributions(f *testing.F) {
+	for _, file := range []string{
+		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml", "k3s/pod.yaml", "talos/webhook.yaml", "talos/mode.yaml",
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata/distributions", file))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Read(context.Background(), []string{"-"}, ReadOptions{Stdin: bytes.NewReader(text)})
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "stdin") {
+				t.Errorf("an error without a place: %v", err)
+			}
+			return
+		}
+		r := Examine(c, Options{Checks: []CheckID{CheckAuthorization, CheckAdmission}})
+		for _, check := range r.Checks {
+			if (check.Status == Undetermined) != (len(check.Missing) > 0) {
+				t.Errorf("%+v", check)
+			}
+		}
+		if len(c.APIServers)+len(c.Authorizations) == 0 && r.Summary.Undetermined != 2 {
+			t.Errorf("no API server, and %+v", r.Summary)
+		}
+	})
 }

@@ -95,8 +95,8 @@ func (l *lister) list(ctx context.Context) error {
 		case apierrors.IsForbidden(err):
 			l.cluster.Missing = append(l.cluster.Missing, Missing{
 				Resource: what.resource,
-				Reason:   fmt.Sprintf("not allowed to read them: %v", err),
-				Remedy:   "bind a role with the verbs get and list on them to the user",
+				Reason:   notAllowed(err),
+				Remedy:   fmt.Sprintf("bind a role with the verbs get and list on %s to the user", what.resource),
 			})
 			l.cluster.RBACKnown = l.cluster.RBACKnown && !what.rbac
 		case err != nil:
@@ -110,6 +110,14 @@ func (l *lister) list(ctx context.Context) error {
 	}
 	l.cluster.sort()
 	return nil
+}
+
+// notAllowed is why something may not be read. Some answers have no message.
+func notAllowed(err error) string {
+	if message := err.Error(); message != "" && message != "unknown" {
+		return "not allowed to read them: " + message
+	}
+	return "not allowed to read them"
 }
 
 func (l *lister) version(ctx context.Context) error {
