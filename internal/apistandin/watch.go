@@ -17,6 +17,8 @@ func kindOf(resource string) string {
 		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation",
 		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
 		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
+		"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "roles": "Role", "rolebindings": "RoleBinding",
+		"mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
 	}
 	return kinds[resource]
 }

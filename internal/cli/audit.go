@@ -35,7 +35,9 @@ of that file are asked, and its webhooks are called for every request of a kubel
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
 or would be refused or a kubelet does not conform, 2 a line could not be read, a
-request could not be decided, or there was none of a kubelet.`,
+request could not be decided, or there was none of a kubelet. Where nothing would be
+refused it is 2 as well if a write could not be examined, or the log has nothing of a
+node.`,
 		Example: `  node-authorizer audit /var/log/kubernetes/audit*.log*
 
   # With the state of another time or place
@@ -104,8 +106,23 @@ func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep
 		a.status = statusUndecided
 	case !report.Clean():
 		a.status = statusDenied
+	default:
+		a.unseen(report)
 	}
 	return nil
+}
+
+// unseen says what the log did not show, where nothing of what it showed would be
+// refused: that is no answer about the rest.
+func (a *app) unseen(report *replay.Report) {
+	if n := report.Totals.NotExamined; n > 0 {
+		a.failure("%s could not be put to NodeRestriction (notExamined says why): record them at level Request (node-authorizer doctor --plan has a policy that does)", render.Count(n, "write"))
+		a.status = statusUndecided
+	}
+	if n := len(report.Nodes.Silent); n > 0 {
+		a.failure("the log has nothing of %s (nodes.silent names them): give the logs of all API servers, and of a longer time", render.Count(n, "node"))
+		a.status = statusUndecided
+	}
 }
 
 // requireRBAC refuses a state without roles and bindings where these decide: every

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,15 +33,20 @@ func newConfigValidate(a *app) *cobra.Command {
 		Long: `Says everything that is wrong with a config file of the server, one line for each
 mistake: the file and line, the field, and what to write instead.
 
-The files that the configuration names are not looked at. FILE can be - for stdin.
+The files that the configuration names are not looked at; they are listed if the rest
+is valid. FILE can be - for stdin.
 Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
 		Example: "  node-authorizer config validate /etc/node-authorizer/server.yaml",
 		Args:    exactly("FILE"),
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		_, err := a.readConfig(args[0])
+		config, err := a.readConfig(args[0])
 		var problems v1alpha1.Problems
-		if !errors.As(err, &problems) {
+		switch {
+		case err == nil:
+			fmt.Fprintln(a.out, render.Printable(args[0]+": valid"+unreadFiles(config)))
+			return nil
+		case !errors.As(err, &problems):
 			return err
 		}
 		for _, line := range configProblems(args[0], problems) {
@@ -48,6 +56,41 @@ Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
 		return nil
 	}
 	return cmd
+}
+
+// unreadFiles names the files of a configuration, which a check of the configuration
+// alone says nothing about.
+func unreadFiles(config *v1alpha1.ServerConfiguration) string {
+	var files []string
+	var collect func(reflect.Value, string)
+	collect = func(v reflect.Value, name string) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() {
+				collect(v.Elem(), name)
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if v.Type().Field(i).IsExported() {
+					collect(v.Field(i), v.Type().Field(i).Name)
+				}
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				collect(v.Index(i), name)
+			}
+		case reflect.String:
+			if v.String() != "" && (strings.HasSuffix(name, "File") || strings.HasSuffix(name, "Files") || name == "Kubeconfig") {
+				files = append(files, v.String())
+			}
+		}
+	}
+	collect(reflect.ValueOf(config), "")
+	if len(files) == 0 {
+		return ""
+	}
+	slices.Sort(files)
+	return "; not looked at: " + strings.Join(slices.Compact(files), ", ")
 }
 
 func newConfigDefaults(a *app) *cobra.Command {

@@ -23,6 +23,10 @@ type examining struct {
 	plan    bool
 	// auditReport is the path of a report of the command audit.
 	auditReport string
+	// checks are the names of those to make, and add the files that are read beside a
+	// cluster.
+	checks []string
+	add    []string
 }
 
 const failOnNothing = "never"
@@ -39,23 +43,34 @@ at how the API server decides. Each finding has a code, its place, what happens 
 of it, and the change that mends it; docs/findings.md has a section on each.
 
 It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, static
-pods of kube-apiserver, an AuthorizationConfiguration) or a cluster, and changes nothing.
-What it may not read, or was not given, is listed, and not guessed.
+pods of kube-apiserver, an AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift,
+the config file of k3s or RKE2, the machine config of Talos) or a cluster, and changes
+nothing. --add names files that are read beside a cluster. A check whose input could not
+be read, was not given or is incomplete is reported as not made, with what it lacks; leave
+out checks whose input you cannot give by naming the others in --checks.
 
 With --plan it prints the steps that move the cluster to Node authorization and
-NodeRestriction without disruption, in order, each with what shows whether it is done;
+NodeRestriction without disruption, in order, each with what shows whether it is done.
 --audit-report adds what "node-authorizer audit -o json" made of an audit log.
 
-Exit status: 0 nothing found, or all steps done; 1 findings as grave as --fail-on, or
-steps to do; 2 bad usage, or the input could not be read or has nothing to examine.`,
+Exit status: 1 a finding is at least as grave as --fail-on; else 2 if a check could not be
+made; else 0. With --plan: 1 a step is to do; else 2 if it is not known of a step whether
+it is done; else 0. Also 2: bad usage, or the input could not be read or has nothing to
+examine.`,
 		Example: `  # What will happen to nodes with this aws-auth?
   node-authorizer doctor --from aws-auth.yaml
 
   # Examine a cluster
   node-authorizer doctor
 
-  # In a pipeline, for tools that show findings beside the lines
-  node-authorizer doctor --from manifests/ --fail-on error -o sarif > doctor.sarif
+  # In a pipeline that has the mappings and nothing else
+  node-authorizer doctor --from aws-auth.yaml --checks mappings
+
+  # For tools that show findings beside the lines
+  node-authorizer doctor --from manifests/ --checks mappings,bindings -o sarif > doctor.sarif
+
+  # A cluster whose API servers read their authorizers from a file
+  node-authorizer doctor --add authorization.yaml
 
   # The way to Node authorization, with what the audit log says
   node-authorizer audit audit.log -o json > audit.json
@@ -83,7 +98,10 @@ steps to do; 2 bad usage, or the input could not be read or has nothing to exami
 			return err
 		}
 		for _, m := range cluster.Missing {
-			a.warn("%s: %s", m.Resource, m.Reason)
+			a.warn("%s", m)
+		}
+		if !e.plan {
+			e.options.Audit = audit
 		}
 		report := doctor.Examine(cluster, e.options)
 		report.Version = currentVersion().Version
@@ -104,7 +122,11 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	flags.StringVar(&e.options.ClusterID, "cluster-id", "", "cluster id of tokens, to find credentials for another (default: that of the authenticator, where it shows)")
 	flags.StringVar(&e.failOn, "fail-on", string(finding.Warning), "exit with 1 if a finding is at least this grave: error, warning, info or never")
 	flags.BoolVar(&e.plan, "plan", false, "print the steps to Node authorization and NodeRestriction, and which of them are done")
-	flags.StringVar(&e.auditReport, "audit-report", "", "with --plan, a file that 'node-authorizer audit -o json' made")
+	flags.StringVar(&e.auditReport, "audit-report", "", "a file that 'node-authorizer audit -o json' made, which shows by what names kubelets go")
+	flags.StringSliceVar(&e.checks, "checks", nil, "make only these checks: "+strings.Join(checkNames(), ", "))
+	flags.StringArrayVar(&e.add, "add", nil, "read this file or folder beside the cluster, such as the AuthorizationConfiguration of its API servers; can be repeated")
+	must(cmd.MarkFlagFilename("add"))
+	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
 	must(cmd.RegisterFlagCompletionFunc("fail-on", complete(func() []string { return failOns() })))
 	must(cmd.RegisterFlagCompletionFunc("region", cobra.NoFileCompletions))
@@ -128,14 +150,31 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 		return usagef("--fail-on %q: want error, warning, info or never%s", e.failOn, didYouMean(e.failOn, failOns()))
 	case account != "" && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
 		return usagef("--account %q: an account has 12 digits", account)
-	case e.auditReport != "" && !e.plan:
-		return usagef("--audit-report goes with --plan")
+	case len(e.add) > 0 && len(e.state.from) > 0:
+		return usagef("--add is for files beside a cluster, and --from replaces the cluster: name the file with --from")
+	case e.plan && len(e.checks) > 0:
+		return usagef("--checks has no effect with --plan, which needs all checks: leave one of them out")
 	case e.plan && cmd.Flags().Changed("fail-on"):
 		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: leave one of them out")
 	case e.plan && format == render.SARIF:
 		return usagef("-o sarif is for findings, and --plan prints steps: use table, wide, json or yaml")
 	}
+	for _, name := range e.checks {
+		if !slices.Contains(doctor.Checks(), doctor.CheckID(name)) {
+			return usagef("--checks %q: want some of %s%s", name, strings.Join(checkNames(), ", "), didYouMean(name, checkNames()))
+		}
+		e.options.Checks = append(e.options.Checks, doctor.CheckID(name))
+	}
 	return e.state.check(cmd)
+}
+
+// checkNames are the values of --checks.
+func checkNames() []string {
+	var names []string
+	for _, id := range doctor.Checks() {
+		names = append(names, string(id))
+	}
+	return names
 }
 
 // readAudit is nil without a report.
@@ -165,21 +204,33 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, error) {
 		return nil, err
 	}
 	e.options.Now = time.Now()
-	return doctor.List(ctx, config, progress.callback())
+	cluster, err := doctor.List(ctx, config, progress.callback())
+	if err != nil || len(e.add) == 0 {
+		return cluster, err
+	}
+	return cluster, cluster.Add(ctx, e.add, doctor.ReadOptions{Stdin: e.state.app.in, Progress: progress.callback()})
 }
 
-// report writes findings.
+// report writes findings. A finding is certain, whatever else could not be checked, so
+// it comes first in the exit status.
 func (a *app) report(report *doctor.Report, failOn string, format render.Format) error {
-	if worst, found := report.Worst(); found && failOn != failOnNothing && worst.AtLeast(finding.Severity(failOn)) {
+	worst, found := report.Worst()
+	switch {
+	case found && failOn != failOnNothing && worst.AtLeast(finding.Severity(failOn)):
 		a.status = statusDenied
+	case len(report.Undetermined()) > 0:
+		a.status = statusUndecided
 	}
 	return a.write(report, format)
 }
 
 // plan writes steps.
 func (a *app) plan(plan *doctor.Plan, format render.Format) error {
-	if !plan.Complete() {
+	switch {
+	case plan.Open():
 		a.status = statusDenied
+	case !plan.Complete():
+		a.status = statusUndecided
 	}
 	return a.write(plan, format)
 }

@@ -43,7 +43,7 @@ A refusal that could rest on what --from lacks is marked: the SubjectAccessRevie
 an evaluationError, and the message of the AdmissionReview says what is lacking.
 
 A document that cannot be read ends the run. Exit status: 0 all were allowed,
-1 some were not, 2 a document could not be read.`,
+1 some were not, 2 a document could not be read, or there was none.`,
 		Example: `  node-authorizer review --from cluster.yaml -f reviews.json
 
   # As a filter
@@ -110,7 +110,10 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 		}
 		return err
 	}
-	if total.Allowed < total.Documents {
+	switch {
+	case total.Documents == 0:
+		return fmt.Errorf("%s has no document: nothing was reviewed", name)
+	case total.Allowed < total.Documents:
 		a.status = statusDenied
 	}
 	return nil

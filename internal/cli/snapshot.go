@@ -21,7 +21,12 @@ func newSnapshot(a *app) *cobra.Command {
 		Long: `Saves the state that the other commands need to a file, for --from.
 
 A snapshot has the names and relations of objects and the roles and bindings. It
-never has the data of secrets or config maps, nor environment values.`,
+never has the data of secrets or config maps, nor environment values.
+
+What may not be read is left out, and the snapshot says so to the commands that
+answer from it.
+
+Exit status: 0 saved whole, 2 not saved, or saved without what could not be read.`,
 		Example: `  node-authorizer snapshot -o cluster.snapshot
   node-authorizer reach worker-1 --from cluster.snapshot`,
 		Args:              exactly(),
@@ -43,6 +48,10 @@ never has the data of secrets or config maps, nor environment values.`,
 			return err
 		}
 		fmt.Fprintln(a.errOut, snapshotSummary(s.state, *file))
+		if gaps := snapshotGaps(s.state); gaps != "" {
+			a.failure("the snapshot is incomplete: %s", gaps)
+			a.status = statusUndecided
+		}
 		return nil
 	}
 	return cmd
@@ -96,6 +105,21 @@ func replaceFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing the snapshot: %w", err)
 	}
 	return nil
+}
+
+// snapshotGaps says what a snapshot lacks; empty if it lacks nothing.
+func snapshotGaps(state *source.State) string {
+	if len(state.Counts()) == 0 {
+		return "there is no object in it; check which cluster or files it was taken from"
+	}
+	var unread []string
+	for _, m := range state.Missing() {
+		unread = append(unread, m.Resource.String())
+	}
+	if len(unread) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s could not be read, and answers that depend on them will be unknown; bind a role with the verb list on them to the user", strings.Join(unread, ", "))
 }
 
 // snapshotSummary is one line: "saved 3 nodes, 40 pods from cluster … to FILE".

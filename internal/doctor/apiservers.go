@@ -19,26 +19,24 @@ const (
 	NodeAuthorizationElsewhere finding.Code = "NodeAuthorizationElsewhere"
 	NodeWithoutRBAC            finding.Code = "NodeWithoutRBAC"
 	NodeRestrictionOff         finding.Code = "NodeRestrictionOff"
+	NodeRestrictionElsewhere   finding.Code = "NodeRestrictionElsewhere"
 	NodeIsolationGate          finding.Code = "NodeIsolationGate"
 	TokenWebhookMissing        finding.Code = "TokenWebhookMissing"
 	APIServersDiffer           finding.Code = "APIServersDiffer"
 )
 
-const resourceAPIServers = "pods/kube-apiserver"
+const (
+	resourceAPIServers = "pods/kube-apiserver"
+	resourceWebhooks   = "mutatingwebhookconfigurations." + groupAdmission
+)
 
 // apiServers checks how API servers are set up, as far as that is to be seen.
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
-	if len(setups) == 0 && !e.cluster.lacks("pods") {
-		e.notThere(resourceAPIServers, "no kube-apiserver is to be seen, as where a provider runs it", "whether the Node authorizer and NodeRestriction are on was not checked")
-	}
 	for i := range setups {
 		s := &setups[i]
-		if s.unknown != "" && s.invalid == nil {
-			e.missing("AuthorizationConfiguration", s.unknown+": give it with --from")
-		}
 		e.authorizers(s)
-		if s.server != nil {
+		if s.server != nil && s.server.Unseen == "" {
 			e.flags(s)
 		}
 	}
@@ -69,7 +67,7 @@ func (e *examination) invalidModes(s *setup) {
 	seen := map[string]bool{}
 	for _, mode := range s.authorizers {
 		switch {
-		case !slices.Contains(modes(), mode):
+		case !slices.Contains(modes(), mode) && !s.distribution().has(mode):
 			wrong = append(wrong, fmt.Sprintf("there is no %q", mode))
 		case seen[mode] && !(s.byConfig && mode == modeWebhook):
 			wrong = append(wrong, mode+" is there twice")
@@ -97,7 +95,7 @@ func (e *examination) alwaysAllow(s *setup) {
 		Consequence: "whoever authenticates is administrator, every node and every pod among them",
 		Remedy:      "ask the Node authorizer and RBAC: " + s.recommended(),
 	}
-	if s.server != nil && !s.server.has(flagMode) && !s.byConfig {
+	if s.server != nil && !s.server.has(flagMode) && !s.byConfig && s.distribution() == "" {
 		f.Message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
 	}
 	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
@@ -111,12 +109,17 @@ func (e *examination) nodeAuthorizer(s *setup) {
 	switch {
 	case s.asks(modeAlwaysAllow):
 	case !s.asks(modeNode) && s.asks(modeWebhook):
-		e.found(finding.Finding{
+		f := finding.Finding{
 			Code: NodeAuthorizationElsewhere, Severity: finding.Info, Place: s.key(), Subject: s.name,
 			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, strings.Join(s.authorizers, ", ")),
 			Consequence: "nodes are restricted only if the webhook does it, as node-authorizer's does; that is not to be seen here",
 			Remedy:      "if it does not: " + s.recommended(),
-		})
+		}
+		if s.asksUs() {
+			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			f.Remedy = "nothing, if the server runs; to go back: " + s.recommended()
+		}
+		e.found(f)
 	case !s.asks(modeNode):
 		e.found(finding.Finding{
 			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
@@ -143,7 +146,9 @@ func (s *setup) withoutRBAC() finding.Finding {
 	return f
 }
 
-// order checks that the Node authorizer is asked before others, and at all.
+// order checks that the authorizers are asked in an order in which each has its say.
+// Where a webhook stands is the choice of who installs it: node-authorizer's comes
+// before the Node authorizer, which would answer in its place (docs/install.md).
 func (e *examination) order(s *setup) {
 	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
 	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
@@ -156,11 +161,11 @@ func (e *examination) order(s *setup) {
 	case ends >= 0 && ends < len(s.authorizers)-1:
 		f.Severity = finding.Error
 		f.Consequence = fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
-	case node >= 0 && rbac >= 0 && rbac < node:
+	case node >= 0 && rbac >= 0 && rbac < node && s.distribution() != OpenShift: // whose operator fixes that order
 		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, and what RBAC allows a node is not seen in the Node authorizer's answers"
-	case node > 0 && slices.Contains(s.authorizers[:node], modeWebhook):
+	case node >= 0 && s.ours > node:
 		f.Severity = finding.Info
-		f.Consequence = "every request of a kubelet goes to the webhook first, and waits for it when it is away; that is right only if the webhook is to restrict nodes further"
+		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: its log and metrics show little of what it would decide"
 	default:
 		return
 	}
@@ -176,25 +181,49 @@ func (s *setup) key() finding.Place {
 	return place
 }
 
-// recommended is the flag, or the list in a configuration, with Node and RBAC in it.
+// recommended says how the authorizers are written with Node and RBAC among them.
 func (s *setup) recommended() string {
 	order := s.withNode()
 	if s.byConfig {
 		return "list the authorizers in the order " + strings.Join(order, ", ")
 	}
-	return "--" + flagMode + "=" + strings.Join(order, ",")
+	return s.server.set(flagMode, order)
 }
 
-// withNode is the authorizers with Node first and RBAC last; webhooks and ABAC stay
-// between them in their order.
+// withNode is the authorizers with Node before RBAC, and just before it if Node was not
+// there, which is where docs/install.md puts it. Others stay where they are, but
+// node-authorizer's server comes before Node. What ends the list is left out.
 func (s *setup) withNode() []string {
-	order := []string{modeNode}
-	for _, mode := range s.authorizers {
-		if mode == modeWebhook || mode == modeABAC {
+	const ours = "node-authorizer's webhook"
+	var order []string
+	for i, mode := range s.authorizers {
+		switch {
+		case mode == modeAlwaysAllow || mode == modeAlwaysDeny:
+		case i == s.ours:
+			order = append(order, ours)
+		default:
 			order = append(order, mode)
 		}
 	}
-	return append(order, modeRBAC)
+	if !slices.Contains(order, modeRBAC) {
+		order = append(order, modeRBAC)
+	}
+	order = before(order, modeNode, modeRBAC)
+	if slices.Contains(order, ours) {
+		order = before(order, ours, modeNode)
+		order[slices.Index(order, ours)] = modeWebhook
+	}
+	return order
+}
+
+// before moves an entry to just before another, or puts it in there, unless it comes
+// before that already.
+func before(list []string, entry, other string) []string {
+	if i := slices.Index(list, entry); i >= 0 && i < slices.Index(list, other) {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(s string) bool { return s == entry })
+	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
 // flags checks the flags that have no part in who decides.
@@ -208,13 +237,18 @@ func (e *examination) flags(s *setup) {
 			Remedy:      "leave the other flags out, and have what they say in the configuration",
 		})
 	}
-	if !a.nodeRestriction() {
+	switch {
+	case a.nodeRestriction():
+	case len(e.cluster.Restrictions) > 0:
+		e.found(restrictionElsewhere(s, e.cluster.Restrictions[0]))
+	case len(e.cluster.unread(resourceWebhooks)) > 0: // a webhook may do it
+	default:
 		e.found(restrictionOff(s))
 	}
 	e.gates(s)
-	if e.cluster.AWSAuth != nil && !a.has("authentication-token-webhook-config-file") {
+	if e.cluster.AWSAuth != nil && !a.has(flagTokenWebhook) {
 		e.found(finding.Finding{
-			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at("authentication-token-webhook-config-file"), Subject: s.name,
+			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at(flagTokenWebhook), Subject: s.name,
 			Message:     fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
 			Consequence: "mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
 			Remedy:      "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, or delete the ConfigMap",
@@ -229,6 +263,15 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 		}
 	}
 	return false
+}
+
+func restrictionElsewhere(s *setup, at finding.Place) finding.Finding {
+	return finding.Finding{
+		Code: NodeRestrictionElsewhere, Severity: finding.Info, Place: s.server.at(flagEnable), Subject: s.name,
+		Message:     fmt.Sprintf("%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook),
+		Consequence: "node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
+		Remedy:      "nothing, if that is meant (docs/install.md)",
+	}
 }
 
 func restrictionOff(s *setup) finding.Finding {
@@ -257,7 +300,21 @@ func (a *APIServer) withNodeRestriction() string {
 	if !slices.Contains(plugins, pluginNodeRestriction) {
 		plugins = append(plugins, pluginNodeRestriction)
 	}
-	return "--" + flag + "=" + strings.Join(plugins, ",")
+	return a.set(flag, plugins)
+}
+
+// set says how a flag is written where the API server has it from.
+func (a *APIServer) set(flag string, values []string) string {
+	value := strings.Join(values, ",")
+	switch a.Distribution {
+	case OpenShift:
+		return fmt.Sprintf("apiServerArguments: {%s: [%s]} in what the kube-apiserver operator writes: take out the override of its resource kubeapiserver/cluster that changes it", flag, strings.Join(values, ", "))
+	case K3s, RKE2:
+		return fmt.Sprintf("%s: %s=%s, on every server", rancherFlag, flag, value)
+	case Talos:
+		return fmt.Sprintf("cluster.apiServer.extraArgs: {%s: %q} in the machine config", flag, value)
+	}
+	return "--" + flag + "=" + value
 }
 
 // isolationGate is a feature gate with which nodes are restricted less.
@@ -303,14 +360,11 @@ func (e *examination) compare(setups []setup) {
 		{"admission plugin " + pluginNodeRestriction, func(s *setup) string {
 			return map[bool]string{true: "on", false: "off"}[s.server.nodeRestriction()]
 		}},
-		{"token webhook", func(s *setup) string { return s.server.last("authentication-token-webhook-config-file") }},
+		{"token webhook", func(s *setup) string { return s.server.last(flagTokenWebhook) }},
 	}
-	first := &setups[0]
-	for i := range setups[1:] {
-		other := &setups[i+1]
-		if first.server == nil || other.server == nil {
-			continue
-		}
+	seen := slices.DeleteFunc(slices.Clone(setups), func(s setup) bool { return s.server == nil || s.server.Unseen != "" })
+	for i := range seen {
+		first, other := &seen[0], &seen[i]
 		for _, trait := range traits {
 			a, b := trait.read(first), trait.read(other)
 			if a == b {

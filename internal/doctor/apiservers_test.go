@@ -59,7 +59,7 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 		{name: "Node without RBAC", flags: []string{"--authorization-mode=Node", restriction}, want: []string{"error NodeWithoutRBAC kube-apiserver-a"}},
 		{name: "Node and a webhook without RBAC", flags: []string{"--authorization-mode=Node,Webhook", restriction}, want: []string{"warning NodeWithoutRBAC kube-apiserver-a"}},
 		{name: "RBAC before Node", flags: []string{"--authorization-mode=RBAC,Node", restriction}, want: []string{"warning AuthorizationOrder kube-apiserver-a"}},
-		{name: "a webhook before Node", flags: []string{"--authorization-mode=Webhook,Node,RBAC", restriction}, want: []string{"info AuthorizationOrder kube-apiserver-a"}},
+		{name: "a webhook before Node", flags: []string{"--authorization-mode=Webhook,Node,RBAC", restriction}},
 		{name: "a webhook between", flags: []string{"--authorization-mode=Node,Webhook,RBAC", restriction}},
 		{name: "an authorizer twice", flags: []string{"--authorization-mode=Node,RBAC,Node", restriction}, want: []string{"error AuthorizationModeInvalid kube-apiserver-a"}},
 		{name: "one that there is not", flags: []string{"--authorization-mode=Node,RBAC,Roles", restriction}, want: []string{"error AuthorizationModeInvalid kube-apiserver-a"}},
@@ -92,7 +92,7 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 
 func TestRemediesKeepWhatIsSet(t *testing.T) {
 	report := run(readText(t, apiServer("a", "--authorization-mode=ABAC,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity")), apiServers)
-	for _, want := range []string{"--authorization-mode=Node,ABAC,Webhook,RBAC", "--enable-admission-plugins=LimitRanger,PodSecurity,NodeRestriction"} {
+	for _, want := range []string{"--authorization-mode=ABAC,Node,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity,NodeRestriction"} {
 		found := false
 		for _, f := range report.Findings {
 			found = found || strings.Contains(f.Remedy, want)
@@ -112,7 +112,7 @@ func TestAuthorizationConfigurations(t *testing.T) {
 		missing string
 	}{
 		{name: "in order", files: map[string]string{"authz.yaml": configuration("Node", "RBAC"), "pod.yaml": server}},
-		{name: "alone", files: map[string]string{"authz.yaml": configuration("RBAC")}, want: []string{"error NodeAuthorizationOff DIR/authz.yaml"}},
+		{name: "alone", files: map[string]string{"authz.yaml": configuration("RBAC")}, want: []string{"error NodeAuthorizationOff DIR/authz.yaml"}, missing: "does not show the flags"},
 		{name: "without Node", files: map[string]string{"authz.yaml": configuration("RBAC"), "pod.yaml": server}, want: []string{"error NodeAuthorizationOff a"}},
 		{name: "under another name", files: map[string]string{"other.yaml": configuration("RBAC"), "pod.yaml": server}, want: []string{"error NodeAuthorizationOff a"}},
 		{
@@ -126,7 +126,7 @@ func TestAuthorizationConfigurations(t *testing.T) {
 		{
 			name:  "with an unknown field",
 			files: map[string]string{"authz.yaml": strings.Replace(configuration("Node", "RBAC"), "  name:", "  nam:", 1), "pod.yaml": server},
-			want:  []string{"error AuthorizationConfigInvalid a"},
+			want:  []string{"error AuthorizationConfigInvalid a"}, missing: "cannot be read",
 		},
 		{name: "which allows everything", files: map[string]string{"authz.yaml": configuration("Node", "AlwaysAllow"), "pod.yaml": server}, want: []string{"error AlwaysAllow a"}},
 	} {

@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // Audit is what the plan needs of the report that "node-authorizer audit -o json"
@@ -33,16 +37,19 @@ type Audit struct {
 		Count    int      `json:"count"`
 	} `json:"nonconforming"`
 	Nodes struct {
-		Conforming      int `json:"conforming"`
-		NeverConforming []struct {
-			Name       string   `json:"name"`
-			Identities []string `json:"identities"`
-		} `json:"neverConforming"`
-		Silent  []string `json:"silent"`
-		NotTold int      `json:"notTold"`
+		Conforming      int           `json:"conforming"`
+		NeverConforming []auditedNode `json:"neverConforming"`
+		Silent          []string      `json:"silent"`
+		NotTold         int           `json:"notTold"`
 	} `json:"nodes"`
 	// LeftOut are bindings that did not count: "ClusterRoleBinding system:node".
 	LeftOut []string `json:"leftOut"`
+}
+
+// auditedNode is a node that others act for.
+type auditedNode struct {
+	Name       string   `json:"name"`
+	Identities []string `json:"identities"`
 }
 
 // AuditedRefusal is a request of a kubelet that was, or would be, refused.
@@ -118,4 +125,31 @@ func (a *Audit) span() time.Duration {
 		return 0
 	}
 	return a.Totals.Last.Sub(*a.Totals.First)
+}
+
+// shows reports whether the log shows that the kubelet of a node goes by the node's
+// name. The log counts such nodes and names the others, so that it has to be about as
+// many nodes as there are.
+func (a *Audit) shows(node string, nodes int) bool {
+	if a == nil {
+		return false
+	}
+	never := slices.ContainsFunc(a.Nodes.NeverConforming, func(n auditedNode) bool { return n.Name == node })
+	counted := a.Nodes.Conforming + len(a.Nodes.NeverConforming) + len(a.Nodes.Silent)
+	return !never && !slices.Contains(a.Nodes.Silent, node) && a.Nodes.NotTold == 0 && counted == nodes
+}
+
+// inLog reports kubelets that an audit log shows under names that are no node's.
+func (e *examination) inLog() {
+	if e.options.Audit == nil {
+		return
+	}
+	for _, i := range e.options.Audit.Nonconforming {
+		e.found(finding.Finding{
+			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"}, Subject: i.Username,
+			Message:     fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")),
+			Consequence: "to the Node authorizer and NodeRestriction it is no node: it has only what RBAC grants, and nothing restricts its writes",
+			Remedy:      fmt.Sprintf("give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group),
+		})
+	}
 }

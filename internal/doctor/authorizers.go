@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -35,8 +37,24 @@ const (
 	// flagPlugins is the list of all plugins, from before there were the other two.
 	flagPlugins = "admission-control"
 
+	flagTokenWebhook = "authentication-token-webhook-config-file"
+
 	pluginNodeRestriction = "NodeRestriction"
 )
+
+const (
+	// ourAuthorizer is the name of the webhook of node-authorizer's server in the
+	// AuthorizationConfigurations of docs/install.md, and restrictionWebhook that of its
+	// admission webhook.
+	ourAuthorizer      = "node-authorizer"
+	restrictionWebhook = "noderestriction.node-authorizer.io"
+)
+
+// has reports whether a distribution has an authorizer of its own of that type.
+// Source: https://github.com/openshift/kubernetes/blob/master/pkg/kubeapiserver/authorizer/modes/patch.go
+func (d Distribution) has(mode string) bool {
+	return d == OpenShift && (mode == "Scope" || mode == "SystemMasters" || mode == "MinimumKubeletVersion")
+}
 
 // setup is how an API server decides, as far as it can be seen.
 type setup struct {
@@ -51,6 +69,10 @@ type setup struct {
 	// says why.
 	authorizers []string
 	unknown     string
+	// lacking names what has to be given for them to be known.
+	lacking string
+	// ours is the index of node-authorizer's server among them, -1 if it does not show.
+	ours int
 	// byConfig is whether they are from a configuration, and config that, if it was given.
 	byConfig bool
 	config   *Authorization
@@ -59,6 +81,16 @@ type setup struct {
 }
 
 func (s *setup) asks(mode string) bool { return slices.Contains(s.authorizers, mode) }
+
+// asksUs reports whether node-authorizer's server is asked, which its name shows.
+func (s *setup) asksUs() bool { return s.ours >= 0 }
+
+func (s *setup) distribution() Distribution {
+	if s.server == nil {
+		return ""
+	}
+	return s.server.Distribution
+}
 
 // setups are those of the API servers seen, or else of the configurations given.
 func (c *Cluster) setups() []setup {
@@ -71,7 +103,7 @@ func (c *Cluster) setups() []setup {
 	}
 	for i := range c.Authorizations {
 		a := &c.Authorizations[i]
-		s := setup{name: a.Place.File, place: a.Place, byConfig: true}
+		s := setup{name: a.Place.File, place: a.Place, byConfig: true, ours: -1}
 		if s.name == "" {
 			s.name = a.Place.Object
 		}
@@ -82,18 +114,28 @@ func (c *Cluster) setups() []setup {
 }
 
 func (c *Cluster) setupOf(server *APIServer) setup {
-	s := setup{name: server.Name, server: server, place: server.at(flagMode)}
+	s := setup{name: server.Name, server: server, place: server.at(flagMode), ours: -1}
 	files := server.Flags[flagConfig]
-	if len(files) == 0 {
+	switch {
+	case len(files) == 0 && server.Unseen != "":
+		s.unknown, s.lacking = server.Unseen, server.Lacking
+		return s
+	case len(files) == 0:
 		s.authorizers = server.list(flagMode)
-		if len(s.authorizers) == 0 {
+		if len(s.authorizers) == 0 && server.Distribution == OpenShift {
+			s.unknown, s.lacking = fmt.Sprintf("%s does not say which authorizers %s asks", server.configPlace, s.name), flagMode
+			s.authorizers = nil
+		} else if len(s.authorizers) == 0 {
 			s.authorizers = []string{modeAlwaysAllow}
 		}
 		return s
 	}
 	s.byConfig, s.place = true, server.at(flagConfig)
 	file := files[len(files)-1]
-	config := c.authorization(file)
+	config := server.Authorization
+	if config == nil {
+		config = c.authorization(file)
+	}
 	if config == nil {
 		s.unknown = fmt.Sprintf("%s reads %s, which was not given", s.name, file)
 		return s
@@ -114,7 +156,9 @@ func (c *Cluster) authorization(file string) *Authorization {
 	switch {
 	case len(named) == 1:
 		return named[0]
-	case len(named) == 0 && len(c.Authorizations) == 1:
+	case len(named) == 0 && len(c.Authorizations) > 0 && !slices.ContainsFunc(c.Authorizations, func(a Authorization) bool {
+		return !bytes.Equal(a.Text, c.Authorizations[0].Text)
+	}):
 		return &c.Authorizations[0]
 	}
 	return nil
@@ -130,7 +174,10 @@ func (s *setup) read(a *Authorization) {
 		return
 	}
 	s.authorizers = []string{}
-	for _, authorizer := range decoded.Authorizers {
+	for i, authorizer := range decoded.Authorizers {
+		if authorizer.Type == modeWebhook && authorizer.Name == ourAuthorizer {
+			s.ours = i
+		}
 		s.authorizers = append(s.authorizers, string(authorizer.Type))
 	}
 }
@@ -138,7 +185,17 @@ func (s *setup) read(a *Authorization) {
 // at is the place of a flag.
 func (a *APIServer) at(flag string) finding.Place {
 	place := a.Place
-	place.Key = "--" + flag
+	switch a.Distribution {
+	case OpenShift:
+		place = cmp.Or(a.configPlace, place)
+		place.Key = strings.TrimPrefix(place.Key+": apiServerArguments."+flag, ": ")
+	case K3s, RKE2:
+		place.Key = strings.TrimPrefix(strings.TrimSuffix(place.Key, rancherFlag)+" "+rancherFlag+" "+flag, " ")
+	case Talos:
+		place.Key = "cluster.apiServer.extraArgs." + flag
+	default:
+		place.Key = "--" + flag
+	}
 	return place
 }
 

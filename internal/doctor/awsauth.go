@@ -26,7 +26,6 @@ func awsAuth(e *examination) {
 	e.unmapped(sources, f)
 	e.accounts()
 	e.tokens(f.rules.Partition)
-	e.notSeen(sources, f)
 }
 
 // written takes over what is wrong with how mappings are written, and with how they
@@ -352,21 +351,5 @@ func (e *examination) tokens(partition string) {
 				Remedy:      "give it a region of partition " + partition + " (--region, or AWS_REGION)",
 			})
 		}
-	}
-}
-
-// notSeen says what was not there to be compared with.
-func (e *examination) notSeen(sources []*mappingSource, f *foreteller) {
-	if len(sources) == 0 {
-		if !e.cluster.lacks("configmaps") {
-			e.notThere("configmaps", "there is no "+awsAuthNamespace+"/"+awsAuthName, "how AWS roles are mapped was not checked")
-		}
-		return
-	}
-	if len(e.cluster.Nodes) == 0 && !e.cluster.lacks("nodes") {
-		e.missing("nodes", "there is none: what happens is said of a node as AWS would make it, "+f.ec2.name)
-	}
-	if !e.cluster.RBACKnown && !e.cluster.lacks(resourceRoles) {
-		e.missing(resourceRoles, "not all are there: where RBAC decides, what a usual cluster grants is assumed")
 	}
 }

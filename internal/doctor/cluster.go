@@ -51,14 +51,15 @@ type Cluster struct {
 	APIServers []APIServer
 	// Authorizations are AuthorizationConfigurations given as files.
 	Authorizations []Authorization
-}
+	// APIServerConfigs are what API servers of OpenShift read.
+	APIServerConfigs []APIServerConfig
+	// Restrictions are webhooks that apply NodeRestriction in the plugin's place.
+	Restrictions []finding.Place
 
-// Missing is something that could not be read.
-type Missing struct {
-	// Resource is named as kubectl does: "certificatesigningrequests.certificates.k8s.io".
-	Resource string `json:"resource"`
-	// Reason is one line for people, with what to do about it.
-	Reason string `json:"reason"`
+	// rancher are config files of k3s and RKE2, and machines the API servers of Talos'
+	// machine configs.
+	rancher  []rancherFile
+	machines []APIServer
 }
 
 // ConfigMap is one with where it stands.
@@ -122,6 +123,8 @@ type Credential struct {
 	Command string
 	// ClusterID, Region and RoleARN are those that it is given; empty if it is not.
 	ClusterID, Region, RoleARN string
+	// Own is true for the credential with which the cluster was read.
+	Own bool
 }
 
 // Node is a Node object.
@@ -133,6 +136,9 @@ type Node struct {
 	Addresses  []corev1.NodeAddress
 	// Ready is the status of the condition; empty if there is none.
 	Ready corev1.ConditionStatus
+
+	// server is the API server that k3s or RKE2 noted on it; nil if it has none.
+	server *APIServer
 }
 
 // CertificateRequest is a CertificateSigningRequest for a kubelet.
@@ -175,6 +181,22 @@ type APIServer struct {
 	Flags map[string][]string
 	// Version is the tag of its image; empty if unknown.
 	Version string
+	// Distribution is who set it up, where that is not done by its command alone.
+	Distribution Distribution
+	// Unseen is why not all of its flags are known, and Lacking names what has to be
+	// given; both are empty if all are.
+	Unseen, Lacking string
+	// Authorization is what --authorization-config stands for, where that is written
+	// where the flags are.
+	Authorization *Authorization
+	// Revision is that of the configuration of an API server of OpenShift.
+	Revision string
+
+	// command are the flags of its command alone, and configPlace is where the rest is
+	// written. derived is true for one that is no pod.
+	command     map[string][]string
+	configPlace finding.Place
+	derived     bool
 }
 
 // Authorization is an AuthorizationConfiguration of apiserver.config.k8s.io.

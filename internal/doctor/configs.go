@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -85,10 +86,23 @@ func (r *reader) ourConfig(d *source.Document) error {
 	return nil
 }
 
-// authenticatorFile reads a document that is no API object: aws-iam-authenticator's
-// configuration, or nothing but mappings.
-func (r *reader) authenticatorFile(d *source.Document) error {
+// plainFile reads a document that is no API object: the machine config of Talos, the
+// config of k3s or RKE2, aws-iam-authenticator's configuration, or nothing but mappings.
+func (r *reader) plainFile(d *source.Document) error {
 	text, line := d.Source()
+	var c map[string]json.RawMessage
+	if yaml.Unmarshal(text, &c) == nil {
+		switch {
+		case c["machine"] != nil && c["cluster"] != nil:
+			return r.talosConfig(d, text)
+		case isRancherConfig(c):
+			at := finding.Place{File: d.File(), Line: d.Line(rancherFlag), Key: rancherFlag}
+			if err := r.rancherConfig(at, d.File(), c); err != nil {
+				return d.Fail(err)
+			}
+			return nil
+		}
+	}
 	return r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line)
 }
 

@@ -3,8 +3,9 @@
 // from before they were restricted, and how the API server decides. It says what will
 // happen to a node, and what to change.
 //
-// [Read] and [List] make a [Cluster] of files and of a live cluster. [Examine] puts
-// every check to it. A check sees nothing but the Cluster, so that what it says can
-// be tested with a few lines of YAML; what the Cluster does not show, a check does not
-// guess, but leaves to [Report.Missing].
+// [Read] and [List] make a [Cluster] of files and of a live cluster, and [Cluster.Add]
+// adds files to either. [Examine] makes every check on it. A check sees nothing but the
+// Cluster, so that what it says can be tested with a few lines of YAML; a check that
+// needs what the Cluster does not show is undetermined, and [CheckResult] says what that
+// is. That a check found nothing means something only if it was made.
 package doctor

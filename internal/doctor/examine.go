@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -19,31 +18,42 @@ type Options struct {
 	// Now is the time; it matters for a live cluster only. Zero leaves out what would
 	// depend on it.
 	Now time.Time
+	// Checks are those to make; empty for all.
+	Checks []CheckID
+	// Audit is what an audit log showed of kubelets; nil if that is not known.
+	Audit *Audit
 }
 
 // Report is what was found. It is complete and sorted, the same for the same Cluster.
 type Report struct {
 	// Origin says what was examined.
 	Origin string `json:"origin"`
-	// Summary counts the findings.
+	// Summary counts the findings and the checks.
 	Summary Summary `json:"summary"`
+	// Checks says of each check whether it could be made. That nothing was found means
+	// something for those only that were made.
+	Checks []CheckResult `json:"checks"`
 	// Roles are the mapped AWS principals that give a node its identity, or were meant
 	// to, each with what will happen to a node that uses it.
 	Roles    []RoleFate        `json:"roles"`
 	Findings []finding.Finding `json:"findings"`
-	// Missing is what could not be read, or was not there, with what is left unchecked
-	// for that.
+	// Missing is what the checks lack, all together.
 	Missing []Missing `json:"missing,omitempty"`
 
 	// Version is that of the program, for SARIF.
 	Version string `json:"-"`
 }
 
-// Summary counts findings by their severity.
+// Summary counts findings by their severity, and checks.
 type Summary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
+	// Checks is how many were asked for, Undetermined how many of these could not be
+	// made, and LeftOut how many were not asked for.
+	Checks       int `json:"checks"`
+	Undetermined int `json:"undetermined"`
+	LeftOut      int `json:"leftOut,omitempty"`
 }
 
 // Worst returns the gravest severity found; ok is false if nothing was.
@@ -60,54 +70,36 @@ type examination struct {
 	cluster *Cluster
 	options Options
 	report  *Report
+	// family is the one that looks at the cluster at the moment.
+	family *family
+	// checkOf is the check of each code that was found, and met what the checks met that
+	// is missing.
+	checkOf map[finding.Code]CheckID
+	met     map[CheckID][]Missing
 }
 
-// found adds a finding.
-func (e *examination) found(f finding.Finding) {
-	e.report.Findings = append(e.report.Findings, f)
-}
-
-// missing says that something was not there to be checked.
-func (e *examination) missing(resource, reason string) {
-	e.report.Missing = append(e.report.Missing, Missing{Resource: resource, Reason: reason})
-}
-
-// notThere says that something was not there, and what is unchecked for that.
-func (e *examination) notThere(resource, why, unchecked string) {
-	if e.cluster.Snapshot {
-		why = "a snapshot has none, give it with --from too"
-	}
-	e.missing(resource, why+": "+unchecked)
-}
-
-// family is a group of checks, as docs/findings.md groups their codes.
-type family struct {
-	name  string
-	check func(*examination)
-}
-
-// families are all of them. Their order is of no account: the report is sorted.
-func families() []family {
-	return []family{
-		{"aws-auth", awsAuth},
-		{"node identity", nodeIdentity},
-		{"leftovers", leftovers},
-		{"API server", apiServers},
-	}
-}
-
-// Examine puts every check to a cluster.
+// Examine makes the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
-	e := &examination{cluster: c, options: o, report: &Report{
-		Origin:  c.Origin,
-		Roles:   []RoleFate{},
-		Missing: slices.Clone(c.Missing),
-	}}
-	for _, f := range families() {
-		f.check(e)
-	}
-	e.report.finish()
+	e := &examination{cluster: c, options: o, report: &Report{Origin: c.Origin, Roles: []RoleFate{}, Checks: []CheckResult{}}}
+	e.examine()
+	e.finish()
 	return e.report
+}
+
+// finish sorts what was found and counts it by its checks.
+func (e *examination) finish() {
+	r := e.report
+	r.finish()
+	r.Summary.Checks = len(r.Checks)
+	r.Summary.Undetermined = len(r.Undetermined())
+	r.Summary.LeftOut = len(Checks()) - len(r.Checks)
+	for i := range r.Checks {
+		for _, f := range r.Findings {
+			if e.checkOf[f.Code] == r.Checks[i].ID {
+				r.Checks[i].Findings++
+			}
+		}
+	}
 }
 
 // finish sorts, leaves out what was found twice, and counts.
@@ -117,10 +109,7 @@ func (r *Report) finish() {
 	if r.Findings == nil {
 		r.Findings = []finding.Finding{}
 	}
-	slices.SortStableFunc(r.Missing, func(a, b Missing) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Reason, b.Reason))
-	})
-	r.Missing = slices.Compact(r.Missing)
+	r.Missing = sortMissing(r.Missing)
 	for _, f := range r.Findings {
 		switch f.Severity {
 		case finding.Error:

@@ -27,6 +27,8 @@ const (
 	CSRPending                 finding.Code = "CSRPending"
 	CSRUnreadable              finding.Code = "CSRUnreadable"
 	CertificateSubjectMismatch finding.Code = "CertificateSubjectMismatch"
+	// KubeletNotANode is found in an audit log.
+	KubeletNotANode finding.Code = "KubeletNotANode"
 )
 
 const resourceRequests = "certificatesigningrequests.certificates.k8s.io"
@@ -38,19 +40,12 @@ const pendingTooLong = time.Hour
 // nodeIdentity checks by what names kubelets go.
 func nodeIdentity(e *examination) {
 	k := readRequests(e.cluster)
-	if len(e.cluster.Requests) == 0 && !e.cluster.lacks(resourceRequests) {
-		e.notThere(resourceRequests, "there is none", "by what names kubelets go was not seen; an audit log shows it (node-authorizer audit)")
-	}
 	k.subjects(e)
 	k.mismatches(e)
 	k.outsideGroup(e)
 	k.administrators(e)
 	k.pending(e)
-}
-
-// lacks reports whether a resource is known to be missing.
-func (c *Cluster) lacks(resource string) bool {
-	return slices.ContainsFunc(c.Missing, func(m Missing) bool { return m.Resource == resource })
+	e.inLog()
 }
 
 // kubeletRequests is the certificate requests of kubelets, put in order. What a

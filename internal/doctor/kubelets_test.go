@@ -137,12 +137,10 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := &examination{cluster: clusterOf(test.requests...), options: Options{Now: day()}, report: &Report{}}
-			nodeIdentity(e)
-			e.report.finish()
-			wantFindings(t, e.report.Findings, test.want...)
-			if len(e.report.Missing) > 0 {
-				t.Errorf("missing %v", e.report.Missing)
+			report := runWith(clusterOf(test.requests...), nodeIdentity, Options{Now: day()})
+			wantFindings(t, report.Findings, test.want...)
+			if len(report.Missing) > 0 {
+				t.Errorf("missing %v", report.Missing)
 			}
 		})
 	}
@@ -170,7 +168,9 @@ func hasCode(r *Report, code finding.Code) bool {
 }
 
 func TestWithoutRequestsIdentityIsUnchecked(t *testing.T) {
-	report := run(clusterOf(), nodeIdentity)
+	c := clusterOf()
+	c.Nodes = []Node{{Name: "worker-1"}}
+	report := run(c, nodeIdentity)
 	if len(report.Missing) != 1 || report.Missing[0].Resource != resourceRequests {
 		t.Errorf("missing %v, want the requests", report.Missing)
 	}

@@ -22,8 +22,7 @@ const (
 	groupMasters         = "system:masters"
 	userAnonymous        = "system:anonymous"
 
-	resourceBindings = "clusterrolebindings.rbac.authorization.k8s.io"
-	resourceRoles    = "clusterroles.rbac.authorization.k8s.io"
+	resourceRoles = "clusterroles.rbac.authorization.k8s.io"
 )
 
 // audience is a subject of bindings that stands for nodes, or for everyone.
@@ -75,12 +74,6 @@ func (a audience) String() string { return strings.ToLower(a.kind) + " " + a.nam
 // leftovers checks what bindings give to nodes beside the Node authorizer, and to
 // everyone. What counts is what the rules allow, not what roles and bindings are called.
 func leftovers(e *examination) {
-	if !e.cluster.RBACKnown && len(e.cluster.Bindings) == 0 {
-		if !e.cluster.lacks(resourceBindings) {
-			e.missing(resourceBindings, "there is none: what bindings give to nodes, and to everyone, was not checked")
-		}
-		return
-	}
 	for _, x := range e.excesses() {
 		e.found(x.finding)
 	}
@@ -149,11 +142,14 @@ func (e *examination) holdings(a audience) []holding {
 	}
 	for _, u := range unresolved(err) {
 		rules, known := assumedRules(u.Role)
-		if e.cluster.Live && e.cluster.RBACKnown && errors.Is(u.Err, rbac.ErrRoleNotFound) {
+		if e.cluster.whole() && e.cluster.RBACKnown && errors.Is(u.Err, rbac.ErrRoleNotFound) {
 			continue // it grants nothing
 		}
 		if !known {
-			e.missing(resourceRoles, fmt.Sprintf("%s, which %s gives to %s, was not read: %v", u.Role, u.Binding, a, u.Err))
+			e.missing(CheckBindings, Missing{
+				resourceRoles, fmt.Sprintf("%s, which %s gives to %s, was not read: %v", u.Role, u.Binding, a, u.Err),
+				"give the role too, or let it be read",
+			})
 			continue
 		}
 		h := add(u.Binding, u.Role)

@@ -75,6 +75,8 @@ func listings() []listing {
 		{"roles." + groupRBAC, true, (*lister).roles},
 		{"rolebindings." + groupRBAC, true, (*lister).roleBindings},
 		{"pods", false, (*lister).apiServers},
+		{"pods in " + openShiftNamespace, false, (*lister).openShift},
+		{resourceWebhooks, false, (*lister).webhooks},
 	}
 }
 
@@ -87,10 +89,12 @@ func (l *lister) list(ctx context.Context) error {
 	for _, what := range listings() {
 		err := what.read(l, ctx)
 		switch {
+		case errors.Is(err, errNotLooked):
 		case apierrors.IsForbidden(err):
 			l.cluster.Missing = append(l.cluster.Missing, Missing{
 				Resource: what.resource,
-				Reason:   fmt.Sprintf("not allowed to read them: %v; bind a role with the verbs get and list on them to the user", err),
+				Reason:   notAllowed(err),
+				Remedy:   fmt.Sprintf("bind a role with the verbs get and list on %s to the user", what.resource),
 			})
 			l.cluster.RBACKnown = l.cluster.RBACKnown && !what.rbac
 		case err != nil:
@@ -100,10 +104,18 @@ func (l *lister) list(ctx context.Context) error {
 		}
 	}
 	if l.readable == 0 {
-		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0].Reason)
+		return fmt.Errorf("nothing of cluster %s may be read with these credentials: %s", l.host, l.cluster.Missing[0])
 	}
 	l.cluster.sort()
 	return nil
+}
+
+// notAllowed is why something may not be read. Some answers have no message.
+func notAllowed(err error) string {
+	if message := err.Error(); message != "" && message != "unknown" {
+		return "not allowed to read them: " + message
+	}
+	return "not allowed to read them"
 }
 
 func (l *lister) version(ctx context.Context) error {
@@ -128,6 +140,7 @@ func (l *lister) ownCredential(config *rest.Config) {
 		e.Env = append(e.Env, environmentVariable{Name: variable.Name, Value: variable.Value})
 	}
 	if c, ok := e.credential("", finding.Place{Object: "kubeconfig", Key: "user.exec"}); ok {
+		c.Own = true
 		l.cluster.Credentials = append(l.cluster.Credentials, c)
 	}
 }
@@ -175,7 +188,9 @@ func (l *lister) nodes(ctx context.Context) error {
 		}
 		nodes := make([]Node, len(list.Items)) // little of each: a page is not kept
 		for i := range list.Items {
-			nodes[i] = newNode(&list.Items[i], finding.Place{Object: "Node " + list.Items[i].Name})
+			at := finding.Place{Object: "Node " + list.Items[i].Name}
+			nodes[i] = newNode(&list.Items[i], at)
+			nodes[i].server = rancherNode(&list.Items[i], at)
 		}
 		return nodes, list.Continue, nil
 	}, func(n *Node) { l.cluster.Nodes = append(l.cluster.Nodes, *n) })
@@ -261,15 +276,19 @@ func (l *lister) apiServers(ctx context.Context) error {
 			}
 			return list.Items, list.Continue, nil
 		}, func(pod *corev1.Pod) {
-			l.cluster.addContainers(pod.Name, &pod.Spec, func(i int) finding.Place {
-				return finding.Place{Object: "Pod " + pod.Namespace + "/" + pod.Name, Key: keyOf([]string{"spec", "containers", fmt.Sprint(i)})}
-			})
+			l.addPod(pod)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (l *lister) addPod(pod *corev1.Pod) {
+	l.cluster.addContainers(&pod.ObjectMeta, &pod.Spec, func(i int) finding.Place {
+		return finding.Place{Object: "Pod " + pod.Namespace + "/" + pod.Name, Key: keyOf([]string{"spec", "containers", fmt.Sprint(i)})}
+	})
 }
 
 func (l *lister) awsAuth(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -84,6 +85,14 @@ func (c *Cluster) addRoleBinding(b *rbacv1.RoleBinding, at finding.Place) {
 	c.Bindings = append(c.Bindings, Binding{Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels)})
 }
 
+// addWebhook takes in a webhook that applies NodeRestriction. One that is passed over
+// when it does not answer restricts nobody.
+func (c *Cluster) addWebhook(name string, policy *admissionv1.FailurePolicyType, at finding.Place) {
+	if name == restrictionWebhook && (policy == nil || *policy == admissionv1.Fail) {
+		c.Restrictions = append(c.Restrictions, at)
+	}
+}
+
 // sort puts what has a name in its order, so that what is said of it has one, and of
 // several of one name leaves the last.
 func (c *Cluster) sort() {
@@ -97,6 +106,7 @@ func (c *Cluster) sort() {
 	c.Bindings = lastOf(c.Bindings, func(a, b Binding) bool { return a.Namespace == b.Namespace && a.Name == b.Name })
 	slices.SortStableFunc(c.IdentityMappings, func(a, b IdentityMapping) int { return cmp.Compare(a.Name, b.Name) })
 	c.IdentityMappings = lastOf(c.IdentityMappings, func(a, b IdentityMapping) bool { return a.Name == b.Name })
+	c.complete()
 	slices.SortStableFunc(c.APIServers, func(a, b APIServer) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place.String(), b.Place.String()))
 	})

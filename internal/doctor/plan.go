@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -173,6 +174,23 @@ func (p *Plan) firstOf(s *Step) int {
 // Complete reports whether every step is done.
 func (p *Plan) Complete() bool { return p.Next == 0 }
 
+// Open reports whether a step is to do. If none is and the plan is not complete, there
+// are steps of which it is not known.
+func (p *Plan) Open() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Check.Status == StatusToDo })
+}
+
+// unknown counts the steps of which it is not known whether they are done.
+func (p *Plan) unknown() int {
+	n := 0
+	for i := range p.Steps {
+		if p.Steps[i].Check.Status == StatusUnknown {
+			n++
+		}
+	}
+	return n
+}
+
 // Text writes the plan for people.
 func (p *Plan) Text(page *render.Page) {
 	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
@@ -180,6 +198,9 @@ func (p *Plan) Text(page *render.Page) {
 		page.Line("  %s", render.Good.In("all steps are done"))
 	} else {
 		page.Line("  go on with step %d: %s", p.Next, p.Steps[p.Next-1].Title)
+	}
+	if n := p.unknown(); n > 0 {
+		page.Line("  %s", render.Unsure.In(fmt.Sprintf("of %s it is not known whether it is done", render.Count(n, "step"))))
 	}
 	for i := range p.Steps {
 		p.Steps[i].text(page, p.Next)

@@ -23,6 +23,9 @@ func (p *planner) identify() (Check, []Action) {
 		return Check{StatusToDo, wrong}, p.mendIdentities()
 	}
 	known, evidence := p.conforming()
+	for _, m := range p.cluster.unread("configmaps", resourceMappings, resourceRequests, "nodes") {
+		known, evidence = false, append(evidence, "not read: "+m.String())
+	}
 	if known {
 		return Check{StatusDone, evidence}, nil
 	}
@@ -92,7 +95,16 @@ func (p *planner) conforming() (known bool, evidence []string) {
 		if len(silent) > 0 {
 			evidence = append(evidence, fmt.Sprintf("of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent)))
 		}
-		return len(silent) == 0 && p.audit.Nodes.NotTold == 0, evidence
+		unseen := 0
+		for _, n := range p.cluster.Nodes {
+			if !own[n.Name] && !p.audit.shows(n.Name, len(p.cluster.Nodes)) {
+				unseen++
+			}
+		}
+		if unseen > len(silent) {
+			evidence = append(evidence, fmt.Sprintf("the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes)))
+		}
+		return len(silent) == 0 && unseen == 0 && p.audit.Nodes.NotTold == 0, evidence
 	}
 	if len(p.cluster.Nodes) == 0 {
 		return false, append(evidence, "no nodes were given; the audit log shows by what names kubelets go")

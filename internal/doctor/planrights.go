@@ -56,10 +56,11 @@ func (p *planner) cleanUp() (Check, []Action) {
 // withdrawn is done when none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	if len(list) == 0 {
+		if lacking := p.met[CheckBindings]; p.cluster.RBACKnown && len(lacking) > 0 {
+			return Check{StatusUnknown, []string{lacking[0].Reason}}, []Action{{Text: lacking[0].Remedy}}
+		}
 		if !p.cluster.RBACKnown {
-			return Check{StatusUnknown, []string{"not all roles and bindings were given"}}, []Action{{
-				Text: "let them be read too", Commands: []string{"kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml > rbac.yaml"},
-			}}
+			return p.rightsUnknown()
 		}
 		return Check{StatusDone, []string{none}}, nil
 	}
@@ -70,6 +71,16 @@ func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 			check.Evidence = append(check.Evidence, fmt.Sprintf("%s: %s (%s)", x.binding.object(), x.finding.Message, x.finding.Code))
 		}
 		do = append(do, takeAway(group))
+	}
+	return check, do
+}
+
+// rightsUnknown is the check of what roles and bindings show, where not all were read.
+func (p *planner) rightsUnknown() (Check, []Action) {
+	check, do := Check{Status: StatusUnknown}, []Action{}
+	for _, m := range p.rightsLack() {
+		check.Evidence = append(check.Evidence, m.Resource+": "+m.Reason)
+		do = append(do, Action{Text: m.Remedy})
 	}
 	return check, do
 }

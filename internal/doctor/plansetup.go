@@ -68,6 +68,8 @@ func (p *planner) record() (Check, []Action) {
 		switch {
 		case s.server == nil:
 			return StatusUnknown, s.name + ": its flags are not to be seen"
+		case s.server.Unseen != "":
+			return StatusUnknown, s.server.Unseen
 		case s.server.last("audit-policy-file") != "" && (s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
 			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
 		}
@@ -139,9 +141,12 @@ func (s *setup) authorizes() (Status, string) {
 	switch {
 	case s.authorizers == nil:
 		return StatusUnknown, s.unknown
-	case node >= 0 && rbac > node && (ends < 0 || ends > rbac):
+	case node >= 0 && (rbac > node || rbac >= 0 && s.distribution() == OpenShift) && (ends < 0 || ends > rbac):
 		return StatusDone, asks
 	case node < 0 && rbac >= 0 && s.asks(modeWebhook):
+		if s.asksUs() {
+			return StatusDone, asks + "; the webhook is node-authorizer's, which does what the Node authorizer does"
+		}
 		return StatusUnknown, asks + "; if the webhook is node-authorizer's, it does what the Node authorizer does"
 	}
 	return StatusToDo, asks
@@ -156,7 +161,7 @@ func (s *setup) change() string {
 	if s.byConfig {
 		return fmt.Sprintf("in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, name: node}", strings.Join(order, ", "))
 	}
-	return "--" + flagMode + "=" + strings.Join(order, ",")
+	return s.server.set(flagMode, order)
 }
 
 func (p *planner) restrict() (Check, []Action) {
@@ -169,8 +174,14 @@ func (p *planner) restrict() (Check, []Action) {
 		switch {
 		case s.server == nil:
 			return StatusUnknown, s.name + ": the flags of its API server are not to be seen"
+		case s.server.Unseen != "":
+			return StatusUnknown, s.server.Unseen
 		case s.server.nodeRestriction():
 			return StatusDone, s.name + " has NodeRestriction on"
+		case len(p.cluster.Restrictions) > 0:
+			return StatusDone, fmt.Sprintf("%s leaves it to the webhook %s of %s", s.name, restrictionWebhook, p.cluster.Restrictions[0])
+		case len(p.cluster.unread(resourceWebhooks)) > 0:
+			return StatusUnknown, s.name + " does not have NodeRestriction on, and whether a webhook restricts nodes could not be read"
 		}
 		do = append(do, Action{Text: s.manifest() + ": " + restrictionOff(s).Remedy})
 		return StatusToDo, s.name + " does not have NodeRestriction on"

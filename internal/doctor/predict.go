@@ -59,7 +59,7 @@ func newPredictor(c *Cluster) *predictor {
 			p.unasked = mode
 		}
 	}
-	if len(c.APIServers) > 0 {
+	if len(c.APIServers) > 0 && c.APIServers[0].Unseen == "" {
 		p.restricted = c.APIServers[0].nodeRestriction()
 	}
 	return p

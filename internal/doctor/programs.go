@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -27,8 +29,11 @@ func argumentsOf(c *corev1.Container, program string) (arguments, bool) {
 	if shell := path.Base(words[0]); shell == "sh" || shell == "bash" || shell == "ash" {
 		words = strings.Fields(strings.NewReplacer(`"`, " ", "'", " ", "\\\n", " ").Replace(strings.Join(words, " ")))
 	}
-	if i := slices.IndexFunc(words, func(word string) bool { return path.Base(word) == program }); i >= 0 {
-		return words[i+1:], true
+	// A script may name files and folders of the program before it starts it.
+	for i, word := range slices.Backward(words) {
+		if path.Base(word) == program {
+			return words[i+1:], true
+		}
 	}
 	// An image that starts the program by itself is called after it, and only its
 	// arguments are given.
@@ -57,6 +62,18 @@ func (a arguments) flags() map[string][]string {
 		flags[name] = append(flags[name], value)
 	}
 	return flags
+}
+
+// variable is a word that stands for flags that are written elsewhere; empty if there
+// is none. A variable as the value of a flag hides no other flag.
+func (a arguments) variable() string {
+	for i, word := range a {
+		value := i > 0 && strings.HasPrefix(a[i-1], "-") && !strings.Contains(a[i-1], "=")
+		if !value && (strings.HasPrefix(word, "$") || strings.HasPrefix(word, "`")) {
+			return word
+		}
+	}
+	return ""
 }
 
 // last is the value that counts of those given for a flag under any of its names.
@@ -89,40 +106,60 @@ func (r *reader) pod(d *source.Document) error {
 	if err := decode(d, &pod); err != nil {
 		return err
 	}
-	r.cluster.addContainers(pod.Name, &pod.Spec, func(i int) finding.Place {
+	r.cluster.addContainers(&pod.ObjectMeta, &pod.Spec, func(i int) finding.Place {
 		return place(d, "spec", "containers", fmt.Sprint(i))
 	})
+	return nil
+}
+
+func (r *reader) webhooks(d *source.Document) error {
+	var w struct {
+		Webhooks []struct {
+			Name          string                         `json:"name"`
+			FailurePolicy *admissionv1.FailurePolicyType `json:"failurePolicy"`
+		} `json:"webhooks"`
+	}
+	if err := d.Decode(&w); err != nil {
+		return err
+	}
+	for _, hook := range w.Webhooks {
+		r.cluster.addWebhook(hook.Name, hook.FailurePolicy, place(d))
+	}
 	return nil
 }
 
 // workload reads the pods that a DaemonSet or a Deployment makes.
 func (r *reader) workload(d *source.Document) error {
 	var w struct {
-		Metadata struct {
-			Name string `json:"name"`
-		} `json:"metadata"`
-		Spec struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
 			Template corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}
 	if err := d.Decode(&w); err != nil {
 		return err
 	}
-	r.cluster.addContainers(w.Metadata.Name, &w.Spec.Template.Spec, func(i int) finding.Place {
+	r.cluster.addContainers(&w.Metadata, &w.Spec.Template.Spec, func(i int) finding.Place {
 		return place(d, "spec", "template", "spec", "containers", fmt.Sprint(i))
 	})
 	return nil
 }
 
 // addContainers takes in what a pod's containers run, where that matters.
-func (c *Cluster) addContainers(name string, pod *corev1.PodSpec, at func(container int) finding.Place) {
+func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at func(container int) finding.Place) {
 	for i := range pod.Containers {
 		container := &pod.Containers[i]
 		if args, ok := argumentsOf(container, apiServerProgram); ok {
-			c.APIServers = append(c.APIServers, APIServer{
-				Place: at(i), Name: name, Flags: args.flags(), Version: imageTag(container.Image),
-			})
+			a := APIServer{
+				Place: at(i), Name: meta.Name, Flags: args.flags(), command: args.flags(),
+				Version: imageTag(container.Image), Revision: meta.Labels["revision"],
+			}
+			if variable := args.variable(); variable != "" {
+				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf("%s has flags in %s, which its manifest does not show; write them out", a.Name, variable)
+			}
+			c.APIServers = append(c.APIServers, a)
 		}
+		c.rancherContainer(meta.Name, container, at(i))
 		if args, ok := argumentsOf(container, IAMAuthenticator); ok && slices.Contains(args, "server") {
 			flags := args.flags()
 			c.addAuthenticator(Authenticator{

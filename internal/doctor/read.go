@@ -16,7 +16,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -29,46 +28,91 @@ type ReadOptions struct {
 }
 
 // Read makes a cluster of files: manifests, lists, snapshots, kubeconfigs, and the
-// configurations of authenticators and authorizers. Objects that no check needs are
-// passed over without being parsed, so that a dump of a whole cluster costs little
-// more than reading it.
+// configurations of authenticators, authorizers and API servers. Objects that no check
+// needs are passed over without being parsed, so that a dump of a whole cluster costs
+// little more than reading it.
 func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) {
-	r := newReader(rbac.NewPolicy(rbac.ComputeAggregation()))
-	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
-	if err != nil {
+	r := newReader(&Cluster{RBAC: rbac.NewPolicy(rbac.ComputeAggregation())})
+	if err := r.read(ctx, paths, o); err != nil {
 		return nil, err
 	}
-	r.cluster.Origin = origin
-	r.cluster.RBACKnown = r.snapshotHasRBAC || r.hasClusterAdmin && len(r.cluster.Bindings) > 0
+	r.cluster.RBACKnown = r.snapshotHasRBAC || r.rbac.whole()
+	return r.cluster, nil
+}
+
+// Add reads files beside what is known of a cluster: what an API server does not show,
+// such as the configuration of its authorizers.
+func (c *Cluster) Add(ctx context.Context, paths []string, o ReadOptions) error {
+	return newReader(c).read(ctx, paths, o)
+}
+
+func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error {
+	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
+	if err != nil {
+		return err
+	}
+	if r.cluster.Origin != "" {
+		r.cluster.Origin += " and "
+	}
+	r.cluster.Origin += origin
 	if !r.foundAnything() {
-		return nil, fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
-			"cluster role bindings, a snapshot, or the manifest or AuthorizationConfiguration of a kube-apiserver", origin)
+		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
+			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, or the configuration of one by OpenShift, k3s, RKE2 or Talos", origin)
 	}
 	r.cluster.sort()
-	return r.cluster, nil
+	return nil
 }
 
 // foundAnything is false for files about which nothing could be said: that nothing is
 // wrong with them would be as true as it is misleading.
 func (r *reader) foundAnything() bool {
+	return r.snapshots || r.size() > r.before
+}
+
+// size counts what can be examined.
+func (r *reader) size() int {
 	c := r.cluster
-	return c.Snapshot || c.AWSAuth != nil ||
-		len(c.Unread)+len(c.IdentityMappings)+len(c.MappingFiles)+len(c.Authenticators)+len(c.Credentials) > 0 ||
-		len(c.Nodes)+len(c.Requests)+len(c.Bindings)+len(c.APIServers)+len(c.Authorizations) > 0
+	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
+		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
+		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines)
+	if c.AWSAuth != nil {
+		n++
+	}
+	return n
 }
 
 // reader fills a cluster from documents.
 type reader struct {
 	cluster *Cluster
 	kinds   map[groupKind]documentKind
-	// hasClusterAdmin is whether the role is among those read that no cluster is
-	// without: then the rest of its roles is there as well.
-	hasClusterAdmin bool
+	// before is how much of the cluster was known before.
+	before int
+	// rbac is what was seen of the roles and bindings that no cluster is without.
+	rbac            defaultsSeen
+	snapshots       bool
 	snapshotHasRBAC bool
 }
 
-func newReader(policy *rbac.Policy) *reader {
-	r := &reader{cluster: &Cluster{RBAC: policy}, kinds: map[groupKind]documentKind{}}
+// defaultsSeen says of each kind of RBAC whether the object was read that kube-apiserver
+// makes in every cluster. Then the rest of the kind is there as well: files have all
+// objects of a kind or those that somebody wrote.
+// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
+type defaultsSeen struct{ clusterRole, clusterRoleBinding, role, roleBinding bool }
+
+func (d defaultsSeen) whole() bool {
+	return d.clusterRole && d.clusterRoleBinding && d.role && d.roleBinding
+}
+
+// The default objects by which a kind is known to be whole.
+const (
+	defaultClusterRole = "cluster-admin" // the binding is called after it
+	defaultRole        = "extension-apiserver-authentication-reader"
+	defaultRoleBinding = "system::" + defaultRole
+)
+
+func newReader(c *Cluster) *reader {
+	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
+	r.before = r.size()
 	for _, k := range documentKinds() {
 		r.kinds[k.groupKind] = k
 	}
@@ -84,6 +128,7 @@ const (
 	groupOurConfig    = "config.node-authorizer.io"
 	groupSnapshot     = "snapshot.node-authorizer.io"
 	groupApps         = "apps"
+	groupAdmission    = "admissionregistration.k8s.io"
 )
 
 // groupKind is what a document is, of whatever version.
@@ -100,14 +145,16 @@ type documentKind struct {
 
 // documentKinds is the table of what is read.
 func documentKinds() []documentKind {
-	programs := []string{"kube-apiserver", IAMAuthenticator}
+	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
+	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine"}, rancherServerOptions()...)
 	return []documentKind{
-		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID"}, (*reader).configMap},
+		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
 		{groupKind{"", "Pod"}, programs, (*reader).pod},
 		{groupKind{"", "Config"}, []string{"exec"}, (*reader).kubeconfig},
 		{groupKind{groupApps, "DaemonSet"}, programs, (*reader).workload},
 		{groupKind{groupApps, "Deployment"}, programs, (*reader).workload},
+		{groupKind{groupApps, "StatefulSet"}, programs, (*reader).workload},
 		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, (*reader).identityMapping},
 		{groupKind{groupCertificates, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
 		{groupKind{groupRBAC, "ClusterRole"}, nil, (*reader).clusterRole},
@@ -117,7 +164,9 @@ func documentKinds() []documentKind {
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
 		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
-		{groupKind{"", ""}, []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID"}, (*reader).authenticatorFile},
+		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
+		{groupKind{groupAdmission, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
+		{groupKind{"", ""}, plain, (*reader).plainFile},
 	}
 }
 
@@ -188,7 +237,9 @@ func (r *reader) node(d *source.Document) error {
 	if err := decode(d, &n); err != nil {
 		return err
 	}
-	r.cluster.Nodes = append(r.cluster.Nodes, newNode(&n, place(d)))
+	node := newNode(&n, place(d))
+	node.server = rancherNode(&n, place(d))
+	r.cluster.Nodes = append(r.cluster.Nodes, node)
 	return nil
 }
 
@@ -208,7 +259,7 @@ func (r *reader) clusterRole(d *source.Document) error {
 	if err := decode(d, &role); err != nil {
 		return err
 	}
-	r.hasClusterAdmin = r.hasClusterAdmin || role.Name == "cluster-admin"
+	r.rbac.clusterRole = r.rbac.clusterRole || role.Name == defaultClusterRole
 	r.cluster.RBAC.SetClusterRole(&role)
 	return nil
 }
@@ -219,6 +270,7 @@ func (r *reader) role(d *source.Document) error {
 		return err
 	}
 	role.Namespace = namespaceOr(role.Namespace, "default")
+	r.rbac.role = r.rbac.role || role.Namespace == kubeSystem && role.Name == defaultRole
 	r.cluster.RBAC.SetRole(&role)
 	return nil
 }
@@ -228,6 +280,7 @@ func (r *reader) clusterRoleBinding(d *source.Document) error {
 	if err := decode(d, &b); err != nil {
 		return err
 	}
+	r.rbac.clusterRoleBinding = r.rbac.clusterRoleBinding || b.Name == defaultClusterRole
 	r.cluster.addClusterRoleBinding(&b, place(d))
 	return nil
 }
@@ -238,29 +291,13 @@ func (r *reader) roleBinding(d *source.Document) error {
 		return err
 	}
 	b.Namespace = namespaceOr(b.Namespace, "default")
+	r.rbac.roleBinding = r.rbac.roleBinding || b.Namespace == kubeSystem && b.Name == defaultRoleBinding
 	r.cluster.addRoleBinding(&b, place(d))
 	return nil
 }
 
 func (r *reader) authorization(d *source.Document) error {
 	r.cluster.Authorizations = append(r.cluster.Authorizations, Authorization{Place: place(d), Text: bytes.Clone(d.JSON())})
-	return nil
-}
-
-// snapshot takes over what a snapshot says of its cluster.
-func (r *reader) snapshot(d *source.Document) error {
-	var header struct {
-		KubernetesVersion string `json:"kubernetesVersion"`
-		RBACReadable      bool   `json:"rbacReadable"`
-	}
-	if err := d.Decode(&header); err != nil {
-		return err
-	}
-	r.cluster.Snapshot = true
-	r.snapshotHasRBAC = r.snapshotHasRBAC || header.RBACReadable
-	if minor, err := kubeversion.Parse(header.KubernetesVersion); err == nil {
-		r.cluster.Version = minor
-	}
 	return nil
 }
 
@@ -298,6 +335,14 @@ func (r *reader) configMap(d *source.Document) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text := data[key]
+		if strings.Contains(text, groupOpenShift) && strings.Contains(text, "KubeAPIServerConfig") {
+			flags, err := openShiftFlags([]byte(text))
+			if err != nil {
+				return d.Fail(err, "data", key)
+			}
+			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags})
+			continue
+		}
 		if !strings.Contains(text, "clusterID") {
 			continue
 		}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,14 @@ type sarifDriver struct {
 	Version        string      `json:"version,omitempty"`
 	InformationURI string      `json:"informationUri"`
 	Rules          []sarifRule `json:"rules"`
+	// Notifications describes what ToolExecutionNotifications refer to.
+	Notifications []sarifNotice `json:"notifications,omitempty"`
+}
+
+type sarifNotice struct {
+	ID               string       `json:"id"`
+	ShortDescription sarifMessage `json:"shortDescription"`
+	HelpURI          string       `json:"helpUri"`
 }
 
 type sarifRule struct {
@@ -55,8 +64,14 @@ type sarifInvocation struct {
 }
 
 type sarifNotification struct {
-	Level   string       `json:"level"`
-	Message sarifMessage `json:"message"`
+	// Descriptor names the check that could not be made.
+	Descriptor sarifReference `json:"descriptor"`
+	Level      string         `json:"level"`
+	Message    sarifMessage   `json:"message"`
+}
+
+type sarifReference struct {
+	ID string `json:"id"`
 }
 
 type sarifMessage struct {
@@ -100,15 +115,23 @@ const (
 	findingsURL = projectURL + "/blob/main/docs/findings.md"
 )
 
-// SARIF is the report's findings for tools that take results of static analysis; what
-// could not be read is in the notifications of the invocation.
+// SARIF is the report's findings for tools that take results of static analysis. If a
+// check could not be made, the execution was not successful: that a check has no result
+// does not mean then that nothing is wrong. Each such check has a notification for each
+// thing that it lacks.
 func (r *Report) SARIF() any {
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "node-authorizer", Version: r.Version, InformationURI: projectURL, Rules: r.sarifRules()}
-	invocation := sarifInvocation{ExecutionSuccessful: true}
-	for _, m := range r.Missing {
-		invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications,
-			sarifNotification{Level: "note", Message: sarifMessage{m.Resource + ": " + m.Reason}})
+	undetermined := r.Undetermined()
+	invocation := sarifInvocation{ExecutionSuccessful: len(undetermined) == 0}
+	for _, c := range undetermined {
+		id := notificationOf(c.ID)
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks"})
+		for _, m := range c.Missing {
+			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarifNotification{
+				sarifReference{id}, "error", sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
+			})
+		}
 	}
 	run.Invocations = []sarifInvocation{invocation}
 	for _, f := range r.Findings {
@@ -123,6 +146,9 @@ func (r *Report) SARIF() any {
 	}
 	return sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
 }
+
+// notificationOf is the id of the notification that a check could not be made.
+func notificationOf(id CheckID) string { return "undetermined/" + string(id) }
 
 // sarifRules are those of the findings, by their ids. Findings are sorted with the
 // gravest first, so that a rule has the level of its gravest finding.

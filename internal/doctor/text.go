@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -16,7 +17,7 @@ const (
 )
 
 // Text writes the report for people: what becomes of each role's nodes, what was
-// found, and what was not there to be checked.
+// found, and which checks could not be made.
 func (r *Report) Text(p *render.Page) {
 	p.Section("Examined %s", r.Origin)
 	p.Line("  %s", r.Summary.line())
@@ -25,21 +26,15 @@ func (r *Report) Text(p *render.Page) {
 	for _, severity := range finding.Severities() {
 		r.findingsText(p, severity)
 	}
-	if len(r.Missing) > 0 {
-		p.Section("%s", render.Unsure.In("Not seen"))
-		var rows [][]string
-		for _, m := range r.Missing {
-			rows = append(rows, []string{m.Resource, m.Reason})
-		}
-		p.Table(2, nil, rows)
-	}
+	r.undeterminedText(p)
 	if len(r.Findings) > 0 {
 		p.Line("")
 		p.Line("%s", render.Faint.In("Every code is explained in "+findingsURL))
 	}
 }
 
-// line is the counts in words.
+// line is the counts in words. That nothing was found is said of the checks that were
+// made, never of the others.
 func (s Summary) line() string {
 	var parts []string
 	for _, part := range []struct {
@@ -51,10 +46,51 @@ func (s Summary) line() string {
 			parts = append(parts, part.style.In(render.Count(part.n, part.noun)))
 		}
 	}
-	if len(parts) == 0 {
-		return render.Good.In("nothing found")
+	line := strings.Join(parts, ", ")
+	made := s.Checks - s.Undetermined
+	not := fmt.Sprintf("%s could not be made", render.Count(s.Undetermined, "check"))
+	switch {
+	case made == 0 && line == "":
+		line = render.Unsure.In("nothing could be checked: " + not)
+	case s.Undetermined == 0 && line == "":
+		line = render.Good.In("nothing found in " + render.Count(s.Checks, "check"))
+	case line == "":
+		line = render.Unsure.In(fmt.Sprintf("nothing found in %d of %s; %s", made, render.Count(s.Checks, "check"), not))
+	case s.Undetermined > 0:
+		line += fmt.Sprintf(" in %s; %s", render.Count(s.Checks, "check"), render.Unsure.In(not))
+	default:
+		line += " in " + render.Count(s.Checks, "check")
 	}
-	return strings.Join(parts, ", ")
+	if s.LeftOut > 0 {
+		line += fmt.Sprintf("; %s left out", render.Count(s.LeftOut, "check"))
+	}
+	return line
+}
+
+// undeterminedText lists the checks that could not be made and what they lack, with how
+// that is given.
+func (r *Report) undeterminedText(p *render.Page) {
+	list := r.Undetermined()
+	if len(list) == 0 {
+		return
+	}
+	p.Section("%s", render.Unsure.In("Not checked"))
+	var rows [][]string
+	for _, c := range list {
+		var lacks []string
+		for _, m := range c.Missing {
+			lacks = append(lacks, m.Resource)
+		}
+		rows = append(rows, []string{string(c.ID), c.Title, strings.Join(slices.Compact(lacks), ", ")})
+	}
+	p.Table(2, []string{"CHECK", "ABOUT", "LACKS"}, rows)
+	p.Section("What they lack")
+	for _, m := range r.Missing {
+		p.Line("  %s: %s", m.Resource, m.Reason)
+		if m.Remedy != "" {
+			p.Line("    %s%s", render.Good.In("fix: "), m.Remedy)
+		}
+	}
 }
 
 // rolesText says of each role that is, or may be, for nodes what becomes of one.

@@ -269,7 +269,8 @@ func doctor(t *testing.T) map[string]fate {
 	defer cancel()
 	command := exec.CommandContext(ctx, blue.Program, "doctor", "--kubeconfig", blue.AdminKubeconfig(), "-o", "json")
 	output, err := command.Output()
-	if failed := new(exec.ExitError); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 1) {
+	// 1 is for findings, 2 for checks that could not be made, which have a report too.
+	if failed := new(exec.ExitError); err != nil && (!errors.As(err, &failed) || len(output) == 0) {
 		t.Fatalf("%v: %v", command, err)
 	}
 	type outcome struct{ Value string }

@@ -1,0 +1,210 @@
+package doctor
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// CheckID names a check. It is stable across releases.
+type CheckID string
+
+// The checks.
+const (
+	// CheckMappings is about how mappings of AWS roles are written, and what they make
+	// of a node as AWS usually makes it.
+	CheckMappings CheckID = "mappings"
+	// CheckNodes compares the mappings with the cluster's own nodes and roles.
+	CheckNodes CheckID = "nodes"
+	// CheckTokens compares what tokens are made for with what is accepted.
+	CheckTokens CheckID = "tokens"
+	// CheckKubelets is about the names and groups of kubelets.
+	CheckKubelets CheckID = "kubelets"
+	// CheckBindings is about what bindings give to nodes and to everyone.
+	CheckBindings CheckID = "bindings"
+	// CheckAuthorization is about the authorizers of the API servers, and CheckAdmission
+	// about the other flags that restrict nodes.
+	CheckAuthorization CheckID = "authorization"
+	CheckAdmission     CheckID = "admission"
+)
+
+// CheckStatus says whether a check could be made.
+type CheckStatus string
+
+// The statuses of a check.
+const (
+	// Made: everything that the check needs was there. What it found is complete.
+	Made CheckStatus = "made"
+	// Undetermined: something that the check needs could not be read, was not given or
+	// is incomplete. There may be more than what it found.
+	Undetermined CheckStatus = "undetermined"
+)
+
+// CheckResult says whether one check could be made, and how much it found.
+type CheckResult struct {
+	ID CheckID `json:"id"`
+	// Title says in a few words what is checked.
+	Title  string      `json:"title"`
+	Status CheckStatus `json:"status"`
+	// Findings counts what the check found, of every severity.
+	Findings int `json:"findings"`
+	// Missing is what an undetermined check lacks.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// Missing is something that a check needs and that could not be read, was not given or
+// is incomplete.
+type Missing struct {
+	// Resource is named as kubectl does: "certificatesigningrequests.certificates.k8s.io".
+	Resource string `json:"resource"`
+	// Reason is one line for people.
+	Reason string `json:"reason"`
+	// Remedy says in one line how it is given: which right, which file.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+func (m Missing) String() string {
+	text := m.Resource + ": " + m.Reason
+	if m.Remedy != "" {
+		text += "; " + m.Remedy
+	}
+	return text
+}
+
+// check is a row of the table of checks.
+type check struct {
+	id    CheckID
+	title string
+	// codes are those of its findings. The first check of a family has all codes that
+	// none of its other checks has.
+	codes []finding.Code
+	// lacks is what the check needs and does not have. If it returns nothing, the check
+	// is made.
+	lacks func(*examination) []Missing
+}
+
+// family is a function that looks at one part of a cluster, for one or more checks.
+type family struct {
+	run    func(*examination)
+	checks []check
+}
+
+// families is the table of all checks, in the order of reports.
+func families() []family {
+	return []family{
+		{awsAuth, []check{
+			{id: CheckMappings, title: "how AWS roles are mapped", lacks: (*examination).mappingsLack},
+			{id: CheckNodes, title: "what the mappings make of this cluster's nodes", codes: nodeCodes(), lacks: (*examination).nodesLack},
+			{id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch}, lacks: (*examination).tokensLack},
+		}},
+		{nodeIdentity, []check{
+			{id: CheckKubelets, title: "by what names kubelets go", lacks: (*examination).kubeletsLack},
+		}},
+		{leftovers, []check{
+			{id: CheckBindings, title: "what bindings give to nodes and to everyone", lacks: (*examination).bindingsLack},
+		}},
+		{apiServers, []check{
+			{id: CheckAuthorization, title: "which authorizers API servers ask", lacks: (*examination).authorizationLacks},
+			{id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(), lacks: (*examination).admissionLacks},
+		}},
+	}
+}
+
+// nodeCodes are those of findings that rest on the cluster's own nodes and rights.
+func nodeCodes() []finding.Code {
+	return []finding.Code{NodeRoleMissing, NoNodeRole, NodeRoleUsernameOfOtherNode, NodeRoleWithoutRequests}
+}
+
+// flagCodes are those of findings about flags that have no part in who authorizes.
+func flagCodes() []finding.Code {
+	return []finding.Code{NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing}
+}
+
+// Checks lists the checks in the order of reports.
+func Checks() []CheckID {
+	var ids []CheckID
+	for _, f := range families() {
+		for i := range f.checks {
+			ids = append(ids, f.checks[i].id)
+		}
+	}
+	return ids
+}
+
+// wanted reports whether a check is to be made.
+func (o *Options) wanted(id CheckID) bool {
+	return len(o.Checks) == 0 || slices.Contains(o.Checks, id)
+}
+
+// checkOf is the check of the family to which a code belongs.
+func (f *family) checkOf(code finding.Code) CheckID {
+	for _, c := range f.checks {
+		if slices.Contains(c.codes, code) {
+			return c.id
+		}
+	}
+	return f.checks[0].id
+}
+
+// examine lets the families look whose checks are wanted, and says of each check
+// whether it could be made.
+func (e *examination) examine() {
+	for _, f := range families() {
+		if !slices.ContainsFunc(f.checks, func(c check) bool { return e.options.wanted(c.id) }) {
+			continue
+		}
+		e.family = &f
+		f.run(e)
+		for i := range f.checks {
+			e.conclude(&f.checks[i])
+		}
+	}
+	e.family = nil
+}
+
+// conclude adds the result of a check.
+func (e *examination) conclude(c *check) {
+	if !e.options.wanted(c.id) {
+		return
+	}
+	result := CheckResult{ID: c.id, Title: c.title, Status: Made, Missing: sortMissing(append(c.lacks(e), e.met[c.id]...))}
+	if len(result.Missing) > 0 {
+		result.Status = Undetermined
+	}
+	e.report.Checks = append(e.report.Checks, result)
+	e.report.Missing = append(e.report.Missing, result.Missing...)
+}
+
+// found adds a finding, if its check is wanted.
+func (e *examination) found(f finding.Finding) {
+	if e.family != nil {
+		id := e.family.checkOf(f.Code)
+		if !e.options.wanted(id) {
+			return
+		}
+		if e.checkOf == nil {
+			e.checkOf = map[finding.Code]CheckID{}
+		}
+		e.checkOf[f.Code] = id
+	}
+	e.report.Findings = append(e.report.Findings, f)
+}
+
+// missing says that a check met something that it needs and that is not there.
+func (e *examination) missing(id CheckID, m Missing) {
+	if e.met == nil {
+		e.met = map[CheckID][]Missing{}
+	}
+	e.met[id] = append(e.met[id], m)
+}
+
+// Undetermined are the checks that could not be made.
+func (r *Report) Undetermined() []CheckResult {
+	var list []CheckResult
+	for _, c := range r.Checks {
+		if c.Status == Undetermined {
+			list = append(list, c)
+		}
+	}
+	return list
+}

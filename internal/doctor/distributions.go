@@ -1,0 +1,341 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+)
+
+// Distribution is one of the distributions of Kubernetes that do not write the flags of
+// kube-apiserver into its pod, or not all of them.
+type Distribution string
+
+// The distributions.
+const (
+	OpenShift Distribution = "OpenShift"
+	K3s       Distribution = "k3s"
+	RKE2      Distribution = "RKE2"
+	Talos     Distribution = "Talos"
+)
+
+const (
+	groupOpenShift = "kubecontrolplane.config.openshift.io"
+	// openShiftNamespace has the static pods of OpenShift's API servers, and in the
+	// ConfigMap config, or config-REVISION, what they read.
+	openShiftNamespace = "openshift-kube-apiserver"
+	flagOpenShift      = "openshift-config"
+
+	// rancherFlag is the option of k3s and RKE2 that sets flags of kube-apiserver, on the
+	// command line and in the config file.
+	rancherFlag = "kube-apiserver-arg"
+)
+
+// APIServerConfig is a KubeAPIServerConfig of OpenShift: what its kube-apiserver reads
+// with --openshift-config.
+type APIServerConfig struct {
+	Place finding.Place
+	// Name is that of its ConfigMap; empty for a file.
+	Name string
+	// Flags are those of kube-apiserver that it stands for.
+	Flags map[string][]string
+}
+
+// openShiftFlags reads a KubeAPIServerConfig.
+// Source: https://github.com/openshift/api/blob/master/kubecontrolplane/v1/types.go
+func openShiftFlags(text []byte) (map[string][]string, error) {
+	var c struct {
+		Kind      string              `json:"kind"`
+		Arguments map[string][]string `json:"apiServerArguments"`
+		Admission struct {
+			Enabled  []string `json:"enabledPlugins"`
+			Disabled []string `json:"disabledPlugins"`
+		} `json:"admission"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return nil, fmt.Errorf("not a KubeAPIServerConfig: %w", err)
+	}
+	if c.Kind != "KubeAPIServerConfig" {
+		return nil, fmt.Errorf("kind is %q, want KubeAPIServerConfig", c.Kind)
+	}
+	flags := maps.Clone(c.Arguments)
+	if flags == nil {
+		flags = map[string][]string{}
+	}
+	for flag, plugins := range map[string][]string{flagEnable: c.Admission.Enabled, flagDisable: c.Admission.Disabled} {
+		if len(plugins) > 0 {
+			flags[flag] = slices.Concat(flags[flag], plugins)
+		}
+	}
+	return flags, nil
+}
+
+// openShiftConfig reads a KubeAPIServerConfig that is a file of its own.
+func (r *reader) openShiftConfig(d *source.Document) error {
+	flags, err := openShiftFlags(d.JSON())
+	if err != nil {
+		return d.Fail(err)
+	}
+	r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d), Flags: flags})
+	return nil
+}
+
+// openShiftConfigOf finds what an API server reads: by the revision of its pod, else
+// the one that there is.
+func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
+	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // kas-config is that of hosted control planes
+		var named []*APIServerConfig
+		for i := range c.APIServerConfigs {
+			if c.APIServerConfigs[i].Name == name {
+				named = append(named, &c.APIServerConfigs[i])
+			}
+		}
+		if len(named) == 1 {
+			return named[0]
+		}
+	}
+	return nil
+}
+
+// rancherFlags are the flags of kube-apiserver that k3s and RKE2 make of the values of
+// kube-apiserver-arg: what is set replaces a default, with NAME+ it is put behind it,
+// with NAME- before it.
+// Source: https://docs.k3s.io/cli/server and https://docs.k3s.io/installation/configuration
+func rancherFlags(values []string) map[string][]string {
+	defaults := map[string]string{flagMode: modeNode + "," + modeRBAC, flagEnable: pluginNodeRestriction, "anonymous-auth": "false"}
+	flags := map[string][]string{}
+	for _, value := range values {
+		name, text, given := strings.Cut(strings.TrimPrefix(value, "--"), "=")
+		if !given {
+			text = "true"
+		}
+		flag := strings.TrimRight(name, "+-")
+		var before []string
+		if initial, ok := defaults[flag]; ok && flag != name {
+			before = []string{initial}
+		}
+		delete(defaults, flag)
+		if strings.HasSuffix(name, "-") {
+			flags[flag] = slices.Concat([]string{text}, before, flags[flag])
+		} else {
+			flags[flag] = slices.Concat(before, flags[flag], []string{text})
+		}
+	}
+	if len(flags[flagConfig]) > 0 {
+		delete(defaults, flagMode)
+	}
+	for flag, value := range defaults {
+		flags[flag] = []string{value}
+	}
+	return flags
+}
+
+// rancherFile is a config file of k3s or RKE2.
+type rancherFile struct {
+	place finding.Place
+	path  string
+	// values are those of kube-apiserver-arg; added is whether they are put behind those
+	// of the files before, set whether there are any.
+	values     []string
+	added, set bool
+	// noAPIServer is true for a server without kube-apiserver.
+	noAPIServer bool
+}
+
+// isRancherConfig reports whether a file is the config of a server of k3s or RKE2, by
+// options that only a server has.
+func isRancherConfig(c map[string]json.RawMessage) bool {
+	return slices.ContainsFunc(rancherServerOptions(), func(option string) bool {
+		return c[option] != nil || c[option+"+"] != nil
+	})
+}
+
+// rancherServerOptions are options of servers by which a config file is known.
+func rancherServerOptions() []string {
+	return []string{rancherFlag, "cluster-init", "write-kubeconfig-mode", "tls-san", "kube-controller-manager-arg", "cluster-cidr", "service-cidr"}
+}
+
+func (r *reader) rancherConfig(at finding.Place, path string, c map[string]json.RawMessage) error {
+	f := rancherFile{place: at, path: path}
+	for _, key := range []string{rancherFlag, rancherFlag + "+"} {
+		if c[key] == nil {
+			continue
+		}
+		values, err := oneOrMany(c[key])
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		f.values, f.set, f.added = append(f.values, values...), true, strings.HasSuffix(key, "+")
+	}
+	if text := string(c["disable-apiserver"]); text == "true" || text == `"true"` {
+		f.noAPIServer = true
+	}
+	r.cluster.rancher = append(r.cluster.rancher, f)
+	return nil
+}
+
+// oneOrMany reads a text, or a list of texts.
+func oneOrMany(value json.RawMessage) ([]string, error) {
+	var many []string
+	if json.Unmarshal(value, &many) == nil {
+		return many, nil
+	}
+	var one string
+	if json.Unmarshal(value, &one) == nil {
+		return []string{one}, nil
+	}
+	return nil, errors.New("want a text or a list of texts")
+}
+
+const rancherDropIns = "config.yaml.d"
+
+// rancherServers are the API servers that config files of k3s and RKE2 describe: the
+// file config.yaml and those of config.yaml.d beside it, in the order of their names.
+func (c *Cluster) rancherServers() []APIServer {
+	folders := map[string][]rancherFile{}
+	for _, f := range c.rancher {
+		folder := path.Dir(f.path)
+		if path.Base(folder) == rancherDropIns {
+			folder = path.Dir(folder)
+		} else if path.Base(f.path) != "config.yaml" {
+			folder = f.path // on its own, as with --config
+		}
+		folders[folder] = append(folders[folder], f)
+	}
+	var servers []APIServer
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		files := folders[folder]
+		slices.SortStableFunc(files, func(a, b rancherFile) int { return strings.Compare(a.dropIn(), b.dropIn()) })
+		if !slices.ContainsFunc(files, func(f rancherFile) bool { return f.noAPIServer }) {
+			servers = append(servers, rancherServer(files))
+		}
+	}
+	return servers
+}
+
+// dropIn is the name of a file of config.yaml.d; empty for the file before them.
+func (f *rancherFile) dropIn() string {
+	if path.Base(path.Dir(f.path)) == rancherDropIns {
+		return path.Base(f.path)
+	}
+	return ""
+}
+
+func rancherServer(files []rancherFile) APIServer {
+	a := APIServer{Place: files[0].place, Name: files[0].path, Distribution: K3s}
+	if strings.Contains(files[0].path, "rke2") {
+		a.Distribution = RKE2
+	}
+	var values []string
+	for _, f := range files {
+		if !f.set {
+			continue
+		}
+		if !f.added {
+			values = nil
+		}
+		values, a.Place, a.Name = append(values, f.values...), f.place, f.path
+	}
+	a.Flags = rancherFlags(values)
+	if files[0].dropIn() != "" {
+		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; where there is none, the annotation %s of the Node has all options",
+			a.Name, a.Distribution.annotation())
+	}
+	return a
+}
+
+// annotation is that of a Node in which k3s and RKE2 note the options of its process,
+// with those of config files.
+func (d Distribution) annotation() string { return strings.ToLower(string(d)) + ".io/node-args" }
+
+// rancherNode is the API server of a node, by what k3s or RKE2 noted on it; nil if it
+// has none.
+func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
+	for _, d := range []Distribution{K3s, RKE2} {
+		var words []string
+		if json.Unmarshal([]byte(n.Annotations[d.annotation()]), &words) != nil || len(words) == 0 || words[0] != "server" {
+			continue
+		}
+		at.Key = "metadata.annotations." + d.annotation()
+		if flags := arguments(words[1:]).flags(); last(flags, "disable-apiserver") != "true" {
+			return &APIServer{Place: at, Name: n.Name, Distribution: d, Flags: rancherFlags(flags[rancherFlag])}
+		}
+	}
+	return nil
+}
+
+// rancherContainer reads a container that runs the server of k3s or RKE2.
+func (c *Cluster) rancherContainer(name string, container *corev1.Container, at finding.Place) {
+	for _, d := range []Distribution{K3s, RKE2} {
+		args, ok := argumentsOf(container, strings.ToLower(string(d)))
+		if !ok || len(args) == 0 || args[0] != "server" {
+			continue
+		}
+		flags := args.flags()
+		if last(flags, "disable-apiserver") == "true" {
+			continue
+		}
+		a := APIServer{Place: at, Name: name, Distribution: d, Flags: rancherFlags(flags[rancherFlag]), Version: imageTag(container.Image)}
+		folder := "/etc/rancher/" + strings.ToLower(string(d))
+		file := last(flags, "config", "c")
+		if mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool {
+			return m.MountPath == folder || strings.HasPrefix(m.MountPath, folder+"/config.yaml")
+		}); file == "" && mounted {
+			file = folder + "/config.yaml"
+		}
+		if file != "" {
+			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation())
+		}
+		c.APIServers = append(c.APIServers, a)
+	}
+}
+
+// complete puts together what the files and objects say of API servers. It can be
+// called again when more was read.
+func (c *Cluster) complete() {
+	c.APIServers = slices.DeleteFunc(c.APIServers, func(a APIServer) bool { return a.derived })
+	pods := len(c.APIServers) > 0
+	for i := range c.APIServers {
+		c.withOpenShiftConfig(&c.APIServers[i])
+	}
+	derived := c.rancherServers()
+	for i := range c.Nodes {
+		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // those of RKE2 are pods too
+			derived = append(derived, *a)
+		}
+	}
+	if !pods {
+		derived = append(derived, c.machines...)
+	}
+	for _, a := range derived {
+		a.derived = true
+		c.APIServers = append(c.APIServers, a)
+	}
+}
+
+// withOpenShiftConfig adds the flags of the config that an API server of OpenShift
+// reads. They replace those of the command.
+func (c *Cluster) withOpenShiftConfig(a *APIServer) {
+	file := last(a.command, flagOpenShift)
+	if file == "" {
+		return
+	}
+	a.Distribution, a.Flags, a.Lacking, a.Unseen = OpenShift, maps.Clone(a.command), "", ""
+	config := c.openShiftConfigOf(a)
+	if config == nil {
+		a.Lacking = "ConfigMap " + openShiftNamespace + "/config"
+		a.Unseen = fmt.Sprintf("%s is set up by %s, which was not read", a.Name, file)
+		return
+	}
+	a.configPlace = config.Place
+	maps.Copy(a.Flags, config.Flags)
+}
