@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
@@ -77,13 +78,14 @@ func Run(ctx context.Context, options Options) (Result, error) {
 	}
 	existed, err := exists(options.Kubeconfig)
 	if existed || err != nil {
-		return Result{Existed: existed}, err
+		return Result{Existed: existed}, ofUser(err, os.Getuid())
 	}
 	c, err := newClient(options)
 	if err != nil {
-		return Result{}, err
+		return Result{}, ofUser(err, os.Getuid())
 	}
-	return c.join(ctx)
+	result, err := c.join(ctx)
+	return result, ofUser(err, os.Getuid())
 }
 
 // client is one run.

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -112,4 +113,14 @@ func finally(last *later, after time.Duration, tries int) error {
 		return &TimedOut{After: after, Tries: tries, Err: last.err}
 	}
 	return &Unreachable{After: after, Tries: tries, Err: last.err}
+}
+
+// ofUser says as which user a file could not be read or written. Units that kops
+// wrote run the client in a container without saying as whom, with files of root.
+func ofUser(err error, uid int) error {
+	path := new(fs.PathError)
+	if !errors.As(err, &path) || !errors.Is(path, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w; this runs as user %d: run it as a user who may, root for example (in a container with --user=0)", err, uid)
 }

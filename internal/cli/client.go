@@ -36,9 +36,9 @@ func newClient(a *app) *cobra.Command {
 gets into the kubeconfig that a kubelet bootstraps from (--bootstrap-kubeconfig). It
 runs once, before the kubelet, and does nothing where that file exists.
 
-What can pass is tried again until --timeout: a service that cannot be reached or is
-busy, an instance that the cloud's API does not know yet, a node of the same name that
-is being removed. Other refusals are final. The file has mode 0600 and appears whole or
+What can pass is tried again until --timeout, and once more then: a service that cannot
+be reached or is busy, an instance that the cloud's API does not know yet, a node of the
+same name that is being removed. Other refusals are final. The file has mode 0600 and appears whole or
 not at all.
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
