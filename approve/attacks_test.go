@@ -342,3 +342,24 @@ func TestFactsOfNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestDenialsOfUsagesNameWhatIsWrong: and nothing that is not.
+func TestDenialsOfUsagesNameWhatIsWrong(t *testing.T) {
+	for _, test := range []struct {
+		rule   string
+		usages []certificatesv1.KeyUsage
+		want   string
+	}{
+		{"missing", []certificatesv1.KeyUsage{"client auth"}, "the usages lack digital signature"},
+		{"none at all", nil, "the usages lack digital signature, client auth"},
+		{"too many", []certificatesv1.KeyUsage{"digital signature", "client auth", "server auth", "cert sign"}, `the usages contain "cert sign, server auth", which no kubelet asks for`},
+		{"others", []certificatesv1.KeyUsage{"client auth", "any"}, `the usages lack digital signature and contain "any", which no kubelet asks for`},
+	} {
+		question := clientQuestion(t)
+		question.Request = question.Request.DeepCopy()
+		question.Request.Spec.Usages = test.usages
+		if answer := approve.Decide(question); answer.Code != approve.WrongUsages || answer.Message != test.want {
+			t.Errorf("%s: %s: %s, want %s", test.rule, answer.Code, answer.Message, test.want)
+		}
+	}
+}

@@ -295,11 +295,18 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
 			extra = append(extra, string(u))
 		}
 	}
-	if len(missing) == 0 && len(extra) == 0 {
+	slices.Sort(extra)
+	wrong := []string{}
+	if len(missing) > 0 {
+		wrong = append(wrong, "lack "+strings.Join(missing, ", "))
+	}
+	if len(extra) > 0 {
+		wrong = append(wrong, "contain "+quote(strings.Join(slices.Compact(extra), ", "))+", which no kubelet asks for")
+	}
+	if len(wrong) == 0 {
 		return nil
 	}
-	slices.Sort(extra)
-	return denied("the usages lack [%s] and have [%s] beside", strings.Join(missing, ", "), quote(strings.Join(slices.Compact(extra), ", ")))
+	return denied("the usages %s", strings.Join(wrong, " and "))
 }
 
 // usedForAnother reports whether the token was turned into a certificate, or is

@@ -28,6 +28,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
@@ -69,6 +70,7 @@ type Service struct {
 	// verifyRegistration is Options.VerifyRegistration.
 	verifyRegistration bool
 	limits             *limits
+	locks              *machineLocks
 	timeout            time.Duration
 	now                func() time.Time
 	observer           Observer
@@ -108,7 +110,7 @@ func New(opts Options) (*Service, error) {
 	return &Service{
 		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
 		ttl: opts.TokenTTL, policy: opts.Reattestation, verifyRegistration: opts.VerifyRegistration,
-		limits: newLimits(opts.Limits), timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
+		limits: newLimits(opts.Limits), locks: newMachineLocks(), timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
 	}, nil
 }
 
@@ -123,10 +125,22 @@ func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attes
 	if err != nil {
 		return nil, nil, err
 	}
-	grant, err := s.Redeem(ctx, req, id)
+	grant, err := s.redeemAlone(ctx, req, id)
 	var refusal *attest.Refusal
 	if errors.As(err, &refusal) {
 		s.note(ctx, req, id, refusal)
 	}
 	return grant, id, err
+}
+
+// redeemAlone redeems an identity while no other request of this process does the
+// same for the machine.
+func (s *Service) redeemAlone(ctx context.Context, req *attest.Request, id *attest.Identity) (*Grant, error) {
+	name := v1alpha1.EntryName(id.Provider, id.InstanceID)
+	unlock, err := s.locks.lock(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for other requests of %s: %w", name, err)
+	}
+	defer unlock()
+	return s.Redeem(ctx, req, id)
 }

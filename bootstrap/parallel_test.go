@@ -1,10 +1,82 @@
 package bootstrap
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 )
+
+// TestFiftyRequestsFromManyAddresses: each of them writes into the entry where it
+// came from, so that all of them change it. Every call takes a moment, so that all
+// of them are between reading and writing at once.
+func TestFiftyRequestsFromManyAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {
+			id := machine("i-1", "worker-1")
+			id.Addresses = []netip.Addr{req.RemoteAddr}
+			return id, nil
+		}
+		w.server.Intercept(func(_ context.Context, _ ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			return do(), nil
+		})
+		replicas := []*Service{w.service(nil), w.service(nil)}
+		values := make([]string, 50)
+		var running sync.WaitGroup
+		for i := range values {
+			running.Go(func() {
+				req := &attest.Request{NodeName: "worker-1", RemoteAddr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}
+				grant, _, err := replicas[i%2].Join(t.Context(), req)
+				if err != nil {
+					t.Errorf("request %d: %v", i, err)
+					return
+				}
+				values[i] = grant.Token.Value()
+			})
+		}
+		running.Wait()
+		for _, value := range values {
+			if value != values[0] {
+				t.Error("more than one token was given")
+			}
+		}
+		for _, s := range replicas {
+			if n := len(s.locks.held); n > 0 {
+				t.Errorf("%d locks are left", n)
+			}
+		}
+	})
+}
+
+// TestAWaitForOtherRequestsEndsWithTheContext, and takes nothing with it.
+func TestAWaitForOtherRequestsEndsWithTheContext(t *testing.T) {
+	w := newWorld(t)
+	id := machine("i-1", "worker-1")
+	w.attestor.attest = func(context.Context, *attest.Request) (*attest.Identity, error) { return id, nil }
+	s := w.service(nil)
+	unlock, err := s.locks.lock(t.Context(), "test-i-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := s.Join(ctx, request(id)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	unlock()
+	if _, _, err := s.Join(t.Context(), request(id)); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestTwentyRequestsAtTwoReplicasYieldOneToken has them all at once, as after an
 // answer that was lost, or an attacker with the machine's evidence.

@@ -81,10 +81,19 @@ func checkNames(asked string, id *attest.Identity) error {
 	if err != nil {
 		return err
 	}
-	if name != id.NodeName {
+	if name != id.NodeName && !isShortForm(name, id.NodeName) {
 		return attest.Refuse(NameMismatch, "%s asked for node name %s, its evidence says %s", id.InstanceID, name, id.NodeName)
 	}
 	return nil
+}
+
+// isShortForm reports whether a name is the first label of another one. The client
+// of kops' node-authorizer asks for the machine's hostname, which is often that. What
+// is asked for is not evidence: whatever form it has, the token is for the attested
+// name, and a certificate for the short name is denied.
+func isShortForm(name, attested string) bool {
+	first, _, long := strings.Cut(attested, ".")
+	return long && name == first
 }
 
 // requestedName is the name that a machine asks for as kubelet has it: in lower

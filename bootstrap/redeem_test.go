@@ -73,6 +73,25 @@ func TestRetryGetsTheSameToken(t *testing.T) {
 	}
 }
 
+// TestAMachineMayAskByItsHostname: the token is for the attested name all the same.
+func TestAMachineMayAskByItsHostname(t *testing.T) {
+	const name = "ip-10-0-0-7.eu-west-1.compute.internal"
+	w := newWorld(t)
+	s, id := w.service(nil), machine("i-1", name)
+	req := request(id)
+	req.NodeName = "IP-10-0-0-7"
+	grant, err := s.Redeem(t.Context(), req, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry := w.entry("test-i-1"); entry.Spec.NodeName != name || entry.Spec.TokenID != grant.Token.ID {
+		t.Errorf("the entry is %+v", entry.Spec)
+	}
+	if again := redeem(t, s, id); again.Token.Value() != grant.Token.Value() {
+		t.Error("the two forms of a name have two tokens")
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
@@ -83,6 +102,11 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"a machine gets no other name than its evidence says", Never, nil, machine("i-1", "worker-1"), "worker-2", "NameMismatch"},
+		{"nor a short form of another's name", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-2", "NameMismatch"},
+		{"nor two labels of its own", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-1.eu-west-1", "NameMismatch"},
+		{"nor the first label with a domain of somebody", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-1.example.com", "NameMismatch"},
+		{"nor a longer form of a short name", Never, nil, machine("i-1", "worker-1"), "worker-1.example.com", "NameMismatch"},
+		{"nor another label of its own", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "eu-west-1", "NameMismatch"},
 		{"what is no name is not compared", Never, nil, machine("i-1", "worker-1"), "worker_1", "InvalidNodeName"},
 		{"a letter that folds to another is not that letter", Never, nil, machine("i-1", "worker-1"), "wor\u212Aer-1", "InvalidNodeName"},
 		{"a naming rule that gives no name", Never, nil, machine("i-1", "Worker 1"), "worker-1", "InvalidNodeName"},

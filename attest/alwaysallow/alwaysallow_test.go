@@ -55,7 +55,8 @@ func TestRefusals(t *testing.T) {
 		name, node, body string
 		code             verdict.Code
 	}{
-		{"no body", "worker-1", "", alwaysallow.EvidenceMalformed},
+		{"no body, as the client of kops sends it", "worker-1", "", ""},
+		{"an empty line", "worker-1", "\n", alwaysallow.EvidenceMalformed},
 		{"not JSON", "worker-1", "x", alwaysallow.EvidenceMalformed},
 		{"a list", "worker-1", "[]", alwaysallow.EvidenceMalformed},
 		{"null", "worker-1", "null", alwaysallow.EvidenceMalformed},
@@ -71,6 +72,18 @@ func TestRefusals(t *testing.T) {
 		{"a machine's name", "kubernetes-1.example.com", "{}", ""},
 		{"an API server's name with a domain", "kubernetes.example.com", "{}", alwaysallow.ReservedName},
 		{"under the machine itself", "worker-1.localhost", "{}", alwaysallow.ReservedName},
+		{"an IPv4 address", "10.0.0.7", "{}", alwaysallow.ReservedName},
+		{"a short IPv4 address", "10.7", "{}", alwaysallow.ReservedName},
+		{"a number", "167772167", "{}", alwaysallow.ReservedName},
+		{"a small number", "1", "{}", alwaysallow.ReservedName},
+		{"a hexadecimal number", "0X0A000007", "{}", alwaysallow.ReservedName},
+		{"a name that ends in a number", "worker.1", "{}", alwaysallow.ReservedName},
+		{"a name that ends in a hexadecimal number", "worker.0x1f", "{}", alwaysallow.ReservedName},
+		{"a name that ends in an octal number", "worker.017", "{}", alwaysallow.ReservedName},
+		{"a number with a domain", "10.example.com", "{}", ""},
+		{"an address in a name", "ip-10-0-0-7", "{}", ""},
+		{"a number in a name", "7-eleven", "{}", ""},
+		{"hexadecimal digits in a name", "0xcafe-1", "{}", ""},
 		{"an object with anything in it", "worker-1", `{"a":{"b":[1,null]}}`, ""},
 	} {
 		req := &attest.Request{NodeName: test.node, RemoteAddr: netip.MustParseAddr("10.0.0.7"), Body: []byte(test.body)}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
@@ -45,15 +46,19 @@ type Options struct {
 	APIServerURL, APIServerCAFile string
 	// Kubeconfig is the file to write.
 	Kubeconfig string
-	// Interval is how long to wait between two tries on average: each wait is
-	// drawn from the half of it to one and a half of it, so that machines which
-	// boot at once do not ask at once.
+	// Interval is how long to wait between two tries at most, unless the service
+	// asks for more: each wait is drawn from the half of it to the whole, so that
+	// machines which boot at once do not ask at once.
 	Interval time.Duration
-	// Timeout is how long to try.
+	// Timeout is how long to try. The last try begins when it is over, and has
+	// [LastTry] for its answer.
 	Timeout time.Duration
 	// Tell is told, in one line, why there will be another try; nil for nobody.
 	Tell func(line string)
 }
+
+// LastTry is how long the try may take that begins at the end of the timeout.
+const LastTry = 10 * time.Second
 
 // Result is how a run went well.
 type Result struct {
@@ -73,13 +78,14 @@ func Run(ctx context.Context, options Options) (Result, error) {
 	}
 	existed, err := exists(options.Kubeconfig)
 	if existed || err != nil {
-		return Result{Existed: existed}, err
+		return Result{Existed: existed}, ofUser(err, os.Getuid())
 	}
 	c, err := newClient(options)
 	if err != nil {
-		return Result{}, err
+		return Result{}, ofUser(err, os.Getuid())
 	}
-	return c.join(ctx)
+	result, err := c.join(ctx)
+	return result, ofUser(err, os.Getuid())
 }
 
 // client is one run.
@@ -149,14 +155,16 @@ func (c *client) join(ctx context.Context) (Result, error) {
 	return Result{Existed: existed, NodeName: name}, nil
 }
 
-// redeem tries until there is a token, a final answer, or no time left.
+// redeem tries until there is a token or a final answer, and for the last time when
+// the timeout is over.
 func (c *client) redeem(ctx context.Context) (name string, granted token, err error) {
-	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	begun := time.Now()
+	limited, cancel := context.WithTimeout(ctx, c.Timeout+LastTry)
 	defer cancel()
-	deadline, _ := limited.Deadline()
-	for {
-		var failed error
-		if name, granted, failed = c.try(limited); failed == nil {
+	var last *later
+	for tries := 1; ; tries++ {
+		name, granted, failed := c.try(limited)
+		if failed == nil {
 			return name, granted, nil
 		}
 		if ctx.Err() != nil {
@@ -166,14 +174,15 @@ func (c *client) redeem(ctx context.Context) (name string, granted token, err er
 		if !errors.As(failed, &again) {
 			return "", "", failed
 		}
-		// What the deadline cut short says less than the try before it.
-		if err == nil || limited.Err() == nil {
-			err = c.finally(again)
+		// What the end of the time cut short says less than the try before it.
+		if last == nil || limited.Err() == nil {
+			last = again
 		}
-		wait := c.pause(again.after)
-		if !time.Now().Add(wait).Before(deadline) {
-			return "", "", err
+		left := c.Timeout - time.Since(begun)
+		if left <= 0 {
+			return "", "", finally(last, time.Since(begun), tries)
 		}
+		wait := min(c.pause(again.after), left)
 		c.Tell(fmt.Sprintf("%v; trying again in %s", again, wait.Round(time.Millisecond)))
 		c.service.forget()
 		if err := sleep(ctx, wait); err != nil {

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -49,24 +50,41 @@ func (r *Refused) canPass() bool {
 
 // Unreachable is the error that says that until the timeout nobody answered.
 type Unreachable struct {
-	Timeout time.Duration
+	// After is how long it was tried, Tries how often.
+	After time.Duration
+	Tries int
 	// Err is why the last try failed.
 	Err error
 }
 
-func (u *Unreachable) Error() string { return fmt.Sprintf("gave up after %s: %v", u.Timeout, u.Err) }
+func (u *Unreachable) Error() string {
+	return fmt.Sprintf("gave up after %s: %v", effort(u.After, u.Tries), u.Err)
+}
 func (u *Unreachable) Unwrap() error { return u.Err }
 
 // TimedOut is the error that says that the bootstrap service was reached, but
 // gave neither a token nor a refusal until the timeout.
 type TimedOut struct {
-	Timeout time.Duration
+	// After is how long it was tried, Tries how often.
+	After time.Duration
+	Tries int
 	// Err is what came of the last try.
 	Err error
 }
 
-func (t *TimedOut) Error() string { return fmt.Sprintf("timed out after %s: %v", t.Timeout, t.Err) }
+func (t *TimedOut) Error() string {
+	return fmt.Sprintf("timed out after %s: %v", effort(t.After, t.Tries), t.Err)
+}
 func (t *TimedOut) Unwrap() error { return t.Err }
+
+// effort says how long and how often something was tried.
+func effort(after time.Duration, tries int) string {
+	text := after.Round(10 * time.Millisecond).String()
+	if tries == 1 {
+		return text + " and 1 try"
+	}
+	return fmt.Sprintf("%s and %d tries", text, tries)
+}
 
 // later is a failed try that is worth another.
 type later struct {
@@ -86,13 +104,23 @@ func noEvidence(doing string, err error) error {
 }
 
 // finally is the error for a failed try when no other follows.
-func (c *client) finally(last *later) error {
+func finally(last *later, after time.Duration, tries int) error {
 	refused := new(Refused)
 	switch {
 	case errors.As(last, &refused):
 		return refused
 	case last.reached:
-		return &TimedOut{Timeout: c.Timeout, Err: last.err}
+		return &TimedOut{After: after, Tries: tries, Err: last.err}
 	}
-	return &Unreachable{Timeout: c.Timeout, Err: last.err}
+	return &Unreachable{After: after, Tries: tries, Err: last.err}
+}
+
+// ofUser says as which user a file could not be read or written. Units that kops
+// wrote run the client in a container without saying as whom, with files of root.
+func ofUser(err error, uid int) error {
+	path := new(fs.PathError)
+	if !errors.As(err, &path) || !errors.Is(path, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w; this runs as user %d: run it as a user who may, root for example (in a container with --user=0)", err, uid)
 }

@@ -7,13 +7,14 @@ import (
 )
 
 // pause draws how long to wait before the next try, never less than what the
-// service asks for.
+// service asks for. Without that it is what kops' node-authorizer waited: from
+// the half of the interval to the whole.
 func (c *client) pause(asked time.Duration) time.Duration {
-	spread := time.Duration(rand.Int64N(int64(c.Interval)))
+	spread := time.Duration(rand.Int64N(int64(c.Interval/2) + 1))
 	if asked > 0 {
 		return asked + spread
 	}
-	return c.Interval/2 + spread
+	return c.Interval - spread
 }
 
 // sleep waits, unless the context ends.

@@ -47,7 +47,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	a := &app{streams: newStreams(stdin, stdout, stderr)}
 	root := a.root(programName(args))
-	root.SetArgs(args[1:])
+	root.SetArgs(doubleDashes(root, args[1:]))
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return a.status

@@ -36,9 +36,9 @@ func newClient(a *app) *cobra.Command {
 gets into the kubeconfig that a kubelet bootstraps from (--bootstrap-kubeconfig). It
 runs once, before the kubelet, and does nothing where that file exists.
 
-What can pass is tried again until --timeout: a service that cannot be reached or is
-busy, an instance that the cloud's API does not know yet, a node of the same name that
-is being removed. Other refusals are final. The file has mode 0600 and appears whole or
+What can pass is tried again until --timeout, and once more then: a service that cannot
+be reached or is busy, an instance that the cloud's API does not know yet, a node of the
+same name that is being removed. Other refusals are final. The file has mode 0600 and appears whole or
 not at all.
 
 Each flag is also taken from the environment, where it is not given: AUTHORIZER,
@@ -75,8 +75,8 @@ func (j *joining) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&j.APIServerCAFile, "kubeapi-ca", "", "file with the certificate authorities of the API server, PEM, for the kubeconfig (default: those of --tls-client-ca)")
 	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, where the service demands one")
 	flags.StringVar(&j.KeyFile, "tls-private-key", "", "file with the key of the client certificate, PEM")
-	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "time between two tries, on average")
-	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to try")
+	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "time between two tries, at most; at least half of it")
+	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to try; the last try begins then")
 	flags.StringVar(&j.NodeName, "node-name", "", "name that the kubelet registers with (default: what this machine is called, by the rule of --node-naming)")
 	flags.StringVar(&j.naming, "node-naming", "", "with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)")
 	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {

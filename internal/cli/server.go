@@ -71,7 +71,7 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 				return usagef("--verbosity %d: want a number from 0 to 10", s.verbosity)
 			}
 		}
-		return a.serve(cmd, config)
+		return a.serve(cmd, config, s.machines.warnings)
 	}
 	return cmd
 }
@@ -96,9 +96,12 @@ func (a *app) serverConfig(cmd *cobra.Command, s *serving) (*v1alpha1.ServerConf
 }
 
 // serve runs a server until the command's context ends.
-func (a *app) serve(cmd *cobra.Command, config *v1alpha1.ServerConfiguration) error {
+func (a *app) serve(cmd *cobra.Command, config *v1alpha1.ServerConfiguration, warnings []string) error {
 	logger := server.NewLogger(config.Log, a.errOut)
 	klog.SetLogger(logger)
+	for _, warning := range warnings {
+		logger.Info("WARNING: " + warning)
+	}
 	version := currentVersion()
 	s, err := server.New(config, server.Options{Logger: logger, Version: version.Version, Commit: version.Revision})
 	if err != nil {

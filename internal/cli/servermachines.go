@@ -21,8 +21,12 @@ type machineFlags struct {
 	set      *pflag.FlagSet
 	config   *v1alpha1.ServerConfiguration
 	features *features
+	// defaultTTL is the life of a token if nobody says another.
+	defaultTTL time.Duration
 	// fields are the fields of the config that the flags set, by flag.
 	fields map[string]string
+	// warnings are about flags that mean less, or something else, than they did.
+	warnings []string
 }
 
 const machineFlagsHeading = "Without a config file"
@@ -35,7 +39,8 @@ func newMachineFlags(cmd *cobra.Command) *machineFlags {
 	config.Approver.UnattestedNodes = v1alpha1.LeaveUnattested
 	b := &config.Bootstrap
 	m := &machineFlags{
-		set: pflag.NewFlagSet("machines", pflag.ContinueOnError), config: config, fields: map[string]string{}, features: newFeatures(b),
+		defaultTTL: b.Token.TTL.Duration,
+		set:        pflag.NewFlagSet("machines", pflag.ContinueOnError), config: config, fields: map[string]string{}, features: newFeatures(b),
 	}
 	m.text("authorizer", "bootstrap.attestor", (*string)(&b.Attestor), "", "what checks the evidence of machines: aws, or alwaysallow, which believes everything")
 	m.text("listen", "bootstrap.address", &b.Address, ":10443", "address to listen on for machines")
@@ -45,12 +50,12 @@ func newMachineFlags(cmd *cobra.Command) *machineFlags {
 	m.text("client-common-name", "bootstrap.clientCommonName", &b.ClientCommonName, b.ClientCommonName, "common name that these certificates must have")
 	m.text("cluster-name", "bootstrap.aws.clusterName", &b.AWS.ClusterName, "", "name of the cluster, which its instances bear in a tag")
 	m.text("cluster-tag", "bootstrap.aws.clusterTag", &b.AWS.ClusterTag, b.AWS.ClusterTag, "key of that tag")
-	m.duration("token-ttl", "bootstrap.token.ttl", &b.Token.TTL.Duration, "how long a machine has to use its token")
+	m.duration("token-ttl", "bootstrap.token.ttl", &b.Token.TTL.Duration, "how long a machine has to use its token; 0 is not taken for ever, as kops' node-authorizer did, but for the default")
 	m.duration("authorization-timeout", "bootstrap.requestTimeout", &b.RequestTimeout.Duration, "how long an answer may take")
 	m.duration("certificate-ttl", "bootstrap.certificateWait", &b.CertificateWait.Duration, "how long certificate files are waited for that are not there at start")
 	m.text("metrics-address", "metrics.address", &config.Metrics.Address, config.Metrics.Address, "address of /metrics, /livez and /readyz over plain HTTP")
 	m.text("kubeconfig", "cluster.kubeconfig", &config.Cluster.Kubeconfig, "", "kubeconfig file of the cluster (default: the service account of the pod)")
-	m.set.Var(m.features, "feature", "NAME or NAME=false, repeatable: "+strings.Join(m.features.names(), ", ")+"; all but verify-iam-profile are on by default")
+	m.set.Var(m.features, "feature", "NAME or NAME=false, repeatable: "+strings.Join(m.features.names(), ", ")+"; all but verify-iam-profile are on by default; others are ignored with a warning")
 	m.fields["feature"] = "bootstrap.verifyRegistration or a field of bootstrap.aws"
 	m.set.VisitAll(func(f *pflag.Flag) { must(m.set.SetAnnotation(f.Name, flagHeading, []string{machineFlagsHeading})) })
 	cmd.Flags().AddFlagSet(m.set)
@@ -102,6 +107,11 @@ func (m *machineFlags) configuration(cmd *cobra.Command) (*v1alpha1.ServerConfig
 	if b.Attestor == "" {
 		return nil, usagef("--config FILE or --authorizer NAME is missing")
 	}
+	if b.Token.TTL.Duration <= 0 {
+		m.warnings = append(m.warnings, fmt.Sprintf("--token-ttl=%s: there are no tokens here that do not end; they end after %s", b.Token.TTL.Duration, m.defaultTTL))
+		b.Token.TTL.Duration = m.defaultTTL
+	}
+	m.warnings = append(m.warnings, m.features.warnings...)
 	// There is no attestor by default, so whoever wants this one has named it.
 	b.AcceptAlwaysAllow = b.Attestor == v1alpha1.AlwaysAllowAttestor
 	if m.features.verifyProfile {
@@ -134,6 +144,7 @@ type features struct {
 	// verifyProfile asks for the instance profile that kops gives to nodes.
 	verifyProfile bool
 	given         []string
+	warnings      []string
 }
 
 func newFeatures(b *v1alpha1.Bootstrap) *features {
@@ -149,22 +160,26 @@ func newFeatures(b *v1alpha1.Bootstrap) *features {
 
 func (f *features) names() []string { return slices.Sorted(maps.Keys(f.switches)) }
 
-// Set implements pflag.Value.
+// Set implements pflag.Value. What kops' node-authorizer passed over is passed over
+// here, so that its manifests work, but not in silence. A value that is none leaves
+// the check as it is by default: on, where that is the safe side.
 func (f *features) Set(text string) error {
+	f.given = append(f.given, text)
 	name, value, valued := strings.Cut(text, "=")
 	target, known := f.switches[name]
 	if !known {
-		return fmt.Errorf("unknown feature%s", didYouMean(name, f.names()))
+		f.warnings = append(f.warnings, fmt.Sprintf("--feature %q is ignored: there is no such feature%s", text, didYouMean(name, f.names())))
+		return nil
 	}
 	on := true
 	if valued {
 		var err error
 		if on, err = strconv.ParseBool(value); err != nil {
-			return fmt.Errorf("want %s=true or %s=false", name, name)
+			f.warnings = append(f.warnings, fmt.Sprintf("--feature %q is ignored, and %s is %v: want %s=true or %s=false", text, name, *target, name, name))
+			return nil
 		}
 	}
 	*target = on
-	f.given = append(f.given, text)
 	return nil
 }
 

@@ -49,7 +49,9 @@ func machineLimits(timeout time.Duration) limits {
 type opening struct {
 	// name says what is served: "metrics".
 	name, address string
-	limits        limits
+	// dispensable tells that the server runs without it while the address is taken.
+	dispensable bool
+	limits      limits
 	// files is nil for plain HTTP.
 	files    *certificateFiles
 	logger   logr.Logger
@@ -80,7 +82,7 @@ func (o *opening) open() (*endpoint, error) {
 		}
 		e.server.TLSConfig = e.certificates.tlsConfig()
 	}
-	if e.listener, err = net.Listen("tcp", o.address); err != nil {
+	if e.listener, err = o.listen(); err != nil {
 		return nil, fmt.Errorf("listen on %s.address: %w; choose another address, or stop what uses it", section, err)
 	}
 	return e, nil

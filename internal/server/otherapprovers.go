@@ -6,6 +6,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
@@ -49,6 +50,11 @@ func (j *joining) warnOfOtherApprovers(ctx context.Context) {
 						"; remove the ClusterRoleBinding that lets them create certificatesigningrequests/"+other.subresource, "groups", other.groups)
 				}
 				break
+			}
+			if apierrors.IsForbidden(err) && j.approver == nil {
+				// A server without an approver has no right to ask. The one that approves has.
+				j.logger.V(1).Info("not asked whether kube-controller-manager approves certificate requests of machines", "cause", err.Error())
+				return
 			}
 			select {
 			case <-time.After(backoff.Step()):

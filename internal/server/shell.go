@@ -71,7 +71,7 @@ func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer
 		})
 	}
 	if err == nil {
-		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, limits: apiServerLimits()})
+		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, dispensable: true, limits: apiServerLimits()})
 	}
 	if err != nil {
 		s.close()
@@ -111,7 +111,9 @@ func (s *shell) serve(ctx context.Context, p parts) error {
 			})
 		}
 		running.Go(func() { failed <- e.serve() })
-		s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
+		if _, late := e.listener.(*lateListener); !late { // which says itself when it serves
+			s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
+		}
 	}
 	select {
 	case <-ctx.Done():

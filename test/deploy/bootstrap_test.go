@@ -160,6 +160,18 @@ func clusterRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.
 	return nil
 }
 
+// systemRole is the role in kube-system whose name ends in the suffix.
+func systemRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.Role {
+	t.Helper()
+	for _, o := range objects {
+		if role, ok := o.(*rbacv1.Role); ok && strings.HasSuffix(role.Name, suffix) && role.Namespace == systemNamespace {
+			return role
+		}
+	}
+	t.Fatalf("no role in %s ends in %s", systemNamespace, suffix)
+	return nil
+}
+
 // subjectsOf are those that a role is bound to, anywhere.
 func subjectsOf(objects []runtime.Object, role string) (subjects []rbacv1.Subject) {
 	for _, o := range objects {
@@ -182,8 +194,10 @@ func TestBootstrapBindings(t *testing.T) {
 		objects := built(t, folder)
 		service := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: account}
 		// Once in the cluster, once in kube-system.
-		if got := subjectsOf(objects, "node-authorizer:bootstrap"); !slices.Equal(got, []rbacv1.Subject{service, service}) {
-			t.Errorf("%s: the rights are those of %v", folder, got)
+		for _, role := range []string{"node-authorizer:bootstrap", "node-authorizer:approver"} {
+			if got := subjectsOf(objects, role); !slices.Equal(got, []rbacv1.Subject{service, service}) {
+				t.Errorf("%s: the rights of %s are those of %v", folder, role, got)
+			}
 		}
 		machines := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: tokenGroup}
 		if got := subjectsOf(objects, nodeBootstrapper); !slices.Equal(got, []rbacv1.Subject{machines}) {
@@ -193,9 +207,38 @@ func TestBootstrapBindings(t *testing.T) {
 		if got := subjectsOf(objects, "node-authorizer:selfnodeserver"); !slices.Equal(got, []rbacv1.Subject{nodes}) {
 			t.Errorf("%s: serving certificates may be asked for by %v", folder, got)
 		}
-		policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects)
-		if want := "== 'system:serviceaccount:" + systemNamespace + ":" + account + "'"; !strings.HasSuffix(policy.Spec.MatchConditions[0].Expression, want) {
-			t.Errorf("%s: the policy is for whom %s", folder, policy.Spec.MatchConditions[0].Expression)
+	}
+}
+
+// The policy is for the service account and for everybody with the roles. It is not
+// in what kops' clusters apply first, because it would keep the service that still
+// runs there from making tokens.
+func TestThePolicyIsForWhoeverHasTheRoles(t *testing.T) {
+	for _, folder := range []string{"bootstrap", "bootstrap/policy"} {
+		got := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, built(t, folder)).Spec.MatchConditions
+		for _, want := range []string{
+			"request.userInfo.username == 'system:serviceaccount:" + systemNamespace + ":" + bootstrapAccount + "' ||",
+			".resource('bootstraptokens').namespace('" + systemNamespace + "').check('write').allowed()",
+		} {
+			if len(got) != 1 || !strings.Contains(got[0].Expression, want) {
+				t.Errorf("%s: the policy is not for %s: %v", folder, want, got)
+			}
+		}
+	}
+	for _, o := range built(t, "bootstrap/kops") {
+		if _, found := o.(*admissionregistrationv1.ValidatingAdmissionPolicy); found {
+			t.Error("bootstrap/kops has the policy")
+		}
+	}
+	objects := built(t, "bootstrap")
+	for _, role := range []string{":bootstrap", ":approver"} {
+		writes, marked := false, false
+		for _, rule := range systemRole(t, objects, role).Rules {
+			writes = writes || slices.Contains(rule.Resources, "secrets")
+			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
+		}
+		if !writes || !marked {
+			t.Errorf("role %s writes secrets: %v, and is known to the policy: %v", role, writes, marked)
 		}
 	}
 }
@@ -232,7 +275,8 @@ func TestNothingLetsTokensApproveThemselves(t *testing.T) {
 // The least that a thief of the service account's token gets.
 func TestBootstrapRightsAreNarrow(t *testing.T) {
 	objects := built(t, "bootstrap")
-	rules := slices.Concat(clusterRole(t, objects, ":bootstrap").Rules, only[*rbacv1.Role](t, objects).Rules)
+	inCluster := slices.Concat(clusterRole(t, objects, ":bootstrap").Rules, clusterRole(t, objects, ":approver").Rules)
+	rules := slices.Concat(inCluster, systemRole(t, objects, ":bootstrap").Rules, systemRole(t, objects, ":approver").Rules)
 	for _, rule := range rules {
 		if len(rule.NonResourceURLs) > 0 || slices.Contains(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), "*") {
 			t.Errorf("rule %v is not narrow", rule)
@@ -242,17 +286,32 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 				t.Errorf("rule %v has the verb %s", rule, verb)
 			}
 		}
-		if slices.Contains(rule.Resources, "secrets") && !slices.Equal(rule.Verbs, []string{"create", "get", "update"}) {
+		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch")) {
 			t.Errorf("secrets may be read otherwise than by name: %v", rule.Verbs)
 		}
 	}
-	for _, rule := range clusterRole(t, objects, ":bootstrap").Rules {
+	for _, rule := range inCluster {
 		if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "leases") {
 			t.Errorf("rule %v holds in every namespace", rule)
 		}
 	}
-	if role := only[*rbacv1.Role](t, objects); role.Namespace != systemNamespace {
-		t.Errorf("the role is in %s", role.Namespace)
+	// Only the approver approves, asks about rights and takes part in an election,
+	// and only the service creates.
+	for suffix, forbidden := range map[string][]string{
+		":bootstrap": {"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews", "leases"},
+	} {
+		for _, rule := range slices.Concat(clusterRole(t, objects, suffix).Rules, systemRole(t, objects, suffix).Rules) {
+			for _, resource := range forbidden {
+				if slices.Contains(rule.Resources, resource) {
+					t.Errorf("%s has rights on %s", suffix, resource)
+				}
+			}
+		}
+	}
+	for _, rule := range slices.Concat(clusterRole(t, objects, ":approver").Rules, systemRole(t, objects, ":approver").Rules) {
+		if slices.Contains(rule.Verbs, "create") && !slices.Contains(rule.Resources, "leases") && !slices.Contains(rule.Resources, "subjectaccessreviews") {
+			t.Errorf("the approver may create %v", rule.Resources)
+		}
 	}
 }
 

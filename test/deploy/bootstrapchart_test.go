@@ -28,7 +28,8 @@ bootstrap:
 `
 
 func TestChartOfTheBootstrapService(t *testing.T) {
-	rights := []string{"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}
+	approver := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+	rights := append([]string{"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}, approver...)
 	service := []string{"ConfigMap", "DaemonSet"}
 	policy := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 	with := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
@@ -112,9 +113,9 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 	for _, get := range []func([]runtime.Object) any{
 		func(o []runtime.Object) any { return clusterRole(t, o, ":bootstrap").Rules },
 		func(o []runtime.Object) any { return clusterRole(t, o, ":selfnodeserver").Rules },
-		func(o []runtime.Object) any { return only[*rbacv1.Role](t, o).Rules },
-		func(o []runtime.Object) any { return only[*rbacv1.Role](t, o).Namespace },
-		func(o []runtime.Object) any { return only[*rbacv1.RoleBinding](t, o).Namespace },
+		func(o []runtime.Object) any { return clusterRole(t, o, ":approver").Rules },
+		func(o []runtime.Object) any { return systemRole(t, o, ":bootstrap").Rules },
+		func(o []runtime.Object) any { return systemRole(t, o, ":approver").Rules },
 		func(o []runtime.Object) any { return subjectsOf(o, nodeBootstrapper) },
 		func(o []runtime.Object) any { return only[*apiextensionsv1.CustomResourceDefinition](t, o).Spec },
 		func(o []runtime.Object) any { return policyWithoutAccount(t, o) },
@@ -132,15 +133,49 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 		}
 	}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "guards", Name: podAccount(t, chart)}
-	if got := subjectsOf(chart, "shop-node-authorizer:bootstrap"); !slices.Equal(got, []rbacv1.Subject{account, account}) {
-		t.Errorf("the rights are those of %v, the pods run as %s", got, account.Name)
+	for _, role := range []string{"bootstrap", "approver"} {
+		if got := subjectsOf(chart, "shop-node-authorizer:"+role); !slices.Equal(got, []rbacv1.Subject{account, account}) {
+			t.Errorf("the rights are those of %v, the pods run as %s", got, account.Name)
+		}
 	}
 	policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, chart)
-	if got, want := policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:guards:"+account.Name+"'"; !strings.HasSuffix(got, want) {
+	if got, want := policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:guards:"+account.Name+"' ||"; !strings.Contains(got, want) {
 		t.Errorf("the policy is for %s, want %s", got, want)
 	}
 	if binding := only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, chart); binding.Spec.PolicyName != policy.Name {
 		t.Errorf("the policy %s is bound, not %s", binding.Spec.PolicyName, policy.Name)
+	}
+}
+
+// The rights to approve come and go with the approver.
+func TestChartGivesTheRightsOfTheApproverToApproversOnly(t *testing.T) {
+	objects := rendered(t, strings.Replace(joinsOnly, "config: {", "config: {approver: {enabled: false}, ", 1))
+	for _, o := range objects {
+		var name string
+		var rules []rbacv1.PolicyRule
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole:
+			name, rules = o.Name, o.Rules
+		case *rbacv1.Role:
+			name, rules = o.Name, o.Rules
+		case *rbacv1.ClusterRoleBinding:
+			name = o.Name
+		case *rbacv1.RoleBinding:
+			name = o.Name
+		}
+		if strings.Contains(name, "approver") {
+			t.Errorf("there is %s", name)
+		}
+		for _, rule := range rules {
+			for _, resource := range []string{"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews", "leases"} {
+				if slices.Contains(rule.Resources, resource) {
+					t.Errorf("%s has rights on %s", name, resource)
+				}
+			}
+		}
+	}
+	if got, want := systemRole(t, objects, ":bootstrap").Namespace, systemNamespace; got != want {
+		t.Errorf("the role of the service is in %s", got)
 	}
 }
 

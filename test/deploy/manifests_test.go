@@ -68,16 +68,16 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"service/webhooks":     {"MutatingWebhookConfiguration"},
 		"iam/rbac":             {"Role", "RoleBinding"},
 		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
-		"bootstrap/cluster":    {"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role"},
+		"bootstrap/cluster":    {"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "Role"},
 		"bootstrap/policy":     {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"bootstrap/kubeadm":    {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
-			"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "RoleBinding",
-			"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
 		},
 		"bootstrap": {
-			"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "RoleBinding",
-			"ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		},
 	} {
 		t.Run(folder, func(t *testing.T) {

@@ -36,6 +36,9 @@ type request struct {
 
 // ParseEvidence reads the body of a request. The error is an [*attest.Refusal].
 func ParseEvidence(data []byte) (*Evidence, error) {
+	if len(data) == 0 {
+		return nil, malformed("the request: it is empty; the machine has to send its identity document: is the client's attestor (--authorizer) aws?")
+	}
 	var b request
 	if err := strictjson.Unmarshal(data, &b, strictjson.Options{}); err != nil {
 		return nil, malformed("the request: %v", err)

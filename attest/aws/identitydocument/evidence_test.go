@@ -43,7 +43,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		{"a list", `[]`, "the request: want an object, got a list"},
 		{"null", `null`, "the request: Document is missing or empty"},
 		{"two objects", `{"Document":"` + document + `"}{}`, "the request: not valid JSON: text goes on after the document"},
-		{"nothing", ``, "the request: not valid JSON: there is no text"},
+		{"nothing", ``, "the request: it is empty; the machine has to send its identity document: is the client's attestor (--authorizer) aws?"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			evidence, err := identitydocument.ParseEvidence([]byte(tc.body))

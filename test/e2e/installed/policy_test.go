@@ -7,9 +7,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
 
@@ -132,7 +134,69 @@ func TestTheServiceShortensItsOwnTokensOnly(t *testing.T) {
 	refused(t, update(ours, func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }), "no other usage")
 }
 
-// What the policy says is about the service account and nobody else.
+// boundAs is a client of a user with a role of deploy/bootstrap, as a service that
+// runs as a static pod has it with its certificate.
+func boundAs(t *testing.T, user, kind, role string) kubernetes.Interface {
+	t.Helper()
+	_, admin := clients(t)
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
+	var err error
+	if kind == "Role" {
+		_, err = admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+	} else {
+		_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := plane.AdminConfig()
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	client := clientFor(t, config)
+	eventually(t, user+" has its rights", func() (bool, error) {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "bootstrap-token-cccccc", metav1.GetOptions{})
+		return apierrors.IsNotFound(err), nil
+	})
+	return client
+}
+
+// TestThePolicyHoldsEveryUserOfTheService, whatever it is called, and nobody who has
+// all rights anyway.
+func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
+	create := func(client kubernetes.Interface, secret *corev1.Secret) error {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	static := boundAs(t, "node-authorizer-static-pod", "Role", "node-authorizer:bootstrap")
+	if err := create(static, token("ddddd1")); err != nil {
+		t.Errorf("a token of its own: %v", err)
+	}
+	refused(t, create(static, stolenAccount()), "bootstrap tokens only")
+
+	approver := boundAs(t, "node-authorizer-approver-alone", "Role", "node-authorizer:approver")
+	if err := create(approver, token("ddddd2")); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		t.Errorf("the approver creates a token: %v", err)
+	}
+	_, admin := clients(t)
+	kubeadms := token("ddddd3")
+	kubeadms.OwnerReferences = nil
+	kubeadms.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
+	kubeadms, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), kubeadms, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeadms.Data["expiration"] = []byte(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+	_, err = approver.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), kubeadms, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	refused(t, err, "no other")
+
+	if err := create(boundAs(t, "another-administrator", "ClusterRole", "cluster-admin"), stolenAccount()); err != nil {
+		t.Errorf("an administrator is held to the policy: %v", err)
+	}
+}
+
+// What the policy says is about those who run the service and nobody else.
 func TestOthersWriteSecretsAsEver(t *testing.T) {
 	_, admin := clients(t)
 	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {

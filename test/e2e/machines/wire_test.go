@@ -3,12 +3,16 @@ package machines
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -129,6 +133,20 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 			t.Error("a name was given twice")
 		}
 	})
+	t.Run("a machine of the origin, without a body", func(t *testing.T) {
+		m := launch(t, blue)
+		answer := ask(t, m, replica, "believed-2", nil)
+		given := answer.parse(t).Status
+		if answer.Status != http.StatusOK || !given.Allowed {
+			t.Fatalf("answered %d %s", answer.Status, answer.Body)
+		}
+		issued(t, blue, withToken(blue, given.Token), clientRequest("believed-2"), newKey(t))
+	})
+	t.Run("no name that reads as an address", func(t *testing.T) {
+		for _, name := range []string{"10.0.0.7", "10.7", "167772167"} {
+			refused(t, ask(t, launch(t, blue), replica, name, nil), http.StatusForbidden, alwaysallow.ReservedName)
+		}
+	})
 	t.Run("it warns", func(t *testing.T) {
 		text, err := os.ReadFile(replica.LogFile())
 		orFatal(t, err)
@@ -136,6 +154,54 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 			t.Errorf("the log says nothing of the attestor:\n%s", text)
 		}
 	})
+}
+
+// TestAMachineAsksByItsHostname: as the origin's client does. The token is for the
+// name in the evidence, and a certificate for the short name is denied.
+func TestAMachineAsksByItsHostname(t *testing.T) {
+	m := launch(t, blue)
+	short, _, _ := strings.Cut(m.NodeName(), ".")
+	if short == m.NodeName() {
+		t.Fatalf("%s has no short form", short)
+	}
+	answer := ask(t, m, blue.Replicas[0], short, evidence(t, m))
+	given := answer.parse(t).Status
+	if answer.Status != http.StatusOK || !given.Allowed {
+		t.Fatalf("answered %d %s", answer.Status, answer.Body)
+	}
+	denied(t, blue, withToken(blue, given.Token), clientRequest(short), approve.WrongNodeName)
+	issued(t, blue, withToken(blue, given.Token), clientRequest(m.NodeName()), newKey(t))
+}
+
+// TestFiftyRequestsOfOneMachine: all of them are answered, with one token.
+func TestFiftyRequestsOfOneMachine(t *testing.T) {
+	replica, err := blue.AddReplica(t.Context(), "fifty", WithConfig(
+		"attestor: aws\n", "attestor: aws\n  rateLimit: {perSecond: 1000, burst: 1000, perSource: {perSecond: 1000, burst: 1000}}\n",
+	))
+	orFatal(t, err)
+	t.Cleanup(func() { orFatal(t, errors.Join(replica.Stop(), replica.Gate.Close())) })
+	m := launch(t, blue)
+	body := evidence(t, m)
+	answers := make([]Answer, 50)
+	var running sync.WaitGroup
+	for i := range answers {
+		running.Go(func() {
+			var err error
+			if answers[i], err = m.Ask(t.Context(), replica, m.NodeName(), body); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if t.Failed() {
+		return
+	}
+	first := answers[0].parse(t).Status.Token
+	for i, answer := range answers {
+		if given := answer.parse(t).Status; answer.Status != http.StatusOK || given.Token != first {
+			t.Errorf("request %d: answered %d %s", i, answer.Status, given.Reason)
+		}
+	}
 }
 
 // TestAnswersOfTheOrigin compares every field of an answer.

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
+)
+
+// grants is an authorizer of rights in kube-system: "verb resource.group".
+type grants []string
+
+func (g grants) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	asked := a.GetVerb() + " " + a.GetResource() + "." + a.GetAPIGroup()
+	for _, right := range g {
+		if right == "* *" || a.GetNamespace() == "kube-system" && right == asked {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// TestThePolicyKnowsWhoRunsTheService compiles the condition of deploy/bootstrap's
+// policy as an API server does, and asks it about users.
+func TestThePolicyKnowsWhoRunsTheService(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/bootstrap/policy/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, _, _ := strings.Cut(string(text), "\n---\n")
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	if err := yaml.UnmarshalStrict([]byte(document), &policy); err != nil {
+		t.Fatal(err)
+	}
+	var conditions []cel.ExpressionAccessor
+	for i := range policy.Spec.MatchConditions {
+		conditions = append(conditions, &matchconditions.MatchCondition{Name: policy.Spec.MatchConditions[i].Name, Expression: policy.Spec.MatchConditions[i].Expression})
+	}
+	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	evaluator := compiler.CompileCondition(conditions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+	fail := admissionregistrationv1.Fail
+	matcher := matchconditions.NewMatcher(evaluator, &fail, "policy", "validate", policy.Name)
+	for rule, test := range map[string]struct {
+		user   string
+		rights grants
+		want   bool
+	}{
+		"the service account, whatever its rights": {"system:serviceaccount:kube-system:node-authorizer-bootstrap", nil, true},
+		"a user with the roles":                    {"node-authorizer", grants{"write bootstraptokens.node-authorizer.io"}, true},
+		"the service account of kops":              {"system:serviceaccount:kube-system:node-authorizer", grants{"write bootstraptokens.node-authorizer.io"}, true},
+		"a service account of another namespace":   {"system:serviceaccount:shop:node-authorizer-bootstrap", nil, false},
+		"anybody":                                  {"kube-controller-manager", grants{"create secrets."}, false},
+		"an administrator":                         {"admin", grants{"* *"}, false},
+		"who may do everything with the resource":  {"operator", grants{"write bootstraptokens.node-authorizer.io", "* bootstraptokens.node-authorizer.io"}, false},
+	} {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: metav1.NamespaceSystem}}
+		kind, resource := corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithResource("secrets")
+		attributes := admission.NewAttributesRecord(secret, nil, kind, secret.Namespace, secret.Name, resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: test.user})
+		result := matcher.Match(t.Context(), &admission.VersionedAttributes{Attributes: attributes, VersionedObject: admission.NewLazyObject(secret), VersionedKind: kind}, nil, test.rights)
+		if result.Error != nil || result.Matches != test.want {
+			t.Errorf("%s: held %v, want %v, error %v", rule, result.Matches, test.want, result.Error)
+		}
+	}
+}
