@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // entry is an entry of mapRoles or mapUsers while it is read.
@@ -20,8 +22,12 @@ type entry struct {
 	place finding.Place
 
 	// ok is false once something was found for which the entry cannot be used.
-	ok       bool
-	arn      string
+	ok  bool
+	arn string
+	// other is the field of the other list that has the ARN there, if it is here.
+	other *field
+	// arns are what may be meant as the ARN of an entry that cannot be used.
+	arns     []string
 	username string
 	groups   []string
 }
@@ -43,6 +49,12 @@ func (e *entry) read(node *yaml.Node) {
 	if e.left < 0 {
 		return
 	}
+	if f, ok := fields[e.list.arn]; ok {
+		e.mayBeARN(f)
+		if e.other != nil {
+			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value), "delete it, or have an entry of its own for it in the other list")
+		}
+	}
 	e.readARN(fields)
 	e.readUsername(fields)
 	e.readGroups(fields)
@@ -58,7 +70,7 @@ func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
 			e.merge(value, depth, into)
 			continue
 		}
-		if name.Kind != yaml.ScalarNode {
+		if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!binary" {
 			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)), "put what begins with a brace or bracket in quotes")
 			continue
 		}
@@ -82,7 +94,7 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		return
 	}
 	own := map[string]field{}
-	for _, object := range slices.Backward(objects) {
+	for i, object := range slices.Backward(objects) {
 		e.left--
 		object = follow(object)
 		if object.Kind != yaml.MappingNode {
@@ -91,15 +103,24 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		}
 		fields := map[string]field{}
 		e.collect(object, depth+1, fields)
-		for name, f := range fields {
+		for _, name := range sortedNames(fields) {
+			f := fields[name]
+			if other, ok := own[name]; ok && other.written != f.written {
+				e.refuseTwoCases(e.placeOf(fmt.Sprintf("%s.<<[%d]", e.key, i), node), other, f)
+			}
 			own[name] = f
 		}
 	}
 	for _, name := range sortedNames(own) {
 		f := own[name]
 		f.merged = true
-		if before, ok := into[name]; ok && !before.merged {
+		switch before, ok := into[name]; {
+		case ok && !before.merged:
+			e.mayBeARN(before)
+			e.mayBeARN(f)
 			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name), "put the merge key (<<) first in the entry, or give the field in one place")
+		case ok && before.written != f.written:
+			e.refuseTwoCases(e.placeOf(e.key+"."+name, f.value), before, f)
 		}
 		into[name] = f
 	}
@@ -121,19 +142,68 @@ func (e *entry) put(f field, at *yaml.Node, into map[string]field) {
 		e.unknownField(f, place)
 		return
 	}
-	if before, ok := into[f.name]; ok && !before.merged {
-		if before.written != f.written {
-			e.refuse(place, fmt.Sprintf("%s and %s are the same field", quote(before.written), quote(f.written)), "give it once")
-		} else {
-			e.found(finding.Finding{
-				Code: MappingFieldTwice, Severity: finding.Warning, Place: place,
-				Message:     fmt.Sprintf("%s is given twice in one entry", f.written),
-				Consequence: "the last one counts",
-				Remedy:      "delete the one that is not meant",
-			})
-		}
+	switch before, ok := into[f.name]; {
+	case ok && before.written != f.written:
+		e.refuseTwoCases(place, before, f)
+	case ok && !before.merged:
+		e.found(finding.Finding{
+			Code: MappingFieldTwice, Severity: finding.Warning, Place: place,
+			Message:     fmt.Sprintf("%s is given twice in one entry", f.written),
+			Consequence: "the last one counts",
+			Remedy:      "delete the one that is not meant",
+		})
 	}
 	into[f.name] = f
+}
+
+// refuseTwoCases refuses an entry that has a field under two names. Of these,
+// aws-iam-authenticator takes the one that sorts last; a merged one that is replaced
+// there too is not meant by anybody.
+func (e *entry) refuseTwoCases(place finding.Place, before, f field) {
+	if !before.merged || before.written > f.written {
+		e.mayBeARN(before)
+	}
+	e.mayBeARN(f)
+	e.refuse(place, fmt.Sprintf("%s and %s are the same field", quote(before.written), quote(f.written)), "give it once")
+}
+
+// mayBeARN notes the value of a field that aws-iam-authenticator may take for the ARN.
+func (e *entry) mayBeARN(f field) {
+	if strings.EqualFold(f.name, e.list.arn) {
+		e.arns = append(e.arns, arnText(f.value))
+	}
+}
+
+// arnText is the text of a value that may be an ARN, also where the value is none that
+// is taken: base64 is what it stands for.
+func arnText(node *yaml.Node) string {
+	value := follow(node)
+	if value.Kind != yaml.ScalarNode {
+		return ""
+	}
+	if value.ShortTag() == "!!binary" {
+		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(value.Value), ""))
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	return value.Value
+}
+
+// unusable returns mappings that stand for the entry if it cannot be used: one for each
+// ARN in it, so that no other entry about it counts. Spaces around an ARN do not matter
+// for that.
+func (e *entry) unusable() []Mapping {
+	var hidden []Mapping
+	for _, text := range e.arns {
+		checked, err := checkARN(strings.TrimSpace(text))
+		if err != nil || checked.kind == sessionCallers && !e.sessions {
+			continue
+		}
+		hidden = append(hidden, Mapping{Kind: e.list.kind, ARN: checked.arn, Source: e.source, Place: e.place, Unusable: true})
+	}
+	return hidden
 }
 
 func (e *entry) known(name string) bool {
@@ -141,30 +211,58 @@ func (e *entry) known(name string) bool {
 }
 
 func (e *entry) unknownField(f field, place finding.Place) {
-	message := fmt.Sprintf("the field %s is not looked at", quote(f.written))
+	known := []string{e.list.arn, "username", "groups"}
+	if i := slices.IndexFunc(known, func(name string) bool { return strings.EqualFold(name, f.name) }); i >= 0 {
+		// aws-iam-authenticator takes letters like the long s for those that they stand for.
+		e.mayBeARN(f)
+		e.refuse(place, fmt.Sprintf("the name of the field %s has letters of another alphabet", quote(f.written)), "write "+known[i])
+		return
+	}
+	if f.name == "rolearn" || f.name == "userarn" {
+		e.other = &f
+		return
+	}
 	remedy := fmt.Sprintf("delete it; the fields are %s, username and groups", e.list.arn)
-	severity := finding.Warning
-	if name := meant(f.name, []string{e.list.arn, "username", "groups"}); name != "" {
+	if name := meant(f.name, known); name != "" {
 		remedy = "write " + name
 	}
-	if f.name == "userid" {
+	e.unknown(f.written, place, remedy)
+}
+
+func (e *entry) unknown(name string, place finding.Place, remedy string) {
+	message := fmt.Sprintf("the field %s is not looked at", quote(name))
+	if foldASCII(name) == "userid" {
 		message = "callers are not found by their unique id: userid is not looked at"
 		remedy = "delete it"
 	}
 	e.found(finding.Finding{
-		Code: MappingUnknownField, Severity: severity, Place: place,
+		Code: MappingUnknownField, Severity: finding.Warning, Place: place,
 		Message: message, Consequence: "the entry is used without it", Remedy: remedy,
 	})
 }
 
 // refuse reports a reason for which the entry cannot be used.
 func (e *entry) refuse(place finding.Place, message, remedy string) {
+	e.refuseWith(place, message, unusedEntry, remedy)
+}
+
+// unusedEntry is the consequence of an entry about a role or user that cannot be used.
+const unusedEntry = "the entry maps nobody, and no other entry about the same ARN counts"
+
+func (e *entry) refuseWith(place finding.Place, message, consequence, remedy string) {
 	e.ok = false
-	e.invalid(place, e.arn, message, remedy)
+	e.found(finding.Finding{
+		Code: MappingInvalid, Severity: finding.Error, Place: place, Subject: printable(e.arn),
+		Message: message, Consequence: consequence, Remedy: remedy,
+	})
 }
 
 func (e *entry) readARN(fields map[string]field) {
 	name := e.list.arn
+	if _, ok := fields[name]; !ok && e.other != nil {
+		e.otherARN(e.other)
+		return
+	}
 	f, place, ok := e.wanted(fields, name, "the ARN of a "+string(e.list.kind))
 	if !ok {
 		return
@@ -176,17 +274,31 @@ func (e *entry) readARN(fields map[string]field) {
 	e.arn = text
 	checked, err := checkARN(text)
 	if err != nil {
-		e.refuse(place, err.Error(), "write it like "+exampleARN(e.list.kind))
+		e.refuseWith(place, err.Error(), unused, "write it like "+exampleARN(e.list.kind))
 		return
 	}
 	if checked.kind == sessionCallers && !e.sessions {
-		e.refuse(place, fmt.Sprintf("%s is a session, not a role", quote(text)), "write "+checked.arn)
+		e.refuseWith(place, fmt.Sprintf("%s is a session, not a role", quote(text)), unused, "write "+checked.arn)
 		return
 	}
 	e.arn = checked.arn
 	for _, f := range checked.findings(e.list.kind, text, place) {
 		e.found(f)
 	}
+}
+
+// otherARN refuses an entry that has the ARN in the field of the other list.
+func (e *entry) otherARN(f *field) {
+	in, other := listOf(e.list.kind), MapUsers
+	if e.list.kind == UserMapping {
+		other = MapRoles
+	}
+	remedy := fmt.Sprintf("rename %s to %s", f.written, e.list.arn)
+	if checked, err := checkARN(arnText(f.value)); err == nil && checked.kind.list() != e.list.kind {
+		remedy = "move the entry to " + other
+	}
+	e.refuseWith(e.placeOf(e.key+"."+printable(f.written), f.value),
+		fmt.Sprintf("%s is a field of %s, and not looked at in %s: %s is missing", f.written, other, in, e.list.arn), unused, remedy)
 }
 
 func (e *entry) readUsername(fields map[string]field) {
@@ -225,7 +337,9 @@ func (e *entry) readGroups(fields map[string]field) {
 	case isNull(value):
 		return
 	case value.Kind != yaml.SequenceNode:
-		e.refuse(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: a list is wanted", describe(value)), "write each group on its own line, after \"- \"")
+		e.refuseWith(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: a list is wanted", describe(value)),
+			unusedEntry+"; aws-iam-authenticator and EKS let the caller in without groups, so that its requests are Forbidden (403)",
+			"write each group on its own line, after \"- \"")
 		return
 	}
 	e.left -= len(value.Content)
@@ -276,6 +390,8 @@ func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	}
 	remedy := "write a text"
 	switch {
+	case endsInColon(value):
+		remedy = trailingColon
 	case value.Kind == yaml.ScalarNode:
 		remedy = "put it in quotes"
 	case value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle != 0:
@@ -284,6 +400,18 @@ func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	e.refuse(e.placeOf(key, node), fmt.Sprintf("%s is %s: a text is wanted", what, describe(value)), remedy)
 	return "", false
 }
+
+// endsInColon reports whether a value is an object because a text in braces ends in a
+// colon: {username: system:node:}.
+func endsInColon(value *yaml.Node) bool {
+	return value.Kind == yaml.MappingNode && len(value.Content) == 2 && isNull(value.Content[1]) &&
+		foldASCII(value.Content[0].Value)+":" == nodeidentity.UserPrefix
+}
+
+// trailingColon is the remedy for a username that lost its placeholder: the programs
+// that print many web pages fill in what is in double braces.
+const trailingColon = `write username: "` + nodeidentity.UserPrefix + `{{` + PlaceholderPrivateDNSName + `}}": ` +
+	`to YAML a colon at the end of a text begins a field without a value, and web pages often lose what is in double braces`
 
 // oldBoolean reports whether a text without quotes is a truth value in YAML 1.1, which
 // Kubernetes reads, and is none in YAML 1.2.
@@ -303,6 +431,10 @@ func oldBoolean(node *yaml.Node) bool {
 func (e *entry) name(text, what string, place finding.Place) bool {
 	if problem := nameProblem(text); problem != "" {
 		e.refuse(place, fmt.Sprintf("the %s %s %s", what, quote(text), problem), "write it without")
+		return false
+	}
+	if text == nodeidentity.UserPrefix && what == "username" {
+		e.refuse(place, fmt.Sprintf("the username %s has no node's name behind its colon", quote(text)), trailingColon)
 		return false
 	}
 	_, err := ParseTemplate(text)
@@ -329,7 +461,7 @@ func templateFinding(err error, what, text, arn string, place finding.Place) fin
 	f := finding.Finding{
 		Code: MappingTemplateUnknown, Severity: finding.Error, Place: place, Subject: arn,
 		Message:     fmt.Sprintf("the %s %s: %v", what, quote(text), err),
-		Consequence: unused + "; aws-iam-authenticator takes the braces as they are, so that all callers are one user",
+		Consequence: unusedEntry + "; aws-iam-authenticator takes the braces as they are, so that all callers are one user",
 		Remedy:      "delete the braces, or write a placeholder that there is",
 	}
 	var template *TemplateError

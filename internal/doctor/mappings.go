@@ -119,9 +119,10 @@ func identitySource(list []IdentityMapping) *mappingSource {
 		places[object] = m.Place
 		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.ARN, m.Username, m.Groups)
 		s.findings = append(s.findings, findings...)
-		if ok {
+		if ok || mapping.Unusable {
 			mappings = append(mappings, mapping)
-		} else {
+		}
+		if !ok {
 			s.written = append(s.written, writtenRole{object: object, key: "spec", arn: m.ARN, username: m.Username, groups: m.Groups})
 		}
 	}

@@ -43,16 +43,16 @@ func readIdentityMappings(objects []any) (*iam.Mappings, []finding.Finding) {
 		sorted = append(sorted, object.(*unstructured.Unstructured))
 	}
 	slices.SortFunc(sorted, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	var good []iam.Mapping
+	var read []iam.Mapping
 	var findings []finding.Finding
 	for _, object := range sorted {
 		mapping, found, ok := readIdentityMapping(object)
 		findings = append(findings, found...)
-		if ok {
-			good = append(good, mapping)
+		if ok || mapping.Unusable {
+			read = append(read, mapping)
 		}
 	}
-	collected, twice := iam.Collect(good)
+	collected, twice := iam.Collect(read)
 	return collected, append(findings, twice...)
 }
 
