@@ -52,7 +52,7 @@ func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) 
 // wrong with them would be as true as it is misleading.
 func (r *reader) foundAnything() bool {
 	c := r.cluster
-	return c.Snapshot || c.AWSAuth != nil ||
+	return c.Snapshot || c.AWSAuth != nil || c.AccessEntriesGiven || len(c.AccessEntries) > 0 ||
 		len(c.Unread)+len(c.IdentityMappings)+len(c.MappingFiles)+len(c.Authenticators)+len(c.Credentials) > 0 ||
 		len(c.Nodes)+len(c.Requests)+len(c.Bindings)+len(c.APIServers)+len(c.Authorizations) > 0
 }
@@ -69,7 +69,7 @@ type reader struct {
 
 func newReader(policy *rbac.Policy) *reader {
 	r := &reader{cluster: &Cluster{RBAC: policy}, kinds: map[groupKind]documentKind{}}
-	for _, k := range documentKinds() {
+	for _, k := range append(documentKinds(), accessEntryKinds()...) {
 		r.kinds[k.groupKind] = k
 	}
 	return r
@@ -115,9 +115,10 @@ func documentKinds() []documentKind {
 		{groupKind{groupRBAC, "Role"}, nil, (*reader).role},
 		{groupKind{groupRBAC, "RoleBinding"}, nil, (*reader).roleBinding},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
-		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig},
+		{groupKind{groupOurConfig, "ServerConfiguration"}, []string{"iam"}, (*reader).ourConfig},
+		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig}, // a wrong kind, and meant as such
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
-		{groupKind{"", ""}, []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID"}, (*reader).authenticatorFile},
+		{groupKind{"", ""}, []string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "accessEntr"}, (*reader).authenticatorFile},
 	}
 }
 
@@ -284,14 +285,9 @@ func (r *reader) configMap(d *source.Document) error {
 	if err := d.Decode(&m); err != nil {
 		return err
 	}
-	data := make(map[string]string, len(m.Data))
-	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
-		value := m.Data[key]
-		text, isText := value.(string)
-		if !isText && value != nil {
-			return d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
-		}
-		data[key] = text
+	data, err := textsOf(d, m.Data)
+	if err != nil {
+		return err
 	}
 	if m.Metadata.Name == awsAuthName {
 		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
@@ -308,6 +304,19 @@ func (r *reader) configMap(d *source.Document) error {
 		}
 	}
 	return nil
+}
+
+// textsOf takes the data of a ConfigMap, which are texts.
+func textsOf(d *source.Document, data map[string]any) (map[string]string, error) {
+	texts := make(map[string]string, len(data))
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, isText := data[key].(string)
+		if !isText && data[key] != nil {
+			return nil, d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
+		}
+		texts[key] = text
+	}
+	return texts, nil
 }
 
 const (
