@@ -38,8 +38,9 @@ names by which kubelets go, at what RBAC gives to nodes beside the Node authoriz
 at how the API server decides. Each finding has a code, its place, what happens because
 of it, and the change that mends it; docs/findings.md has a section on each.
 
-It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, static
-pods of kube-apiserver, an AuthorizationConfiguration) or a cluster, and changes nothing.
+It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
+of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
+AuthorizationConfiguration) or a cluster, and changes nothing.
 What it may not read, or was not given, is listed, and not guessed.
 
 With --plan it prints the steps that move the cluster to Node authorization and
