@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -76,6 +78,7 @@ func Make(ctx context.Context, options Options) (text string, end time.Time, err
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("the token would not be taken: %w", err)
 	}
+	endOfEnvironment(&credentials)
 	end = request.NotAfter
 	if credentials.CanExpire && credentials.Expires.Before(end) {
 		end = credentials.Expires
@@ -85,6 +88,17 @@ func Make(ctx context.Context, options Options) (text string, end time.Time, err
 			end.UTC().Format(time.RFC3339), MinLife)
 	}
 	return text, end, nil
+}
+
+// endOfEnvironment gives credentials of the environment the end that stands beside them,
+// as aws configure export-credentials writes it, and which the SDK for Go leaves aside.
+func endOfEnvironment(credentials *aws.Credentials) {
+	if credentials.Source != config.CredentialsSourceName || credentials.CanExpire {
+		return
+	}
+	if end, err := time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION")); err == nil {
+		credentials.CanExpire, credentials.Expires = true, end
+	}
 }
 
 // presign signs a request for the identity of whoever the credentials are of.

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(transport.CloseIdleConnections)
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
+		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
 	} {
 		t.Setenv(name, "")
 	}
@@ -279,6 +279,22 @@ func TestNoTokenOfCredentialsThatAboutEnd(t *testing.T) {
 		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(), "the credentials of AWS end at "+end.Format(time.RFC3339)) {
 			t.Errorf("%s before their end: %q, %v", left, text, err)
 		}
+	}
+}
+
+// TestTheEndOfCredentialsOfTheEnvironment is what aws configure export-credentials writes.
+func TestTheEndOfCredentialsOfTheEnvironment(t *testing.T) {
+	w := newWorld(t)
+	use(t, w.Session(account, "node", "ada"))
+	end := time.Now().UTC().Truncate(time.Second).Add(5 * time.Minute)
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", end.Format(time.RFC3339))
+	if _, got := w.make(t, token.Options{Region: "eu-west-1"}); !got.Equal(end) {
+		t.Errorf("the token ends at %s, want %s", got, end)
+	}
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(30*time.Second).Format(time.RFC3339))
+	text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", Region: "eu-west-1", HTTP: w.http})
+	if err == nil || text != "" || !strings.Contains(err.Error(), "the credentials of AWS end at ") {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

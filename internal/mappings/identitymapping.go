@@ -65,11 +65,13 @@ func readIdentityMapping(object *unstructured.Unstructured) (iam.Mapping, []find
 		} `json:"spec"`
 	}
 	name := object.GetName()
+	arn, _, _ := unstructured.NestedString(object.Object, "spec", "arn")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
-		return iam.Mapping{}, []finding.Finding{{
+		unusable, _, _ := iam.ParseIdentityMapping(name, arn, "", nil)
+		return unusable, []finding.Finding{{
 			Code: iam.MappingInvalid, Severity: finding.Error, Place: finding.Place{Object: "IAMIdentityMapping " + name, Key: "spec"},
 			Message:     "it has another form than its schema: " + err.Error(),
-			Consequence: "the mapping is not used",
+			Consequence: "the mapping is not used, and no other one about the same ARN counts",
 			Remedy:      "write strings into arn and username, and a list of strings into groups",
 		}}, false
 	}
