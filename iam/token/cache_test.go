@@ -33,11 +33,14 @@ type cached struct {
 	failed []string
 }
 
-func newCached(t *testing.T) *cached {
-	w := newWorld(t)
+func newCached(t *testing.T) *cached { return cachedIn(t, newWorld(t)) }
+
+// cachedIn has a user and a file of its own in a world that exists.
+func cachedIn(t *testing.T, w *world) *cached {
+	t.Helper()
 	c := &cached{world: w, asked: &counted{RoundTripper: w.http.Transport}, alice: w.User(account, "alice"), file: filepath.Join(t.TempDir(), "kube", "cache", "credentials.json")}
 	use(t, c.alice)
-	c.http = &http.Client{Transport: c.asked}
+	c.world = &world{w.Cloud, &http.Client{Transport: c.asked}}
 	return c
 }
 
@@ -84,7 +87,6 @@ func TestCredentialsAreKeptUntilTheyEnd(t *testing.T) {
 	if asked != 0 || decoded(t, second).Query().Get("X-Amz-Credential")[:20] != decoded(t, first).Query().Get("X-Amz-Credential")[:20] {
 		t.Errorf("asked %d times for the kept credentials", asked)
 	}
-	c.http = c.world.http
 	if caller := c.caller(t, second); !strings.HasPrefix(caller.ARN, "arn:aws:sts::444455556666:assumed-role/admin/") {
 		t.Errorf("the token is of %s", caller.ARN)
 	}
@@ -94,6 +96,7 @@ func TestCredentialsAreKeptUntilTheyEnd(t *testing.T) {
 }
 
 func TestKeptCredentialsAreThoseOfTheSameSettings(t *testing.T) {
+	w := newWorld(t)
 	for name, change := range map[string]func(*testing.T, *cached, *token.Options){
 		"another cluster":     func(_ *testing.T, _ *cached, o *token.Options) { o.ClusterID = "green" },
 		"another role":        func(_ *testing.T, _ *cached, o *token.Options) { o.RoleARN = "arn:aws:iam::444455556666:role/other" },
@@ -101,6 +104,7 @@ func TestKeptCredentialsAreThoseOfTheSameSettings(t *testing.T) {
 		"another external id": func(_ *testing.T, _ *cached, o *token.Options) { o.ExternalID = "x1" },
 		"another user":        func(t *testing.T, c *cached, _ *token.Options) { use(t, c.User(account, "bob")) },
 		"other files": func(t *testing.T, _ *cached, _ *token.Options) {
+			t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "config"))
 			if err := os.WriteFile(os.Getenv("AWS_CONFIG_FILE"), []byte("[default]\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +112,7 @@ func TestKeptCredentialsAreThoseOfTheSameSettings(t *testing.T) {
 		"no cache": func(_ *testing.T, _ *cached, o *token.Options) { o.Cache = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCached(t)
+			c := cachedIn(t, w)
 			c.token(t, nil)
 			if _, asked := c.token(t, func(o *token.Options) { change(t, c, o) }); asked != 1 {
 				t.Errorf("asked %d times", asked)
@@ -148,6 +152,7 @@ func TestCredentialsThatDoNotEndAreNotKept(t *testing.T) {
 
 // TestAFileThatCannotBeUsedIsLeftAsItIs: the token is made without it.
 func TestAFileThatCannotBeUsedIsLeftAsItIs(t *testing.T) {
+	w := newWorld(t)
 	for name, test := range map[string]struct {
 		text string
 		mode os.FileMode
@@ -159,7 +164,7 @@ func TestAFileThatCannotBeUsedIsLeftAsItIs(t *testing.T) {
 		"one that is much too large": {strings.Repeat(" ", 2<<20), 0o600, "is larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCached(t)
+			c := cachedIn(t, w)
 			c.file = filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(c.file, []byte(test.text), 0o600); err != nil {
 				t.Fatal(err)
@@ -176,7 +181,7 @@ func TestAFileThatCannotBeUsedIsLeftAsItIs(t *testing.T) {
 		})
 	}
 	t.Run("a folder", func(t *testing.T) {
-		c := newCached(t)
+		c := cachedIn(t, w)
 		c.file = t.TempDir()
 		if _, asked := c.token(t, nil); asked != 1 || len(c.failed) != 1 || !strings.Contains(c.failed[0], "is not a file") {
 			t.Errorf("asked %d times, warned %q", asked, c.failed)

@@ -263,7 +263,7 @@ func TestATokenEndsWithItsCredentials(t *testing.T) {
 func TestNoTokenOfCredentialsThatAboutEnd(t *testing.T) {
 	w := newWorld(t)
 	alice := w.User(account, "alice")
-	for _, left := range []time.Duration{-time.Hour, time.Second, 55 * time.Second} {
+	for _, left := range []time.Duration{-time.Hour, 50 * time.Second} {
 		end := time.Now().UTC().Truncate(time.Second).Add(left)
 		folder := t.TempDir()
 		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
