@@ -34,6 +34,7 @@ func unusableEntries() map[string]string {
 		"an ARN in two cases":                 "- rolearn: " + node + "\n  RoleARN: " + node + "2\n  username: dev\n",
 		"an ARN with a space behind it":       "- rolearn: '" + node + " '\n  username: dev\n",
 		"an ARN in base64":                    "- rolearn: !!binary YXJuOmF3czppYW06OjExMTEyMjIyMzMzMzpyb2xlL25vZGU=\n  username: dev\n",
+		"an ARN whose field is in base64":     "- !!binary cm9sZWFybg==: " + node + "\n  username: dev\n",
 		"an ARN in upper case":                "- rolearn: " + strings.ToUpper(node) + "\n  username: dev\n  groups: view\n",
 		"a group with a letter that is alike": entry("  username: dev\n  groups: [view]\n  group\u017f: []\n"),
 	}
@@ -55,7 +56,7 @@ func TestWhatAnEntryGaveDoesNotComeBack(t *testing.T) {
 			{"between good entries", map[string]string{"mapRoles": good + unusable + good}},
 			{"before the other list", map[string]string{"mapRoles": unusable, "mapUsers": user}},
 			{"before accounts", map[string]string{"mapRoles": unusable, "mapAccounts": "- 111122223333"}},
-			{"in the other list before accounts", map[string]string{"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN").Replace(unusable), "mapAccounts": "- 111122223333"}},
+			{"in the other list before accounts", map[string]string{"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN", "cm9sZWFybg==", "dXNlcmFybg==").Replace(unusable), "mapAccounts": "- 111122223333"}},
 		} {
 			t.Run(what+"/"+tc.where, func(t *testing.T) {
 				m, findings := configMap(t, tc.data)

@@ -46,12 +46,18 @@ func TestAccessEntriesAreRead(t *testing.T) {
 		"aws eks describe-access-entry": {describedEntry("node", "EC2_LINUX", "system:node:{{EC2PrivateDNSName}}", "system:nodes"), []string{arn + "node EC2_LINUX system:node:{{EC2PrivateDNSName}} [system:nodes]"}},
 		"aws eks list-access-entries":   {listedEntries, []string{arn + "Admin   []", arn + "Compute   []"}},
 		"several answers collected":     {`{"accessEntries": [{"principalArn": "` + arn + `node", "type": "HYBRID_LINUX"}]}`, []string{arn + "node HYBRID_LINUX  []"}},
-		"ACK": {"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  clusterName: blue\n  principalARN: " + arn + "node\n  type: FARGATE_LINUX\n",
-			[]string{arn + "node FARGATE_LINUX  []"}},
-		"Crossplane": {"apiVersion: eks.aws.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider:\n    clusterName: blue\n    principalArn: " + arn + "ops\n    userName: ops\n    kubernetesGroups: [view]\n",
-			[]string{arn + "ops STANDARD ops [view]"}},
-		"Crossplane with a reference": {"apiVersion: eks.aws.m.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider: {principalArnRef: {name: x}}\nstatus:\n  atProvider: {principalArn: " + arn + "node, type: EC2_WINDOWS}\n",
-			[]string{arn + "node EC2_WINDOWS  []"}},
+		"ACK": {
+			"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  clusterName: blue\n  principalARN: " + arn + "node\n  type: FARGATE_LINUX\n",
+			[]string{arn + "node FARGATE_LINUX  []"},
+		},
+		"Crossplane": {
+			"apiVersion: eks.aws.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider:\n    clusterName: blue\n    principalArn: " + arn + "ops\n    userName: ops\n    kubernetesGroups: [view]\n",
+			[]string{arn + "ops STANDARD ops [view]"},
+		},
+		"Crossplane with a reference": {
+			"apiVersion: eks.aws.m.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider: {principalArnRef: {name: x}}\nstatus:\n  atProvider: {principalArn: " + arn + "node, type: EC2_WINDOWS}\n",
+			[]string{arn + "node EC2_WINDOWS  []"},
+		},
 	} {
 		t.Run(form, func(t *testing.T) {
 			var got []string

@@ -40,39 +40,48 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 	}{
 		{
 			"a role that is called so", awsAuthText(roleEntry("AmazonEKSHybridNodesRole", sessionName, bootstrap, nodes)),
-			"AmazonEKSHybridNodesRole", ForHybrid, "yes yes yes true false", []string{"info HybridSessionName " + arn + "AmazonEKSHybridNodesRole"},
+			"AmazonEKSHybridNodesRole", ForHybrid, "yes yes yes true false",
+			[]string{"info HybridSessionName " + arn + "AmazonEKSHybridNodesRole"},
 		},
 		{
 			"a hybrid node that is there", awsAuthText(roleEntry("machines", sessionName, bootstrap, nodes)) + hybridNode("mi-0a1b2c3d4e5f60718"),
-			"machines", ForHybrid, "yes yes yes true false", []string{"info HybridSessionName " + arn + "machines"},
+			"machines", ForHybrid, "yes yes yes true false",
+			[]string{"info HybridSessionName " + arn + "machines"},
 		},
 		{
 			"one with a name of its own, beside instances", awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2 + hybridNode("press-3"),
-			"machines", ForHybrid, "yes yes yes true false", []string{"info HybridSessionName " + arn + "machines"},
+			"machines", ForHybrid, "yes yes yes true false",
+			[]string{"info HybridSessionName " + arn + "machines"},
 		},
 		{
 			"before any joined, beside instances with another role", awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2,
-			"machines", ForNodes, "no no no false false", []string{"warning NodeRoleUsernameIsInstanceID " + arn + "machines"},
+			"machines", ForNodes, "no no no false false",
+			[]string{"warning NodeRoleUsernameIsInstanceID " + arn + "machines"},
 		},
 		{
 			"where nothing shows what uses it", awsAuthText(roleEntry("machines", sessionName, bootstrap, nodes)),
-			"machines", ForNodes, "no no no false false", []string{"warning NodeRoleUsernameIsInstanceID " + arn + "machines"},
+			"machines", ForNodes, "no no no false false",
+			[]string{"warning NodeRoleUsernameIsInstanceID " + arn + "machines"},
 		},
 		{
 			"with the username of instances", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)),
-			"HybridNodes", ForHybrid, "no no no false false", []string{"error HybridUsername " + arn + "HybridNodes"},
+			"HybridNodes", ForHybrid, "no no no false false",
+			[]string{"error HybridUsername " + arn + "HybridNodes"},
 		},
 		{
 			"with one name for all", awsAuthText(roleEntry("HybridNodes", "system:node:press-3", bootstrap, nodes)),
-			"HybridNodes", ForHybrid, "no no no false false", []string{"error NodeRoleUsernameFixed " + arn + "HybridNodes"},
+			"HybridNodes", ForHybrid, "no no no false false",
+			[]string{"error NodeRoleUsernameFixed " + arn + "HybridNodes"},
 		},
 		{
 			"with a name of no node", awsAuthText(roleEntry("HybridNodes", `"{{SessionName}}"`, bootstrap, nodes)),
-			"HybridNodes", ForHybrid, "no no no false false", []string{"error NodeRoleUsername " + arn + "HybridNodes"},
+			"HybridNodes", ForHybrid, "no no no false false",
+			[]string{"error NodeRoleUsername " + arn + "HybridNodes"},
 		},
 		{
 			"as administrators", awsAuthText(roleEntry("HybridNodes", sessionName, masters)),
-			"HybridNodes", ForHybrid, "yes yes yes false true", []string{"error NodeRoleIsAdministrator " + arn + "HybridNodes"},
+			"HybridNodes", ForHybrid, "yes yes yes false true",
+			[]string{"error NodeRoleIsAdministrator " + arn + "HybridNodes"},
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

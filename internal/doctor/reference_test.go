@@ -81,19 +81,23 @@ func TestMistakesThatPagesPrint(t *testing.T) {
 	}{
 		{
 			"a username that ends in its colon", awsAuthText("- rolearn: " + arn + "\n  username: system:node:\n  groups: [system:nodes]\n"),
-			"to YAML a colon at the end of a text begins a field without a value", []string{"error MappingSyntax "},
+			"to YAML a colon at the end of a text begins a field without a value",
+			[]string{"error MappingSyntax "},
 		},
 		{
 			"in quotes too", awsAuthText("- rolearn: " + arn + "\n  username: \"system:node:\"\n  groups: [system:nodes]\n"),
-			`write username: "system:node:{{EC2PrivateDNSName}}"`, []string{"error MappingInvalid " + arn, "error NodeRoleUsernameFixed " + arn},
+			`write username: "system:node:{{EC2PrivateDNSName}}"`,
+			[]string{"error MappingInvalid " + arn, "error NodeRoleUsernameFixed " + arn},
 		},
 		{
 			"userarn for a role", awsAuthText(right, "- userarn: "+arn+"2\n  username: ops\n  groups: [view]\n"),
-			"rename userarn to rolearn", []string{"error MappingInvalid "},
+			"rename userarn to rolearn",
+			[]string{"error MappingInvalid "},
 		},
 		{
 			"accounts have no groups", awsAuthText(right) + "  mapAccounts: |\n    - \"111122223333\"\n",
-			"map the roles and users that are meant", []string{"info AccountWithoutGroups 111122223333"},
+			"map the roles and users that are meant",
+			[]string{"info AccountWithoutGroups 111122223333"},
 		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
