@@ -86,9 +86,9 @@ func (f *foreteller) purpose(arn, username string, groups []string) Purpose {
 		return guess
 	}
 	var hybrid, others bool // of the nodes that use the role
-	there := false
+	there, instances := false, false
 	for _, s := range f.nodes {
-		there = there || s.kind == ForHybrid
+		there, instances = there || s.kind == ForHybrid, instances || s.kind == ForNodes
 		if f.users[strings.ToLower(arn)][s.name] {
 			hybrid, others = hybrid || s.kind == ForHybrid, others || s.kind != ForHybrid
 		}
@@ -101,7 +101,9 @@ func (f *foreteller) purpose(arn, username string, groups []string) Purpose {
 	switch {
 	case others:
 		return ForNodes
-	case hybrid, strings.Contains(strings.ToLower(roleName(arn)), "hybrid"), there && bySession:
+	case hybrid, there && bySession:
+		return ForHybrid
+	case strings.Contains(strings.ToLower(roleName(arn)), "hybrid") && (bySession || there || !instances):
 		return ForHybrid
 	}
 	return ForNodes

@@ -15,9 +15,13 @@ func (r *roleCheck) hybrid() {
 		return // found as it was read
 	}
 	if template.Uses(iam.PlaceholderPrivateDNSName) {
-		r.say(HybridUsername, finding.Error, "username",
+		severity := finding.Error
+		if !r.fate.Seen {
+			severity = finding.Warning // its name alone says what it is for
+		}
+		r.say(HybridUsername, severity, "username",
 			"a role of hybrid nodes has the username of EC2 instances", r.fate.summary(),
-			"write username: "+sessionUsername+"; instances need a role and an entry of their own")
+			"if machines outside of EC2 use the role, write username: "+sessionUsername+"; instances need a role and an entry of their own")
 		return
 	}
 	if r.fate.User == "" {

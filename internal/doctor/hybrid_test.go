@@ -66,7 +66,15 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 		{
 			"with the username of instances", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)),
 			"HybridNodes", ForHybrid, "no no no false false",
-			[]string{"error HybridUsername " + arn + "HybridNodes"},
+			[]string{"warning HybridUsername " + arn + "HybridNodes"},
+		},
+		{
+			"with the username of instances, and a hybrid node that is there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + hybridNode("press-3"),
+			"HybridNodes", ForHybrid, "no no no false false", []string{"error HybridUsername " + arn + "HybridNodes"},
+		},
+		{
+			"called so, with the username of the instances that are there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + ec2,
+			"HybridNodes", ForNodes, "yes yes yes true false", nil,
 		},
 		{
 			"with one name for all", awsAuthText(roleEntry("HybridNodes", "system:node:press-3", bootstrap, nodes)),
