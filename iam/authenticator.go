@@ -105,6 +105,9 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (*User, 
 	if !ok {
 		return nil, Refuse(NotMapped, "no mapping is about %s or its account", who.canonical)
 	}
+	if mapping.Unusable {
+		return nil, Refuse(MappingUnusable, "the mapping of %s in %s cannot be used", who.canonical, cmp.Or(mapping.Place.String(), mapping.Source))
+	}
 	user, err := a.user(ctx, who, mapping)
 	if err != nil {
 		return nil, err
@@ -128,7 +131,7 @@ func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mappin
 	if refusal := a.checkNames(username, groups, who); refusal != nil {
 		return nil, refusal
 	}
-	extra := []string{who.ARN, who.canonical, who.session, who.AccessKeyID, who.id}
+	extra := []string{who.ARN, who.canonical, who.session, who.AccessKeyID, who.id, who.id}
 	return &User{
 		Username: username,
 		UID:      "aws-iam-authenticator:" + who.Account + ":" + who.id,
@@ -139,6 +142,8 @@ func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mappin
 			"sessionName":  extra[2:3:3],
 			"accessKeyId":  extra[3:4:4],
 			"principalId":  extra[4:5:5],
+			// The reference gives both names: the second is in a namespace of its own.
+			"sigs.k8s.io/aws-iam-authenticator/principalId": extra[5:6:6],
 		},
 		NotAfter: who.NotAfter,
 		Mapping:  mapping,

@@ -166,6 +166,7 @@ func TestANodeIsNamedAfterItsInstance(t *testing.T) {
 			"sessionName":  {instanceID},
 			"accessKeyId":  {accessKey},
 			"principalId":  {"AROAEXAMPLE0000000001"},
+			"sigs.k8s.io/aws-iam-authenticator/principalId": {"AROAEXAMPLE0000000001"},
 		},
 		NotAfter: s.caller.NotAfter,
 		Mapping:  s.mapping,
@@ -318,6 +319,12 @@ func TestWhoIsNotMappedIsNobody(t *testing.T) {
 	s.expectRefusal(t, iam.NotMapped)
 	s.mapping = iam.Mapping{Kind: iam.AccountMapping, Account: "444455556666"}
 	s.expectRefusal(t, iam.NotMapped)
+}
+
+func TestWhoseEntryCannotBeUsedIsNobody(t *testing.T) {
+	s := nodes()
+	s.mapping = iam.Mapping{Kind: iam.RoleMapping, ARN: s.mapping.ARN, Unusable: true, Place: s.mapping.Place}
+	s.expectRefusal(t, iam.MappingUnusable)
 }
 
 // TestWhatCouldNotBeFoundOutIsNoRefusal: an error says nothing about the bearer.

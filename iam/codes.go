@@ -80,6 +80,9 @@ const (
 	AccountMismatch verdict.Code = "AccountMismatch"
 	// NotMapped: no mapping is about the caller.
 	NotMapped verdict.Code = "NotMapped"
+	// MappingUnusable: the entry about the caller has a mistake for which it cannot be
+	// used.
+	MappingUnusable verdict.Code = "MappingUnusable"
 	// SessionMissing: the mapping needs a session, and the caller has none.
 	SessionMissing verdict.Code = "SessionMissing"
 	// SessionNotInstance: the session's name is not the id of an instance.

@@ -65,11 +65,15 @@ func (r *reader) open(text, key string) bool {
 	}
 	parsed, err := parseYAML(text)
 	if err != nil {
+		remedy := "mend the YAML; entries begin with \"- \" in the same column, and tabs do not indent"
+		if usernameEndsInColon(text, err.line) {
+			remedy = trailingColon
+		}
 		r.found(finding.Finding{
 			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, err.line),
 			Message:     "not valid YAML: " + printable(err.problem),
 			Consequence: r.unreadable(),
-			Remedy:      "mend the YAML; entries begin with \"- \" in the same column, and tabs do not indent",
+			Remedy:      remedy,
 		})
 		return false
 	}
@@ -172,6 +176,7 @@ func (r *reader) entry(node *yaml.Node, list mappingList, key string) {
 		}
 	}
 	if !e.ok {
+		r.mappings = append(r.mappings, e.unusable()...)
 		return
 	}
 	r.mappings = append(r.mappings, Mapping{

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // entry is an entry of mapRoles or mapUsers while it is read.
@@ -20,8 +21,12 @@ type entry struct {
 	place finding.Place
 
 	// ok is false once something was found for which the entry cannot be used.
-	ok       bool
-	arn      string
+	ok  bool
+	arn string
+	// other is the field of the other list that has the ARN there, if it is here.
+	other *field
+	// arns are what may be meant as the ARN of an entry that cannot be used.
+	arns     []string
 	username string
 	groups   []string
 }
@@ -43,97 +48,15 @@ func (e *entry) read(node *yaml.Node) {
 	if e.left < 0 {
 		return
 	}
+	if f, ok := fields[e.list.arn]; ok {
+		e.mayBeARN(f)
+		if e.other != nil {
+			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value), "delete it, or have an entry of its own for it in the other list")
+		}
+	}
 	e.readARN(fields)
 	e.readUsername(fields)
 	e.readGroups(fields)
-}
-
-// collect puts the fields of an object, and of those merged into it, under their
-// names in lower case.
-func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
-	for i := 0; i+1 < len(node.Content) && e.left >= 0; i += 2 {
-		e.left--
-		name, value := follow(node.Content[i]), node.Content[i+1]
-		if name.Kind == yaml.ScalarNode && name.ShortTag() == "!!merge" {
-			e.merge(value, depth, into)
-			continue
-		}
-		if name.Kind != yaml.ScalarNode {
-			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)), "put what begins with a brace or bracket in quotes")
-			continue
-		}
-		e.put(field{name: foldASCII(name.Value), written: name.Value, value: value}, node.Content[i], into)
-	}
-}
-
-// maxMerges is how deep objects are merged into each other.
-const maxMerges = 10
-
-// merge collects the fields of the objects at a merge key: of a list, the first one
-// that has a field gives it.
-func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
-	value := follow(node)
-	objects := []*yaml.Node{value}
-	if value.Kind == yaml.SequenceNode {
-		objects = value.Content
-	}
-	if depth == maxMerges {
-		e.refuse(e.place, "more objects are merged into each other than is reasonable", "write the fields themselves")
-		return
-	}
-	own := map[string]field{}
-	for _, object := range slices.Backward(objects) {
-		e.left--
-		object = follow(object)
-		if object.Kind != yaml.MappingNode {
-			e.refuse(e.placeOf(e.key, node), fmt.Sprintf("what is merged is %s: an object is wanted", describe(object)), "write the fields themselves")
-			return
-		}
-		fields := map[string]field{}
-		e.collect(object, depth+1, fields)
-		for name, f := range fields {
-			own[name] = f
-		}
-	}
-	for _, name := range sortedNames(own) {
-		f := own[name]
-		f.merged = true
-		if before, ok := into[name]; ok && !before.merged {
-			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name), "put the merge key (<<) first in the entry, or give the field in one place")
-		}
-		into[name] = f
-	}
-}
-
-func sortedNames(fields map[string]field) []string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// put adds a field to those that are there.
-func (e *entry) put(f field, at *yaml.Node, into map[string]field) {
-	place := e.placeOf(e.key+"."+printable(f.written), at)
-	if !e.known(f.name) {
-		e.unknownField(f, place)
-		return
-	}
-	if before, ok := into[f.name]; ok && !before.merged {
-		if before.written != f.written {
-			e.refuse(place, fmt.Sprintf("%s and %s are the same field", quote(before.written), quote(f.written)), "give it once")
-		} else {
-			e.found(finding.Finding{
-				Code: MappingFieldTwice, Severity: finding.Warning, Place: place,
-				Message:     fmt.Sprintf("%s is given twice in one entry", f.written),
-				Consequence: "the last one counts",
-				Remedy:      "delete the one that is not meant",
-			})
-		}
-	}
-	into[f.name] = f
 }
 
 func (e *entry) known(name string) bool {
@@ -141,30 +64,58 @@ func (e *entry) known(name string) bool {
 }
 
 func (e *entry) unknownField(f field, place finding.Place) {
-	message := fmt.Sprintf("the field %s is not looked at", quote(f.written))
+	known := []string{e.list.arn, "username", "groups"}
+	if i := slices.IndexFunc(known, func(name string) bool { return strings.EqualFold(name, f.name) }); i >= 0 {
+		// aws-iam-authenticator takes letters like the long s for those that they stand for.
+		e.mayBeARN(f)
+		e.refuse(place, fmt.Sprintf("the name of the field %s has letters of another alphabet", quote(f.written)), "write "+known[i])
+		return
+	}
+	if f.name == "rolearn" || f.name == "userarn" {
+		e.other = &f
+		return
+	}
 	remedy := fmt.Sprintf("delete it; the fields are %s, username and groups", e.list.arn)
-	severity := finding.Warning
-	if name := meant(f.name, []string{e.list.arn, "username", "groups"}); name != "" {
+	if name := meant(f.name, known); name != "" {
 		remedy = "write " + name
 	}
-	if f.name == "userid" {
+	e.unknown(f.written, place, remedy)
+}
+
+func (e *entry) unknown(name string, place finding.Place, remedy string) {
+	message := fmt.Sprintf("the field %s is not looked at", quote(name))
+	if foldASCII(name) == "userid" {
 		message = "callers are not found by their unique id: userid is not looked at"
 		remedy = "delete it"
 	}
 	e.found(finding.Finding{
-		Code: MappingUnknownField, Severity: severity, Place: place,
+		Code: MappingUnknownField, Severity: finding.Warning, Place: place,
 		Message: message, Consequence: "the entry is used without it", Remedy: remedy,
 	})
 }
 
 // refuse reports a reason for which the entry cannot be used.
 func (e *entry) refuse(place finding.Place, message, remedy string) {
+	e.refuseWith(place, message, unusedEntry, remedy)
+}
+
+// unusedEntry is the consequence of an entry about a role or user that cannot be used.
+const unusedEntry = "the entry maps nobody, and no other entry about the same ARN counts"
+
+func (e *entry) refuseWith(place finding.Place, message, consequence, remedy string) {
 	e.ok = false
-	e.invalid(place, e.arn, message, remedy)
+	e.found(finding.Finding{
+		Code: MappingInvalid, Severity: finding.Error, Place: place, Subject: printable(e.arn),
+		Message: message, Consequence: consequence, Remedy: remedy,
+	})
 }
 
 func (e *entry) readARN(fields map[string]field) {
 	name := e.list.arn
+	if _, ok := fields[name]; !ok && e.other != nil {
+		e.otherARN(e.other)
+		return
+	}
 	f, place, ok := e.wanted(fields, name, "the ARN of a "+string(e.list.kind))
 	if !ok {
 		return
@@ -176,17 +127,31 @@ func (e *entry) readARN(fields map[string]field) {
 	e.arn = text
 	checked, err := checkARN(text)
 	if err != nil {
-		e.refuse(place, err.Error(), "write it like "+exampleARN(e.list.kind))
+		e.refuseWith(place, err.Error(), unused, "write it like "+exampleARN(e.list.kind))
 		return
 	}
 	if checked.kind == sessionCallers && !e.sessions {
-		e.refuse(place, fmt.Sprintf("%s is a session, not a role", quote(text)), "write "+checked.arn)
+		e.refuseWith(place, fmt.Sprintf("%s is a session, not a role", quote(text)), unused, "write "+checked.arn)
 		return
 	}
 	e.arn = checked.arn
 	for _, f := range checked.findings(e.list.kind, text, place) {
 		e.found(f)
 	}
+}
+
+// otherARN refuses an entry that has the ARN in the field of the other list.
+func (e *entry) otherARN(f *field) {
+	in, other := listOf(e.list.kind), MapUsers
+	if e.list.kind == UserMapping {
+		other = MapRoles
+	}
+	remedy := fmt.Sprintf("rename %s to %s", f.written, e.list.arn)
+	if checked, err := checkARN(arnText(f.value)); err == nil && checked.kind.list() != e.list.kind {
+		remedy = "move the entry to " + other
+	}
+	e.refuseWith(e.placeOf(e.key+"."+printable(f.written), f.value),
+		fmt.Sprintf("%s is a field of %s, and not looked at in %s: %s is missing", f.written, other, in, e.list.arn), unused, remedy)
 }
 
 func (e *entry) readUsername(fields map[string]field) {
@@ -225,7 +190,9 @@ func (e *entry) readGroups(fields map[string]field) {
 	case isNull(value):
 		return
 	case value.Kind != yaml.SequenceNode:
-		e.refuse(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: a list is wanted", describe(value)), "write each group on its own line, after \"- \"")
+		e.refuseWith(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: a list is wanted", describe(value)),
+			unusedEntry+"; aws-iam-authenticator and EKS let the caller in without groups, so that its requests are Forbidden (403)",
+			"write each group on its own line, after \"- \"")
 		return
 	}
 	e.left -= len(value.Content)
@@ -276,6 +243,8 @@ func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	}
 	remedy := "write a text"
 	switch {
+	case endsInColon(value):
+		remedy = trailingColon
 	case value.Kind == yaml.ScalarNode:
 		remedy = "put it in quotes"
 	case value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle != 0:
@@ -284,6 +253,18 @@ func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	e.refuse(e.placeOf(key, node), fmt.Sprintf("%s is %s: a text is wanted", what, describe(value)), remedy)
 	return "", false
 }
+
+// endsInColon reports whether a value is an object because a text in braces ends in a
+// colon: {username: system:node:}.
+func endsInColon(value *yaml.Node) bool {
+	return value.Kind == yaml.MappingNode && len(value.Content) == 2 && isNull(value.Content[1]) &&
+		foldASCII(value.Content[0].Value)+":" == nodeidentity.UserPrefix
+}
+
+// trailingColon is the remedy for a username that lost its placeholder: the programs
+// that print many web pages fill in what is in double braces.
+const trailingColon = `write username: "` + nodeidentity.UserPrefix + `{{` + PlaceholderPrivateDNSName + `}}": ` +
+	`to YAML a colon at the end of a text begins a field without a value, and web pages often lose what is in double braces`
 
 // oldBoolean reports whether a text without quotes is a truth value in YAML 1.1, which
 // Kubernetes reads, and is none in YAML 1.2.
@@ -303,6 +284,10 @@ func oldBoolean(node *yaml.Node) bool {
 func (e *entry) name(text, what string, place finding.Place) bool {
 	if problem := nameProblem(text); problem != "" {
 		e.refuse(place, fmt.Sprintf("the %s %s %s", what, quote(text), problem), "write it without")
+		return false
+	}
+	if text == nodeidentity.UserPrefix && what == "username" {
+		e.refuse(place, fmt.Sprintf("the username %s has no node's name behind its colon", quote(text)), trailingColon)
 		return false
 	}
 	_, err := ParseTemplate(text)
@@ -329,7 +314,7 @@ func templateFinding(err error, what, text, arn string, place finding.Place) fin
 	f := finding.Finding{
 		Code: MappingTemplateUnknown, Severity: finding.Error, Place: place, Subject: arn,
 		Message:     fmt.Sprintf("the %s %s: %v", what, quote(text), err),
-		Consequence: unused + "; aws-iam-authenticator takes the braces as they are, so that all callers are one user",
+		Consequence: unusedEntry + "; aws-iam-authenticator takes the braces as they are, so that all callers are one user",
 		Remedy:      "delete the braces, or write a placeholder that there is",
 	}
 	var template *TemplateError

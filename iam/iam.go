@@ -78,8 +78,8 @@ type User struct {
 	// UID is "aws-iam-authenticator:ACCOUNT:USERID".
 	UID    string
 	Groups []string
-	// Extra has arn, canonicalArn, sessionName, accessKeyId and principalId, as the
-	// reference calls them.
+	// Extra has arn, canonicalArn, sessionName, accessKeyId, principalId and
+	// sigs.k8s.io/aws-iam-authenticator/principalId, as the reference calls them.
 	Extra map[string][]string
 	// NotAfter is when the token ends.
 	NotAfter time.Time

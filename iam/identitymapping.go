@@ -7,8 +7,9 @@ import (
 )
 
 // ParseIdentityMapping reads an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1
-// by its name and what is in its spec. It is false if it cannot be used. Use [Collect]
-// to make [Mappings] of several, in the order of their names.
+// by its name and what is in its spec. It is false if it cannot be used; then the mapping
+// is Unusable if its ARN can be read. Use [Collect] to make [Mappings] of those that can
+// be used and those that are Unusable, in the order of their names.
 func ParseIdentityMapping(name, arn, username string, groups []string) (Mapping, []finding.Finding, bool) {
 	object := "IAMIdentityMapping " + printable(name)
 	r := &reader{source: object, at: finding.Place{Object: object}, sessions: true, yaml: &yamlText{}}
@@ -37,6 +38,10 @@ func ParseIdentityMapping(name, arn, username string, groups []string) (Mapping,
 	}
 	finding.Sort(r.findings)
 	if !e.ok {
+		e.place, e.arns = place("spec"), []string{arn}
+		if hidden := e.unusable(); len(hidden) > 0 {
+			return hidden[0], r.findings, false
+		}
 		return Mapping{}, r.findings, false
 	}
 	return Mapping{

@@ -27,4 +27,8 @@ type Mapping struct {
 	Source string
 	// Place is where it is written.
 	Place finding.Place
+	// Unusable is set for an entry that cannot be used, and whose ARN can be read. It
+	// maps nobody: its caller is refused, whatever other entries say. Username and
+	// Groups are empty.
+	Unusable bool
 }

@@ -21,6 +21,10 @@ const (
 // each list.
 type Mappings struct {
 	Roles, Users, Accounts []Mapping
+	// Unusable are the entries about roles and users that cannot be used, each caller
+	// once of each kind. Find returns them, so that their callers are refused and get
+	// nothing from another entry.
+	Unusable []Mapping
 	// Broken are the lists (mapRoles, mapUsers, mapAccounts) that could not be read.
 	// They are empty here, or what they were before: see Keep.
 	Broken []string
@@ -29,21 +33,33 @@ type Mappings struct {
 }
 
 // Collect puts mappings in their lists. Where two of one list are about the same
-// caller, the last one stays, as in aws-iam-authenticator, and a finding says so.
+// caller, the last one stays, as in aws-iam-authenticator, and a finding says so. An
+// unusable one stays whatever its position: what an entry gave before it was edited
+// must not come back from another entry.
 func Collect(list []Mapping) (*Mappings, []finding.Finding) {
 	m := &Mappings{}
 	var findings []finding.Finding
-	last := map[string]int{}
+	stays := map[string]int{}
 	for i, mapping := range list {
-		last[string(mapping.Kind)+" "+mapping.caller()] = i
-	}
-	for i, mapping := range list {
-		if winner := last[string(mapping.Kind)+" "+mapping.caller()]; winner != i {
-			findings = append(findings, duplicate(mapping, list[winner]))
+		key := string(mapping.Kind) + " " + mapping.caller()
+		if before, ok := stays[key]; ok && list[before].Unusable && !mapping.Unusable {
 			continue
 		}
-		into := m.list(mapping.Kind)
-		*into = append(*into, mapping)
+		stays[key] = i
+	}
+	for i, mapping := range list {
+		winner := stays[string(mapping.Kind)+" "+mapping.caller()]
+		switch {
+		case winner != i && mapping.Unusable:
+			// What is wrong with it was found when it was read.
+		case winner != i:
+			findings = append(findings, duplicate(mapping, list[winner]))
+		case mapping.Unusable:
+			m.Unusable = append(m.Unusable, mapping)
+		default:
+			into := m.list(mapping.Kind)
+			*into = append(*into, mapping)
+		}
 	}
 	findings = append(findings, shadowed(m)...)
 	m.index = makeIndex(m)
@@ -82,6 +98,9 @@ func (m Mapping) about() string {
 }
 
 func duplicate(m, winner Mapping) finding.Finding {
+	if winner.Unusable {
+		return hidden(m, winner, "the caller is refused: no other entry counts beside one that cannot be used")
+	}
 	f := finding.Finding{
 		Code: MappingDuplicate, Severity: finding.Warning, Place: m.Place, Subject: m.about(),
 		Message:     fmt.Sprintf("%s is mapped once more at %s", quote(m.about()), winner.Place),
@@ -96,14 +115,34 @@ func duplicate(m, winner Mapping) finding.Finding {
 	return f
 }
 
+// hidden is the finding about an entry that has no effect because of one that cannot be
+// used.
+func hidden(m, unusable Mapping, consequence string) finding.Finding {
+	return finding.Finding{
+		Code: MappingDuplicate, Severity: finding.Error, Place: m.Place, Subject: m.about(),
+		Message:     fmt.Sprintf("%s is mapped once more at %s, by an entry that cannot be used", quote(m.about()), unusable.Place),
+		Consequence: consequence,
+		Remedy:      "fix or delete the entry that cannot be used",
+	}
+}
+
 // shadowed finds users' entries that a role's entry takes precedence over.
 func shadowed(m *Mappings) []finding.Finding {
-	roles := map[string]Mapping{}
+	roles, unusable := map[string]Mapping{}, map[string]Mapping{}
 	for _, role := range m.Roles {
 		roles[role.caller()] = role
 	}
+	for _, entry := range m.Unusable {
+		if entry.Kind == RoleMapping {
+			unusable[entry.caller()] = entry
+		}
+	}
 	var findings []finding.Finding
 	for _, user := range m.Users {
+		if entry, ok := unusable[user.caller()]; ok {
+			findings = append(findings, hidden(user, entry, "the caller is refused: roles are tried first, and that entry hides this one"))
+			continue
+		}
 		if role, ok := roles[user.caller()]; ok {
 			findings = append(findings, finding.Finding{
 				Code: MappingDuplicate, Severity: finding.Warning, Place: user.Place, Subject: user.ARN,
@@ -123,9 +162,16 @@ func (m *Mappings) Keep(previous *Mappings) *Mappings {
 		return m
 	}
 	kept := &Mappings{Roles: m.Roles, Users: m.Users, Accounts: m.Accounts, Broken: m.Broken}
-	for list, kind := range map[string]MappingKind{MapRoles: RoleMapping, MapUsers: UserMapping, MapAccounts: AccountMapping} {
-		if slices.Contains(m.Broken, list) {
-			*kept.list(kind) = *previous.list(kind)
+	for _, list := range mappingLists() {
+		from := m
+		if slices.Contains(m.Broken, list.name) {
+			from = previous
+			*kept.list(list.kind) = *previous.list(list.kind)
+		}
+		for _, entry := range from.Unusable {
+			if entry.Kind == list.kind {
+				kept.Unusable = append(kept.Unusable, entry)
+			}
 		}
 	}
 	kept.index = makeIndex(kept)

@@ -24,6 +24,8 @@ func FuzzParseConfigMap(f *testing.F) {
 	f.Add("- &a {rolearn: "+node+", username: a}\n- <<: [*a, *a]\n  groups: &g [x, y]\n- *a\n---\n- b", "- userarn: "+admin+"\n\tusername: a", "- 012345678901\n- ~\n- [a]")
 	f.Add("- rolearn: "+node+"\r\n  username: |\r\n   a\r\n", "\ufeff- &a\n  <<: *a", "``")
 	f.Add("a: b", "[{", "# \u2028\u0085\r- *x")
+	f.Add("- {rolearn: "+node+", username: a}\n- {rolearn: "+node+", username: a, groups: b}", "- <<: {groups: [x]}\n  userarn: "+node+"\n  username: a\n  Groups: [y]", "- 111122223333")
+	f.Add("- {rolearn: "+node+", RoleARN: "+admin+", username: 'a '}", "- {rolearn: "+node+", username: 'system:node:'}", "")
 	f.Fuzz(func(t *testing.T, roles, users, accounts string) {
 		data := map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": accounts}
 		m, findings := iam.ParseConfigMap(data, "aws-auth", awsAuth)
@@ -44,6 +46,7 @@ func FuzzParseConfigMap(f *testing.F) {
 			}
 			usable(t, m, mapping)
 		}
+		hides(t, m)
 		for _, list := range m.Broken {
 			if slices.ContainsFunc(m.All(), func(m iam.Mapping) bool { return strings.HasPrefix(m.Place.Key, "data."+list) }) {
 				t.Errorf("%s is broken, and has mappings", list)
@@ -85,8 +88,26 @@ func usable(t *testing.T, m *iam.Mappings, mapping iam.Mapping) {
 		}
 	}
 	found, ok := m.Find(mapping.ARN, "", iam.Exact)
+	if ok && found.Unusable && mapping.Kind == iam.UserMapping && found.Kind == iam.RoleMapping {
+		return // hidden by an entry of the list that is tried first
+	}
 	if !ok || found.Kind == mapping.Kind && !reflect.DeepEqual(found, mapping) {
 		t.Errorf("%+v finds %+v", mapping, found)
+	}
+}
+
+// hides checks that whose entry cannot be used finds that entry, or one of a list that is
+// tried before it, and has no other one in its list.
+func hides(t *testing.T, m *iam.Mappings) {
+	t.Helper()
+	for _, entry := range m.Unusable {
+		if entry.Username != "" || len(entry.Groups) > 0 || !entry.Unusable {
+			t.Errorf("%+v gives something", entry)
+		}
+		found, ok := m.Find(entry.ARN, "111122223333", iam.Exact)
+		if !ok || !found.Unusable && (entry.Kind == iam.RoleMapping || found.Kind != iam.RoleMapping) {
+			t.Errorf("%+v finds %+v", entry, found)
+		}
 	}
 }
 

@@ -33,6 +33,15 @@ func allShown(m *iam.Mappings) []string {
 	return lines
 }
 
+// hiddenCallers are the ARNs whose entries cannot be used.
+func hiddenCallers(m *iam.Mappings) []string {
+	var arns []string
+	for _, entry := range m.Unusable {
+		arns = append(arns, string(entry.Kind)+" "+entry.ARN)
+	}
+	return arns
+}
+
 // found is a finding without its words.
 func found(f finding.Finding) string {
 	return fmt.Sprintf("%s %s:%d %s", f.Severity, f.Place.Key, max(f.Place.KeyLine, f.Place.Line), f.Code)
@@ -85,7 +94,7 @@ func TestParseConfigMap(t *testing.T) {
 		{
 			rule:  "letters that are like others in another alphabet do not count",
 			roles: "- rolearn: " + node + "\n  uſername: a",
-			found: []string{"error data.mapRoles[0]:1 MappingInvalid", `warning data.mapRoles[0].uſername:2 MappingUnknownField`},
+			found: []string{"error data.mapRoles[0]:1 MappingInvalid", `error data.mapRoles[0].uſername:2 MappingInvalid`},
 		},
 		{rule: "nothing is no mapping", roles: ""},
 		{rule: "spaces are no mapping", roles: " \n\t\n"},
@@ -108,7 +117,13 @@ func TestParseConfigMap(t *testing.T) {
 		{
 			rule:  "the ARN of a user in mapRoles is in the wrong field",
 			roles: "- userarn: " + admin + "\n  username: a",
-			found: []string{"error data.mapRoles[0]:1 MappingInvalid", "warning data.mapRoles[0].userarn:1 MappingUnknownField"},
+			found: []string{"error data.mapRoles[0].userarn:1 MappingInvalid"},
+		},
+		{
+			rule:  "beside that of a role it is not looked at",
+			roles: "- rolearn: " + node + "\n  userarn: " + admin + "\n  username: a",
+			kept:  []string{"role " + node + " a"},
+			found: []string{"warning data.mapRoles[0].userarn:2 MappingUnknownField"},
 		},
 		{
 			rule:  "a username is required",
@@ -247,10 +262,34 @@ func TestParseConfigMap(t *testing.T) {
 			kept:  []string{"role " + node + " a", "role " + node + "2 b g", "role " + node + "3 a g"},
 		},
 		{
-			rule:  "a merge key after the field that it merges is not guessed at",
+			rule:  "a merge key after the field that it merges is not guessed at, and neither ARN is mapped",
 			roles: "- &a {rolearn: " + node + ", username: a}\n- rolearn: " + node + "2\n  <<: *a\n",
-			kept:  []string{"role " + node + " a"},
-			found: []string{"error data.mapRoles[1].rolearn:2 MappingInvalid"},
+			found: []string{"error data.mapRoles[0]:1 MappingDuplicate", "error data.mapRoles[1].rolearn:2 MappingInvalid"},
+		},
+		{
+			rule:  "of a field that is merged in one case and written in another, none is guessed",
+			roles: "- <<: {groups: [view]}\n  rolearn: " + node + "\n  username: a\n  Groups: [system:masters]\n",
+			found: []string{"error data.mapRoles[0].Groups:4 MappingInvalid"},
+		},
+		{
+			rule:  "nor of one that two objects merge",
+			roles: "- <<: [{groups: [view]}, {Groups: [system:masters]}]\n  rolearn: " + node + "\n  username: a\n",
+			found: []string{"error data.mapRoles[0].<<[0]:1 MappingInvalid"},
+		},
+		{
+			rule:  "nor of one that two merge keys merge",
+			roles: "- <<: {groups: [view]}\n  rolearn: " + node + "\n  username: a\n  <<: {Groups: [system:masters]}\n",
+			found: []string{"error data.mapRoles[0].groups:4 MappingInvalid"},
+		},
+		{
+			rule:  "a username without the name of a node is none",
+			roles: "- rolearn: " + node + "\n  username: 'system:node:'\n- rolearn: " + node + "2\n  username:\n    system:node:\n",
+			found: []string{"error data.mapRoles[0].username:2 MappingInvalid", "error data.mapRoles[1].username:5 MappingInvalid"},
+		},
+		{
+			rule:  "without quotes it is no YAML",
+			roles: "- rolearn: " + node + "\n  username: system:node:\n  groups: [a]\n", broken: true,
+			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
 			rule:  "what is wrong with an object is wrong where it is merged",

@@ -21,7 +21,7 @@ const (
 type index struct {
 	roles, users, accounts map[string]*Mapping
 	// named has the mappings of roles with paths by their ARNs without them; nil where
-	// it is open which one is meant.
+	// it is open which one is meant. One that cannot be used hides the others.
 	named map[string]*Mapping
 }
 
@@ -30,7 +30,15 @@ func makeIndex(m *Mappings) *index {
 		roles: byCaller(m.Roles), users: byCaller(m.Users), accounts: byCaller(m.Accounts),
 		named: map[string]*Mapping{},
 	}
-	for _, list := range [][]Mapping{m.Roles, m.Users} {
+	for i := range m.Unusable {
+		switch entry := &m.Unusable[i]; entry.Kind {
+		case RoleMapping:
+			ix.roles[entry.caller()] = entry
+		case UserMapping:
+			ix.users[entry.caller()] = entry
+		}
+	}
+	for _, list := range [][]Mapping{m.Unusable, m.Roles, m.Users} {
 		for i := range list {
 			pathless, ok := withoutPath(list[i].ARN)
 			if !ok {
@@ -39,7 +47,7 @@ func makeIndex(m *Mappings) *index {
 			key := foldASCII(pathless)
 			if other, taken := ix.named[key]; !taken {
 				ix.named[key] = &list[i]
-			} else if other == nil || other.caller() != list[i].caller() {
+			} else if other == nil || !other.Unusable && other.caller() != list[i].caller() {
 				ix.named[key] = nil
 			}
 		}
@@ -82,7 +90,8 @@ func cutResource(arn string) (prefix, resource string, ok bool) {
 
 // Find returns the mapping of a caller: that of its canonical ARN among the roles,
 // then the users, that of a role with a path under MatchName, and then that of its
-// account. The case of ASCII letters in ARNs does not matter.
+// account. The case of ASCII letters in ARNs does not matter. If it is Unusable, the
+// caller is refused, and no other list or source is asked.
 func (m *Mappings) Find(canonical, account string, policy PathPolicy) (Mapping, bool) {
 	ix := m.index
 	if ix == nil {

@@ -131,6 +131,20 @@ func problemLine(text string, check func(string) error) int {
 	}
 }
 
+// usernameEndsInColon reports whether a line, or the one before it, has a username
+// without quotes that ends in a colon, which begins a field in the middle of a line.
+func usernameEndsInColon(text string, line int) bool {
+	lines := strings.Split(text, "\n")
+	for _, i := range []int{line - 1, line - 2} {
+		if i >= 0 && i < len(lines) && colonAtEnd.MatchString(lines[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+var colonAtEnd = regexp.MustCompile(`(?i)^[\s-]*username:\s+[^\s"'#]*:\s*(#.*)?$`)
+
 // lineEnds returns where each line of a text ends, its line break included.
 func lineEnds(text string) []int {
 	var ends []int

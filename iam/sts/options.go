@@ -3,9 +3,7 @@ package sts
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam"
@@ -88,7 +86,7 @@ func (unobserved) TokenCache(bool)                        {}
 
 // complete checks options and gives those that are zero their defaults.
 func (o Options) complete() (Options, error) {
-	if err := checkClusterID(o.ClusterID); err != nil {
+	if err := iam.CheckClusterID(o.ClusterID); err != nil {
 		return Options{}, err
 	}
 	if o.Hosts == nil {
@@ -113,16 +111,6 @@ func (o Options) complete() (Options, error) {
 		return Options{}, errors.New("verifying tokens: a limit is below zero")
 	}
 	return o, nil
-}
-
-// checkClusterID takes what a header can have as its value, and the signature of a
-// request leaves as it is: visible ASCII, with no spaces at its ends.
-func checkClusterID(id string) error {
-	odd := strings.IndexFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) >= 0
-	if id == "" || odd || strings.TrimSpace(id) != id || strings.Contains(id, "  ") {
-		return fmt.Errorf("the cluster id %q cannot be signed for: want printable ASCII, without spaces at its ends", id)
-	}
-	return nil
 }
 
 func setDefault[T int | float64 | time.Duration](field *T, value T) {

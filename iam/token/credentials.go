@@ -1,8 +1,10 @@
 package token
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -40,6 +42,15 @@ func (o Options) load(ctx context.Context) (aws.Config, error) {
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("reading the settings of the AWS SDK: %w", err)
 	}
+	kept, err := o.openCache()
+	if err != nil && o.CacheFailed != nil {
+		o.CacheFailed(err)
+	}
+	if found, ok := kept.find(time.Now()); ok {
+		sdk.Region = cmp.Or(sdk.Region, found.Region)
+		sdk.Credentials = found
+		return sdk, nil
+	}
 	if sdk.Region == "" {
 		if sdk.Region, err = regionOf(ctx, sdk); err != nil {
 			return aws.Config{}, err
@@ -48,7 +59,22 @@ func (o Options) load(ctx context.Context) (aws.Config, error) {
 	if o.RoleARN != "" {
 		sdk.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(sdk), o.RoleARN, o.assuming))
 	}
-	return sdk, nil
+	return sdk, o.keep(ctx, kept, sdk)
+}
+
+// keep puts credentials that end into the file.
+func (o Options) keep(ctx context.Context, kept *cache, sdk aws.Config) error {
+	if kept == nil {
+		return nil
+	}
+	credentials, err := sdk.Credentials.Retrieve(ctx)
+	if err != nil {
+		return o.notRetrieved(err)
+	}
+	if err := kept.put(sdk.Region, credentials, time.Now()); err != nil && o.CacheFailed != nil {
+		o.CacheFailed(err)
+	}
+	return nil
 }
 
 func (o Options) assuming(role *stscreds.AssumeRoleOptions) {

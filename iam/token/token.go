@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -35,7 +37,17 @@ type Options struct {
 	// HTTP carries the SDK's requests; nil for its own client. With one, the variable
 	// AWS_CA_BUNDLE must not be set, unless it is the SDK's own kind of client.
 	HTTP aws.HTTPClient
+	// Cache is the path of a file that keeps temporary credentials until they end, so
+	// that they are not asked for again; empty for none. See [DefaultCache].
+	Cache string
+	// CacheFailed, if set, is told why the file is not used. The token is made all the
+	// same.
+	CacheFailed func(error)
 }
+
+// MinLife is how long a token has to be good when it is made: it has to reach the API
+// server, and the server STS.
+const MinLife = time.Minute
 
 // expires is what X-Amz-Expires says, in seconds. STS takes a request for
 // [iam.TokenLife] whatever it says; servers before version 0.4 of the reference want
@@ -43,7 +55,8 @@ type Options struct {
 const expires = "60"
 
 // Make returns a token, and when it ends: when STS no longer takes its signature, or
-// the credentials that signed it. Errors have nothing of a token or of credentials.
+// the credentials that signed it. That is [MinLife] from now at least: credentials that
+// end before are an error. Errors have nothing of a token or of credentials.
 func Make(ctx context.Context, options Options) (text string, end time.Time, err error) {
 	if err := options.check(); err != nil {
 		return "", time.Time{}, err
@@ -65,21 +78,27 @@ func Make(ctx context.Context, options Options) (text string, end time.Time, err
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("the token would not be taken: %w", err)
 	}
+	endOfEnvironment(&credentials)
 	end = request.NotAfter
 	if credentials.CanExpire && credentials.Expires.Before(end) {
 		end = credentials.Expires
 	}
+	if time.Until(end) < MinLife {
+		return "", time.Time{}, fmt.Errorf("the credentials of AWS end at %s, less than %s from now, and a token ends with them: renew them",
+			end.UTC().Format(time.RFC3339), MinLife)
+	}
 	return text, end, nil
 }
 
-func (o Options) check() error {
-	switch {
-	case o.ClusterID == "":
-		return errors.New("a token needs the id of the cluster that it is for")
-	case o.RoleARN == "" && (o.SessionName != "" || o.ExternalID != ""):
-		return errors.New("a session name and an external id are for a role to assume, and none is given")
+// endOfEnvironment gives credentials of the environment the end that stands beside them,
+// as aws configure export-credentials writes it, and which the SDK for Go leaves aside.
+func endOfEnvironment(credentials *aws.Credentials) {
+	if credentials.Source != config.CredentialsSourceName || credentials.CanExpire {
+		return
 	}
-	return nil
+	if end, err := time.Parse(time.RFC3339, os.Getenv("AWS_CREDENTIAL_EXPIRATION")); err == nil {
+		credentials.CanExpire, credentials.Expires = true, end
+	}
 }
 
 // presign signs a request for the identity of whoever the credentials are of.

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(transport.CloseIdleConnections)
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-		"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
+		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
 	} {
 		t.Setenv(name, "")
 	}
@@ -256,6 +256,89 @@ func TestATokenEndsWithItsCredentials(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", filepath.Join(folder, "config"))
 	if _, got := w.make(t, token.Options{}); !got.Equal(end) {
 		t.Errorf("the token ends at %s, the credentials at %s", got, end)
+	}
+}
+
+// TestNoTokenOfCredentialsThatAboutEnd: the token would end before it is used.
+func TestNoTokenOfCredentialsThatAboutEnd(t *testing.T) {
+	w := newWorld(t)
+	alice := w.User(account, "alice")
+	for _, left := range []time.Duration{-time.Hour, 50 * time.Second} {
+		end := time.Now().UTC().Truncate(time.Second).Add(left)
+		folder := t.TempDir()
+		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
+		for name, text := range map[string]string{
+			"answer": answer, "config": "[default]\nregion = eu-west-1\ncredential_process = cat " + filepath.Join(folder, "answer") + "\n",
+		} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("AWS_CONFIG_FILE", filepath.Join(folder, "config"))
+		text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", HTTP: w.http})
+		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(), "the credentials of AWS end at "+end.Format(time.RFC3339)) {
+			t.Errorf("%s before their end: %q, %v", left, text, err)
+		}
+	}
+}
+
+// TestTheEndOfCredentialsOfTheEnvironment is what aws configure export-credentials writes.
+func TestTheEndOfCredentialsOfTheEnvironment(t *testing.T) {
+	w := newWorld(t)
+	use(t, w.Session(account, "node", "ada"))
+	end := time.Now().UTC().Truncate(time.Second).Add(5 * time.Minute)
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", end.Format(time.RFC3339))
+	if _, got := w.make(t, token.Options{Region: "eu-west-1"}); !got.Equal(end) {
+		t.Errorf("the token ends at %s, want %s", got, end)
+	}
+	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(30*time.Second).Format(time.RFC3339))
+	text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", Region: "eu-west-1", HTTP: w.http})
+	if err == nil || text != "" || !strings.Contains(err.Error(), "the credentials of AWS end at ") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestMistakesAreFoundBeforeAnybodyIsAsked has no network at all.
+func TestMistakesAreFoundBeforeAnybodyIsAsked(t *testing.T) {
+	w := newWorld(t)
+	use(t, w.User(account, "alice"))
+	const role = "arn:aws:iam::444455556666:role/admin"
+	for name, test := range map[string]struct {
+		options token.Options
+		want    string
+	}{
+		"a name":                     {token.Options{RoleARN: "admin"}, `the role "admin" is not an ARN`},
+		"no account":                 {token.Options{RoleARN: "arn:aws:iam:::role/admin"}, "is not 12 digits"},
+		"a user":                     {token.Options{RoleARN: "arn:aws:iam::444455556666:user/ada"}, "is not a role, and only roles are assumed"},
+		"an instance profile":        {token.Options{RoleARN: "arn:aws:iam::444455556666:instance-profile/node"}, "is not the ARN of a role"},
+		"a session":                  {token.Options{RoleARN: "arn:aws:sts::444455556666:assumed-role/admin/ada"}, "write " + role},
+		"a space":                    {token.Options{RoleARN: role + " "}, "characters that no ARN has"},
+		"a session name with spaces": {token.Options{RoleARN: role, SessionName: "ada lovelace"}, `the session name "ada lovelace" is none of STS`},
+		"a session name of a letter": {token.Options{RoleARN: role, SessionName: "a"}, "want 2 to 64"},
+		"an external id":             {token.Options{RoleARN: role, ExternalID: "se cret"}, "the external id is none of STS"},
+		"a cluster with a space":     {token.Options{ClusterID: "blue "}, "no server takes a token for that cluster"},
+		"a cluster with two spaces":  {token.Options{ClusterID: "a  b"}, "no server takes a token for that cluster"},
+		"a cluster on two lines":     {token.Options{ClusterID: "blue\r\nx: y"}, "no server takes a token for that cluster"},
+		"a cluster in other letters": {token.Options{ClusterID: "bl\u00fc"}, "no server takes a token for that cluster"},
+		"a cluster without end":      {token.Options{ClusterID: strings.Repeat("a", 1025)}, "1025 characters: want up to 1024"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &counted{RoundTripper: w.http.Transport}
+			test.options.HTTP = &http.Client{Transport: asked}
+			if test.options.ClusterID == "" {
+				test.options.ClusterID = "blue"
+			}
+			text, _, err := token.Make(t.Context(), test.options)
+			if err == nil || !strings.Contains(err.Error(), test.want) || text != "" {
+				t.Errorf("%q, %v, want %q", text, err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "se cret") {
+				t.Errorf("the error has the external id: %v", err)
+			}
+			if n := asked.requests.Load(); n > 0 {
+				t.Errorf("%d requests", n)
+			}
+		})
 	}
 }
 

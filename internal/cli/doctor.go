@@ -42,12 +42,13 @@ names by which kubelets go, at what RBAC gives to nodes beside the Node authoriz
 at how the API server decides. Each finding has a code, its place, what happens because
 of it, and the change that mends it; docs/findings.md has a section on each.
 
-It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, static
-pods of kube-apiserver, an AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift,
-the config file of k3s or RKE2, the machine config of Talos) or a cluster, and changes
-nothing. --add names files that are read beside a cluster. A check whose input could not
-be read, was not given or is incomplete is reported as not made, with what it lacks; leave
-out checks whose input you cannot give by naming the others in --checks.
+It reads files (--from: manifests, lists, snapshots, kubeconfigs, a bare aws-auth, answers
+of aws eks list-access-entries and describe-access-entry, static pods of kube-apiserver, an
+AuthorizationConfiguration, the KubeAPIServerConfig of OpenShift, the config file of k3s or
+RKE2, the machine config of Talos) or a cluster, and changes nothing. --add names files
+that are read beside a cluster. A check whose input could not be read, was not given or is
+incomplete is reported as not made, with what it lacks; leave out checks whose input you
+cannot give by naming the others in --checks.
 
 With --plan it prints the steps that move the cluster to Node authorization and
 NodeRestriction without disruption, in order, each with what shows whether it is done.

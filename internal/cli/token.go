@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,14 +20,11 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
-// endsEarly is how much before its end a token is said to end: it has to reach the API
-// server, and the server STS.
-const endsEarly = time.Minute
-
 // tokenMaking is the flags of token.
 type tokenMaking struct {
 	token.Options
 	tokenOnly bool
+	cache     bool
 }
 
 func newToken(a *app) *cobra.Command {
@@ -54,7 +50,13 @@ In a kubeconfig, the user of a kubelet or a person has this command as its exec:
     interactiveMode: Never
 
 The credential is printed in the version that KUBERNETES_EXEC_INFO asks for, v1 or
-v1beta1, and v1 without it. It ends a minute before the token does.`,
+v1beta1, and v1 without it. It ends a minute before the token does. A token ends with the
+credentials that sign it: those that end within a minute are an error.
+
+With --cache, temporary credentials (those of --role too) are kept until they end in
+~/.kube/cache/node-authorizer/credentials.json, or in the file that
+NODE_AUTHORIZER_CACHE_FILE names, which only its owner may read. They are taken again for
+the same flags, environment and AWS configuration files.`,
 		Example: `  node-authorizer token --cluster-id blue --region eu-west-1
   node-authorizer token -i blue -r arn:aws:iam::111122223333:role/admin --token-only`,
 		Args:              exactly(),
@@ -75,6 +77,7 @@ func (m *tokenMaking) addFlags(cmd *cobra.Command) {
 	flags.StringVarP(&m.SessionName, "session-name", "s", "", "name of the role's session")
 	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role demands")
 	flags.BoolVar(&m.tokenOnly, "token-only", false, "print the token alone, without a credential around it")
+	flags.BoolVar(&m.cache, "cache", false, "keep temporary credentials in a file until they end")
 	for _, name := range []string{"cluster-id", "region", "profile", "role", "session-name", "external-id"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
@@ -91,6 +94,12 @@ func (a *app) printToken(ctx context.Context, m *tokenMaking) error {
 	if err != nil {
 		return err
 	}
+	if m.cache {
+		m.CacheFailed = func(err error) { a.warn("no credentials are kept: %v", err) }
+		if m.Cache, err = token.DefaultCache(); err != nil {
+			m.CacheFailed(err)
+		}
+	}
 	text, end, err := token.Make(ctx, m.Options)
 	if err != nil {
 		return err
@@ -99,7 +108,7 @@ func (a *app) printToken(ctx context.Context, m *tokenMaking) error {
 		fmt.Fprintln(a.out, text)
 		return nil
 	}
-	document, err := json.Marshal(credential(text, metav1.NewTime(end.Add(-endsEarly))))
+	document, err := json.Marshal(credential(text, metav1.NewTime(end.Add(-token.MinLife))))
 	if err != nil {
 		return fmt.Errorf("writing the credential: %w", err)
 	}

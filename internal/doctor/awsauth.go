@@ -18,14 +18,19 @@ func awsAuth(e *examination) {
 	f := newForeteller(e)
 	e.written(sources, f.rules)
 	e.unread()
-	e.report.Roles = f.foretell(sources)
+	e.accessEntriesFirst(sources)
+	e.report.Roles = f.foretell(append(sources[:len(sources):len(sources)], accessEntrySource(e.cluster.AccessEntries)))
 	for i := range e.report.Roles {
 		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
-		r.check()
+		if r.fate.Source != accessEntrySourceName { // EKS sees to those
+			r.check()
+		}
 	}
+	e.windows(f)
+	e.accountsLetIn(sources)
 	e.unmapped(sources, f)
 	e.accounts()
-	e.tokens(f.rules.Partition)
+	e.tokens(cmp.Or(f.rules.Partition, e.partitionOfRoles()))
 }
 
 // written takes over what is wrong with how mappings are written, and with how they
@@ -94,7 +99,7 @@ func (m *ConfigMap) field(at finding.Place, field string) finding.Place {
 
 const (
 	nodeUsername    = nodeidentity.UserPrefix + "{{" + iam.PlaceholderPrivateDNSName + "}}"
-	fargateUsername = nodeidentity.UserPrefix + "{{" + iam.PlaceholderSessionName + "}}"
+	sessionUsername = nodeidentity.UserPrefix + "{{" + iam.PlaceholderSessionName + "}}"
 	nodeGroups      = groupBootstrappers + " and " + nodeidentity.Group
 )
 
@@ -107,6 +112,8 @@ func (r *roleCheck) check() {
 		}
 	case ForFargate:
 		r.fargate()
+	case ForHybrid:
+		r.hybrid()
 	}
 }
 
@@ -121,22 +128,47 @@ func (r *roleCheck) username() {
 	case !strings.HasPrefix(name, nodeidentity.UserPrefix):
 		r.say(NodeRoleUsername, finding.Error, "username",
 			fmt.Sprintf("the username %q is not that of a node", name), r.fate.summary(),
-			fmt.Sprintf("write username: %s, with the groups %s", nodeUsername, nodeGroups))
+			fmt.Sprintf("write username: %s, with the groups %s", r.rightUsername(), nodeGroups))
 	case !template.UsesSession():
 		r.say(NodeRoleUsernameFixed, finding.Error, "username",
 			fmt.Sprintf("all nodes of the role are the one user %s", name),
 			"at most one of them is the node of that name; "+r.fate.summary(),
-			"write username: "+nodeUsername)
+			"write username: "+r.rightUsername())
 	case r.fate.User == nodeidentity.UserPrefix+r.fate.Node:
 	case template.Uses(iam.PlaceholderPrivateDNSName):
 		r.say(NodeRoleUsernameOfOtherNode, finding.Error, "username",
 			fmt.Sprintf("node %s would be the user %s", r.fate.Node, r.fate.User), r.fate.summary(),
 			"have the kubelet register with its instance's private DNS name, without --hostname-override")
+	case r.mayBeHybrid():
+		r.say(NodeRoleUsernameIsInstanceID, finding.Warning, "username",
+			fmt.Sprintf("the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s", r.fate.User, r.fate.Node),
+			"if instances use the role, "+r.fate.summary(),
+			"if EC2 instances use the role, write username: "+nodeUsername+"; nothing is wrong if EKS Hybrid Nodes use it")
 	default:
 		r.say(NodeRoleUsernameIsInstanceID, finding.Error, "username",
 			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.fate.User, r.fate.Node),
-			r.fate.summary(), "write username: "+nodeUsername)
+			r.fate.summary(), "write username: "+nodeUsername+", unless none but EKS Hybrid Nodes use the role")
 	}
+}
+
+// mayBeHybrid reports whether the role's nodes may be machines outside of AWS: none of
+// the cluster's instances is known to use it, or must do so.
+func (r *roleCheck) mayBeHybrid() bool {
+	if r.usedByInstances() {
+		return false
+	}
+	others := slices.ContainsFunc(r.report.Roles, func(f RoleFate) bool {
+		return f.Purpose == ForNodes && f.ARN != r.fate.ARN && strings.Contains(f.Username, iam.PlaceholderPrivateDNSName)
+	})
+	return !r.fate.Seen || others
+}
+
+// rightUsername is the username of an entry for nodes of the role's kind.
+func (r *roleCheck) rightUsername() string {
+	if r.fate.Purpose == ForHybrid {
+		return sessionUsername
+	}
+	return nodeUsername
 }
 
 // rights checks what the role's nodes may do as such users.
@@ -151,7 +183,7 @@ func (r *roleCheck) rights() {
 		}
 		r.say(NodeRoleIsAdministrator, finding.Error, "groups",
 			fmt.Sprintf("every node of the role may do everything: it is in %s", strings.Join(r.fate.Groups, ", ")), consequence,
-			fmt.Sprintf("write the groups %s, and username: %s", nodeGroups, nodeUsername))
+			fmt.Sprintf("write the groups %s, and username: %s", nodeGroups, r.rightUsername()))
 	case named && !inNodes:
 		r.say(NodeRoleWithoutNodesGroup, finding.Error, "groups",
 			"the group "+nodeidentity.Group+" is missing", r.fate.summary(), "write the groups "+nodeGroups)
@@ -171,7 +203,7 @@ func (r *roleCheck) fargate() {
 	case template.Uses(iam.PlaceholderPrivateDNSName):
 		r.say(FargateUsername, finding.Error, "username",
 			"a Fargate role has the username of EC2 instances", r.fate.summary(),
-			"write username: "+fargateUsername+"; instances need a role and an entry of their own")
+			"write username: "+sessionUsername+"; instances need a role and an entry of their own")
 	case !slices.Contains(r.fate.Groups, groupNodeProxier):
 		r.say(FargateWithoutNodeProxier, finding.Warning, "groups",
 			"the group "+groupNodeProxier+" is missing", "kube-proxy on the role's Fargate nodes may not read services",
@@ -191,7 +223,8 @@ func (r *roleCheck) fargate() {
 // usedByInstances reports whether an instance's kubelet was seen to use the role.
 func (r *roleCheck) usedByInstances() bool {
 	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
-		return strings.EqualFold(c.RoleARN, r.fate.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix)
+		return strings.EqualFold(c.RoleARN, r.fate.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
+			!strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+machinePrefix)
 	})
 }
 
@@ -232,23 +265,34 @@ func (e *examination) unmapped(sources []*mappingSource, f *foreteller) {
 		e.found(e.unlessMappedElsewhere(there, finding.Finding{
 			Code: NodeRoleMissing, Severity: finding.Error, Place: e.sourcePlace(sources), Subject: role,
 			Message:     fmt.Sprintf("the role of %s has no entry: %s", some(there), role),
-			Consequence: "unless an EKS access entry maps it, their kubelets are Unauthorized, and the nodes become NotReady",
+			Consequence: e.unlessAccessEntry("it") + "their kubelets are Unauthorized, and the nodes become NotReady",
 			Remedy:      entryFor(role),
 		}))
 	}
-	if !slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool { return r.Purpose == ForNodes || r.Purpose == ForFargate }) {
+	forNodes := slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool { return r.Purpose.makesNodes() })
+	mayBe := slices.ContainsFunc(e.cluster.AccessEntries, func(a AccessEntry) bool { return a.Type == "" })
+	if !forNodes && !mayBe {
 		e.found(e.unlessMappedElsewhere(f.names(), finding.Finding{
 			Code: NoNodeRole, Severity: finding.Error, Place: e.sourcePlace(sources),
 			Message:     "no entry makes anybody a node",
-			Consequence: "nodes that no EKS access entry maps, and that have no client certificate, are Unauthorized and do not join",
+			Consequence: e.unlessAccessEntry("them") + "nodes that have no client certificate are Unauthorized and do not join",
 			Remedy:      entryFor("arn:aws:iam::ACCOUNT:role/ROLE-OF-THE-NODES"),
 		}))
 	}
 }
 
+// unlessAccessEntry is what is not known of access entries, for the consequence of an
+// entry that is missing: EKS keeps them outside of the cluster.
+func (e *examination) unlessAccessEntry(whom string) string {
+	if e.cluster.AccessEntriesGiven {
+		return ""
+	}
+	return "unless an EKS access entry maps " + whom + " (give the answer of aws eks list-access-entries with --from), "
+}
+
 // isMapped reports whether a role has an entry, by its ARN in lower case.
 func (e *examination) isMapped(arn string) bool {
-	return slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool {
+	return e.cluster.accessEntry(arn) != nil || slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool {
 		return strings.ToLower(withoutPath(r.ARN)) == arn
 	})
 }
@@ -274,82 +318,4 @@ func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 // entryFor is an entry of mapRoles that makes nodes of a role's sessions.
 func entryFor(arn string) string {
 	return fmt.Sprintf("add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers, nodeidentity.Group)
-}
-
-// accounts compares the accounts of the nodes' roles with the one given, or with that
-// of most of them.
-func (e *examination) accounts() {
-	of := func(r *RoleFate) string {
-		if arn, err := iam.ParseARN(r.ARN); err == nil && (r.Purpose == ForNodes || r.Purpose == ForFargate) {
-			return arn.Account
-		}
-		return ""
-	}
-	counts := map[string]int{}
-	for i := range e.report.Roles {
-		if account := of(&e.report.Roles[i]); account != "" {
-			counts[account]++
-		}
-	}
-	expected, severity, known := e.options.Account, finding.Error, "the nodes' account is "
-	if expected == "" {
-		severity, known = finding.Warning, "most of the nodes' roles are of account "
-		for account, n := range counts {
-			if 2*n > len(e.report.Roles) || 2*n > sum(counts) {
-				expected = account
-			}
-		}
-	}
-	for i := range e.report.Roles {
-		account := of(&e.report.Roles[i])
-		if expected == "" || account == "" || account == expected {
-			continue
-		}
-		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
-		r.say(RoleAccount, severity, "rolearn",
-			fmt.Sprintf("the role is of account %s, and %s%s", account, known, expected),
-			"a node whose role is of another account than the entry is Unauthorized",
-			"check the account in the ARN; nothing is wrong if the nodes of this role run in the other account")
-	}
-}
-
-func sum(counts map[string]int) int {
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	return total
-}
-
-// tokens compares what tokens are made for with what is accepted.
-func (e *examination) tokens(partition string) {
-	accepted := map[string]string{}
-	for _, a := range e.cluster.Authenticators {
-		if a.ClusterID != "" {
-			accepted[a.ClusterID] = a.Place.String()
-		}
-	}
-	if e.options.ClusterID != "" {
-		accepted = map[string]string{e.options.ClusterID: "--cluster-id"}
-	}
-	ids := slices.Sorted(maps.Keys(accepted))
-	for _, c := range e.cluster.Credentials {
-		who := cmp.Or(c.Name, "the user")
-		if c.ClusterID != "" && len(ids) > 0 && accepted[c.ClusterID] == "" {
-			e.found(finding.Finding{
-				Code: ClusterIDMismatch, Severity: finding.Error, Place: c.Place, Subject: c.ClusterID,
-				Message:     fmt.Sprintf("%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids), accepted[ids[0]]),
-				Consequence: fmt.Sprintf("every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who),
-				Remedy:      fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
-			})
-		}
-		if of := partitionOfRegion(c.Region); of != "" && partition != "" && of != partition {
-			e.found(finding.Finding{
-				Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
-				Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, partition),
-				Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
-				Remedy:      "give it a region of partition " + partition + " (--region, or AWS_REGION)",
-			})
-		}
-	}
 }

@@ -286,7 +286,7 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 	}
 	const (
 		reference = "clusterID: shop\nserver: {partition: aws}\n"
-		ours      = "apiVersion: config.node-authorizer.io/v1alpha1\nkind: Config\niam: {clusterID: shop, partition: aws}\n"
+		ours      = "apiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: shop, partition: aws}\n"
 		pod       = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: auth, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: a, command: [/aws-iam-authenticator, server, --cluster-id, shop]}]}}}\n"
 		configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n  config.yaml: |\n    clusterID: shop\n"
 	)
@@ -318,7 +318,7 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 
 func TestPathsAreMatchedAsTheAuthenticatorDoes(t *testing.T) {
 	text := awsAuthText(roleEntry("teams/a/node", goodUsername, bootstrap, nodes))
-	ours := "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: Config\niam: {clusterID: shop%s}\n"
+	ours := "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: shop%s}\n"
 	for _, test := range []struct{ rule, config, want string }{
 		{"aws-iam-authenticator", "", "no no no false false"},
 		{"node-authorizer", fmt.Sprintf(ours, ""), "yes yes yes true false"},

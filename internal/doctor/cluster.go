@@ -33,6 +33,10 @@ type Cluster struct {
 	Unread []finding.Place
 	// IdentityMappings are the custom resources of the same purpose.
 	IdentityMappings []IdentityMapping
+	// AccessEntries are EKS access entries, as far as they are to be seen: they are not
+	// in the cluster. AccessEntriesGiven says that an answer of EKS about them is here.
+	AccessEntries      []AccessEntry
+	AccessEntriesGiven bool
 	// MappingFiles are files with mappings, as authenticators take them.
 	MappingFiles []MappingFile
 	// Authenticators are those of AWS tokens whose configuration is to be seen, and

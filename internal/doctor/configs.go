@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
@@ -87,8 +88,15 @@ func (r *reader) ourConfig(d *source.Document) error {
 }
 
 // plainFile reads a document that is no API object: the machine config of Talos, the
-// config of k3s or RKE2, aws-iam-authenticator's configuration, or nothing but mappings.
+// config of k3s or RKE2, aws-iam-authenticator's configuration, nothing but mappings, what is left
+// of aws-auth without its header, or what EKS answers about access entries.
 func (r *reader) plainFile(d *source.Document) error {
+	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
+		return err
+	}
+	if taken, err := r.dataAlone(d); taken || err != nil {
+		return err
+	}
 	text, line := d.Source()
 	var c map[string]json.RawMessage
 	if yaml.Unmarshal(text, &c) == nil {
@@ -104,6 +112,32 @@ func (r *reader) plainFile(d *source.Document) error {
 		}
 	}
 	return r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line)
+}
+
+// dataAlone reads the data section of aws-auth that somebody copied without apiVersion
+// and kind. It is false for other documents.
+func (r *reader) dataAlone(d *source.Document) (bool, error) {
+	var m struct {
+		Metadata struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"metadata"`
+		Data map[string]any `json:"data"`
+	}
+	if err := json.Unmarshal(d.JSON(), &m); err != nil {
+		return false, nil // what is wrong with it is found as it is read for what else it may be
+	}
+	_, roles := m.Data[iam.MapRoles]
+	_, users := m.Data[iam.MapUsers]
+	_, accounts := m.Data[iam.MapAccounts]
+	if !roles && !users && !accounts || m.Metadata.Name != "" && m.Metadata.Name != awsAuthName {
+		return false, nil
+	}
+	data, err := textsOf(d, m.Data)
+	if err != nil {
+		return true, err
+	}
+	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
 }
 
 // kubeconfig reads which program a kubeconfig runs for credentials. What else is in

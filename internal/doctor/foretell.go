@@ -20,14 +20,14 @@ type foreteller struct {
 	// to use a role, by its canonical ARN in lower case.
 	nodes []sample
 	users map[string]map[string]bool
-	// ec2 and fargate are what stands for a node where none was seen.
-	ec2, fargate sample
+	// region is that of a node where none was seen; empty if unknown.
+	region string
 }
 
 func newForeteller(e *examination) *foreteller {
 	f := &foreteller{
 		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
-		ec2: madeUp(e.region(), false), fargate: madeUp(e.region(), true),
+		region: e.region(),
 	}
 	for i := range e.cluster.Nodes {
 		if s, ok := awsNode(&e.cluster.Nodes[i]); ok {
@@ -55,7 +55,7 @@ func (f *foreteller) samples(arn string, purpose Purpose) []sample {
 		if users[s.name] {
 			using = append(using, s)
 		}
-		if s.fargate == (purpose == ForFargate) {
+		if s.kind == kindOf(purpose) {
 			alike = append(alike, s)
 		}
 	}
@@ -64,16 +64,58 @@ func (f *foreteller) samples(arn string, purpose Purpose) []sample {
 		return using
 	case len(alike) > 0:
 		return alike
-	case purpose == ForFargate:
-		return []sample{f.fargate}
 	}
-	return []sample{f.ec2}
+	return []sample{madeUp(f.region, kindOf(purpose))}
+}
+
+// kindOf is the kind of nodes for which a role is tried: instances, if nothing shows
+// another.
+func kindOf(purpose Purpose) Purpose {
+	if purpose.makesNodes() {
+		return purpose
+	}
+	return ForNodes
+}
+
+// purpose guesses what a role is for. A username made of the session's name is that of
+// hybrid nodes where the role is called so, or nodes of the kind are there and no
+// instance was seen to use the role.
+func (f *foreteller) purpose(arn, username string, groups []string) Purpose {
+	guess := purposeOf(arn, username, groups, len(f.users[strings.ToLower(arn)]) > 0)
+	if guess != ForNodes {
+		return guess
+	}
+	var hybrid, others bool // of the nodes that use the role
+	there, instances := false, false
+	for _, s := range f.nodes {
+		there, instances = there || s.kind == ForHybrid, instances || s.kind == ForNodes
+		if f.users[strings.ToLower(arn)][s.name] {
+			hybrid, others = hybrid || s.kind == ForHybrid, others || s.kind != ForHybrid
+		}
+	}
+	for name := range f.users[strings.ToLower(arn)] {
+		hybrid = hybrid || strings.HasPrefix(name, machinePrefix)
+	}
+	template, err := iam.ParseTemplate(username)
+	bySession := err == nil && template.UsesSession() && !template.Uses(iam.PlaceholderPrivateDNSName)
+	switch {
+	case others:
+		return ForNodes
+	case hybrid, there && bySession:
+		return ForHybrid
+	case strings.Contains(strings.ToLower(roleName(arn)), "hybrid") && (bySession || there || !instances):
+		return ForHybrid
+	}
+	return ForNodes
 }
 
 // fate predicts what becomes of a node that uses a mapped role. Of several nodes it
 // shows the first for which something does not work, or else the first.
 func (f *foreteller) fate(s *mappingSource, m iam.Mapping) RoleFate {
-	purpose := purposeOf(m.ARN, m.Username, m.Groups, len(f.users[strings.ToLower(m.ARN)]) > 0)
+	purpose := f.purpose(m.ARN, m.Username, m.Groups)
+	if s.purposes[m.ARN] != "" {
+		purpose = s.purposes[m.ARN]
+	}
 	var shown RoleFate
 	var who *kubelet
 	for i, node := range f.samples(m.ARN, purpose) {
@@ -191,7 +233,7 @@ func (f *RoleFate) turnedAway(why string) {
 
 // lost is the fate of a node whose role has an entry that cannot be used.
 func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Finding) RoleFate {
-	purpose := purposeOf(w.arn, w.username, w.groups, len(f.users[strings.ToLower(w.arn)]) > 0)
+	purpose := f.purpose(w.arn, w.username, w.groups)
 	node := f.samples(w.arn, purpose)[0]
 	at := because.Place
 	at.Key = w.key
@@ -199,9 +241,10 @@ func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Findi
 		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
 		Node: node.name, Seen: node.seen,
 	}
-	literal := because.Code == iam.MappingTemplateSpaced || because.Code == iam.MappingTemplateUnknown
-	if literal && f.rules.RolePaths == iam.Exact { // aws-iam-authenticator takes the braces as they are
-		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return text, nil })
+	// aws-iam-authenticator takes of an entry what it can read, and braces as they are.
+	arn, err := iam.ParseARN(w.arn)
+	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && f.rules.RolePaths == iam.Exact && pathOf(w.arn) == "" {
+		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.tell(&fate, k)
 			f.judge(&fate, &k)
@@ -227,14 +270,30 @@ func (f *foreteller) foretell(sources []*mappingSource) []RoleFate {
 	return fates
 }
 
+// counts reports whether of several entries about a role it is this one, which is not
+// used, that decides: the last one for aws-iam-authenticator, here the one with the
+// mistake.
+func (f *foreteller) counts(s *mappingSource, i int, because finding.Finding) bool {
+	if f.rules.RolePaths != iam.Exact {
+		return because.Code != iam.MappingDuplicate
+	}
+	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool { return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != "" })
+}
+
 // ofSource predicts for the roles of a source, in its order.
 func (f *foreteller) ofSource(s *mappingSource) []RoleFate {
 	var fates []RoleFate
+	covered := func(arn string) bool { return s.purposes == nil && f.cluster.accessEntry(arn) != nil }
 	for _, m := range s.mappings.Roles {
-		fates = append(fates, f.fate(s, m))
+		if !covered(m.ARN) {
+			fates = append(fates, f.fate(s, m))
+		}
 	}
-	for _, w := range s.written {
-		if because, ok := s.unusable(w); ok {
+	for i, w := range s.written {
+		if covered(w.arn) {
+			continue
+		}
+		if because, ok := s.unusable(w); ok && f.counts(s, i, because) {
 			fates = append(fates, f.lost(s, w, because))
 		}
 	}
@@ -251,5 +310,5 @@ func (f *foreteller) ofSource(s *mappingSource) []RoleFate {
 }
 
 func (p Purpose) rank() int {
-	return slices.Index([]Purpose{ForNodes, ForFargate, NotKnown, ForOthers}, p)
+	return slices.Index([]Purpose{ForNodes, ForHybrid, ForFargate, NotKnown, ForOthers}, p)
 }

@@ -61,7 +61,7 @@ func (e *examination) noTokens() bool {
 	}) {
 		return true
 	}
-	if len(c.Credentials)+len(c.Authenticators) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live || c.Snapshot {
+	if len(c.Credentials)+len(c.Authenticators)+len(c.AccessEntries) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live || c.Snapshot {
 		return false // a snapshot has no provider ids
 	}
 	return !slices.ContainsFunc(c.Nodes, func(n Node) bool {
@@ -78,7 +78,7 @@ func (e *examination) mappingsLack() []Missing {
 			list = append(list, Missing{s.name, "its roles cannot be read", "see the findings about it"})
 		}
 	}
-	if len(list) > 0 || len(sources) > 0 || e.noTokens() {
+	if len(list) > 0 || len(sources) > 0 || e.noTokens() || e.cluster.Live && e.cluster.AccessEntriesGiven {
 		return list
 	}
 	reason := "no mapping of AWS roles was given"
@@ -89,7 +89,7 @@ func (e *examination) mappingsLack() []Missing {
 		reason = "a snapshot has none"
 	}
 	return []Missing{{"configmaps", reason, fmt.Sprintf("give aws-auth, or the file that the authenticator reads, with %s; with EKS access entries "+
-		"there is none, then leave the check out (--checks)", e.cluster.flag())}}
+		"there may be none: give what aws eks list-access-entries and describe-access-entry print, and leave the check out (--checks)", e.cluster.flag())}}
 }
 
 // nodesLack is what is not seen of the nodes and of what they may do.

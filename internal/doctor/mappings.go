@@ -21,6 +21,8 @@ type mappingSource struct {
 	// written are the entries of mapRoles as they are written, used or not; nil if they
 	// cannot be read at all.
 	written []writtenRole
+	// purposes are those of roles, by their ARNs, where the source says what they are for.
+	purposes map[string]Purpose
 	// locate completes a place within the source with the line of its file.
 	locate func(finding.Place) finding.Place
 }
@@ -119,9 +121,10 @@ func identitySource(list []IdentityMapping) *mappingSource {
 		places[object] = m.Place
 		mapping, findings, ok := iam.ParseIdentityMapping(m.Name, m.ARN, m.Username, m.Groups)
 		s.findings = append(s.findings, findings...)
-		if ok {
+		if ok || mapping.Unusable {
 			mappings = append(mappings, mapping)
-		} else {
+		}
+		if !ok {
 			s.written = append(s.written, writtenRole{object: object, key: "spec", arn: m.ARN, username: m.Username, groups: m.Groups})
 		}
 	}
@@ -186,7 +189,8 @@ func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 // rules are how the cluster's authenticator uses mappings: the one that is to be seen,
 // or aws-iam-authenticator, as on EKS.
 func (e *examination) rules() iam.Rules {
-	rules := iam.Rules{RolePaths: iam.Exact, Partition: partitionOfRegion(e.region())}
+	// The region of a credential is what its owner wrote, and says nothing of the roles.
+	rules := iam.Rules{RolePaths: iam.Exact, Partition: partitionOfRegion(e.nodeRegion())}
 	for _, a := range e.cluster.Authenticators {
 		rules.Partition = cmp.Or(a.Partition, rules.Partition)
 		if a.Kind == NodeAuthorizer {
@@ -197,8 +201,40 @@ func (e *examination) rules() iam.Rules {
 	return rules
 }
 
-// region is where the nodes are; empty if that does not show.
+// partitionOfRoles is that of all mapped roles of nodes; empty if they differ, or there
+// are none.
+func (e *examination) partitionOfRoles() string {
+	partition := ""
+	for i := range e.report.Roles {
+		r := &e.report.Roles[i]
+		arn, err := iam.ParseARN(r.ARN)
+		switch {
+		case err != nil || !r.Purpose.makesNodes():
+		case partition != "" && arn.Partition != partition:
+			return ""
+		default:
+			partition = arn.Partition
+		}
+	}
+	return partition
+}
+
+// region is where the nodes are, or a credential is made for; empty if that does not
+// show.
 func (e *examination) region() string {
+	if region := e.nodeRegion(); region != "" {
+		return region
+	}
+	for _, c := range e.cluster.Credentials {
+		if c.Region != "" {
+			return c.Region
+		}
+	}
+	return ""
+}
+
+// nodeRegion is where the nodes are; empty if that does not show.
+func (e *examination) nodeRegion() string {
 	if e.options.Region != "" {
 		return e.options.Region
 	}
@@ -207,11 +243,6 @@ func (e *examination) region() string {
 			if region := regionOf(&e.cluster.Nodes[i]); region != "" {
 				return region
 			}
-		}
-	}
-	for _, c := range e.cluster.Credentials {
-		if c.Region != "" {
-			return c.Region
 		}
 	}
 	return ""

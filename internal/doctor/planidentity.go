@@ -38,7 +38,7 @@ func (p *planner) wrongRoles() []string {
 	for i := range p.report.Roles {
 		r := &p.report.Roles[i]
 		switch {
-		case r.Purpose != ForNodes && r.Purpose != ForFargate:
+		case !r.Purpose.makesNodes():
 		case r.User == "":
 			lines = append(lines, fmt.Sprintf("%s becomes nobody, %s (%s)", r.ARN, strings.TrimPrefix(r.Registers.Why, "Unauthorized: "), r.Place))
 		case !r.NodeIdentity:

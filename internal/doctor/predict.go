@@ -21,6 +21,8 @@ import (
 
 var errNoInstance = errors.New("the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up")
 
+var errNoInstanceOutside = errors.New("the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up")
+
 // predictor says what a user may do who is meant to be a node: it asks the authorizers
 // that the cluster's API servers ask, as far as that shows.
 type predictor struct {

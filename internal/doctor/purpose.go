@@ -16,11 +16,16 @@ const (
 	// ForNodes is for EC2 instances, ForFargate for pods that are nodes of their own.
 	ForNodes   Purpose = "nodes"
 	ForFargate Purpose = "fargate"
+	// ForHybrid is for machines outside of AWS: EKS Hybrid Nodes.
+	ForHybrid Purpose = "hybrid"
 	// ForOthers is for people and programs.
 	ForOthers Purpose = "others"
 	// NotKnown is for roles that give no sign, where nothing in the cluster is for nodes.
 	NotKnown Purpose = "unknown"
 )
+
+// makesNodes reports whether the role is for nodes of some kind.
+func (p Purpose) makesNodes() bool { return p == ForNodes || p == ForFargate || p == ForHybrid }
 
 const groupNodeProxier = "system:node-proxier"
 

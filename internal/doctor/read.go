@@ -75,7 +75,11 @@ func (r *reader) size() int {
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
 		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
 		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines)
+	n += len(c.AccessEntries)
 	if c.AWSAuth != nil {
+		n++
+	}
+	if c.AccessEntriesGiven {
 		n++
 	}
 	return n
@@ -113,7 +117,7 @@ const (
 func newReader(c *Cluster) *reader {
 	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
 	r.before = r.size()
-	for _, k := range documentKinds() {
+	for _, k := range append(documentKinds(), accessEntryKinds()...) {
 		r.kinds[k.groupKind] = k
 	}
 	return r
@@ -146,7 +150,7 @@ type documentKind struct {
 // documentKinds is the table of what is read.
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
-	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine"}, rancherServerOptions()...)
+	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr"}, rancherServerOptions()...)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
@@ -162,7 +166,8 @@ func documentKinds() []documentKind {
 		{groupKind{groupRBAC, "Role"}, nil, (*reader).role},
 		{groupKind{groupRBAC, "RoleBinding"}, nil, (*reader).roleBinding},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
-		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig},
+		{groupKind{groupOurConfig, "ServerConfiguration"}, []string{"iam"}, (*reader).ourConfig},
+		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig}, // a wrong kind, and meant as such
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
 		{groupKind{groupAdmission, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
@@ -321,14 +326,9 @@ func (r *reader) configMap(d *source.Document) error {
 	if err := d.Decode(&m); err != nil {
 		return err
 	}
-	data := make(map[string]string, len(m.Data))
-	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
-		value := m.Data[key]
-		text, isText := value.(string)
-		if !isText && value != nil {
-			return d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
-		}
-		data[key] = text
+	data, err := textsOf(d, m.Data)
+	if err != nil {
+		return err
 	}
 	if m.Metadata.Name == awsAuthName {
 		return r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
@@ -353,6 +353,19 @@ func (r *reader) configMap(d *source.Document) error {
 		}
 	}
 	return nil
+}
+
+// textsOf takes the data of a ConfigMap, which are texts.
+func textsOf(d *source.Document, data map[string]any) (map[string]string, error) {
+	texts := make(map[string]string, len(data))
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, isText := data[key].(string)
+		if !isText && data[key] != nil {
+			return nil, d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
+		}
+		texts[key] = text
+	}
+	return texts, nil
 }
 
 const (

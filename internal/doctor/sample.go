@@ -15,11 +15,14 @@ type sample struct {
 	// name is that of its Node.
 	name string
 	// session is the name of its session with STS: the id of its instance, or on
-	// Fargate the name of the node.
+	// Fargate and outside of AWS the name of the node.
 	session string
-	// dns is its private DNS name.
-	dns     string
-	fargate bool
+	// dns is its private DNS name; empty outside of AWS.
+	dns string
+	// kind is which purpose a role has that it uses.
+	kind Purpose
+	// windows is whether it runs Windows, ready whether its Node is Ready.
+	windows, ready bool
 	// seen is true for a node of the cluster.
 	seen bool
 }
@@ -27,16 +30,33 @@ type sample struct {
 const (
 	sampleInstance = "i-0123456789abcdef0"
 	sampleRegion   = "eu-west-1"
-	fargatePrefix  = "fargate-"
+	// machinePrefix begins the id that Systems Manager gives a machine outside of AWS,
+	// which its node is called unless it has a name of its own.
+	machinePrefix = "mi-"
+	sampleMachine = machinePrefix + "0123456789abcdef0"
+	fargatePrefix = "fargate-"
+	// hybridPrefix begins the provider id of a hybrid node:
+	// "eks-hybrid:///REGION/CLUSTER/NODE". Its session with STS is called like the node.
+	//
+	// Source: https://docs.aws.amazon.com/eks/latest/userguide/hybrid-nodes-creds.html
+	hybridPrefix = "eks-hybrid://"
 )
 
-// awsNode returns a node of AWS as a sample; false for others.
+// awsNode returns a node of AWS, or a hybrid one, as a sample; false for others.
 func awsNode(n *Node) (sample, bool) {
+	s := sample{
+		name: n.Name, session: n.Name, kind: ForHybrid, seen: true,
+		windows: n.Labels[corev1.LabelOSStable] == "windows" || n.Labels["beta.kubernetes.io/os"] == "windows",
+		ready:   n.Ready == corev1.ConditionTrue,
+	}
+	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
+		return s, true
+	}
 	path, ok := strings.CutPrefix(n.ProviderID, "aws://")
 	if !ok {
 		return sample{}, false
 	}
-	s := sample{name: n.Name, session: path[strings.LastIndexByte(path, '/')+1:], dns: n.Name, seen: true}
+	s.session, s.dns, s.kind = path[strings.LastIndexByte(path, '/')+1:], n.Name, ForNodes
 	for _, a := range n.Addresses {
 		if a.Type == corev1.NodeInternalDNS {
 			s.dns = strings.ToLower(a.Address)
@@ -44,14 +64,14 @@ func awsNode(n *Node) (sample, bool) {
 		}
 	}
 	if strings.HasPrefix(s.session, fargatePrefix) {
-		s.fargate = true
+		s.kind = ForFargate
 	}
 	return s, true
 }
 
 // zoneOf is the zone in the provider id of a node: "aws:///eu-west-1a/i-…".
 func zoneOf(n *Node) string {
-	path, _ := strings.CutPrefix(n.ProviderID, "aws://")
+	path := strings.TrimPrefix(strings.TrimPrefix(n.ProviderID, "aws://"), hybridPrefix)
 	zone, _, found := strings.Cut(strings.TrimLeft(path, "/"), "/")
 	if !found {
 		return ""
@@ -64,21 +84,48 @@ func regionOf(n *Node) string {
 	if region := n.Labels[corev1.LabelTopologyRegion]; region != "" {
 		return region
 	}
+	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
+		return zoneOf(n) // a region stands there
+	}
 	return strings.TrimRight(zoneOf(n), "abcdefghijklmnopqrstuvwxyz")
 }
 
 // madeUp is a node as AWS would make it in a region.
-func madeUp(region string, fargate bool) sample {
+func madeUp(region string, kind Purpose) sample {
 	region = cmp.Or(region, sampleRegion)
 	name := "ip-10-0-0-1." + region + ".compute.internal"
 	if region == "us-east-1" {
 		name = "ip-10-0-0-1.ec2.internal"
 	}
-	if fargate {
+	switch kind {
+	case ForFargate:
 		name = fargatePrefix + name
-		return sample{name: name, session: name, dns: name, fargate: true}
+		return sample{name: name, session: name, dns: name, kind: kind}
+	case ForHybrid:
+		return sample{name: sampleMachine, session: sampleMachine, kind: kind}
 	}
-	return sample{name: name, session: sampleInstance, dns: name}
+	return sample{name: name, session: sampleInstance, dns: name, kind: ForNodes}
+}
+
+// fill puts what is known of the node into a text as aws-iam-authenticator does: what is
+// no placeholder stays as it is.
+func (s sample) fill(text, account string) (string, error) {
+	for _, placeholder := range iam.Placeholders() {
+		token := "{{" + placeholder + "}}"
+		if !strings.Contains(text, token) {
+			continue
+		}
+		template, err := iam.ParseTemplate(token)
+		if err != nil {
+			return "", err
+		}
+		value, err := s.expand(template, account)
+		if err != nil {
+			return "", err
+		}
+		text = strings.ReplaceAll(text, token, value)
+	}
+	return text, nil
 }
 
 // expand puts what is known of the node into a template.
@@ -86,8 +133,11 @@ func (s sample) expand(t iam.Template, account string) (string, error) {
 	return t.Expand(func(placeholder string) (string, error) {
 		switch placeholder {
 		case iam.PlaceholderPrivateDNSName:
-			if s.fargate {
+			switch s.kind {
+			case ForFargate:
 				return "", errNoInstance
+			case ForHybrid:
+				return "", errNoInstanceOutside
 			}
 			return s.dns, nil
 		case iam.PlaceholderAccountID:

@@ -116,6 +116,8 @@ func (f *RoleFate) text(p *render.Page) {
 	switch f.Purpose {
 	case ForFargate:
 		title += " (Fargate)"
+	case ForHybrid:
+		title += " (hybrid nodes)"
 	case NotKnown:
 		title += " (if nodes use it)"
 	}

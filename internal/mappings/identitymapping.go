@@ -43,16 +43,16 @@ func readIdentityMappings(objects []any) (*iam.Mappings, []finding.Finding) {
 		sorted = append(sorted, object.(*unstructured.Unstructured))
 	}
 	slices.SortFunc(sorted, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	var good []iam.Mapping
+	var read []iam.Mapping
 	var findings []finding.Finding
 	for _, object := range sorted {
 		mapping, found, ok := readIdentityMapping(object)
 		findings = append(findings, found...)
-		if ok {
-			good = append(good, mapping)
+		if ok || mapping.Unusable {
+			read = append(read, mapping)
 		}
 	}
-	collected, twice := iam.Collect(good)
+	collected, twice := iam.Collect(read)
 	return collected, append(findings, twice...)
 }
 
@@ -65,11 +65,13 @@ func readIdentityMapping(object *unstructured.Unstructured) (iam.Mapping, []find
 		} `json:"spec"`
 	}
 	name := object.GetName()
+	arn, _, _ := unstructured.NestedString(object.Object, "spec", "arn")
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &read); err != nil {
-		return iam.Mapping{}, []finding.Finding{{
+		unusable, _, _ := iam.ParseIdentityMapping(name, arn, "", nil)
+		return unusable, []finding.Finding{{
 			Code: iam.MappingInvalid, Severity: finding.Error, Place: finding.Place{Object: "IAMIdentityMapping " + name, Key: "spec"},
 			Message:     "it has another form than its schema: " + err.Error(),
-			Consequence: "the mapping is not used",
+			Consequence: "the mapping is not used, and no other one about the same ARN counts",
 			Remedy:      "write strings into arn and username, and a list of strings into groups",
 		}}, false
 	}

@@ -220,6 +220,36 @@ func TestTheFirstSourceWins(t *testing.T) {
 	}
 }
 
+// TestAnEntryThatCannotBeUsedHidesLaterSources: what it said before it was edited may be
+// what another source still says.
+func TestAnEntryThatCannotBeUsedHidesLaterSources(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.set(map[string]string{"mapRoles": "- {rolearn: " + opsRole + ", username: ops}\n"})
+	c.identity("ops", opsRole, "ops-of-resource")
+	path := filepath.Join(t.TempDir(), "mappings.yaml")
+	write(t, path, "mapAccounts: ['"+account+"']\n")
+	live, _ := follow(t, mappings.Options{
+		Sources: []mappings.Kind{mappings.ConfigMap, mappings.IdentityMapping, mappings.File}, File: path, Cluster: c.Config(),
+	})
+	hidden := func() bool {
+		mapping, found, err := live.Find(opsRole, account)
+		return err == nil && found && mapping.Unusable && mapping.Username == ""
+	}
+	mapped(t, live, opsRole, "ops")
+	c.set(map[string]string{"mapRoles": "- {rolearn: " + opsRole + ", username: ops, groups: view}\n"})
+	eventually(t, "an entry of the ConfigMap cannot be used", hidden)
+	c.set(map[string]string{"mapRoles": ""})
+	mapped(t, live, opsRole, "ops-of-resource")
+	c.identity("ops", opsRole, "{{x}}")
+	eventually(t, "an object cannot be used", hidden)
+	c.identity("ops", opsRole, "ops", 7)
+	eventually(t, "an object has another form", hidden)
+	c.Remove("/apis/iamauthenticator.k8s.aws/v1alpha1/iamidentitymappings/ops")
+	mapped(t, live, opsRole, "account")
+	mapped(t, live, nodeRole, "account")
+}
+
 func TestIdentityMappingsAreFollowed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -1,6 +1,7 @@
 package mapped
 
 import (
+	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -16,17 +17,17 @@ func names() []string { return []string{"node", "admin", "NODE", "ci"} }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// goodEntry is an entry that both can use, written in one of many ways.
-func goodEntry(r *rand.Rand, field string) string {
+// goodEntry is an entry that both can use, written in one of many ways. Field and name
+// are how the fields of the ARN and the username are written.
+func goodEntry(r *rand.Rand, field, name string) string {
 	arn := "arn:aws:iam::" + pick(r, "111122223333", "444455556666") + ":" + pick(r, "role", "role", "user") + "/" + pick(r, "", "", "teams/a/") + pick(r, names()...)
 	if r.IntN(20) == 0 {
 		arn = strings.ToUpper(arn)
 	}
 	username := pick(r, "ann", "'12'", "system:node:{{EC2PrivateDNSName}}", `"{{SessionName}}"`, "a b", "!!str 7", "2026-01-01", ">-\n    folded\n    text")
 	groups := pick(r, "", "[]", "null", "[a]", "[a, b]", "\n  - a\n  - 'b'", "\n  - a\n    - b", "[a, '', ~]", "&g%d [x, \"y\"]")
-	name := pick(r, "username", "userName")
 	lines := []string{
-		pick(r, field, strings.ToUpper(field)) + ": " + arn,
+		field + ": " + arn,
 		name + ": " + username,
 		"groups: " + strings.ReplaceAll(groups, "%d", fmt.Sprint(r.IntN(1000))),
 	}
@@ -45,6 +46,8 @@ func goodEntry(r *rand.Rand, field string) string {
 func goodList(r *rand.Rand, field string) string {
 	var text strings.Builder
 	text.WriteString(pick(r, "", "", "---\n", "# mappings\n", "\ufeff"))
+	// A field that is merged in one case and written in another is refused here.
+	field, name := pick(r, field, field, strings.ToUpper(field)), pick(r, "username", "userName")
 	anchors := 0
 	for range r.IntN(6) {
 		switch n := r.IntN(8); {
@@ -53,7 +56,7 @@ func goodList(r *rand.Rand, field string) string {
 		case n == 1 && anchors > 0:
 			fmt.Fprintf(&text, "- <<: *e%d\n  %s: arn:aws:iam::111122223333:role/%s\n", r.IntN(anchors), field, pick(r, names()...))
 		default:
-			fmt.Fprintf(&text, "- &e%d\n  %s\n", anchors, goodEntry(r, field))
+			fmt.Fprintf(&text, "- &e%d\n  %s\n", anchors, goodEntry(r, field, name))
 			anchors++
 		}
 	}
@@ -145,6 +148,7 @@ func TestNobodyIsAnybodyElseThanInTheReference(t *testing.T) {
 		for i, arn := range arns {
 			username, groups, ok := reference.find(arn)
 			mapping, found := ours.Find(arn, "", iam.Exact)
+			found = found && !mapping.Unusable
 			fail := func(what string) {
 				t.Fatalf("%s: %s is %q %q %v in the reference, and %q %q %v here\n%s\nfindings: %v",
 					what, arn, username, groups, ok, mapping.Username, mapping.Groups, found, text.String(), findings)
@@ -174,4 +178,107 @@ func reported(findings []finding.Finding, entry int, broken []string) bool {
 	return len(broken) > 0 || slices.ContainsFunc(findings, func(f finding.Finding) bool {
 		return f.Severity == finding.Error && (f.Place.Key == key || strings.HasPrefix(f.Place.Key, key+"."))
 	})
+}
+
+// brokenEntry is an entry about a role with something wrong in it for which the reference
+// does not forget the whole list.
+func brokenEntry(r *rand.Rand, field, arn string) string {
+	groups := pick(r, "[dev]", "[]", "[system:masters]", "[view, edit]")
+	arnLine, usernameLine, groupsLine := field+": "+arn, "username: dev", "groups: "+groups
+	switch r.IntN(14) {
+	case 0:
+		usernameLine = "username: " + pick(r, "12", "yes", "[a]", "{a: b}", "''", "~", "' dev'", "'dev '", "'system:node:'", "!!binary ZGV2")
+	case 1:
+		usernameLine = "username: " + pick(r, "'{{ SessionName }}'", "'{{x}}'", "'a}}'", "'{{'", "|\n    dev")
+	case 2:
+		usernameLine = "note: none"
+	case 3:
+		groupsLine = "groups: " + pick(r, "view", "'a,b'", "12", "{a: b}", "true", "!!binary dmlldw==")
+	case 4:
+		groupsLine = "groups: " + pick(r, "[1]", "[a, 1.5]", "[on]", "[[a]]", "[{a: b}]", "['{{x}}']", "['view ']", "[~, 1]")
+	case 5:
+		groupsLine += "\n  " + pick(r, "Groups", "GROUPS", "group\u017f") + ": " + pick(r, "[]", "[system:masters]", "view")
+	case 6:
+		usernameLine += "\n  " + pick(r, "Username", "USERNAME", "u\u017fername") + ": admin"
+	case 7:
+		arnLine += "\n  " + pick(r, strings.ToUpper(field), strings.ToUpper(field[:1])+field[1:]) + ": " + anARN(r)
+	case 8:
+		arnLine = "<<: {" + pick(r, "groups", "Groups") + ": [view]}\n  " + arnLine
+		groupsLine = strings.Replace(groupsLine, "groups", pick(r, "groups", "Groups", "GROUPS"), 1)
+	case 9:
+		arnLine = "<<: [{groups: [view]}, {" + pick(r, "Groups", "groups") + ": [edit], userName: other}]\n  " + arnLine
+		groupsLine = "note: none"
+	case 10:
+		arnLine += "\n  <<: {" + pick(r, field, strings.ToUpper(field)) + ": " + anARN(r) + "}"
+	case 11:
+		arnLine = "<<: {" + pick(r, field, strings.ToUpper(field)) + ": " + anARN(r) + "}\n  " + arnLine
+	case 12:
+		arnLine = field + ": " + pick(r, "'"+arn+" '", "!!binary "+base64.StdEncoding.EncodeToString([]byte(arn)), "["+arn+"]", arn+"*")
+	case 13:
+		arnLine = pick(r, "userarn", "rolearn", "arn") + ": " + arn
+	}
+	lines := []string{arnLine, usernameLine, groupsLine}
+	if !strings.HasPrefix(arnLine, "<<") && !strings.Contains(arnLine, "\n  <<") {
+		r.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	}
+	return strings.Join(lines, "\n  ")
+}
+
+// anARN is one of few roles, so that entries are about the same.
+func anARN(r *rand.Rand) string {
+	return "arn:aws:iam::111122223333:" + pick(r, "role/node", "role/admin", "role/NODE")
+}
+
+// TestNobodyGetsMoreThanInTheReference puts random ConfigMaps to both, in which entries
+// with mistakes stand among good ones about the same roles, in both lists, with the
+// roles' account mapped too. Whoever is let in here is the same user there.
+func TestNobodyGetsMoreThanInTheReference(t *testing.T) {
+	reference := startReference(t)
+	random := rand.New(rand.NewPCG(5, 6))
+	same, refused, accounts := 0, 0, 0
+	for range 6000 {
+		list := func(field string) string {
+			var text strings.Builder
+			for range random.IntN(4) {
+				if random.IntN(3) == 0 {
+					text.WriteString("- " + brokenEntry(random, field, anARN(random)) + "\n")
+				} else {
+					fmt.Fprintf(&text, "- %s: %s\n  username: %s\n  groups: [%s]\n", field, anARN(random), pick(random, "ann", "bob"), pick(random, "", "a", "system:masters"))
+				}
+			}
+			return text.String()
+		}
+		roles, users := list("rolearn"), list("userarn")
+		reference.read(t, roles, users, "111122223333")
+		ours, findings := iam.ParseConfigMap(map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- 111122223333"}, "aws-auth", finding.Place{})
+		if len(ours.Broken) > 0 {
+			continue
+		}
+		for _, caller := range []string{"arn:aws:iam::111122223333:role/node", "arn:aws:iam::111122223333:role/admin"} {
+			username, groups, ok := reference.find(caller)
+			mapping, found := ours.Find(caller, "111122223333", iam.Exact)
+			groups = slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == "" })
+			fail := func(what string) {
+				t.Fatalf("%s: %s is %q %q %v in the reference, and %+v here\nmapRoles:\n%s\nmapUsers:\n%s\nfindings: %v",
+					what, caller, username, groups, ok, mapping, roles, users, findings)
+			}
+			switch {
+			case !found:
+				fail("not even the account")
+			case mapping.Unusable:
+				refused++
+			case mapping.Kind == iam.AccountMapping && ok:
+				fail("the account counts here alone")
+			case mapping.Kind == iam.AccountMapping:
+				accounts++
+			case !ok || username != mapping.Username || !slices.Equal(groups, mapping.Groups):
+				fail("another user")
+			default:
+				same++
+			}
+		}
+	}
+	if same < 1000 || refused < 1000 || accounts < 100 {
+		t.Errorf("%d the same, %d refused, %d by their account: the test compares too little", same, refused, accounts)
+	}
 }

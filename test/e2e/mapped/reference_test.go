@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,13 +75,13 @@ func (r *reference) watch(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// read has the mapper read lists of roles and users, and waits until it has. It knows
-// by an account that no other edit has.
-func (r *reference) read(t *testing.T, roles, users string) {
+// read has the mapper read lists of roles and users, and accounts, and waits until it
+// has. It knows by an account that no other edit has.
+func (r *reference) read(t *testing.T, roles, users string, accounts ...string) {
 	t.Helper()
 	r.edits++
 	account := fmt.Sprintf("%012d", r.edits)
-	r.events <- map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + account}
+	r.events <- map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + strings.Join(append(accounts, account), "\n- ")}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return r.mapper.IsAccountAllowed(account), nil
 	})

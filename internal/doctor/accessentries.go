@@ -1,0 +1,226 @@
+package doctor
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// AccessEntry is an EKS access entry: it maps an AWS principal as an entry of aws-auth
+// does, is kept by EKS outside of the cluster, and counts before aws-auth.
+//
+// Source: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
+type AccessEntry struct {
+	Place finding.Place
+	ARN   string
+	// Type is EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX, HYBRID_LINUX, EC2, STANDARD or the
+	// like; empty where only the principal is known.
+	Type     string
+	Username string
+	Groups   []string
+}
+
+// accessEntrySourceName is how messages call all access entries.
+const accessEntrySourceName = "EKS access entries"
+
+// accessEntryKinds are the custom resources of which access entries are made in the
+// cluster: by AWS Controllers for Kubernetes, and by Crossplane's providers.
+func accessEntryKinds() []documentKind {
+	const kind = "AccessEntry"
+	return []documentKind{
+		{groupKind{"eks.services.k8s.aws", kind}, nil, (*reader).accessEntryResource},
+		{groupKind{"eks.aws.upbound.io", kind}, nil, (*reader).accessEntryResource},
+		{groupKind{"eks.aws.m.upbound.io", kind}, nil, (*reader).accessEntryResource},
+	}
+}
+
+// accessEntryFields are those of an access entry, in the spelling of its API, of
+// CloudFormation and of custom resources, whose case differs.
+type accessEntryFields struct {
+	PrincipalARN     string   `json:"principalArn"`
+	Type             string   `json:"type"`
+	Username         string   `json:"username"`
+	KubernetesGroups []string `json:"kubernetesGroups"`
+}
+
+func (a *accessEntryFields) entry(at finding.Place) AccessEntry {
+	return AccessEntry{Place: at, ARN: a.PrincipalARN, Type: a.Type, Username: a.Username, Groups: a.KubernetesGroups}
+}
+
+// accessEntryResource reads a custom resource. Its type is STANDARD if it says none.
+func (r *reader) accessEntryResource(d *source.Document) error {
+	var resource struct {
+		Spec struct {
+			accessEntryFields
+			ForProvider *accessEntryFields `json:"forProvider"`
+		} `json:"spec"`
+		Status struct {
+			AtProvider accessEntryFields `json:"atProvider"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(d.JSON(), &resource); err != nil {
+		return d.Fail(errors.New("not an access entry: " + jsonProblem(err)))
+	}
+	fields := resource.Spec.accessEntryFields
+	if resource.Spec.ForProvider != nil {
+		fields = *resource.Spec.ForProvider
+	}
+	fields.PrincipalARN = cmp.Or(fields.PrincipalARN, resource.Status.AtProvider.PrincipalARN)
+	fields.Type = cmp.Or(fields.Type, resource.Status.AtProvider.Type, "STANDARD")
+	if fields.PrincipalARN != "" { // else a reference, which only the controller can follow
+		r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(place(d, "spec")))
+	}
+	return nil
+}
+
+// jsonProblem is what is wrong with a document, without what is in it.
+func jsonProblem(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Sprintf("%s is a %s", wrong.Field, wrong.Value)
+	}
+	return "it cannot be read"
+}
+
+// accessEntryAnswer reads what the AWS command line prints: one entry, or a list of
+// principals. It is false for other documents.
+func (r *reader) accessEntryAnswer(d *source.Document) (bool, error) {
+	if !bytes.Contains(d.JSON(), []byte(`"accessEntr`)) {
+		return false, nil
+	}
+	var answer struct {
+		Entry   *accessEntryFields `json:"accessEntry"`
+		Entries []json.RawMessage  `json:"accessEntries"`
+	}
+	if err := json.Unmarshal(d.JSON(), &answer); err != nil {
+		return true, d.Fail(errors.New("not an answer about access entries: " + jsonProblem(err)))
+	}
+	if answer.Entry == nil && answer.Entries == nil {
+		return false, nil
+	}
+	r.cluster.AccessEntriesGiven = true
+	at := place(d)
+	at.Object = "EKS access entry"
+	if answer.Entry != nil && answer.Entry.PrincipalARN != "" {
+		r.cluster.AccessEntries = append(r.cluster.AccessEntries, answer.Entry.entry(at))
+	}
+	for i, text := range answer.Entries {
+		at := place(d, "accessEntries", fmt.Sprint(i))
+		at.Object = "EKS access entry"
+		var fields accessEntryFields
+		if json.Unmarshal(text, &fields.PrincipalARN) != nil && json.Unmarshal(text, &fields) != nil {
+			return true, d.Fail(errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i))
+		}
+		if fields.PrincipalARN != "" {
+			r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(at))
+		}
+	}
+	return true, nil
+}
+
+// purpose is what a principal with the entry is for; empty if that does not show.
+func (a *AccessEntry) purpose() Purpose {
+	switch a.Type {
+	case "EC2_LINUX", "EC2_WINDOWS", "EC2":
+		return ForNodes
+	case "FARGATE_LINUX":
+		return ForFargate
+	case "HYBRID_LINUX":
+		return ForHybrid
+	case "":
+		return ""
+	}
+	return ForOthers
+}
+
+// mapping is what EKS makes of the entry. What it does not show is as EKS documents it.
+func (a *AccessEntry) mapping() iam.Mapping {
+	m := iam.Mapping{
+		Kind: iam.RoleMapping, ARN: a.ARN, Username: a.Username, Groups: a.Groups, Source: accessEntrySourceName, Place: a.Place,
+	}
+	switch a.purpose() {
+	case ForNodes:
+		m.Username = cmp.Or(m.Username, nodeUsername)
+	case ForFargate, ForHybrid:
+		m.Username = cmp.Or(m.Username, sessionUsername)
+	default:
+		m.Username = cmp.Or(m.Username, a.ARN)
+		return m
+	}
+	always := []string{nodeidentity.Group}
+	switch a.Type {
+	case "EC2_WINDOWS":
+		always = append(always, groupWindowsProxy)
+	case "FARGATE_LINUX":
+		always = append(always, groupNodeProxier)
+	}
+	for _, group := range always {
+		if !slices.Contains(m.Groups, group) {
+			m.Groups = append(slices.Clip(m.Groups), group)
+		}
+	}
+	return m
+}
+
+// accessEntrySource is all access entries of roles whose type is known.
+func accessEntrySource(list []AccessEntry) *mappingSource {
+	s := &mappingSource{name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at }}
+	var mappings []iam.Mapping
+	for i := range list {
+		purpose := list[i].purpose()
+		if purpose == "" || !strings.Contains(list[i].ARN, ":role/") {
+			continue
+		}
+		m := list[i].mapping()
+		m.ARN = withoutPath(m.ARN) // EKS compares roles as they are, and their sessions have no path
+		s.purposes[m.ARN] = purpose
+		mappings = append(mappings, m)
+	}
+	s.mappings, _ = iam.Collect(mappings) // one given twice, from two places, says the same
+	return s
+}
+
+// accessEntry returns the access entry of a role; nil if none is to be seen. One that
+// says what it gives is preferred.
+func (c *Cluster) accessEntry(arn string) *AccessEntry {
+	var found *AccessEntry
+	for i := range c.AccessEntries {
+		a := &c.AccessEntries[i]
+		if strings.EqualFold(withoutPath(a.ARN), withoutPath(arn)) && (found == nil || found.Type == "") {
+			found = a
+		}
+	}
+	return found
+}
+
+// accessEntriesFirst reports entries of roles that have an access entry.
+func (e *examination) accessEntriesFirst(sources []*mappingSource) {
+	for _, s := range sources {
+		for _, m := range s.mappings.Roles {
+			a := e.cluster.accessEntry(m.ARN)
+			if a == nil {
+				continue
+			}
+			f := finding.Finding{
+				Code: AccessEntryFirst, Severity: finding.Info, Place: s.locate(m.Place), Subject: m.ARN,
+				Message:     fmt.Sprintf("the role has an EKS access entry too (%s), which counts", a.Place),
+				Consequence: "this entry has no effect",
+				Remedy:      "delete this entry, if nodes and people do what they should with the access entry",
+			}
+			if a.Type != "" && a.mapping().Username != m.Username {
+				f.Severity = finding.Warning
+				f.Consequence = fmt.Sprintf("this entry has no effect: the role is %s and not %s", a.mapping().Username, m.Username)
+			}
+			e.found(f)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+)
+
+// ours is the configuration of node-authorizer as the cluster's authenticator.
+const ours = "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: blue, partition: aws}\n"
+
+// TestEntriesThatCannotBeUsed has what becomes of a node whose role has such an entry:
+// aws-iam-authenticator and EKS take of it what they can read, and of several entries the
+// last one; node-authorizer refuses the caller.
+func TestEntriesThatCannotBeUsed(t *testing.T) {
+	entry := func(username, groups string) string {
+		return "- rolearn: arn:aws:iam::111122223333:role/node\n  username: " + username + "\n  groups: " + groups + "\n"
+	}
+	good := roleEntry("node", goodUsername, bootstrap, nodes)
+	for _, test := range []struct {
+		rule, entries string
+		// outcome is that of aws-iam-authenticator, and why a part of the reason.
+		outcome, why string
+		// both is whether node-authorizer lets the node in as well.
+		both bool
+	}{
+		{"groups with commas are no groups", entry(goodUsername, `"system:bootstrappers,system:nodes"`), "no no no false false", "without group system:nodes it is no node", false},
+		{"groups that are a text are none", entry(goodUsername, "system:nodes"), "no no no false false", "without group system:nodes", false},
+		{"a number is no group, and the others count", entry(goodUsername, "[1, system:bootstrappers, system:nodes]"), "yes yes yes true false", "", false},
+		{"the last entry counts, also if it cannot be used", good + entry(goodUsername, "view"), "no no no false false", "without group system:nodes", false},
+		{"an entry that cannot be used does not count before a good one", entry(goodUsername, "view") + good, "yes yes yes true false", "", false},
+		{"braces stay as they are", entry(`"system:node:{{Nobody}}"`, "[system:nodes]"), "no no no false false", `it is node "{{Nobody}}"`, false},
+		{"and placeholders beside them do not", entry(`"system:node:{{EC2PrivateDNSName}}"`, "['{{x}}', system:nodes, system:bootstrappers]"), "yes yes yes true false", "", false},
+		{"a good entry", good, "yes yes yes true false", "", true},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			report := run(readText(t, awsAuthText(test.entries)), awsAuth)
+			if len(report.Roles) != 1 || outcome(report.Roles[0]) != test.outcome || !strings.Contains(report.Roles[0].Registers.Why, test.why) {
+				t.Errorf("aws-iam-authenticator: want %s, got %+v", test.outcome, report.Roles)
+			}
+			if len(report.Roles) > 0 && strings.Contains(report.Roles[0].Registers.Why, "Unauthorized") {
+				t.Errorf("who is let in without rights is Forbidden: %+v", report.Roles[0].Registers)
+			}
+			report = run(readText(t, awsAuthText(test.entries)+ours), awsAuth)
+			if len(report.Roles) != 1 || strings.HasPrefix(report.Roles[0].Registers.Why, "Unauthorized: ") == test.both {
+				t.Errorf("node-authorizer: %+v", report.Roles)
+			}
+		})
+	}
+}
+
+func TestTheRegionOfAKubeconfigIsNotThatOfTheRoles(t *testing.T) {
+	right := awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes))
+	kubeconfig := func(region string) string {
+		return "---\napiVersion: v1\nkind: Config\nusers:\n- name: ada\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: aws\n" +
+			"      args: [eks, get-token, --cluster-name, blue, --region, " + region + "]\n"
+	}
+	const name = "ip-10-0-0-7.us-gov-west-1.compute.internal"
+	gov := strings.ReplaceAll(nodeText(name, "i-00000000000000007", name), "eu-west-1a", "us-gov-west-1a")
+	for _, test := range []struct {
+		rule, text string
+		want       []string
+	}{
+		{"the kubeconfig is wrong, not the role", right + kubeconfig("us-gov-west-1"), []string{"error STSHostMismatch us-gov-west-1"}},
+		{"of the partition of the roles", right + kubeconfig("eu-west-1"), nil},
+		{"of China", right + kubeconfig("cn-north-1"), []string{"error STSHostMismatch cn-north-1"}},
+		{"the region of nodes is", right + gov + kubeconfig("us-gov-west-1"), []string{"error MappingPartition arn:aws:iam::111122223333:role/node"}},
+		{"roles of two partitions say nothing", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes), strings.ReplaceAll(roleEntry("node", goodUsername, bootstrap, nodes), "arn:aws:", "arn:aws-us-gov:")) + kubeconfig("us-gov-west-1"), nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			wantFindings(t, run(readText(t, test.text), awsAuth).Findings, test.want...)
+		})
+	}
+}
+
+func TestMistakesThatPagesPrint(t *testing.T) {
+	const arn = "arn:aws:iam::111122223333:role/node"
+	right := roleEntry("node", goodUsername, bootstrap, nodes)
+	for _, test := range []struct {
+		rule, text, remedy string
+		want               []string
+	}{
+		{
+			"a username that ends in its colon", awsAuthText("- rolearn: " + arn + "\n  username: system:node:\n  groups: [system:nodes]\n"),
+			"to YAML a colon at the end of a text begins a field without a value",
+			[]string{"error MappingSyntax "},
+		},
+		{
+			"in quotes too", awsAuthText("- rolearn: " + arn + "\n  username: \"system:node:\"\n  groups: [system:nodes]\n"),
+			`write username: "system:node:{{EC2PrivateDNSName}}"`,
+			[]string{"error MappingInvalid " + arn, "error NodeRoleUsernameFixed " + arn},
+		},
+		{
+			"userarn for a role", awsAuthText(right, "- userarn: "+arn+"2\n  username: ops\n  groups: [view]\n"),
+			"rename userarn to rolearn",
+			[]string{"error MappingInvalid "},
+		},
+		{
+			"accounts have no groups", awsAuthText(right) + "  mapAccounts: |\n    - \"111122223333\"\n",
+			"map the roles and users that are meant",
+			[]string{"info AccountWithoutGroups 111122223333"},
+		},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			report := run(readText(t, test.text), awsAuth)
+			wantFindings(t, report.Findings, test.want...)
+			found := false
+			for _, f := range report.Findings {
+				found = found || strings.Contains(f.Remedy, test.remedy)
+			}
+			if !found {
+				t.Errorf("no remedy has %q: %+v", test.remedy, report.Findings)
+			}
+		})
+	}
+}

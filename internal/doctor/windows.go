@@ -1,0 +1,78 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+)
+
+// groupWindowsProxy is the group that EKS lets read what kube-proxy needs: on Windows
+// kube-proxy has the credential of the node, and no service account.
+//
+// Source: https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html
+const groupWindowsProxy = "eks:kube-proxy-windows"
+
+// windows checks the roles of Windows nodes.
+func (e *examination) windows(f *foreteller) {
+	var there []string
+	for _, s := range f.nodes {
+		if s.windows && s.kind == ForNodes {
+			there = append(there, s.name)
+		}
+	}
+	var candidates []*roleCheck
+	served := false
+	for i := range e.report.Roles {
+		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
+		if r.fate.Purpose != ForNodes || r.fate.User == "" {
+			continue
+		}
+		enough := slices.Contains(r.fate.Groups, groupWindowsProxy) || f.readsSlices(r.fate)
+		served = served || enough
+		users := f.users[strings.ToLower(r.fate.ARN)]
+		using := slices.DeleteFunc(slices.Clone(there), func(node string) bool { return !users[node] })
+		switch {
+		case enough:
+		case len(using) > 0:
+			r.withoutWindowsProxy(finding.Error, "Windows nodes use the role: "+some(using))
+		case strings.Contains(strings.ToLower(roleName(r.fate.ARN)), "windows"):
+			r.withoutWindowsProxy(finding.Warning, "the role is called like one of Windows nodes")
+		case len(users) == 0:
+			candidates = append(candidates, r)
+		}
+	}
+	if len(there) == 0 || served {
+		return
+	}
+	for _, r := range candidates {
+		r.withoutWindowsProxy(finding.Warning, "there are Windows nodes, and no role has the group: "+some(there))
+	}
+}
+
+func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
+	remedy := fmt.Sprintf("if Windows nodes use the role, write the groups %s and %s", nodeGroups, groupWindowsProxy)
+	if r.fate.Source == accessEntrySourceName {
+		remedy = "if Windows nodes use the role, replace its access entry by one of type EC2_WINDOWS"
+	}
+	r.say(WindowsWithoutKubeProxy, severity, "groups",
+		fmt.Sprintf("the group %s is missing, and %s", groupWindowsProxy, why),
+		"kube-proxy on Windows nodes has the credential of the node and may not read endpoint slices: names of services are not resolved in pods, and services are not reached",
+		remedy)
+}
+
+// readsSlices reports whether a role's nodes may read what kube-proxy needs by another
+// way, where all roles and bindings are known.
+func (f *foreteller) readsSlices(fate *RoleFate) bool {
+	if !f.cluster.RBACKnown {
+		return fate.ClusterAdmin
+	}
+	k := kubelet{user: fate.User, groups: append(slices.Clone(fate.Groups), groupAuthenticated), node: fate.Node}
+	for _, verb := range []string{"list", "watch"} {
+		if ok, _ := f.may(k, access{verb: verb, group: "discovery.k8s.io", resource: "endpointslices"}); !ok {
+			return false
+		}
+	}
+	return true
+}
