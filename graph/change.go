@@ -21,6 +21,7 @@ func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 		return
 	}
 
+	g.firsts.forget()
 	old, now := holder.links, g.resolve(refs)
 	relate(holder, now)
 	unrelate(holder, old)

@@ -25,6 +25,7 @@ type Graph struct {
 	kinds      [kindCount]int // vertices by kind
 	links      int
 	scratch    references
+	firsts     firsts
 }
 
 // New returns an empty graph.
