@@ -94,7 +94,7 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 	var paths map[string][]verdict.Path
 	kind, related := nodeauthz.KindOf(q.Group, q.Resource)
 	if related && q.Name != "" {
-		paths = s.state.Graph.PathsByNode(kind, q.Namespace, q.Name)
+		paths = s.node.PathsByNode(kind, q.Namespace, q.Name)
 	}
 	for _, node := range known {
 		req := q.request(newIdentity(nodeidentity.User(node)))
