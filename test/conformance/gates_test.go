@@ -44,9 +44,9 @@ func gateMinors(t *testing.T) []kubeversion.Minor {
 	return []kubeversion.Minor{kubeversion.Latest}
 }
 
-// gateBudget is how many clusters or states each position of each gate gets: a tenth
+// gateBudget is how many clusters or states each position of each gate gets: a twentieth
 // of those of a run, for there are up to twenty positions.
-func (b budget) gateBudget() int { return max(b.clusters/10, 2) }
+func (b budget) gateBudget() int { return max(b.clusters/20, 2) }
 
 // TestEveryGateInBothPositions puts the same questions to ours and to the in-tree
 // authorizer of each minor, once for each position of each gate.
