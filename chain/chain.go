@@ -52,6 +52,11 @@ type Opinion struct {
 	// Error says why the authorizer could not evaluate the request; empty if it
 	// could. The decision is then NoOpinion, or the Deny of its failure policy.
 	Error string `json:"error,omitempty"`
+	// Repeatable is true for an Error that every API server with this configuration
+	// meets, because it follows from the request or from what a webhook answered: a
+	// match condition that cannot be evaluated, an answer that allows and denies. The
+	// Decision is then that of the API server. False if somebody could not be asked.
+	Repeatable bool `json:"-"`
 }
 
 // Result is what a chain says to a request.

@@ -16,6 +16,9 @@ import (
 type trace struct {
 	excludedBy string // the match condition that was false
 	calls      int    // how often the webhook was called
+	// conditionFailed is true if a match condition could not be evaluated, and answered
+	// if the last call brought an answer.
+	conditionFailed, answered bool
 }
 
 type traceKey struct{}
@@ -51,8 +54,11 @@ type tracingProgram struct {
 
 func (p tracingProgram) ContextEval(ctx context.Context, vars any) (ref.Val, *cel.EvalDetails, error) {
 	value, details, err := p.Program.ContextEval(ctx, vars)
-	if err == nil && value == types.False {
+	switch {
+	case err == nil && value == types.False:
 		traceOf(ctx).excludedBy = p.expression
+	case err != nil && ctx.Err() == nil: // an evaluation that was broken off says nothing
+		traceOf(ctx).conditionFailed = true
 	}
 	return value, details, err
 }
@@ -63,6 +69,8 @@ type tracingMetrics struct {
 	webhookmetrics.NoopAuthorizerMetrics
 }
 
-func (tracingMetrics) RecordWebhookEvaluation(ctx context.Context, _, _ string) {
-	traceOf(ctx).calls++
+func (tracingMetrics) RecordWebhookEvaluation(ctx context.Context, _, result string) {
+	t := traceOf(ctx)
+	t.calls++
+	t.answered = result == "success"
 }

@@ -77,6 +77,9 @@ type answer struct {
 	code     verdict.Code
 	reason   string // the webhook's own
 	err      error
+	// repeatable is true for an error that follows from the request, the configuration
+	// and what the webhook answered: no connection failed.
+	repeatable bool
 }
 
 func (w *webhook) ask(ctx context.Context, req *nodeauthz.Request) (a answer) {
@@ -85,6 +88,8 @@ func (w *webhook) ask(ctx context.Context, req *nodeauthz.Request) (a answer) {
 	switch {
 	case err != nil:
 		a.code = CodeWebhookFailed
+		// What fails without a call is a condition, or an answer that was kept.
+		a.repeatable = a.conditionFailed || a.answered || a.calls == 0 && ctx.Err() == nil
 	case a.excludedBy != "":
 		a.code = CodeWebhookNotAsked
 	case a.decision == verdict.Allow:
@@ -104,7 +109,7 @@ func (w *webhook) opinion(a *answer, message string) (Opinion, error) {
 	if a.err == nil {
 		return o, nil
 	}
-	o.Hint = w.connection
+	o.Hint, o.Repeatable = w.connection, a.repeatable
 	if a.decision != verdict.Deny {
 		return o, a.err
 	}
@@ -139,7 +144,7 @@ func (w *webhook) outcome(a *answer) string {
 	switch {
 	case a.decision != verdict.Deny:
 		return "its failure policy leaves the request to others"
-	case w.onError == verdict.Deny:
+	case w.onError == verdict.Deny && (a.conditionFailed || !a.repeatable):
 		return "its failure policy denies the request"
 	}
 	return "the request is denied"

@@ -3,6 +3,7 @@ package graph_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +175,65 @@ func TestNearest(t *testing.T) {
 		want, got := lines(fresh.Nearest(graph.Secret, "vault", "key", 3).Paths), lines(used.Nearest(graph.Secret, "vault", "key", 3).Paths)
 		if !slices.Equal(got, want) {
 			t.Errorf("nearest are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+	t.Run("is the same whatever order objects come in", func(t *testing.T) {
+		var objects []func(*graph.Graph)
+		for i := range 150 {
+			claim := "orders"
+			if i%3 == 0 {
+				claim = "images"
+			}
+			pod := newPod(fmt.Sprintf("api-%03d", i), fmt.Sprintf("worker-%d", i%7), withSecret("db"), withClaim(claim))
+			pod.Namespace = []string{"shop", "bank"}[i%2]
+			volume := newVolume(fmt.Sprintf("pv-%03d", i), []string{"orders", "images", "unused"}[i%3], stageSecret("vault", "key"))
+			objects = append(objects, func(g *graph.Graph) { g.SetPod(pod) }, func(g *graph.Graph) { g.SetPersistentVolume(volume) })
+		}
+		var want string
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			r.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+			g := graph.New()
+			var got strings.Builder
+			for i, apply := range objects {
+				apply(g)
+				g.Nearest(graph.Secret, "shop", "db", 1) // what is kept of it does not outlive a change
+				if i < len(objects)-1 {
+					continue
+				}
+				for _, question := range [][3]string{{"Secret", "shop", "db"}, {"Secret", "vault", "key"}, {"PersistentVolumeClaim", "shop", "orders"}, {"PersistentVolume", "", "pv-000"}} {
+					for _, kind := range graph.Kinds() {
+						if kind.String() != question[0] {
+							continue
+						}
+						for _, limit := range []int{1, 3, 20, 1} {
+							fmt.Fprintln(&got, question, limit, lines(g.Nearest(kind, question[1], question[2], limit).Paths))
+						}
+					}
+				}
+			}
+			if want == "" {
+				want = got.String()
+				first := g.Nearest(graph.Secret, "shop", "db", 1).Paths[0][0].To
+				if first.Namespace != "shop" || first.Name != "api-000" {
+					t.Errorf("the first pod of shop is %v", first)
+				}
+			}
+			if got.String() != want {
+				t.Fatalf("seed %d: nearest are\n%s\nwant\n%s", seed, got.String(), want)
+			}
+		}
+	})
+	t.Run("forgets what it found when the graph changes", func(t *testing.T) {
+		g := graph.New()
+		for i := range 200 {
+			g.SetPod(newPod(fmt.Sprintf("api-%03d", i), "worker-1", withSecret("db")))
+		}
+		for i := range 150 {
+			if first := g.Nearest(graph.Secret, "shop", "db", 1).Paths[0][0].To.Name; first != fmt.Sprintf("api-%03d", i) {
+				t.Fatalf("the first of those from %d on is %s", i, first)
+			}
+			g.DeletePod("shop", fmt.Sprintf("api-%03d", i))
 		}
 	})
 	t.Run("of nothing is nothing", func(t *testing.T) {

@@ -21,7 +21,9 @@ func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 		return
 	}
 
+	g.firsts.forget()
 	old, now := holder.links, g.resolve(refs)
+	g.noteExtended(refs)
 	relate(holder, now)
 	unrelate(holder, old)
 	g.relink(holder, now)

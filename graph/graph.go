@@ -2,6 +2,7 @@ package graph
 
 import (
 	"sync"
+	"sync/atomic"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,9 @@ import (
 // strings in them are kept.
 type Graph struct {
 	vertices *table // read without a lock
+	// extended is true once a pod had a claim for extended resources; set before the
+	// relation, and never taken back.
+	extended atomic.Bool
 
 	mu         sync.RWMutex // guards changes, and everything below
 	entries    *entryNames
@@ -25,6 +29,7 @@ type Graph struct {
 	kinds      [kindCount]int // vertices by kind
 	links      int
 	scratch    references
+	firsts     firsts
 }
 
 // New returns an empty graph.

@@ -18,13 +18,11 @@ type Nearest struct {
 	TotalNodes int `json:"totalNodes"`
 }
 
-// nearestScan bounds how many references to one object Nearest looks at, so
-// that its cost does not follow the fan-out.
-const nearestScan = 16
-
 // Nearest returns up to limit paths from the object to any nodes, the first in
-// order. Of an object with more than 16 references it looks at 16; which ones
-// depends on the order of changes.
+// order: those through pods come first, by namespace and name of the pod. Which
+// they are does not depend on the order of changes. It looks at every reference
+// to the object; what it finds for objects with many is kept until the graph
+// changes.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -42,7 +40,7 @@ func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 		return []verdict.Path{g.onwards(nil, v)}
 	}
 	var paths []verdict.Path
-	for _, ref := range g.firstReferences(v, limit) {
+	for _, ref := range g.references(v, limit) {
 		path := append(make(verdict.Path, 0, 2), g.edge(ref.other, int(ref.at)))
 		paths = append(paths, g.onwards(path, ref.other))
 	}
@@ -53,9 +51,12 @@ func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 // first those through which nodes reach it, then by holder and field.
 func (g *Graph) firstReferences(v *vertex, limit int) []link {
 	var first []link
-	for _, l := range v.links[:min(nearestScan, len(v.links))] {
+	for _, l := range v.links {
 		if l.at == 0 {
 			continue // its own node or claim: leads away from the node
+		}
+		if len(first) == limit && limit > 0 && g.compareReferences(l, first[limit-1]) >= 0 {
+			continue
 		}
 		i, known := slices.BinarySearchFunc(first, l, g.compareReferences)
 		if known || i == limit {
@@ -95,7 +96,7 @@ func rank(holder *vertex) int {
 func (g *Graph) onwards(path verdict.Path, holder *vertex) verdict.Path {
 	path = append(path, g.ownEdge(holder))
 	if holder.kind() == PersistentVolume {
-		for _, ref := range g.firstReferences(holder.links[0].other, 1) {
+		for _, ref := range g.references(holder.links[0].other, 1) {
 			path = append(path, g.edge(ref.other, int(ref.at)), g.ownEdge(ref.other))
 		}
 	}

@@ -74,7 +74,7 @@ var fieldPaths = [fieldCount]string{
 	fieldVolumeEphemeral:       "spec.volumes[name=*].ephemeral",
 	fieldResourceClaims:        "spec.resourceClaims[name=*]",
 	fieldResourceClaimStatuses: "status.resourceClaimStatuses[name=*]",
-	fieldExtendedResourceClaim: "status.extendedResourceClaimStatus",
+	fieldExtendedResourceClaim: ExtendedResourceClaimField,
 	fieldClaimRef:              "spec.claimRef",
 	fieldPVAzureFile:           "spec.azureFile.secretName",
 	fieldPVCephFS:              "spec.cephfs.secretRef",

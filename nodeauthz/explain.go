@@ -32,7 +32,7 @@ func (a *Authorizer) Explain(req *Request) Explanation {
 // The answer is the one that Decide gave to the request.
 func (a *Authorizer) Message(req *Request, answer Answer) string {
 	if answer.Code == NoPathToObject {
-		return noPathMessage(req, answer, a.graph.Nearest(answer.entry.kind, req.Namespace, req.Name, 1))
+		return noPathMessage(req, answer, a.nearest(answer.entry.kind, req.Namespace, req.Name, 1))
 	}
 	return a.reason(req, answer).Message
 }
@@ -43,7 +43,7 @@ func (a *Authorizer) explain(req *Request, answer Answer) Explanation {
 		e.Rule = answer.rule.describe(answer.entry)
 	}
 	if answer.Code == NoPathToObject {
-		nearest := a.graph.Nearest(answer.entry.kind, req.Namespace, req.Name, nearestLimit)
+		nearest := a.nearest(answer.entry.kind, req.Namespace, req.Name, nearestLimit)
 		e.Nearest = &nearest
 		e.Reason = noPath(req, answer, nearest)
 		return e
@@ -77,7 +77,7 @@ func (a *Authorizer) reason(req *Request, answer Answer) verdict.Reason {
 	reason := verdict.Reason{Code: answer.Code, Message: Summary(answer.Code)}
 	switch answer.Code {
 	case PathToObject:
-		reason.Path = a.graph.Path(answer.Node, answer.entry.kind, req.Namespace, req.Name)
+		reason.Path = a.path(answer.Node, answer.entry.kind, req.Namespace, req.Name)
 		reason.Message = pathMessage(reason.Path)
 	case OwnName:
 		reason.Message = fmt.Sprintf("the object's name is the node's own, %s", req.Name)

@@ -131,12 +131,32 @@ func TestEveryMinor(t *testing.T) {
 			[]since{{30, VerbNotAllowed}, {31, GrantedToNodes}, {34, ""}},
 		},
 		{
-			"nodes get only their own slices always", by1("get", slices, "worker-2-gpus"), "",
+			"nodes get no slices without their gate, which is on since 1.34", by1("get", slices, "worker-1-gpus"), "",
+			[]since{{30, FeatureDisabled}, {34, PathToObject}},
+		},
+		{
+			"nodes get only their own slices with it", by1("get", slices, "worker-2-gpus"), dra + "=true",
 			[]since{{30, NoPathToObject}},
 		},
 		{
-			"slices do not depend on their gate", by1("get", slices, "worker-1-gpus"), dra + "=false",
-			[]since{{30, PathToObject}, {35, ""}},
+			"their own slices", by1("delete", slices, "worker-1-gpus"), dra + "=true",
+			[]since{{30, PathToObject}},
+		},
+		{
+			"without the gate none", by1("delete", slices, "worker-1-gpus"), dra + "=false",
+			[]since{{30, FeatureDisabled}, {35, ""}},
+		},
+		{
+			"slices are created without the gate too", by1("create", slices, ""), dra + "=false",
+			[]since{{30, GrantedToNodes}, {35, ""}},
+		},
+		{
+			"claims of extended resources since 1.34", by1("get", "resourceclaims.resource.k8s.io", "shop/api-extended"), "",
+			[]since{{30, NoPathToObject}, {34, PathToObject}},
+		},
+		{
+			"claims that a pod also names in its spec", by1("get", "resourceclaims.resource.k8s.io", "shop/api-both"), "",
+			[]since{{30, PathToObject}},
 		},
 		{
 			"resource claims do not depend on their gate", by1("get", "resourceclaims.resource.k8s.io", "shop/a100"), dra + "=false",
@@ -263,7 +283,9 @@ func TestEveryMinor(t *testing.T) {
 				if settable := err == nil; settable != known {
 					t.Errorf("%s: gates %q can be set is %v (%v), the test says %v", minor, tc.gates, settable, err, known)
 				} else if settable {
-					if got := New(newCluster(), features).Decide(tc.request).Code; got != want {
+					g := newCluster()
+					addExtended(g)
+					if got := New(g, features).Decide(tc.request).Code; got != want {
 						t.Errorf("%s with gates %q: got %s, want %s", minor, tc.gates, got, want)
 					}
 				}

@@ -98,7 +98,7 @@ func (a *Authorizer) checkRelated(r *resource, node string, req *Request) (verdi
 		return verdict.NoOpinion, NameRequired
 	case req.Namespace == "" && !r.clusterScoped:
 		return verdict.NoOpinion, NamespaceRequired
-	case a.graph.HasPath(node, r.kind, req.Namespace, req.Name):
+	case a.hasPath(node, r.kind, req.Namespace, req.Name):
 		return verdict.Allow, PathToObject
 	case req.Namespace != "" && r.clusterScoped:
 		return verdict.NoOpinion, ClusterScoped

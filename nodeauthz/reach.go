@@ -51,6 +51,11 @@ func (a *Authorizer) Reach(node string) Reach {
 		}
 	})
 	for _, object := range a.graph.Reach(node) {
+		if a.ignores(object.Kind) {
+			if object.Paths = counting(object.Paths); len(object.Paths) == 0 {
+				continue
+			}
+		}
 		a.eachRule(func(e *entry, r *rule) {
 			if e.kind == object.Kind && (r.condition == related || r.condition == selectedOrRelated) {
 				g := r.grant(e)

@@ -94,6 +94,11 @@ var (
 		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.ClusterTrustBundle) },
 		gates: []kubeversion.Gate{kubeversion.ClusterTrustBundle},
 	}
+	// Without it API servers have no slices, and relate none.
+	resourceAllocation = &requirement{
+		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.DynamicResourceAllocation) },
+		gates: []kubeversion.Gate{kubeversion.DynamicResourceAllocation},
+	}
 	// The gate is older, but nodes were given the right in 1.37.
 	csiNodeStatus = &requirement{
 		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.CSIVolumeHealth) && f.Minor() >= 37 },
@@ -154,7 +159,7 @@ var resources = []resource{
 	}},
 	{group: resourceGroup, name: "resourceslices", kind: graph.ResourceSlice, clusterScoped: true, rules: []rule{
 		{verbs: create, condition: granted},
-		{verbs: get | update | patch | remove, condition: related},
+		{verbs: get | update | patch | remove, condition: related, when: resourceAllocation},
 		{verbs: list | watch | removeCollection, condition: selected, when: withSelectors},
 		{verbs: list | watch, condition: granted, when: withoutSelectors},
 		{verbs: removeCollection, condition: granted, when: withoutSelectorsSince31},

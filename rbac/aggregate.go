@@ -112,8 +112,7 @@ func (p *Policy) computeUnionRLocked(role *clusterRole) *union {
 // add appends the rules of the role that have not been seen.
 func (u *union) add(role *clusterRole, seen map[string]bool) {
 	for _, rule := range role.Rules {
-		key := fmt.Sprintf("%q %q %q %q %q",
-			rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs)
+		key := ruleKey(&rule)
 		if seen[key] {
 			continue
 		}
@@ -121,4 +120,10 @@ func (u *union) add(role *clusterRole, seen map[string]bool) {
 		u.rules = append(u.rules, rule)
 		u.sources = append(u.sources, role.Name)
 	}
+}
+
+// ruleKey is the same for rules in the same words.
+func ruleKey(rule *rbacv1.PolicyRule) string {
+	return fmt.Sprintf("%q %q %q %q %q",
+		rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs)
 }

@@ -58,22 +58,41 @@ func configuredChain(ctx context.Context, c *chain.Configuration, state *source.
 
 // doubt says why an answer cannot be relied on: authorizers failed that could
 // have changed it. It is empty when none did. RBAC, which only allows, cannot
-// change a yes.
+// change a yes; and what fails in the API server too is decided there by the same
+// failure policy.
 func doubt(result chain.Result) string {
 	var failed []string
 	for _, o := range result.Opinions {
-		switch {
-		case o.Error == "" || o.Authorizer == chain.NameRBAC && result.Decision == verdict.Allow:
-		case strings.Contains(o.Message, o.Error):
-			failed = append(failed, o.Message)
-		case o.Code == chain.CodeWebhookFailed:
-			failed = append(failed, fmt.Sprintf("%s: %s: %s", o.Authorizer, o.Message, o.Error))
-		default:
-			failed = append(failed, fmt.Sprintf("authorizer %s: %s", o.Authorizer, o.Error))
+		if o.Error == "" || o.Repeatable || o.Authorizer == chain.NameRBAC && result.Decision == verdict.Allow {
+			continue
 		}
+		failed = append(failed, failure(o))
 	}
 	if len(failed) > 0 && result.Decision == verdict.Allow {
 		failed = append(failed, fmt.Sprintf("%s would then allow the request", result.DecidedBy))
+	}
+	return strings.Join(failed, "; ")
+}
+
+// failure says which authorizer failed, and why.
+func failure(o chain.Opinion) string {
+	switch {
+	case strings.Contains(o.Message, o.Error):
+		return o.Message
+	case o.Code == chain.CodeWebhookFailed:
+		return fmt.Sprintf("%s: %s: %s", o.Authorizer, o.Message, o.Error)
+	}
+	return fmt.Sprintf("authorizer %s: %s", o.Authorizer, o.Error)
+}
+
+// evaluationError is what an API server says beside an answer that is none the less
+// its answer: the error of who denies, or of all if nobody decides.
+func evaluationError(result chain.Result) string {
+	var failed []string
+	for _, o := range result.Opinions {
+		if o.Error != "" && result.Decision != verdict.Allow && (result.DecidedBy == "" || o.Authorizer == result.DecidedBy) {
+			failed = append(failed, failure(o))
+		}
 	}
 	return strings.Join(failed, "; ")
 }
@@ -108,7 +127,9 @@ func (s *session) chained() review.Evaluate {
 				o.Message = s.node.Message(req, s.node.Decide(req))
 			}
 		}
-		opinion := review.Opinion{Decision: result.Decision, Reason: result.Reason(), Authorizer: result.DecidedBy}
+		opinion := review.Opinion{
+			Decision: result.Decision, Reason: result.Reason(), Authorizer: result.DecidedBy, EvaluationError: evaluationError(result),
+		}
 		if complete || result.Decision == verdict.Allow {
 			return opinion, nil
 		}

@@ -33,7 +33,10 @@ SubjectAccessReviews are put to the Node authorizer alone: when it has no opinio
 the status says allowed: false and denied: false. Selectors and fields are read as
 kube-apiserver reads them; resource names are taken as written. With
 --authorization-config they are put to the authorizers of that file, and its
-webhooks are called.
+webhooks are called. A webhook that cannot be called leaves the question open
+(evaluationError), whatever its failure policy is; a match condition that cannot be
+evaluated, and an answer that allows and denies, are decided as kube-apiserver
+decides them.
 
 AdmissionReviews are put to NodeRestriction. What only authorizers can say, such
 as whether a node may request tokens for an audience that its pod does not use, it

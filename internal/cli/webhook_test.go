@@ -43,7 +43,7 @@ current-context: webhook
 	}
 }
 
-// answerByVerb allows to create and denies to delete.
+// answerByVerb allows to create, denies to delete, and to patch it does both.
 func answerByVerb(w http.ResponseWriter, r *http.Request) {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes == nil {
@@ -55,6 +55,8 @@ func answerByVerb(w http.ResponseWriter, r *http.Request) {
 		review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: true, Reason: "anybody may create"}
 	case "delete":
 		review.Status = authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: "nobody may delete"}
+	case "patch":
+		review.Status = authorizationv1.SubjectAccessReviewStatus{Allowed: true, Denied: true, Reason: "perhaps"}
 	}
 	reply(w, &review)
 }

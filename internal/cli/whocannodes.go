@@ -22,7 +22,7 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 		result: whoCanResult{Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), State: s.info()},
 	}
 	if w.kind, w.related = nodeauthz.KindOf(q.Group, q.Resource); w.related && q.Name != "" {
-		w.paths = s.state.Graph.PathsByNode(w.kind, q.Namespace, q.Name)
+		w.paths = s.node.PathsByNode(w.kind, q.Namespace, q.Name)
 	}
 	for _, node := range known {
 		if err := w.ask(ctx, node); err != nil {

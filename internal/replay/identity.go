@@ -58,6 +58,7 @@ const (
 	kubeletAgent    = "kubelet/"
 	leasesNamespace = "kube-node-lease"
 	coordination    = "coordination.k8s.io"
+	nodeNameField   = "spec.nodeName"
 	serviceAccount  = "system:serviceaccount:"
 	// controlPlane begins the names of kube-controller-manager, kube-scheduler and
 	// kube-proxy.
@@ -158,7 +159,7 @@ func actedFor(e *auditlog.Event, asked *request) string {
 		return o.Name
 	}
 	for _, r := range asked.FieldSelector {
-		if r.Field == "spec.nodeName" {
+		if r.Field == nodeNameField {
 			return r.Value
 		}
 	}

@@ -14,9 +14,11 @@ import (
 type outcome struct {
 	by who
 	// key is the same for the stages of one request.
-	key    uint64
-	last   bool
-	logged answered
+	key uint64
+	// last is true for the end of a request, and long for one of which the beginning of
+	// the answer is noted too.
+	last, long bool
+	logged     answered
 	// examined is true for a write that NodeRestriction looked at.
 	examined bool
 	at       time.Time
@@ -29,6 +31,10 @@ type outcome struct {
 type detail struct {
 	answer answer
 	asked  request
+	// groups are those of asked, in order, and selectors its selectors where an
+	// authorizer looks at them.
+	groups    string
+	selectors selectors
 	// written is what the request writes, by the name that admission sees.
 	written auditlog.Object
 	// acted is the node that the request is made for; source and agent are where it
@@ -44,6 +50,7 @@ type part struct {
 	first, last time.Time
 	answered    bool
 	hash        maphash.Hash
+	paths       paths
 }
 
 func (p *part) clear() {
@@ -65,7 +72,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 		return
 	}
 	p.answered = true
-	o := outcome{last: e.Last(), at: e.Received, logged: answerOf(e)}
+	o := outcome{last: e.Last(), long: takesLong(e), at: e.Received, logged: answerOf(e)}
 	if o.logged == answeredUnknown {
 		if strings.HasPrefix(e.UserAgent, kubeletAgent) {
 			o.key = p.keyOf(e)
@@ -79,20 +86,20 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	}
 	o.by, o.key = by, p.keyOf(e)
 	var asked request
-	requestOf(e, &asked)
+	p.paths.requestOf(e, &asked)
 	if ev.Extra {
 		asked.Extra = e.Extra(userOf(e))
 	}
 	said := ev.evaluate(ctx, &o, e, &asked)
 	o.examined = said.examined
 	if !by.standing.conforms() || o.logged == answeredRefused || said.remarkable() {
-		o.detail = detailOf(e, by, said, asked)
+		o.detail = ev.detailOf(e, by, said, asked)
 	}
 	p.outcomes = append(p.outcomes, o)
 }
 
-func detailOf(e *auditlog.Event, by who, said answer, asked request) *detail {
-	d := &detail{answer: said, asked: asked}
+func (ev *Evaluators) detailOf(e *auditlog.Event, by who, said answer, asked request) *detail {
+	d := &detail{answer: said, asked: asked, groups: sortedGroups(asked.Groups), selectors: ev.selectorsLookedAt(&asked)}
 	if e.Object != nil {
 		d.written = *e.Object
 	}

@@ -9,20 +9,16 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Run reads a log and puts its requests to the evaluators. Beside an error, as
 // [auditlog.Read] returns it, there is no report.
 func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Report, auditlog.Summary, error) {
-	m := &merger{
-		ctx: ctx, ev: ev, would: newTally(), refused: newTally(), undecided: newTally(),
-		ids: newIdentities(), stages: newStages(), unexamined: map[NotExamined]int{},
-	}
+	m := newMerger(ctx, ev)
 	seed := maphash.MakeSeed()
 	read, err := auditlog.Read(ctx, files, auditlog.Sink[*part]{
 		New: func() *part {
-			p := new(part)
+			p := &part{paths: newPaths()}
 			p.hash.SetSeed(seed)
 			return p
 		},
@@ -49,6 +45,13 @@ type merger struct {
 	answered                  bool
 }
 
+func newMerger(ctx context.Context, ev *Evaluators) *merger {
+	return &merger{
+		ctx: ctx, ev: ev, would: newTally(), refused: newTally(), undecided: newTally(),
+		ids: newIdentities(), stages: newStages(), unexamined: map[NotExamined]int{},
+	}
+}
+
 func (m *merger) merge(p *part) {
 	if !p.first.IsZero() && (m.first.IsZero() || p.first.Before(m.first)) {
 		m.first = p.first
@@ -58,7 +61,7 @@ func (m *merger) merge(p *part) {
 	}
 	m.answered = m.answered || p.answered
 	for i := range p.outcomes {
-		if o := &p.outcomes[i]; !m.stages.counted(o.key, o.last) {
+		if o := &p.outcomes[i]; !m.stages.counted(o.key, o.last, o.long) {
 			m.add(o)
 		}
 	}
@@ -116,7 +119,7 @@ func (m *merger) addAllowed(o *outcome, node string) {
 			Why: d.answer.unexamined,
 		}]++
 	case d.answer.err != nil:
-		key := o.distinct(node, "", "")
+		key := o.distinct(node, "")
 		if known := m.undecided.find(key); known != nil {
 			m.undecided.again(known, o.at)
 			return
@@ -131,7 +134,7 @@ func (m *merger) addAllowed(o *outcome, node string) {
 
 func (m *merger) addWouldBe(o *outcome, node string) {
 	d := o.detail
-	key := o.distinct(node, d.answer.refusedBy, d.answer.code)
+	key := o.distinct(node, d.answer.refusedBy)
 	for _, t := range []*tally{m.would, m.undecided} {
 		if known := t.find(key); known != nil {
 			t.again(known, o.at)
@@ -160,7 +163,7 @@ func (m *merger) addWouldBe(o *outcome, node string) {
 // addRefused lists a refusal of the log, with what the evaluators say.
 func (m *merger) addRefused(o *outcome, node string) {
 	d := o.detail
-	key := o.distinct(node, d.refusedBy, "")
+	key := o.distinct(node, d.refusedBy)
 	if known := m.refused.find(key); known != nil {
 		m.refused.again(known, o.at)
 		return
@@ -186,27 +189,12 @@ func (m *merger) addRefused(o *outcome, node string) {
 	m.refused.add(key, r, o.at)
 }
 
-func (o *outcome) distinct(node, by string, code verdict.Code) distinct {
-	d, q := o.detail, &o.detail.asked
-	key := distinct{
-		node: node, user: q.User, verb: q.Verb, group: q.Group, resource: q.Resource, sub: q.Subresource,
-		space: q.Namespace, name: q.Name, by: by, code: code,
-	}
-	if !q.ResourceRequest {
-		key.name = q.Path
-	}
-	if by == ByNodeRestriction || by == ByAdmission {
-		key.name = d.written.Name
-	}
-	return key
-}
-
 func (o *outcome) refusal(node string) Refusal {
 	d, q := o.detail, &o.detail.asked
 	r := Refusal{
-		Node: node, Identity: q.User, Standing: o.by.standing,
+		Node: node, Identity: q.User, Standing: o.by.standing, Groups: slices.Sorted(slices.Values(q.Groups)),
 		Verb: q.Verb, Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
-		Path: q.Path,
+		Path: q.Path, FieldSelector: d.selectors.fields, LabelSelector: d.selectors.labels,
 	}
 	if q.ResourceRequest && (d.answer.refusedBy == ByNodeRestriction && o.logged == answeredAllowed || d.refusedBy == ByAdmission) {
 		r.Name = d.written.Name
@@ -230,6 +218,7 @@ func (m *merger) report(read auditlog.Summary) *Report {
 	t.Files, t.Lines, t.Events = read.Files, read.Lines, read.Events
 	t.BrokenLines, t.UnfinishedLines = len(read.Broken), len(read.Unfinished)
 	t.WouldBeRefused, t.NotInState, t.Undecided = m.would.total, m.would.caveats, m.undecided.total
+	t.MaybeTwice = m.stages.doubtful
 	if !m.first.IsZero() {
 		first, last := m.first.UTC(), m.last.UTC()
 		t.First, t.Last = &first, &last

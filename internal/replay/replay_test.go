@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -34,6 +35,11 @@ func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
 		"one that ended in a panic":                    {[]entry{watch("1", "ResponseStarted"), watch("1", "Panic")}, 1},
 		"one that was not answered yet":                {[]entry{watch("1", "RequestReceived")}, 0},
 		"two at once":                                  {[]entry{watch("1", "ResponseStarted"), watch("2", "ResponseStarted"), watch("1", "ResponseComplete"), watch("2", "ResponseComplete")}, 2},
+		"one whose end is read before its beginning":   {[]entry{watch("1", "ResponseComplete"), watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1},
+		"two whose ends are read before":               {[]entry{watch("1", "ResponseComplete"), watch("2", "Panic"), watch("1", "ResponseStarted"), watch("2", "ResponseStarted")}, 2},
+		"two of one id, one after the other":           {[]entry{watch("1", "ResponseStarted"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete")}, 2},
+		"two of one id, at once":                       {[]entry{watch("1", "ResponseStarted"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete"), watch("1", "ResponseComplete")}, 2},
+		"two of one id, their ends read before":        {[]entry{watch("1", "ResponseComplete"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"), watch("1", "ResponseStarted")}, 2},
 		"another one, to which its client gave its id": {[]entry{watch("1", "ResponseStarted"), other}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,23 +52,123 @@ func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
 }
 
 func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
+	for _, endFirst := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ends first %t", endFirst), func(t *testing.T) {
+			s := newStages()
+			for key := range uint64(maxOpen + 1) {
+				if s.counted(key, endFirst, true) {
+					t.Fatalf("%d was not there before", key)
+				}
+			}
+			if !s.counted(0, !endFirst, true) || !s.counted(maxOpen, !endFirst, true) {
+				t.Error("requests are forgotten though there is room")
+			}
+			if s.counted(0, !endFirst, true) {
+				t.Error("a request of which both stages were read is remembered")
+			}
+			if s.doubtful > 0 {
+				t.Errorf("%d requests may be counted twice, though nothing was forgotten", s.doubtful)
+			}
+			s = newStages()
+			for key := range uint64(2*maxOpen + 2) {
+				s.counted(key, endFirst, true)
+			}
+			if len(s.recent)+len(s.older) > 2*maxOpen {
+				t.Errorf("%d are remembered", len(s.recent)+len(s.older))
+			}
+			if s.counted(1, !endFirst, true) {
+				t.Error("more is remembered than there is room for")
+			}
+			if s.doubtful != 1 {
+				t.Errorf("%d requests may be counted twice, want the one that was forgotten", s.doubtful)
+			}
+			// The same stage again is another request.
+			if s.counted(2, endFirst, true) || s.doubtful != 1 {
+				t.Errorf("%d requests may be counted twice", s.doubtful)
+			}
+		})
+	}
+}
+
+// Requests that are answered at once have one answer: they are not remembered.
+func TestShortRequestsAreNotRemembered(t *testing.T) {
+	report := replayed(t, evaluators(t), logOf(getSecret("db").node("worker-2"), getSecret("db").node("worker-2")))
+	if report.Totals.Requests != 2 {
+		t.Errorf("got %+v", report.Totals)
+	}
 	s := newStages()
-	for key := range uint64(maxOpen + 1) {
-		if s.counted(key, false) {
-			t.Fatalf("%d was not there before", key)
+	if s.counted(1, true, false) || len(s.recent) > 0 {
+		t.Error("a short request is remembered")
+	}
+}
+
+func TestWhatMayBeCountedTwiceIsInTheReport(t *testing.T) {
+	m := newMerger(t.Context(), evaluators(t))
+	m.stages.doubtful = 7
+	report := m.report(auditlog.Summary{})
+	var b bytes.Buffer
+	if err := render.Write(&b, report, render.Options{Format: render.Table}); err != nil {
+		t.Fatal(err)
+	}
+	if report.Totals.MaybeTwice != 7 || !strings.Contains(b.String(), "up to 7, of requests that take long") {
+		t.Errorf("got %+v and\n%s", report.Totals, b.String())
+	}
+}
+
+// Entries have one answer each: a list of pods is allowed with the node's own selector
+// and refused without.
+func TestRefusalsWithDifferentAnswersAreDifferentEntries(t *testing.T) {
+	refused := func(query string, groups ...string) entry {
+		e := entry{verb: "list", uri: "/api/v1/pods" + query, object: map[string]string{"resource": "pods", "apiVersion": "v1"}, code: 403, decision: "forbid"}
+		return e.by("system:node:worker-1", groups...)
+	}
+	const own, others = "?fieldSelector=spec.nodeName%3Dworker-1", "?fieldSelector=spec.nodeName%3Dworker-2"
+	list := []entry{
+		refused(own, "system:nodes"), refused("", "system:nodes"), refused("?fieldSelector=status.phase%3DFailed", "system:nodes"),
+		refused(others, "system:nodes"), refused(own, "system:nodes", "system:masters"), refused(own, "system:masters", "system:nodes"), refused(own),
+	}
+	type row struct {
+		evaluators, selector, groups string
+		code                         string
+		count                        int
+	}
+	want := map[row]bool{
+		{"allow", "spec.nodeName=worker-1", "system:authenticated,system:nodes", "", 1}:                       true,
+		{"refuse", "", "system:authenticated,system:nodes", "FieldSelectorRequired", 2}:                       true,
+		{"refuse", "spec.nodeName=worker-2", "system:authenticated,system:nodes", "FieldSelectorRequired", 1}: true,
+		{"allow", "spec.nodeName=worker-1", "system:authenticated,system:masters,system:nodes", "", 2}:        true,
+		{"refuse", "", "system:authenticated", "NoBindingAllows", 1}:                                          true,
+	}
+	for range 5 {
+		rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		report := replayed(t, evaluators(t), logOf(list...))
+		got := map[row]bool{}
+		for _, r := range report.Refused {
+			got[row{r.Evaluators, r.FieldSelector, strings.Join(r.Groups, ","), string(r.Code), r.Count}] = true
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("got  %v\nwant %v", got, want)
 		}
 	}
-	if !s.counted(0, true) || !s.counted(maxOpen, true) {
-		t.Error("requests are forgotten though there is room")
+}
+
+// A write that is examined and one of which the log has nothing are different entries.
+func TestWhatCouldNotBeExaminedIsAnEntryOfItsOwn(t *testing.T) {
+	token := func(written string) entry {
+		e := entry{
+			verb: "create", uri: "/api/v1/namespaces/shop/serviceaccounts/api/token", written: written, code: 403,
+			object: map[string]string{"resource": "serviceaccounts", "subresource": "token", "namespace": "shop", "name": "api", "apiVersion": "v1"},
+		}
+		return e.node("worker-1")
 	}
-	if s.counted(0, true) {
-		t.Error("a request that has ended is remembered")
+	const unbound = `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":[]}}`
+	report := replayed(t, evaluators(t), logOf(token(""), token(unbound), token("")))
+	got := map[string]int{}
+	for _, r := range report.Refused {
+		got[r.Evaluators] += r.Count
 	}
-	for key := range uint64(2 * maxOpen) {
-		s.counted(1<<40+key, false)
-	}
-	if s.counted(1, true) {
-		t.Error("more is remembered than there is room for")
+	if want := map[string]int{"undecided": 2, "refuse": 1}; len(report.Refused) != 2 || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v in %d entries, want %v", got, len(report.Refused), want)
 	}
 }
 

@@ -66,6 +66,9 @@ type Totals struct {
 	Allowed    int `json:"allowed"`
 	Refused    int `json:"refused"`
 	Unanswered int `json:"unanswered,omitempty"`
+	// MaybeTwice are those of Requests that may have been counted before: their other
+	// stage was so far away in the log that it may have been forgotten.
+	MaybeTwice int `json:"maybeTwice,omitempty"`
 
 	// WouldBeRefused are those of Allowed that the evaluators refuse; NotInState
 	// those of them that have a caveat.
@@ -101,7 +104,7 @@ const (
 	ObjectNotInState Caveat = "ObjectNotInState"
 )
 
-// Refusal is one request, however often it was made. Identity, verb, group, resource,
+// Refusal is one request with one answer, however often it was made. Identity, verb, group, resource,
 // subresource, namespace and name are those that authorizers see, or for refusals of
 // admission that admission sees, where what is created has a name.
 type Refusal struct {
@@ -110,6 +113,8 @@ type Refusal struct {
 	Node     string   `json:"node,omitempty"`
 	Identity string   `json:"identity"`
 	Standing Standing `json:"standing"`
+	// Groups are those of Identity, sorted.
+	Groups []string `json:"groups,omitempty"`
 
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
@@ -117,6 +122,11 @@ type Refusal struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
+	// FieldSelector and LabelSelector are those of the request where an authorizer
+	// looks at them; of the field selector, all that the Node authorizer looks at is
+	// spec.nodeName.
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	LabelSelector string `json:"labelSelector,omitempty"`
 	// Path is that of a request without a resource.
 	Path string `json:"path,omitempty"`
 

@@ -30,8 +30,39 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		"a name that is created by its path": {
 			verb: "create", uri: "/api/v1/namespaces/shop/pods/a%2Db", object: object("", "pods", "", "shop", "a-b"), wantName: "a-b", namespace: "shop",
 		},
+		"a namespace that only the object has": {
+			verb: "create", uri: "/api/v1/nodes", object: object("", "nodes", "", "shop", "worker-1"),
+		},
+		"an update of a cluster-scoped object whose body has a namespace": {
+			verb: "update", uri: "/api/v1/nodes/worker-1/status", object: object("", "nodes", "status", "shop", "worker-1"), wantName: "worker-1",
+		},
+		"a patch across namespaces, which names none": {
+			verb: "patch", uri: "/apis/coordination.k8s.io/v1/leases", object: object("coordination.k8s.io", "leases", "", "kube-node-lease", "worker-1"),
+		},
+		"an escaped slash is one": {
+			verb: "create", uri: "/api/v1/namespaces/shop/pods/api%2Feviction", object: object("", "pods", "eviction", "shop", "api"),
+			wantName: "api", namespace: "shop",
+		},
+		"an escaped slash before a name": {
+			verb: "create", uri: "/api/v1/namespaces/shop/pods%2Feviction", object: object("", "pods", "", "shop", "eviction"),
+			wantName: "eviction", namespace: "shop",
+		},
+		"an escaped slash within a namespace's name": {
+			verb: "create", uri: "/api/v1/namespaces/shop%2Fpods", object: object("", "pods", "", "shop", "api"), namespace: "shop",
+		},
+		"an escaped percent sign is no slash": {
+			verb: "create", uri: "/api/v1/namespaces/shop/pods/api%252Feviction", object: object("", "pods", "", "shop", "api%2Feviction"),
+			wantName: "api%2Feviction", namespace: "shop",
+		},
+		"the status of a namespace": {
+			verb: "update", uri: "/api/v1/namespaces/shop/status", object: object("", "namespaces", "status", "shop", "shop"),
+			wantName: "shop", namespace: "shop",
+		},
+		"a path that is lost": {
+			verb: "create", object: object("", "pods", "", "shop", "api"), namespace: "shop",
+		},
 		"a namespace is created without a name": {
-			verb: "create", uri: "/api/v1/namespaces", object: object("", "namespaces", "", "", "shop"),
+			verb: "create", uri: "/api/v1/namespaces", object: object("", "namespaces", "", "shop", "shop"),
 		},
 		"what a subresource belongs to has a name": {
 			verb: "create", uri: "/api/v1/namespaces/shop/serviceaccounts/api/token",
@@ -44,6 +75,12 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		"a selector that cannot be parsed is none": {
 			verb: "watch", uri: "/api/v1/pods?fieldSelector=spec.nodeName&watch=true", object: object("", "pods", "", "", ""),
 		},
+		"an escaped field selector is one": {
+			verb: "list", uri: "/api/v1/pods?field%53elector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""), fields: 1,
+		},
+		"the old form of a watch, escaped": {
+			verb: "watch", uri: "/api/v1/w%61tch/pods?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""),
+		},
 		"a get has no selectors": {
 			verb: "get", uri: "/api/v1/nodes/worker-1?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
 		},
@@ -54,8 +91,9 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got request
-			requestOf(&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got)
+			newPaths().requestOf(&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got)
 			if got.Name != test.wantName || got.Namespace != test.namespace || got.Path != test.path || got.Verb != test.verb || got.User != "ada" ||
+				test.object != nil && (got.Subresource != test.object.Subresource || got.Resource != test.object.Resource) ||
 				got.ResourceRequest != (test.object != nil) || len(got.FieldSelector) != test.fields || len(got.LabelSelector) != test.labels {
 				t.Errorf("got %+v", got)
 			}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Bounds of a report, so that memory does not grow with the log.
@@ -24,14 +22,6 @@ const (
 	// users that act for a node.
 	maxAgents, maxActors = 5, 16
 )
-
-// distinct tells requests apart.
-type distinct struct {
-	node, user                              string
-	verb, group, resource, sub, space, name string
-	by                                      string
-	code                                    verdict.Code
-}
 
 // tally is a list of requests with how often each was made.
 type tally struct {
@@ -102,7 +92,10 @@ func compareRefusals(a, b Refusal) int {
 		strings.Compare(a.Node, b.Node), strings.Compare(a.Identity, b.Identity),
 		strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
 		strings.Compare(a.Verb, b.Verb), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
-		strings.Compare(a.Path, b.Path), strings.Compare(a.By, b.By), cmp.Compare(a.Code, b.Code),
+		strings.Compare(a.Path, b.Path), strings.Compare(a.FieldSelector, b.FieldSelector), strings.Compare(a.LabelSelector, b.LabelSelector),
+		strings.Compare(a.By, b.By), strings.Compare(a.Evaluators, b.Evaluators), cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.Caveat, b.Caveat), strings.Compare(a.Error, b.Error), cmp.Compare(a.Standing, b.Standing),
+		slices.Compare(a.Groups, b.Groups),
 	)
 }
 

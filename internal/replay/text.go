@@ -57,6 +57,7 @@ func (r *Report) header(p *render.Page) {
 			render.Thousands(t.Requests), render.Thousands(t.Conforming), render.Thousands(t.Nonconforming), render.Thousands(t.Bootstrapping))},
 		render.Field{Name: "answered", Value: fmt.Sprintf("%s allowed, %s refused%s",
 			render.Thousands(t.Allowed), render.Thousands(t.Refused), optional(t.Unanswered, ", %s turned away undecided"))},
+		render.Field{Name: "may be counted twice", Value: optional(t.MaybeTwice, "up to %s, of requests that take long")},
 		render.Field{Name: "impersonated", Value: optional(t.Impersonated, "%s")},
 		render.Field{Name: "without a valid credential", Value: optional(t.Unauthenticated, "%s, by their user agent")},
 		render.Field{Name: "left out of the state", Value: strings.Join(r.LeftOut, ", ")},
@@ -181,6 +182,12 @@ func (r Refusal) question() string {
 		what += " in " + r.Namespace
 	case r.Name != "":
 		what += " " + r.Name
+	}
+	if r.FieldSelector != "" {
+		what += " --field-selector=" + r.FieldSelector
+	}
+	if r.LabelSelector != "" {
+		what += " --selector=" + r.LabelSelector
 	}
 	return r.Verb + " " + what
 }

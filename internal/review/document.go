@@ -27,6 +27,9 @@ type Opinion struct {
 	Node string
 	// Authorizer decided; empty when none did.
 	Authorizer string
+	// EvaluationError is what failed beside a decision that stands all the same, such as
+	// the Deny of a failure policy; empty if nothing did.
+	EvaluationError string
 	// Detail is nil, or returns the reason at length, for logs: it may name
 	// objects and nodes that the one who asks must not know of.
 	Detail func() string
@@ -99,6 +102,8 @@ func Status(ctx context.Context, evaluate Evaluate, spec *authorizationv1.Subjec
 	if err != nil {
 		opinion.Decision = verdict.NoOpinion
 		ignored = append(Ignored{err.Error()}, ignored...)
+	} else if opinion.EvaluationError != "" {
+		ignored = append(Ignored{opinion.EvaluationError}, ignored...)
 	}
 	return authorizationv1.SubjectAccessReviewStatus{
 		Allowed:         opinion.Decision == verdict.Allow,

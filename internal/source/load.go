@@ -250,6 +250,22 @@ func (l *loader) finish() {
 	for _, o := range l.policy {
 		setPolicy(l.state.RBAC, o.api)
 	}
+	l.state.compareAggregated()
+}
+
+// compareAggregated warns of aggregated cluster roles whose stated rules count as they
+// are, and which the controller of a cluster would replace.
+func (s *State) compareAggregated() {
+	differences, complete := s.RBAC.AggregationDifferences()
+	for _, d := range differences {
+		s.warn("aggregated cluster roles whose rules differ", fmt.Sprintf(
+			"ClusterRole %s: its rules differ from what its aggregationRule selects in this state (%d missing, %d more) and count as they are; "+
+				"a cluster's controller would replace them: leave the rules out to have them computed", d.Role, d.Missing, d.Extra))
+	}
+	if !complete {
+		s.warn("aggregated cluster roles whose rules differ",
+			"there are too many cluster roles to compare the rules of all aggregated ones with what they select")
+	}
 }
 
 // kindOfResource finds the kept kind of a resource.

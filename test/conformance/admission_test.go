@@ -55,6 +55,11 @@ type writeTrial struct {
 func latestWrites(t *testing.T, seed uint64) *writeTrial {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), kubeversion.Latest)
+	return latestWritesWith(t, seed, features, gates)
+}
+
+func latestWritesWith(t *testing.T, seed uint64, features kubeversion.Features, gates map[string]bool) *writeTrial {
+	t.Helper()
 	s := generate.NewState(seed)
 	tr := &writeTrial{seed: seed, features: features, gates: gates, state: s, asked: &ourGrants{policy: rbac.NewPolicy()}}
 	fill(tr.asked.policy, s.Policy)

@@ -31,17 +31,24 @@ func TestRandomClusters(t *testing.T) {
 func latestTrial(t *testing.T, seed uint64) *trial {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), kubeversion.Latest)
+	return latestTrialWith(t, seed, features, gates)
+}
+
+func latestTrialWith(t *testing.T, seed uint64, features kubeversion.Features, gates map[string]bool) *trial {
+	t.Helper()
 	if err := intree.SetGates(gates); err != nil {
 		t.Fatal(err)
 	}
-	c := served(generate.New(seed, generate.RandomOptions(seed)), features)
+	c := generate.New(seed, generate.RandomOptions(seed))
 	return newLatestTrial("cluster", seed, features, gates, c, nodeauthz.New(graphOf(c), features))
 }
 
+// newLatestTrial shows ours the whole cluster, as a snapshot may have it that was taken
+// with other gates, and theirs what reaches the graph of an API server.
 func newLatestTrial(name string, seed uint64, features kubeversion.Features, gates map[string]bool,
 	c *generate.Cluster, ours *nodeauthz.Authorizer,
 ) *trial {
-	theirs := intree.New(intree.Graph(c))
+	theirs := intree.New(intree.Graph(served(c, features)))
 	return &trial{
 		name: name, seed: seed, features: features, gates: gates, cluster: c, ours: ours,
 		theirs: func(_ *testing.T, requests []generate.Request) []protocol.Decision {
@@ -54,7 +61,7 @@ func newLatestTrial(name string, seed uint64, features kubeversion.Features, gat
 		},
 		rebuild: func(_ *testing.T, c *generate.Cluster, r generate.Request) (ours, theirs protocol.Decision) {
 			answer := nodeauthz.New(graphOf(c), features).Decide(requestOf(&r))
-			d, _, err := intree.Decide(intree.New(intree.Graph(c)), &r)
+			d, _, err := intree.Decide(intree.New(intree.Graph(served(c, features))), &r)
 			return ourDecision(answer.Decision), theirDecision(d, err)
 		},
 	}

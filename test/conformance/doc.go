@@ -32,6 +32,10 @@
 //	CONFORMANCE_MINORS    "1.30,1.34": some of the older minors only, without
 //	                      the table
 //
+// Every feature gate is also tested by itself, in both positions, with all others at
+// their defaults: for the newest minor in each run, for the older ones in the runs
+// that are for them.
+//
 // The module is apart from the rest of the project because it needs
 // k8s.io/kubernetes, which is not made to be imported.
 package conformance

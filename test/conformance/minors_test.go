@@ -68,12 +68,16 @@ func gateNames() []string {
 	return names
 }
 
+const minorsVariable = "CONFORMANCE_MINORS"
+
+func minorsGiven() bool { return os.Getenv(minorsVariable) != "" }
+
 // selectedMinors returns all minors in a run with them, or those of
 // CONFORMANCE_MINORS. Otherwise the test is skipped, as the oracles take long to
 // build.
 func selectedMinors(t *testing.T) []kubeversion.Minor {
 	t.Helper()
-	text := os.Getenv("CONFORMANCE_MINORS")
+	text := os.Getenv(minorsVariable)
 	switch {
 	case text == "" && mode(t) == "minors":
 		return kubeversion.Minors()
@@ -94,14 +98,21 @@ func selectedMinors(t *testing.T) []kubeversion.Minor {
 func minorTrial(t *testing.T, o oracle, m kubeversion.Minor, seed uint64) *trial {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), m)
-	c := served(generate.New(seed, generate.RandomOptions(seed)), features)
-	o.load(t, c, gates)
+	return minorTrialWith(t, o, seed, features, gates)
+}
+
+// minorTrialWith shows ours a cluster of the newest minor, as a snapshot may have it,
+// and theirs what of it reaches the graph of an API server of the minor.
+func minorTrialWith(t *testing.T, o oracle, seed uint64, features kubeversion.Features, gates map[string]bool) *trial {
+	t.Helper()
+	c := generate.New(seed, generate.RandomOptions(seed))
+	o.load(t, served(c, features), gates)
 	return &trial{
 		name: "minor", seed: seed, features: features, gates: gates, cluster: c,
 		ours:   nodeauthz.New(graphOf(c), features),
 		theirs: o.decide,
 		rebuild: func(t *testing.T, c *generate.Cluster, r generate.Request) (ours, theirs protocol.Decision) {
-			o.load(t, c, gates)
+			o.load(t, served(c, features), gates)
 			answer := nodeauthz.New(graphOf(c), features).Decide(requestOf(&r))
 			return ourDecision(answer.Decision), o.decide(t, []generate.Request{r})[0]
 		},

@@ -60,6 +60,11 @@ type minorWrites struct {
 func newMinorWrites(t *testing.T, o *process, m kubeversion.Minor, seed uint64) *minorWrites {
 	t.Helper()
 	features, gates := randomFeatures(t, rand.New(rand.NewPCG(seed, 1)), m)
+	return newMinorWritesWith(t, o, seed, features, gates)
+}
+
+func newMinorWritesWith(t *testing.T, o *process, seed uint64, features kubeversion.Features, gates map[string]bool) *minorWrites {
+	t.Helper()
 	s := generate.NewState(seed)
 	tr := &minorWrites{oracle: o, seed: seed, features: features, gates: gates, state: s, asked: &ourGrants{policy: rbac.NewPolicy()}}
 	fill(tr.asked.policy, s.Policy)

@@ -84,29 +84,25 @@ func requestOf(r *generate.Request) *nodeauthz.Request {
 // map holds every gate that the minor lets one set, with its value.
 func randomFeatures(t *testing.T, r *rand.Rand, m kubeversion.Minor) (kubeversion.Features, map[string]bool) {
 	t.Helper()
-	features, gates := kubeversion.For(m), make(map[string]bool)
+	features := kubeversion.For(m)
 	defaults := r.IntN(2) == 0
 	for _, gate := range kubeversion.Gates() {
-		if !features.Settable(gate) {
+		if defaults || !features.Settable(gate) {
 			continue
 		}
-		if !defaults {
-			with, err := features.With(gate, r.IntN(2) == 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			features = with
+		with, err := features.With(gate, r.IntN(2) == 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		gates[string(gate)] = features.Enabled(gate)
+		features = with
 	}
-	// API servers refuse to start with the projection on and the bundles off.
-	gates["ClusterTrustBundleProjection"] = features.Enabled(kubeversion.ClusterTrustBundle)
-	return features, gates
+	return features, settings(features)
 }
 
-// served returns what of a cluster can exist in a minor with its gates: API
-// servers serve resource slices and pod certificate requests with their gates
-// on, and pods have had a claim for extended resources since 1.34.
+// served returns what of a cluster reaches the in-tree graph in a minor with its
+// gates: API servers look at resource slices and pod certificate requests with their
+// gates on (pkg/kubeapiserver/authorizer/config.go), and pods have had a claim for
+// extended resources since 1.34.
 func served(c *generate.Cluster, f kubeversion.Features) *generate.Cluster {
 	var objects []any
 	for _, object := range c.Objects() {

@@ -75,7 +75,11 @@ const notCompared = `
 - API servers show field selectors to authorizers while ` + "`AuthorizeWithSelectors`" + ` is on; 1.30 has no such gate.
 - Pods have ` + "`status.extendedResourceClaimStatus`" + ` since 1.34, and pod certificate requests exist since 1.34.
 - Resource slices exist while ` + "`DynamicResourceAllocation`" + ` is on, pod certificate requests while
-  ` + "`PodCertificateRequest`" + ` is. With the gate off, a node can still be allowed to ask for them, and finds none.
+  ` + "`PodCertificateRequest`" + ` is. With the gate off, the API server relates none to a node: to get, update, patch or
+  delete one is refused. A node may still create slices, and list and watch them, with the field selector that
+  ` + "`AuthorizeNodeWithSelectors`" + ` asks for.
+- State of a newer cluster is taken as the older API server would see it: slices count only while the gate is on, and
+  claims in ` + "`status.extendedResourceClaimStatus`" + ` since 1.34.
 - Up to 1.30 a pod names its resource claims in ` + "`spec.resourceClaims[].source`" + `, since then in ` + "`spec.resourceClaims[]`" + ` itself.
 - 1.32.0 was released with ` + "`ServiceAccountNodeAudienceRestriction`" + ` on; later patches of 1.32 have it off.
 `
