@@ -181,22 +181,34 @@ func (c *countedTolerations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return eachEntry(d, c.Tolerate)
 }
 
+// maxResources is how many different resources the containers of a list request at
+// most: the answer has a toleration for each.
+const maxResources = 10_000
+
+var errTooManyResources = fmt.Errorf("more than %d different resources are requested", maxResources)
+
 // requestedResources are the names of what the containers of a list request.
 type requestedResources map[string]struct{}
 
 // UnmarshalJSONFrom goes through the containers.
 func (r *requestedResources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*r = requestedResources{}
-	return eachEntry(d, func(c *struct {
+	err := eachEntry(d, func(c *struct {
 		Resources struct {
 			Requests resourceNames `json:"requests"`
 		} `json:"resources"`
 	},
 	) {
 		for _, name := range c.Resources.Requests {
-			(*r)[name] = struct{}{}
+			if len(*r) <= maxResources {
+				(*r)[name] = struct{}{}
+			}
 		}
 	})
+	if err == nil && len(*r) > maxResources {
+		return errTooManyResources
+	}
+	return err
 }
 
 // resourceNames are the keys of a list of resources. Quantities are not read.
