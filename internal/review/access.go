@@ -59,7 +59,7 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 
 // maxRequirements is how many requirements a selector has at most. API servers send
 // what a URL holds.
-const maxRequirements = 100_000
+const maxRequirements = 10_000
 
 var errTooManyRequirements = fmt.Errorf("more than %d requirements", maxRequirements)
 

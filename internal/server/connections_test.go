@@ -120,7 +120,11 @@ func TestARefusalEndsTheConnection(t *testing.T) {
 				client := s.caller(nil)
 				client.Transport.(*http.Transport).ForceAttemptHTTP2 = protocol == "HTTP/2.0"
 				want := map[string]int{"/authorize": 401, "/livez": 200}[path]
-				if got, err := s.post(client, path, "question"); err != nil || got.status != want || got.proto != protocol {
+				ask := s.get
+				if path == "/authorize" {
+					ask = func(client *http.Client, path string) (response, error) { return s.post(client, path, "question") }
+				}
+				if got, err := ask(client, path); err != nil || got.status != want || got.proto != protocol {
 					t.Fatalf("got %+v, %v, want status %d", got, err, want)
 				}
 				eventually(t, "the connection ends", func() bool { return guardOf(s.shell.webhook).held() == 0 })
