@@ -57,7 +57,7 @@ func reads[T any, P interface {
 	return P(new(T))
 }
 
-// whole is for readings that skip nothing that they need.
+// complete is for readings that skip nothing that they need.
 type complete struct{}
 
 func (complete) resolve(*pairing, reading) {}

@@ -105,7 +105,7 @@ func BenchmarkAttacks(b *testing.B) {
 
 // attacked is a server under attack.
 type attacked struct {
-	b       *testing.B
+	b       testing.TB
 	server  attackedServer
 	process *exec.Cmd
 	input   io.Closer
@@ -116,7 +116,7 @@ type attacked struct {
 	statuses map[string]int
 }
 
-func attackServer(b *testing.B) *attacked {
+func attackServer(b testing.TB) *attacked {
 	a := &attacked{b: b, statuses: map[string]int{}}
 	a.process = exec.Command(os.Args[0], "-test.run=^TestServeAttacked$")
 	a.process.Env = append(os.Environ(), attackedEnv+"=1")
@@ -215,8 +215,8 @@ func (a *attacked) measure() durations {
 	return d
 }
 
-// sendHostileBodies keeps 20 bodies under way, on the connection of the small ones.
-func (a *attacked) sendHostileBodies(ctx context.Context) {
+// hostileBodies take a multiple of their size when they are decoded whole.
+func hostileBodies() [][]byte {
 	const size = 6 << 20
 	pod := func(fields string) []byte {
 		return []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},` +
@@ -232,35 +232,78 @@ func (a *attacked) sendHostileBodies(ctx context.Context) {
 		pod(`"spec":{"priority":` + strings.Repeat("9", size) + `}`),
 		pod(`"spec":{"tolerations":[` + filled(`{}`) + `]}`),
 	}
-	bodies = append(bodies, bytes.Replace(bytes.Replace(pod(`"status":{"nodeAllocatableResourceClaimStatuses":[`+filled(`{}`)+`]}`),
+	return append(bodies, bytes.Replace(bytes.Replace(pod(`"status":{"nodeAllocatableResourceClaimStatuses":[`+filled(`{}`)+`]}`),
 		[]byte(`"CREATE"`), []byte(`"UPDATE"`), 1), []byte(`"name":"web"`), []byte(`"name":"web","subResource":"status","oldObject":{"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"a"}}`), 1))
+}
+
+// bodiesUnderWay is how many hostile bodies are sent at once.
+const bodiesUnderWay = 20
+
+// sendHostileBodies keeps bodies under way, on the connection of the small ones.
+func (a *attacked) sendHostileBodies(ctx context.Context) {
+	bodies := hostileBodies()
 	var running sync.WaitGroup
-	for i := range 20 {
+	for i := range bodiesUnderWay {
 		running.Go(func() {
 			for n := i; ctx.Err() == nil; n++ {
-				path := []string{"/admit", "/mutate"}[n%2]
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.server.Address+path, bytes.NewReader(bodies[n%len(bodies)]))
-				if err != nil {
-					a.b.Error(err)
-					return
-				}
-				r.Header.Set("Content-Type", "application/json")
-				got, err := read(a.client.Do(r))
-				if err != nil {
-					a.outcome("error")
+				status := a.send(ctx, bodies, n)
+				if status != http.StatusTooManyRequests {
 					continue
 				}
-				a.outcome(fmt.Sprint(got.status))
-				if got.status == http.StatusTooManyRequests { // as an API server
-					select {
-					case <-time.After(time.Second):
-					case <-ctx.Done():
-					}
+				select { // as an API server
+				case <-time.After(time.Second):
+				case <-ctx.Done():
 				}
 			}
 		})
 	}
 	running.Wait()
+}
+
+// send returns the status of the answer, 0 if there is none.
+func (a *attacked) send(ctx context.Context, bodies [][]byte, n int) int {
+	path := []string{"/admit", "/mutate"}[n%2]
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.server.Address+path, bytes.NewReader(bodies[n%len(bodies)]))
+	if err != nil {
+		a.b.Error(err)
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got, err := read(a.client.Do(r))
+	if err != nil {
+		a.outcome("error")
+		return 0
+	}
+	a.outcome(fmt.Sprint(got.status))
+	return got.status
+}
+
+// TestHostileBodiesTakeLittleMemory: with 20 bodies of 6 MB under way, the server has
+// less than 600 MB resident.
+func TestHostileBodiesTakeLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends 120 MB")
+	}
+	const limit = 600_000 // kB
+	a := attackServer(t)
+	defer a.end()
+	bodies := hostileBodies()
+	var running sync.WaitGroup
+	for i := range bodiesUnderWay {
+		running.Go(func() { a.send(t.Context(), bodies, i) })
+	}
+	running.Wait()
+	var peak int
+	if _, err := fmt.Sscanf(a.memory(), "%d kB", &peak); err != nil {
+		t.Skip("the memory of processes is not known here:", err)
+	}
+	t.Logf("the most that was resident: %d kB; %s", peak, a.outcomes())
+	if peak > limit {
+		t.Errorf("%d kB were resident, want at most %d", peak, limit)
+	}
+	if a.statuses["error"] > 0 {
+		t.Error("bodies got no answer")
+	}
 }
 
 // resetRapidly sends requests without a certificate and takes them back.
