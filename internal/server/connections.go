@@ -89,7 +89,7 @@ func (l guardedListener) Accept() (net.Conn, error) {
 
 // admit returns nil for a connection that it has closed.
 func (g *guard) admit(conn net.Conn) net.Conn {
-	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr())}
+	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr()), closed: make(chan struct{})}
 	if c.left.Store(handshakeBytes); g.plain {
 		c.limitBytes()
 	}
@@ -184,6 +184,9 @@ type guardedConn struct {
 	requests atomic.Int32
 	// computing tells that the connection has a slot for its handshake.
 	computing atomic.Bool
+	// closed is closed with the connection, once.
+	closed chan struct{}
+	once   sync.Once
 
 	// Under the guard's lock. Active tells that a request is under way; closing, that
 	// the timer is that of the end.
@@ -201,6 +204,9 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	}
 	left := c.left.Load()
 	if left <= 0 {
+		// What else comes costs nothing, and the answer still goes out.
+		c.closeSoon()
+		<-c.closed
 		return 0, errReadsTooMuch
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
@@ -211,6 +217,7 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 // Close implements net.Conn.
 func (c *guardedConn) Close() error {
 	c.computed()
+	c.once.Do(func() { close(c.closed) })
 	c.guard.mu.Lock()
 	c.guard.remove(c)
 	c.guard.mu.Unlock()
@@ -256,9 +263,16 @@ func (c *guardedConn) limitBytes() {
 	}
 }
 
-// begin counts a request. It reports whether it is the last on this connection.
+// begin counts a request. It reports whether it is the last on this connection. After
+// that, nothing is read where bytes are limited: there, no answer needs a body.
 func (c *guardedConn) begin() (last bool) {
-	return !c.known.Load() && c.requests.Add(1) >= c.guard.limits.requests
+	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
+		return false
+	}
+	if c.guard.limits.bytes > 0 {
+		c.left.Store(0)
+	}
+	return true
 }
 
 // setActive tells that a request is under way, or that none is.
