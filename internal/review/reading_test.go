@@ -35,9 +35,13 @@ func (workerState) Pod(_, name string) (*corev1.Pod, bool) {
 func (workerState) Node(name string) (*corev1.Node, bool) {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}, name == theNode
 }
+
 func (workerState) ServiceAccount(string, string) (*corev1.ServiceAccount, bool) { return nil, false }
-func (workerState) PersistentVolume(string) (*corev1.PersistentVolume, bool)     { return nil, false }
-func (workerState) CSIDriver(string) (*storagev1.CSIDriver, bool)                { return nil, false }
+
+func (workerState) PersistentVolume(string) (*corev1.PersistentVolume, bool) { return nil, false }
+
+func (workerState) CSIDriver(string) (*storagev1.CSIDriver, bool) { return nil, false }
+
 func (workerState) PersistentVolumeClaim(string, string) (*corev1.PersistentVolumeClaim, bool) {
 	return nil, false
 }

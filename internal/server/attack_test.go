@@ -63,11 +63,16 @@ func TestServeAttacked(t *testing.T) {
 
 type emptyState struct{}
 
-func (emptyState) Pod(string, string) (*corev1.Pod, bool)                       { return nil, false }
-func (emptyState) Node(string) (*corev1.Node, bool)                             { return nil, false }
+func (emptyState) Pod(string, string) (*corev1.Pod, bool) { return nil, false }
+
+func (emptyState) Node(string) (*corev1.Node, bool) { return nil, false }
+
 func (emptyState) ServiceAccount(string, string) (*corev1.ServiceAccount, bool) { return nil, false }
-func (emptyState) PersistentVolume(string) (*corev1.PersistentVolume, bool)     { return nil, false }
-func (emptyState) CSIDriver(string) (*storagev1.CSIDriver, bool)                { return nil, false }
+
+func (emptyState) PersistentVolume(string) (*corev1.PersistentVolume, bool) { return nil, false }
+
+func (emptyState) CSIDriver(string) (*storagev1.CSIDriver, bool) { return nil, false }
+
 func (emptyState) PersistentVolumeClaim(string, string) (*corev1.PersistentVolumeClaim, bool) {
 	return nil, false
 }
