@@ -2,8 +2,10 @@ package noderestriction
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -45,7 +47,25 @@ type refusal struct {
 
 // forbid refuses for good: HTTP status 403.
 func forbid(code verdict.Code, format string, args ...any) *refusal {
+	for i := range args {
+		switch arg := args[i].(type) {
+		case string:
+			args[i] = clipped(arg)
+		case types.UID:
+			args[i] = clipped(string(arg))
+		}
+	}
 	return &refusal{code: code, message: fmt.Sprintf(format, args...), status: statusForbidden}
+}
+
+// maxQuoted is how many bytes of a text of the request a message quotes.
+const maxQuoted = 1 << 10
+
+func clipped(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 }
 
 // lagging marks a refusal that a lagging state could explain.

@@ -34,13 +34,21 @@ func What(err error) error {
 		return errors.New("not valid JSON: text ends in the middle of an object")
 	case errors.As(err, &syntax) && syntax.Err != nil:
 		return fmt.Errorf("not valid JSON: %w", syntax.Err)
-	case errors.As(err, &semantic) && semantic.GoType != nil && semantic.JSONKind != 0:
+	case errors.As(err, &semantic) && isSemantic(semantic.Err):
+		return What(semantic.Err)
+	case errors.As(err, &semantic) && semantic.GoType != nil && (semantic.JSONKind != 0 || semantic.Err != nil):
 		if semantic.Err != nil {
 			return semantic.Err
 		}
 		return fmt.Errorf("want %s, got %s", goNoun(semantic.GoType), KindNoun(semantic.JSONKind))
 	}
 	return err
+}
+
+// isSemantic reports whether the cause of an error says itself what is wrong.
+func isSemantic(err error) bool {
+	_, ok := errors.AsType[*json.SemanticError](err)
+	return ok
 }
 
 func goNoun(t reflect.Type) string {

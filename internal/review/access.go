@@ -1,9 +1,12 @@
 package review
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,15 +26,23 @@ const (
 	wantAccessReviews = wantAccessReview + " or v1beta1"
 )
 
+// MaxAccessReview is the size in bytes beyond which a SubjectAccessReview that an API
+// server sends is refused. What a request for it is about comes in a URL and headers,
+// of which it takes up to 1 MiB; reviews that users write may be larger.
+const MaxAccessReview = 4 << 20
+
 // DecodeAccessReview reads one SubjectAccessReview of authorization.k8s.io, v1
-// or v1beta1, as [Decode] does. What is larger than [MaxDocument] or nested more
+// or v1beta1, as [Decode] does. What is larger than [MaxAccessReview] or nested more
 // than [MaxDepth] deep is refused.
 func DecodeAccessReview(document []byte) (*AccessReview, error) {
+	if len(document) > MaxAccessReview {
+		return nil, fmt.Errorf("larger than %d bytes", MaxAccessReview)
+	}
 	if err := checkLimits(document); err != nil {
 		return nil, err
 	}
 	var review accessReview
-	decodeErr := json.Unmarshal(document, &review, asKubernetes())
+	decodeErr := json.Unmarshal(document, &review, asKubernetes(), boundedRequirements())
 	if review.Kind != accessReviewKind || review.APIVersion != accessReviewVersion {
 		switch header, ok := readHeader(document); {
 		case ok && header.Kind == accessReviewKind && header.APIVersion == accessReviewBeta:
@@ -44,6 +55,32 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 		return nil, badjson.Explain(decodeErr)
 	}
 	return checkedAccessReview(accessReviewVersion, &review.Spec)
+}
+
+// maxRequirements is how many requirements a selector has at most. API servers send
+// what a URL holds.
+const maxRequirements = 10_000
+
+var errTooManyRequirements = fmt.Errorf("more than %d requirements", maxRequirements)
+
+func boundedRequirements() json.Options {
+	return json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(readRequirements[metav1.FieldSelectorRequirement]),
+		json.UnmarshalFromFunc(readRequirements[metav1.LabelSelectorRequirement]),
+	))
+}
+
+func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
+	*into = nil
+	var tooMany error
+	err := eachEntry(d, func(r *R) {
+		if len(*into) < maxRequirements {
+			*into = append(*into, *r)
+		} else {
+			tooMany = errTooManyRequirements
+		}
+	})
+	return cmp.Or(err, tooMany)
 }
 
 // accessReview leaves out what does not matter to the answer.
@@ -66,7 +103,7 @@ type betaAccessReview struct {
 
 func decodeBeta(document []byte) (*AccessReview, error) {
 	var review betaAccessReview
-	if err := json.Unmarshal(document, &review, asKubernetes()); err != nil {
+	if err := json.Unmarshal(document, &review, asKubernetes(), boundedRequirements()); err != nil {
 		return nil, badjson.Explain(err)
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec(review.Spec)

@@ -110,7 +110,7 @@ func TestAccessReviewsThatCannotBeRead(t *testing.T) {
 		{"a wrong type in v1beta1", strings.Replace(accessBeta, `["system:nodes"]`, `"system:nodes"`, 1), "spec.group: want a list, got a string"},
 		{"nothing asked", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"u"}}`, "spec: Invalid value: set exactly one of"},
 		{"nobody asks, in v1beta1", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","spec":{"groups":["g"],"nonResourceAttributes":{}}}`, "spec.user: Required value"},
-		{"too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "larger than 41943040 bytes"},
+		{"too large", `{"a":"` + strings.Repeat("x", MaxAccessReview) + `"}`, "larger than 4194304 bytes"},
 		{"too deep", nested(MaxDepth + 1), "nested more than 256 deep"},
 		{"as deep as may be, but no review", nested(MaxDepth), `kind ""`},
 		{"deep and broken", `{"a":` + strings.Repeat("[", 1<<20), "nested more than 256 deep"},

@@ -7,9 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,6 +40,13 @@ const (
 // are read are decoded into types of k8s.io/api, in the version of the request's
 // kind; the others are only checked to be JSON.
 //
+// An object that is read has nothing but what NodeRestriction reads for the
+// operation; of lists and maps that it compares, the entries that are the same in
+// both objects may be missing from both. The decision is that about the whole
+// objects. It takes memory for a small multiple of the document at most, whatever is
+// in it. Fields that are not read may be of any type: in an API server, which decodes
+// objects before it asks, they are of the right one.
+//
 // When an API server has converted the request for a webhook that matches
 // equivalent versions, its kind, resource and subresource are those converted
 // to, and so are the objects: these count, and requestKind, requestResource and
@@ -58,29 +63,33 @@ func DecodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 
 // decodeAdmission is DecodeAdmission of a document within the limits.
 func decodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
+	in, review, err := decodeRequest(document)
+	if err != nil {
+		return nil, err
+	}
+	object, oldObject := reads(&review.request)
+	if err := in.decode(document, review, object, oldObject); err != nil {
+		return nil, err
+	}
+	return review, nil
+}
+
+// decodeRequest reads all but the objects.
+func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error) {
 	var in admissionReview
 	decodeErr := json.Unmarshal(document, &in, asKubernetes())
 	if in.Kind != admissionKind || in.APIVersion != admissionVersion {
 		if header, ok := readHeader(document); ok {
-			return nil, &kindError{header, wantAdmission}
+			return nil, nil, &kindError{header, wantAdmission}
 		}
 	}
 	if decodeErr != nil {
-		return nil, badjson.Explain(decodeErr)
+		return nil, nil, badjson.Explain(decodeErr)
 	}
 	if errs := in.validate(); len(errs) > 0 {
-		return nil, errs.ToAggregate()
+		return nil, nil, errs.ToAggregate()
 	}
-	review := &AdmissionReview{uid: in.Request.UID, request: in.Request.attributes()}
-	object, oldObject := reads(&review.request)
-	var err error
-	if object {
-		review.request.Object, err = in.Request.decode(document, in.Request.Object, "object")
-	}
-	if oldObject && err == nil {
-		review.request.OldObject, err = in.Request.decode(document, in.Request.OldObject, "oldObject")
-	}
-	return review, err
+	return in.Request, &AdmissionReview{uid: in.Request.UID, request: in.Request.attributes()}, nil
 }
 
 // admissionReview is what counts of a document.
@@ -97,9 +106,16 @@ type admissionRequest struct {
 	Name        string                      `json:"name"`
 	Namespace   string                      `json:"namespace"`
 	Operation   noderestriction.Operation   `json:"operation"`
-	UserInfo    authenticationv1.UserInfo   `json:"userInfo"`
+	UserInfo    userInfo                    `json:"userInfo"`
 	Object      part                        `json:"object"`
 	OldObject   part                        `json:"oldObject"`
+}
+
+type userInfo struct {
+	Username string              `json:"username"`
+	UID      string              `json:"uid"`
+	Groups   []string            `json:"groups"`
+	Extra    map[string][]string `json:"extra"`
 }
 
 // part is where a value stands in the document.
@@ -148,35 +164,69 @@ func (r *admissionReview) validate() field.ErrorList {
 }
 
 func (r *admissionRequest) attributes() noderestriction.Request {
-	req := noderestriction.Request{
-		User: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups,
+	return noderestriction.Request{
+		User: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: r.UserInfo.Extra,
 		Operation: r.Operation,
 		Group:     r.Resource.Group, Version: r.Resource.Version, Resource: r.Resource.Resource, Subresource: r.SubResource,
 		Namespace: r.Namespace, Name: r.Name,
 	}
-	if len(r.UserInfo.Extra) > 0 {
-		req.Extra = make(map[string][]string, len(r.UserInfo.Extra))
-		for key, values := range r.UserInfo.Extra {
-			req.Extra[key] = values
-		}
-	}
-	return req
 }
 
-// decode returns nil for an object that is not there.
-func (r *admissionRequest) decode(document []byte, p part, name string) (runtime.Object, error) {
-	if p == (part{}) {
+// decode reads those objects that are read and there.
+func (r *admissionRequest) decode(document []byte, review *AdmissionReview, object, oldObject bool) error {
+	to, err := r.read(document, r.Object, object)
+	if err != nil {
+		return within("object", err)
+	}
+	from, err := r.read(document, r.OldObject, oldObject)
+	if err != nil {
+		return within("oldObject", err)
+	}
+	p := &pairing{object: document[r.Object.start:r.Object.end], old: document[r.OldObject.start:r.OldObject.end]}
+	switch {
+	case to != nil:
+		to.resolve(p, from)
+	case from != nil:
+		alone := &pairing{object: p.old}
+		from.resolve(alone, nil)
+		p.err, p.ofOld = alone.err, true
+	}
+	switch {
+	case p.err != nil && p.ofOld:
+		return within("oldObject", p.err)
+	case p.err != nil:
+		return within("object", p.err)
+	}
+	if to != nil {
+		review.request.Object = to.object()
+	}
+	if from != nil {
+		review.request.OldObject = from.object()
+	}
+	return nil
+}
+
+// read returns nil for an object that is not there, or not read.
+func (r *admissionRequest) read(document []byte, p part, wanted bool) (reading, error) {
+	if !wanted || p == (part{}) {
 		return nil, nil
 	}
-	object, err := DecodeObject(document[p.start:p.end], schema.GroupVersionKind(r.Kind))
-	if err == nil {
-		return object, nil
+	kind := schema.GroupVersionKind(r.Kind)
+	newReading, known := readings[kind]
+	if !known {
+		return nil, unknownKind(kind)
 	}
+	into := newReading(r.SubResource)
+	return into, decodeInto(document[p.start:p.end], into, kind)
+}
+
+// within says which object an error is about.
+func within(name string, err error) error {
 	at := "request." + name
 	if broken := new(objectError); errors.As(err, &broken) && broken.field != "" {
-		return nil, fmt.Errorf("%s.%s: %w", at, broken.field, broken.err)
+		return fmt.Errorf("%s.%s: %w", at, broken.field, broken.err)
 	}
-	return nil, fmt.Errorf("%s: %w", at, err)
+	return fmt.Errorf("%s: %w", at, err)
 }
 
 // UID tells the review apart from others.

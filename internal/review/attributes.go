@@ -20,7 +20,7 @@ import (
 // stand: requirements are joined by "and", so dropping one only makes the
 // request broader. Of field selectors, In and NotIn with exactly one value
 // become Equals and NotEquals, as a parsed selector has them; everything else is
-// dropped. A raw selector that cannot be parsed is dropped whole. A version that
+// dropped. A raw selector that cannot be parsed, or is longer than 64 KiB, is dropped whole. A version that
 // is not given stands for all, "*".
 func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (nodeauthz.Request, Ignored) {
 	req := nodeauthz.Request{User: spec.User, Groups: spec.Groups, UID: spec.UID, Extra: extra(spec.Extra)}
@@ -69,8 +69,30 @@ type Ignored []string
 // String joins the lines for a status's evaluationError.
 func (i Ignored) String() string { return strings.Join(i, "; ") }
 
+// maxIgnored is how many lines there are at most, not counting one that says so.
+const maxIgnored = 20
+
+func (i *Ignored) add(format string, args ...any) {
+	switch {
+	case len(*i) < maxIgnored:
+		*i = append(*i, fmt.Sprintf(format, args...))
+	case len(*i) == maxIgnored:
+		*i = append(*i, "more requirements are ignored")
+	}
+}
+
+// maxRawSelector is the length in bytes beyond which a raw selector is not parsed:
+// parsing takes a hundred times its size. API servers send requirements and no raw
+// selectors.
+const maxRawSelector = 64 << 10
+
+var errRawSelectorTooLong = fmt.Errorf("longer than %d bytes", maxRawSelector)
+
 func fieldRequirements(in *authorizationv1.FieldSelectorAttributes) (fields.Requirements, Ignored) {
 	if len(in.Requirements) == 0 {
+		if len(in.RawSelector) > maxRawSelector {
+			return nil, Ignored{fmt.Sprintf("fieldSelector.rawSelector ignored: %v", errRawSelectorTooLong)}
+		}
 		parsed, err := fields.ParseSelector(in.RawSelector)
 		if err != nil {
 			return nil, Ignored{fmt.Sprintf("fieldSelector.rawSelector ignored: %v", err)}
@@ -82,9 +104,8 @@ func fieldRequirements(in *authorizationv1.FieldSelectorAttributes) (fields.Requ
 	for i, r := range in.Requirements {
 		operator, ok := fieldOperators[r.Operator]
 		if !ok || len(r.Values) != 1 {
-			ignored = append(ignored, fmt.Sprintf(
-				"fieldSelector.requirements[%d] ignored: only In and NotIn with one value are supported, not %s with %d",
-				i, r.Operator, len(r.Values)))
+			ignored.add("fieldSelector.requirements[%d] ignored: only In and NotIn with one value are supported, not %.64s with %d",
+				i, r.Operator, len(r.Values))
 			continue
 		}
 		kept = append(kept, fields.Requirement{Field: r.Key, Operator: operator, Value: r.Values[0]})
@@ -101,6 +122,9 @@ var fieldOperators = map[metav1.FieldSelectorOperator]selection.Operator{
 // decides but webhooks may.
 func labelRequirements(in *authorizationv1.LabelSelectorAttributes) (labels.Requirements, Ignored) {
 	if len(in.Requirements) == 0 {
+		if len(in.RawSelector) > maxRawSelector {
+			return nil, Ignored{fmt.Sprintf("labelSelector.rawSelector ignored: %v", errRawSelectorTooLong)}
+		}
 		parsed, err := labels.Parse(in.RawSelector)
 		if err != nil {
 			return nil, Ignored{fmt.Sprintf("labelSelector.rawSelector ignored: %v", err)}
@@ -113,12 +137,12 @@ func labelRequirements(in *authorizationv1.LabelSelectorAttributes) (labels.Requ
 	for i, r := range in.Requirements {
 		operator, ok := labelOperators[r.Operator]
 		if !ok {
-			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: unknown operator %q", i, r.Operator))
+			ignored.add("labelSelector.requirements[%d] ignored: unknown operator %.64q", i, r.Operator)
 			continue
 		}
 		requirement, err := labels.NewRequirement(r.Key, operator, r.Values)
 		if err != nil {
-			ignored = append(ignored, fmt.Sprintf("labelSelector.requirements[%d] ignored: %v", i, err))
+			ignored.add("labelSelector.requirements[%d] ignored: %.500s", i, err.Error())
 			continue
 		}
 		kept = append(kept, *requirement)

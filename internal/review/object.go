@@ -36,7 +36,8 @@ type layout interface {
 
 // layouts are the kinds of objects that NodeRestriction reads, in the versions
 // in which API servers of the supported minors serve them. Versions that
-// k8s.io/api no longer has are decoded without a type.
+// k8s.io/api no longer has are decoded without a type. They are for objects that
+// people give; those of AdmissionReviews, which may be hostile, have readings.
 var layouts = map[schema.GroupVersionKind]func() layout{
 	{Version: "v1", Kind: "Pod"}:                                                       whole[corev1.Pod],
 	{Version: "v1", Kind: "Node"}:                                                      func() layout { return &nodeLayout{} },
@@ -95,17 +96,24 @@ func DecodeObject(text []byte, kind schema.GroupVersionKind) (runtime.Object, er
 		return nil, unknownKind(kind)
 	}
 	l := newLayout()
-	decodeErr := json.Unmarshal(text, l.target(), asKubernetes())
-	object := l.object()
-	if object.GetObjectKind().GroupVersionKind() != kind {
+	if err := decodeInto(text, l, kind); err != nil {
+		return nil, err
+	}
+	return l.object(), nil
+}
+
+// decodeInto reads one object of the kind given.
+func decodeInto(text []byte, into layout, kind schema.GroupVersionKind) error {
+	decodeErr := json.Unmarshal(text, into.target(), asKubernetes())
+	if into.object().GetObjectKind().GroupVersionKind() != kind {
 		if header, ok := readHeader(text); ok {
-			return nil, fmt.Errorf("kind %q of apiVersion %q: want %s of %s", header.Kind, header.APIVersion, kind.Kind, kind.GroupVersion())
+			return fmt.Errorf("kind %q of apiVersion %q: want %s of %s", header.Kind, header.APIVersion, kind.Kind, kind.GroupVersion())
 		}
 	}
 	if decodeErr != nil {
-		return nil, newObjectError(decodeErr)
+		return newObjectError(decodeErr)
 	}
-	return object, nil
+	return nil
 }
 
 func unknownKind(kind schema.GroupVersionKind) error {
@@ -128,7 +136,7 @@ type objectError struct {
 	err   error
 }
 
-func newObjectError(err error) error {
+func newObjectError(err error) *objectError {
 	broken := &objectError{err: badjson.What(err)}
 	if semantic := new(json.SemanticError); errors.As(err, &semantic) {
 		broken.field = badjson.FieldPath(semantic.JSONPointer)

@@ -54,9 +54,15 @@ func validateForm(at *field.Path, raw string, requirements int) field.ErrorList 
 	return nil
 }
 
+// maxErrors is how many requirements are complained about at most, in each selector.
+const maxErrors = 10
+
 func each[R any](requirements []R, at *field.Path, validate func(R, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	for i, r := range requirements {
+		if len(errs) >= maxErrors {
+			break
+		}
 		errs = append(errs, validate(r, at.Child("requirements").Index(i))...)
 	}
 	return errs

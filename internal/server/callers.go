@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type callers struct {
 func (c *callers) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status, message := c.check(r); status != http.StatusOK {
+			if status == http.StatusUnauthorized {
+				knownConnection(r.Context()).close(w)
+			}
 			http.Error(w, message, status)
 			return
 		}
@@ -84,7 +88,20 @@ func (c *certificates) caller(r *http.Request) (name string, err error) {
 }
 
 // connection remembers that the certificate shown on it was found good.
-type connection struct{ good atomic.Pointer[verified] }
+type connection struct {
+	good atomic.Pointer[verified]
+	// guarded is nil in tests without a listener.
+	guarded *guardedConn
+}
+
+// close lets the answer that is about to be sent be the last of the connection: in
+// HTTP/2, the header makes the server say so with a frame.
+func (c *connection) close(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	if c.guarded != nil {
+		c.guarded.closeSoon()
+	}
+}
 
 // verified says with which authorities a certificate was found good, and until
 // when it is.
@@ -96,9 +113,56 @@ type verified struct {
 type connectionKey struct{}
 
 // rememberConnection is a http.Server's ConnContext.
-func rememberConnection(ctx context.Context, _ net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, &connection{})
+func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{guarded: guardedUnder(conn)})
 }
+
+// guardedUnder returns nil for a connection that is not guarded.
+func guardedUnder(conn net.Conn) *guardedConn {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	guarded, _ := conn.(*guardedConn)
+	return guarded
+}
+
+// watchRequests is a http.Server's ConnState.
+func watchRequests(conn net.Conn, state http.ConnState) {
+	if guarded := guardedUnder(conn); guarded != nil && (state == http.StateActive || state == http.StateIdle) {
+		guarded.setActive(state == http.StateActive)
+	}
+}
+
+// lastRequests closes connections whose callers are not authenticated after so many
+// requests as they have.
+func lastRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := knownConnection(r.Context()); c.guarded != nil && c.guarded.begin() {
+			c.close(w)
+		}
+		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
+	})
+}
+
+// refusalWriter closes the connection with an answer that the caller is not
+// authenticated or may not ask.
+type refusalWriter struct {
+	http.ResponseWriter
+	request *http.Request
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *refusalWriter) WriteHeader(status int) {
+	if c := knownConnection(w.request.Context()); (status == http.StatusUnauthorized || status == http.StatusForbidden) && c.unauthenticated() {
+		c.close(w.ResponseWriter)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (c *connection) unauthenticated() bool { return c.guarded != nil && !c.guarded.known.Load() }
 
 // knownConnection returns the connection of a request, a new one if it is not
 // remembered.

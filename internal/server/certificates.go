@@ -101,11 +101,24 @@ var errNoCertificateYet = errors.New("the files of the certificate are not there
 
 // tlsConfig asks for what is current in each handshake.
 func (c *certificates) tlsConfig() *tls.Config {
-	current := func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		if identity := c.current.Load(); identity != nil {
+	current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		identity := c.current.Load()
+		if identity == nil {
+			return nil, errNoCertificateYet
+		}
+		conn, guarded := hello.Conn.(*guardedConn)
+		if !guarded {
 			return identity.tls, nil
 		}
-		return nil, errNoCertificateYet
+		if err := conn.compute(hello.Context()); err != nil {
+			return nil, err
+		}
+		config := identity.tls.Clone()
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			conn.shookHands(c.files.inHandshake && (identity.callers == nil || len(state.PeerCertificates) > 0))
+			return nil
+		}
+		return config, nil
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: current}
 }

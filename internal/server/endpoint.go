@@ -25,7 +25,17 @@ type limits struct {
 	headerBytes               int
 	// streams is how many requests one HTTP/2 connection carries at once.
 	streams int
+	// unauthenticated are the limits until a caller is authenticated.
+	unauthenticated connectionLimits
 }
+
+const (
+	// streamWindow is how much of a body an HTTP/2 connection takes in before somebody
+	// reads it, and connectionWindow how much of all bodies. Bodies that wait for room
+	// must not use up the latter, or the connection would stop for small ones too.
+	streamWindow     = 64 << 10
+	connectionWindow = 4<<20 - 1
+)
 
 // apiServerLimits are for callers of the cluster itself. An API server keeps its
 // connections open, puts all its requests on one, and calls at once; nobody else
@@ -33,7 +43,18 @@ type limits struct {
 func apiServerLimits() limits {
 	return limits{
 		header: 10 * time.Second, read: 30 * time.Second, write: time.Minute, idle: 5 * time.Minute, headerBytes: 64 << 10, streams: 1000,
+		// API servers have a certificate. Others have no reason to call, but for probes,
+		// which ask once on each connection.
+		unauthenticated: connectionLimits{perAddress: 64, total: 512, first: 10 * time.Second, idle: 5 * time.Second, requests: 1, bytes: 64 << 10},
 	}
+}
+
+// monitoringLimits are for the port of metrics, which has no certificates.
+func monitoringLimits() limits {
+	l := apiServerLimits()
+	l.streams = 16
+	l.unauthenticated = connectionLimits{perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute, requests: 1000}
+	return l
 }
 
 // machineLimits are for machines, of which anybody may be one: each has one small
@@ -42,6 +63,9 @@ func machineLimits(timeout time.Duration) limits {
 	const read, idle = 10 * time.Second, 30 * time.Second
 	return limits{
 		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle, headerBytes: 8 << 10, streams: 16,
+		// A group of machines that start at once may be behind one address. Each asks for
+		// a challenge and for a token.
+		unauthenticated: connectionLimits{perAddress: 256, total: 2048, first: read, idle: read, requests: 8},
 	}
 }
 
@@ -71,8 +95,11 @@ func (o *opening) open() (*endpoint, error) {
 		IdleTimeout:       o.limits.idle,
 		MaxHeaderBytes:    o.limits.headerBytes,
 		ConnContext:       rememberConnection,
+		ConnState:         watchRequests,
 		ErrorLog:          connectionLog(o.logger),
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: o.limits.streams},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: o.limits.streams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow,
+		},
 	}}
 	var err error
 	if o.files != nil {
@@ -85,6 +112,7 @@ func (o *opening) open() (*endpoint, error) {
 	if e.listener, err = o.listen(); err != nil {
 		return nil, fmt.Errorf("listen on %s.address: %w; choose another address, or stop what uses it", section, err)
 	}
+	e.listener = guardedListener{e.listener, newGuard(o.limits.unauthenticated, o.files == nil, o.logger)}
 	return e, nil
 }
 

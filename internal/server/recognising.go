@@ -33,7 +33,7 @@ type recognising struct {
 // newRecognising makes it from a valid configuration; nil if tokens are not asked
 // about. It answers with errors until the mappings have been read, which follow
 // does. The cluster is nil if no mappings are in it.
-func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*recognising, error) {
+func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*recognising, error) {
 	c := &config.IAM
 	r := &recognising{config: config, logger: opts.Logger, instances: newLateInstances(c, opts.aws, metrics.EC2Request)}
 	verifier, err := newVerifier(c, opts.aws, metrics)
@@ -48,7 +48,7 @@ func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster 
 		Partition: c.Partition, SessionCheck: iam.SessionCheck(c.SessionCheck), SessionCheckExempt: c.SessionCheckExemptRoles,
 		VPCs: c.EC2.VPCs, Reserved: reserved(c),
 	})
-	options := webhookOptions(config, metrics, authenticatePath)
+	options := webhookOptions(config, metrics, bodies, authenticatePath)
 	options.Unasked = func(refusal *iam.Refusal) { metrics.Unasked(refusal); refusals.Unasked(refusal) }
 	r.handler = webhook.Authenticate(refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate)), c.Audiences, options)
 	metrics.WatchMappings(r.sources)

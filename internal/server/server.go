@@ -11,6 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
 // Options are what a server needs besides its configuration.
@@ -54,13 +55,14 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 		Burst:     int(config.Log.Refusals.Burst),
 		NotLogged: s.measures.RefusalsNotLogged,
 	})
+	bodies := webhook.NewQueue()
 	if decides(config) {
-		if s.webhooks, err = newWebhooks(config, opts, cluster, s.measures, s.refusals); err != nil {
+		if s.webhooks, err = newWebhooks(config, opts, cluster, s.measures, s.refusals, bodies); err != nil {
 			return nil, err
 		}
 	}
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		if s.recognising, err = newRecognising(config, opts, cluster, s.measures, s.refusals); err != nil {
+		if s.recognising, err = newRecognising(config, opts, cluster, s.measures, s.refusals, bodies); err != nil {
 			return nil, err
 		}
 	}
@@ -98,6 +100,7 @@ func (s *Server) Addresses() Addresses {
 // answered. It is called once. An error means that the server stopped on its
 // own.
 func (s *Server) Run(ctx context.Context) error {
+	limitMemory("/", s.logger)
 	p := parts{metrics: s.measures.Handler(), webhooks: map[string]http.Handler{}, observe: s.observe}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup

@@ -71,7 +71,7 @@ func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer
 		})
 	}
 	if err == nil {
-		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, dispensable: true, limits: apiServerLimits()})
+		err = open(&s.metrics, opening{name: "metrics", address: config.Metrics.Address, dispensable: true, limits: monitoringLimits()})
 	}
 	if err != nil {
 		s.close()
@@ -136,18 +136,18 @@ func (s *shell) handle(p parts) {
 		ready = append(ready, check{"certificates", s.webhook.certificates.state})
 		mux := http.NewServeMux()
 		s.handleWebhooks(mux, p)
-		s.webhook.server.Handler = s.moving(withHealth(mux, append(slices.Clone(ready), stopping)))
+		s.webhook.server.Handler = s.moving(lastRequests(withHealth(mux, append(slices.Clone(ready), stopping))))
 	}
 	if s.bootstrap != nil {
 		joinReady = append(joinReady, check{"bootstrap-certificates", s.bootstrap.certificates.state})
 		mux := http.NewServeMux()
 		mux.Handle("/", p.machines)
-		s.bootstrap.server.Handler = s.moving(withHealth(mux, append(slices.Clone(joinReady), stopping)))
+		s.bootstrap.server.Handler = s.moving(lastRequests(withHealth(mux, append(slices.Clone(joinReady), stopping))))
 	}
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", p.metrics)
-		s.metrics.server.Handler = withHealth(mux, append(slices.Concat(ready, joinReady), stopping))
+		s.metrics.server.Handler = lastRequests(withHealth(mux, append(slices.Concat(ready, joinReady), stopping)))
 	}
 }
 

@@ -36,6 +36,7 @@ type webhooks struct {
 	chain    *chain.Configuration // nil in the mode Node
 	metrics  *observe.Metrics
 	refusals *observe.Refusals
+	bodies   *webhook.Queue
 	// askVersion is how often the API server is asked for its version: the rules
 	// change when it is upgraded.
 	askVersion time.Duration
@@ -56,9 +57,9 @@ type answers struct {
 
 // newWebhooks makes them from a valid configuration. They answer at once; follow
 // lets them learn of the cluster.
-func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*webhooks, error) {
+func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*webhooks, error) {
 	w := &webhooks{
-		config: config, opts: opts, logger: opts.Logger, cluster: cluster, metrics: metrics, refusals: refusals, askVersion: versionInterval,
+		config: config, opts: opts, logger: opts.Logger, cluster: cluster, metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
 	}
 	var err error
 	if w.reviews, err = newAccessReviews(cluster, config.Admission.AccessReviews, metrics.AccessReviewFailed); err != nil {
@@ -105,11 +106,12 @@ func endpointOf(path string) string { return path[1:] }
 
 // options are those of a webhook.
 func (w *webhooks) options(path string) webhook.Options {
-	return webhookOptions(w.config, w.metrics, path)
+	return webhookOptions(w.config, w.metrics, w.bodies, path)
 }
 
-func webhookOptions(config *v1alpha1.ServerConfiguration, metrics *observe.Metrics, path string) webhook.Options {
+func webhookOptions(config *v1alpha1.ServerConfiguration, metrics *observe.Metrics, bodies *webhook.Queue, path string) webhook.Options {
 	return webhook.Options{
+		Queue:        bodies,
 		MaxBodyBytes: config.Webhook.MaxBodyBytes,
 		Rejected:     metrics.BodyError(endpointOf(path)),
 		Mutated:      metrics.Mutated,

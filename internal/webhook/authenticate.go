@@ -19,7 +19,7 @@ import (
 func Authenticate(authenticate review.Authenticate, audiences []string, opts Options) http.Handler {
 	opts = opts.withDefaults()
 	opts.MaxBodyBytes = min(opts.MaxBodyBytes, review.MaxTokenReview)
-	return newEndpoint(opts, func(ctx context.Context, body []byte) ([]byte, error) {
+	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeTokenReview(body)
 		if err != nil {
 			return nil, err
@@ -27,13 +27,16 @@ func Authenticate(authenticate review.Authenticate, audiences []string, opts Opt
 		common, refusal := asked.For(audiences)
 		if refusal != nil {
 			opts.Unasked(refusal)
-			return asked.Answer(review.Authentication{Refusal: refusal}), nil
+			return given(asked.Answer(review.Authentication{Refusal: refusal})), nil
 		}
-		user, err := authenticate(ctx, asked.Token)
-		if err != nil && !errors.As(err, &refusal) {
-			return nil, notFoundOut(err)
-		}
-		return asked.Answer(review.Authentication{User: user, Audiences: common, Refusal: refusal}), nil
+		return func(ctx context.Context) ([]byte, error) {
+			user, err := authenticate(ctx, asked.Token)
+			var refusal *iam.Refusal
+			if err != nil && !errors.As(err, &refusal) {
+				return nil, notFoundOut(err)
+			}
+			return asked.Answer(review.Authentication{User: user, Audiences: common, Refusal: refusal}), nil
+		}, nil
 	})
 }
 

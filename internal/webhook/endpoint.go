@@ -8,7 +8,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -28,6 +30,9 @@ const (
 	// ReasonMalformed: the body is not a document of the kind and version that
 	// the endpoint takes.
 	ReasonMalformed = "malformed"
+	// ReasonBusy: there was no room for the body. The same request may be answered a
+	// moment later.
+	ReasonBusy = "busy"
 )
 
 const mediaType = "application/json"
@@ -35,14 +40,22 @@ const mediaType = "application/json"
 // endpoint reads documents and writes the answers to them.
 type endpoint struct {
 	opts Options
-	// answer must not keep the body. Its error is a rejection, or else means that the
+	// decode must not keep the body. Its error is a rejection, or else means that the
 	// body is malformed.
-	answer func(ctx context.Context, body []byte) ([]byte, error)
-	bodies sync.Pool // of *bytes.Buffer
+	decode func(body []byte) (answer, error)
+	bodies sync.Pool // of *bytes.Buffer, for small bodies
 }
 
-func newEndpoint(opts Options, answer func(context.Context, []byte) ([]byte, error)) *endpoint {
-	return &endpoint{opts: opts.withDefaults(), answer: answer, bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+// answer finds the answer to a question that has been read. Its error is a rejection.
+type answer func(context.Context) ([]byte, error)
+
+// given is an answer that is known already.
+func given(document []byte) answer {
+	return func(context.Context) ([]byte, error) { return document, nil }
+}
+
+func newEndpoint(opts Options, decode func([]byte) (answer, error)) *endpoint {
+	return &endpoint{opts: opts.withDefaults(), decode: decode, bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 }
 
 // rejection is why a request gets no answer.
@@ -68,13 +81,11 @@ func malformed(err error) *rejection {
 
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body := e.bodies.Get().(*bytes.Buffer)
-	defer e.recycle(body)
-	rejected := e.read(r, body)
+	answer, rejected := e.question(w, r)
 	if rejected == nil {
-		answer, err := e.answer(r.Context(), body.Bytes())
+		document, err := answer(r.Context())
 		if err == nil {
-			write(w, http.StatusOK, answer)
+			write(w, http.StatusOK, document)
 			return
 		}
 		rejected = malformed(err)
@@ -95,19 +106,32 @@ func (e *endpoint) reject(w http.ResponseWriter, rejected *rejection) {
 	write(w, rejected.status, rejected.document())
 }
 
-// keptBuffer is the size in bytes of the largest buffer that is used again.
-// Access reviews have about one kilobyte, pods and nodes some tens.
-const keptBuffer = 256 << 10
-
-func (e *endpoint) recycle(body *bytes.Buffer) {
-	if body.Cap() <= keptBuffer {
-		body.Reset()
-		e.bodies.Put(body)
+// question reads and decodes the body, which it has given up when it returns.
+func (e *endpoint) question(w http.ResponseWriter, r *http.Request) (answer, *rejection) {
+	if rejected := e.check(r); rejected != nil {
+		return nil, rejected
 	}
+	b, err := e.enter(w, r)
+	if err != nil {
+		return nil, busy(err)
+	}
+	defer b.leave()
+	if err := b.read(); err != nil {
+		return nil, e.notRead(err, b.buffer.Len())
+	}
+	var asked answer
+	var decodeErr error
+	if err := b.place.decode(r.Context(), func() { asked, decodeErr = e.decode(b.buffer.Bytes()) }); err != nil {
+		return nil, busy(err)
+	}
+	if decodeErr != nil {
+		return nil, malformed(decodeErr)
+	}
+	return asked, nil
 }
 
-// read takes the whole body in.
-func (e *endpoint) read(r *http.Request, body *bytes.Buffer) *rejection {
+// check looks at what is known before the body is read.
+func (e *endpoint) check(r *http.Request) *rejection {
 	if r.Method != http.MethodPost {
 		return &rejection{status: http.StatusMethodNotAllowed, reason: ReasonMethod, message: fmt.Sprintf("method %s: want POST", r.Method)}
 	}
@@ -117,16 +141,32 @@ func (e *endpoint) read(r *http.Request, body *bytes.Buffer) *rejection {
 	if r.ContentLength > e.opts.MaxBodyBytes {
 		return e.tooLarge()
 	}
-	n, err := body.ReadFrom(io.LimitReader(r.Body, e.opts.MaxBodyBytes+1))
+	return nil
+}
+
+// notRead is the rejection of a body of which so many bytes were read.
+func (e *endpoint) notRead(err error, n int) *rejection {
 	switch {
-	case n > e.opts.MaxBodyBytes:
+	case errors.Is(err, errTooLarge):
 		return e.tooLarge()
+	case errors.Is(err, errQueueFull), errors.Is(err, errWaited):
+		return busy(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return unreadable(fmt.Sprintf("request body ends early, after %d bytes", n))
-	case err != nil:
-		return unreadable(fmt.Sprintf("read request body: %v", err))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return unreadable(fmt.Sprintf("request body takes more than %v: only %d bytes have arrived", bodyTimeout, n))
 	}
-	return nil
+	return unreadable(fmt.Sprintf("read request body: %v", err))
+}
+
+// retryBusy is after how many seconds a question that found no room is asked again.
+// API servers do so until the webhook's timeout, and then it is an error.
+const retryBusy = 1
+
+func busy(err error) *rejection {
+	return &rejection{
+		status: http.StatusTooManyRequests, reason: ReasonBusy, retryAfter: retryBusy, message: fmt.Sprintf("busy: %v; try again", err),
+	}
 }
 
 func (e *endpoint) tooLarge() *rejection {
@@ -161,7 +201,7 @@ func unsupported(message string) *rejection {
 func (r *rejection) document() []byte {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Message: r.message, Reason: statusReasons[r.status], Code: int32(r.status),
+		Status:   metav1.StatusFailure, Message: clipped(r.message), Reason: statusReasons[r.status], Code: int32(r.status),
 	}
 	if r.retryAfter > 0 {
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: r.retryAfter}
@@ -171,6 +211,17 @@ func (r *rejection) document() []byte {
 		return nil // the message is not UTF-8; the status code says enough
 	}
 	return text
+}
+
+// maxMessage is the size in bytes beyond which a message is cut: it may quote the
+// request.
+const maxMessage = 4 << 10
+
+func clipped(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
 var statusReasons = map[int]metav1.StatusReason{

@@ -14,6 +14,9 @@ type Options struct {
 	// MaxBodyBytes is the size beyond which a request is refused; 0: that of
 	// [review.MaxDocument], which holds in any case.
 	MaxBodyBytes int64
+	// Queue limits how much of bodies is in memory; nil: one of its own. Handlers of
+	// one server share one.
+	Queue *Queue
 	// Rejected, if set, is told why a request was not a question: one of the
 	// Reason constants.
 	Rejected func(reason string)
@@ -27,6 +30,9 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, review.MaxDocument)
+	if o.Queue == nil {
+		o.Queue = NewQueue()
+	}
 	if o.Rejected == nil {
 		o.Rejected = func(string) {}
 	}
@@ -42,23 +48,24 @@ func (o Options) withDefaults() Options {
 // Authorize returns the handler that answers SubjectAccessReviews, of v1 and
 // v1beta1, each in its own version.
 func Authorize(evaluate review.Evaluate, opts Options) http.Handler {
-	return newEndpoint(opts, func(ctx context.Context, body []byte) ([]byte, error) {
+	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
+	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeAccessReview(body)
 		if err != nil {
 			return nil, err
 		}
-		return asked.Answer(ctx, evaluate), nil
+		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, evaluate), nil }, nil
 	})
 }
 
 // Admit returns the handler that answers AdmissionReviews, of v1. Reads says
 // which objects have to be decoded.
 func Admit(admit review.Admit, reads review.Reads, opts Options) http.Handler {
-	return newEndpoint(opts, func(ctx context.Context, body []byte) ([]byte, error) {
+	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeAdmission(body, reads)
 		if err != nil {
 			return nil, err
 		}
-		return asked.Respond(admit(ctx, asked.Request())), nil
+		return func(ctx context.Context) ([]byte, error) { return asked.Respond(admit(ctx, asked.Request())), nil }, nil
 	})
 }

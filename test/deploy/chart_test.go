@@ -97,6 +97,9 @@ func TestChartRenders(t *testing.T) {
 			image + "webhooks: {enabled: true, extendedResourceToleration: true}",
 			with(server, rights, []string{"MutatingWebhookConfiguration", "MutatingWebhookConfiguration"}),
 		},
+		"with a network policy": {
+			image + "networkPolicy: {enabled: true, apiServers: [10.0.0.0/24]}", with(server, rights, []string{"NetworkPolicy"}),
+		},
 		"with a certificate of the user": {
 			image + "certificates: {existingSecret: serving}",
 			with(rights, []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}),

@@ -33,6 +33,7 @@ var filledIn = strings.NewReplacer(
 	"CA_BUNDLE", base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----")),
 	"CLUSTER_NAME", "shop.example.com",
 	"CLUSTER_ID", "blue",
+	"CONTROL_PLANE_CIDR", "10.0.0.0/24",
 	"API_SERVER", "api.blue.example.com:6443",
 	"SERVICE_IP", "10.96.0.17",
 	"IMAGE", "registry.example.com/node-authorizer:v1",

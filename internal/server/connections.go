@@ -1,0 +1,304 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// connectionLimits are those of connections whose caller is not authenticated. A
+// connection is authenticated in its handshake, by a certificate that the authorities
+// of the endpoint signed.
+type connectionLimits struct {
+	// perAddress and total are how many there are at most. An IPv6 address counts with
+	// all of its /64.
+	perAddress, total int
+	// first is how long a connection may take to its first request, idle how long it
+	// may be without one after that.
+	first, idle time.Duration
+	// requests is how many requests are answered before the connection is closed.
+	requests int32
+	// bytes is how much is read after the handshake; 0: without limit.
+	bytes int64
+}
+
+const (
+	// handshakeBytes is how much of a handshake is read. A certificate may have 64 KiB.
+	handshakeBytes = 128 << 10
+	// closingTime is what is left of a connection after its last answer.
+	closingTime = 500 * time.Millisecond
+	// closedLogInterval is how often closed connections are logged.
+	closedLogInterval = time.Minute
+)
+
+// guard keeps connections that are not authenticated within their limits. When there
+// are too many, the oldest that waits for its caller is closed, of the address that has
+// most: whoever holds connections open does not keep others out, not even those behind
+// the same address.
+type guard struct {
+	limits connectionLimits
+	plain  bool
+	logger logr.Logger
+	// handshakes has a slot for each handshake that may be computed at once, so that
+	// handshakes leave processor time to requests.
+	handshakes chan struct{}
+
+	mu    sync.Mutex
+	from  map[netip.Prefix][]*guardedConn // oldest first
+	total int
+	// closed counts since the last line of the log.
+	closed int
+	logged time.Time
+}
+
+// newGuard makes a guard; plain, of connections without TLS.
+func newGuard(limits connectionLimits, plain bool, logger logr.Logger) *guard {
+	return &guard{
+		limits: limits, plain: plain, logger: logger, handshakes: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)),
+		from: map[netip.Prefix][]*guardedConn{},
+	}
+}
+
+// guardedListener accepts what the guard admits.
+type guardedListener struct {
+	net.Listener
+	guard *guard
+}
+
+// Accept implements net.Listener.
+func (l guardedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if admitted := l.guard.admit(conn); admitted != nil {
+			return admitted, nil
+		}
+	}
+}
+
+// admit returns nil for a connection that it has closed.
+func (g *guard) admit(conn net.Conn) net.Conn {
+	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr()), closed: make(chan struct{})}
+	if c.left.Store(handshakeBytes); g.plain {
+		c.limitBytes()
+	}
+	victim, admitted := g.add(c)
+	if victim != nil {
+		victim.Close()
+	}
+	if !admitted {
+		conn.Close()
+		return nil
+	}
+	return c
+}
+
+// add makes room for a connection by taking another out, if it has to.
+func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	full := c.source
+	if len(g.from[c.source]) < g.limits.perAddress && g.total >= g.limits.total {
+		for source, conns := range g.from {
+			if len(conns) > len(g.from[full]) {
+				full = source
+			}
+		}
+	}
+	if len(g.from[c.source]) >= g.limits.perAddress || g.total >= g.limits.total {
+		i := slices.IndexFunc(g.from[full], func(other *guardedConn) bool { return !other.active })
+		g.log(full)
+		if i < 0 {
+			return nil, false
+		}
+		victim = g.from[full][i]
+		g.remove(victim)
+	}
+	g.from[c.source] = append(g.from[c.source], c)
+	g.total++
+	c.timer = time.AfterFunc(g.limits.first, func() { c.Close() })
+	return victim, true
+}
+
+// log tells now and then that connections are closed.
+func (g *guard) log(source netip.Prefix) {
+	g.closed++
+	if now := time.Now(); now.Sub(g.logged) >= closedLogInterval {
+		g.logger.Info("too many connections of callers that are not authenticated: the oldest are closed",
+			"address", source.String(), "closed", g.closed, "perAddress", g.limits.perAddress, "total", g.limits.total)
+		g.logged, g.closed = now, 0
+	}
+}
+
+// remove takes a connection out. It may be called twice.
+func (g *guard) remove(c *guardedConn) {
+	conns := g.from[c.source]
+	i := slices.Index(conns, c)
+	if i < 0 {
+		return
+	}
+	g.total--
+	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
+		delete(g.from, c.source)
+	} else {
+		g.from[c.source] = conns
+	}
+	c.timer.Stop()
+}
+
+// sourceOf is what connections are counted by.
+func sourceOf(address net.Addr) netip.Prefix {
+	at, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	source, _ := addr.Prefix(bits) // so many bits every such address has
+	return source
+}
+
+// guardedConn is a connection under a guard.
+type guardedConn struct {
+	net.Conn
+	guard  *guard
+	source netip.Prefix
+	// known tells that the caller is authenticated: nothing is limited any more.
+	known atomic.Bool
+	// left is how many bytes may still be read.
+	left atomic.Int64
+	// requests counts those that have begun.
+	requests atomic.Int32
+	// computing tells that the connection has a slot for its handshake.
+	computing atomic.Bool
+	// closed is closed with the connection, once.
+	closed chan struct{}
+	once   sync.Once
+
+	// Under the guard's lock. Active tells that a request is under way; closing, that
+	// the timer is that of the end.
+	active, closing bool
+	timer           *time.Timer
+}
+
+var errReadsTooMuch = errors.New("the caller sent too much without being authenticated")
+
+// Read implements net.Conn.
+func (c *guardedConn) Read(b []byte) (int, error) {
+	c.computed()
+	if c.known.Load() {
+		return c.Conn.Read(b)
+	}
+	left := c.left.Load()
+	if left <= 0 {
+		// What else comes costs nothing, and the answer still goes out.
+		c.closeSoon()
+		<-c.closed
+		return 0, errReadsTooMuch
+	}
+	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
+	c.left.Add(-int64(n))
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *guardedConn) Close() error {
+	c.computed()
+	c.once.Do(func() { close(c.closed) })
+	c.guard.mu.Lock()
+	c.guard.remove(c)
+	c.guard.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// compute waits for a slot for the handshake.
+func (c *guardedConn) compute(ctx context.Context) error {
+	select {
+	case c.guard.handshakes <- struct{}{}:
+		c.computing.Store(true)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// computed gives the slot back: the server waits for the caller now.
+func (c *guardedConn) computed() {
+	if c.computing.CompareAndSwap(true, false) {
+		<-c.guard.handshakes
+	}
+}
+
+// shookHands is called at the end of the handshake.
+func (c *guardedConn) shookHands(authenticated bool) {
+	if authenticated {
+		c.guard.mu.Lock()
+		c.guard.remove(c)
+		c.guard.mu.Unlock()
+		c.known.Store(true)
+		return
+	}
+	c.limitBytes()
+}
+
+// limitBytes begins to count what is read after the handshake.
+func (c *guardedConn) limitBytes() {
+	if c.guard.limits.bytes > 0 {
+		c.left.Store(c.guard.limits.bytes)
+	} else {
+		c.left.Store(math.MaxInt64)
+	}
+}
+
+// begin counts a request. It reports whether it is the last on this connection. After
+// that, nothing is read where bytes are limited: there, no answer needs a body.
+func (c *guardedConn) begin() (last bool) {
+	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
+		return false
+	}
+	if c.guard.limits.bytes > 0 {
+		c.left.Store(0)
+	}
+	return true
+}
+
+// setActive tells that a request is under way, or that none is.
+func (c *guardedConn) setActive(active bool) {
+	if c.known.Load() {
+		return
+	}
+	c.guard.mu.Lock()
+	defer c.guard.mu.Unlock()
+	c.active = active
+	switch {
+	case c.closing || c.known.Load():
+	case active:
+		c.timer.Stop()
+	default:
+		c.timer.Reset(c.guard.limits.idle)
+	}
+}
+
+// closeSoon closes the connection when its last answer has been sent, whether or not
+// the caller does.
+func (c *guardedConn) closeSoon() {
+	c.guard.mu.Lock()
+	defer c.guard.mu.Unlock()
+	if !c.closing {
+		c.closing = true
+		c.timer.Reset(closingTime)
+	}
+}

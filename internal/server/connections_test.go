@@ -1,0 +1,312 @@
+package server
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+)
+
+// guardOf is the guard of an endpoint, whose limits may be changed before it serves.
+func guardOf(e *endpoint) *guard { return e.listener.(guardedListener).guard }
+
+// held is how many connections a guard limits now.
+func (g *guard) held() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.total
+}
+
+// dial opens a connection and shakes hands.
+func (s *testShell) dial(e *endpoint, certificate *tls.Certificate, protocol string) *tls.Conn {
+	s.t.Helper()
+	config := &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{protocol}}
+	if certificate != nil {
+		config.Certificates = []tls.Certificate{*certificate}
+	}
+	conn, err := tls.Dial("tcp", e.address().String(), config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// closedByServer waits until the server closes the connection.
+func closedByServer(conn net.Conn) error {
+	_, err := io.Copy(io.Discard, conn)
+	if errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil // an end, or a reset
+}
+
+func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		for _, name := range []string{"webhooks", "bootstrap"} {
+			t.Run(name+" "+protocol, func(t *testing.T) {
+				t.Parallel()
+				s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+					c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+				})
+				e := s.shell.webhook
+				if name == "bootstrap" {
+					e = s.shell.bootstrap
+				}
+				guardOf(e).limits.first, guardOf(e).limits.idle = time.Second, 10*time.Millisecond
+				s.serve(parts{machines: says("token")})
+				conn := s.dial(e, nil, protocol)
+				if protocol == "h2" {
+					if _, err := io.WriteString(conn, http2Preface+http2Settings); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := closedByServer(conn); err != nil {
+					t.Error(err)
+				}
+				eventually(t, "the connection is not counted", func() bool { return guardOf(e).held() == 0 })
+			})
+		}
+	}
+}
+
+// A connection is the API server's from the end of the handshake on.
+func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	guardOf(s.shell.webhook).limits.perAddress = 2
+	s.serve(parts{})
+	known := s.caller(s.callers.client("kube-apiserver"))
+	for range 5 {
+		if got, err := s.post(known, "/authorize", "question"); err != nil || got.status != 200 || got.proto != "HTTP/2.0" {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+	}
+	eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+	// Others take nothing from it.
+	for range 4 {
+		s.dial(s.shell.webhook, nil, "h2")
+	}
+	if n := guardOf(s.shell.webhook).held(); n > 2 {
+		t.Errorf("%d connections are held, want at most 2", n)
+	}
+	large := string(bytes.Repeat([]byte("x"), 1<<20))
+	if got, err := s.post(known, "/authorize", large); err != nil || got.body != large {
+		t.Errorf("got %d bytes with status %d, %v", len(got.body), got.status, err)
+	}
+}
+
+func TestARefusalEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		for _, path := range []string{"/authorize", "/livez"} {
+			t.Run(protocol+path, func(t *testing.T) {
+				t.Parallel()
+				s := newTestShell(t, nil)
+				s.serve(parts{})
+				client := s.caller(nil)
+				client.Transport.(*http.Transport).ForceAttemptHTTP2 = protocol == "HTTP/2.0"
+				want := map[string]int{"/authorize": 401, "/livez": 200}[path]
+				ask := s.get
+				if path == "/authorize" {
+					ask = func(client *http.Client, path string) (response, error) { return s.post(client, path, "question") }
+				}
+				if got, err := ask(client, path); err != nil || got.status != want || got.proto != protocol {
+					t.Fatalf("got %+v, %v, want status %d", got, err, want)
+				}
+				eventually(t, "the connection ends", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+			})
+		}
+	}
+}
+
+func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, onlyMachines)
+	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })})
+	if got, err := read(s.caller(nil).Get(at(s.shell.bootstrap, "/authorize/a"))); err != nil || got.status != 403 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	eventually(t, "the connection ends", func() bool { return guardOf(s.shell.bootstrap).held() == 0 })
+}
+
+// TestResetsEndTheConnection sends requests and resets them at once, without reading:
+// the connection ends after few of them, however many are sent.
+func TestResetsEndTheConnection(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int32
+	s := newTestShell(t, nil)
+	s.serve(parts{observe: func(_ string, next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served.Add(1)
+			next.ServeHTTP(w, r)
+		})
+	}})
+	conn := s.dial(s.shell.webhook, nil, "h2")
+	sent := 0
+	for ; ; sent++ {
+		if err := rapidReset(conn, sent); err != nil {
+			break
+		}
+	}
+	if err := closedByServer(conn); err != nil {
+		t.Error(err)
+	}
+	// A request and its reset take 50 bytes.
+	if limit := int32(guardOf(s.shell.webhook).limits.bytes / 40); served.Load() > limit {
+		t.Errorf("%d requests were looked at, want at most %d", served.Load(), limit)
+	}
+}
+
+const (
+	http2Preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	http2Settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+)
+
+// rapidReset sends the request of the number, from 0, and takes it back.
+func rapidReset(w io.Writer, number int) error {
+	text := ""
+	if number == 0 {
+		text = http2Preface + http2Settings
+	}
+	// The fields by their numbers in HPACK's static table: GET, https, :path and
+	// :authority. RFC 7541, appendix A.
+	fields := "\x82\x87\x04\x0a/authorize\x01\x01a"
+	stream := binary.BigEndian.AppendUint32(nil, uint32(2*number+1))
+	text += fmt.Sprintf("\x00\x00%c\x01\x05%s%s", len(fields), stream, fields) // HEADERS that end the stream
+	text += fmt.Sprintf("\x00\x00\x04\x03\x00%s\x00\x00\x00\x08", stream)      // RST_STREAM: CANCEL
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// madeUp is a connection from an address.
+type madeUp struct {
+	net.Conn
+	address string
+	closed  atomic.Bool
+}
+
+func (m *madeUp) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(m.address))
+}
+
+func (m *madeUp) Close() error {
+	m.closed.Store(true)
+	return nil
+}
+
+func TestWhichConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	const (
+		a, alsoA = "10.0.0.1:1000", "[::ffff:10.0.0.1]:1001"
+		b, c     = "10.0.0.2:1000", "10.0.0.3:1000"
+		six      = "[2001:db8::1]:1000"
+		sameNet  = "[2001:db8::2]:1000"
+	)
+	for _, tc := range []struct {
+		rule   string
+		from   []string
+		active []int // those with a request under way
+		closed []int
+	}{
+		{"within the limits, none", []string{a, a, b, c}, nil, nil},
+		{"the oldest of the address", []string{a, b, a, a}, nil, []int{0}},
+		{"an IPv4 address in IPv6 is the same", []string{a, alsoA, a}, nil, []int{0}},
+		{"IPv6 addresses count by their network", []string{six, sameNet, six}, nil, []int{0}},
+		{"one with a request under way stays", []string{a, a, a}, []int{0}, []int{1}},
+		{"the new one, if all have requests", []string{a, a, a}, []int{0, 1}, []int{2}},
+		{"in all: the oldest of who has most", []string{c, a, a, b, six}, nil, []int{1}},
+		{"in all: never that of another who has fewer", []string{c, b, six, a, a}, nil, []int{3}},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour}, false, logr.Discard())
+			var all []*madeUp
+			for i, address := range tc.from {
+				m := &madeUp{address: address}
+				all = append(all, m)
+				conn := g.admit(m)
+				for _, n := range tc.active {
+					if n == i {
+						conn.(*guardedConn).setActive(true)
+					}
+				}
+			}
+			var closed []int
+			for i, m := range all {
+				if m.closed.Load() {
+					closed = append(closed, i)
+				}
+			}
+			if fmt.Sprint(closed) != fmt.Sprint(tc.closed) {
+				t.Errorf("closed %v, want %v", closed, tc.closed)
+			}
+			if want := len(tc.from) - len(tc.closed); g.held() != want {
+				t.Errorf("%d are counted, want %d", g.held(), want)
+			}
+		})
+	}
+}
+
+// A handshake whose caller does not go on has no slot that others wait for.
+func TestHandshakesThatStopHoldNoSlot(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	g := guardOf(s.shell.webhook)
+	g.handshakes = make(chan struct{}, 1)
+	s.serve(parts{})
+	for range 3 {
+		raw, err := net.Dial("tcp", s.shell.webhook.address().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		// The caller's first message, and no more.
+		go func() {
+			_ = tls.Client(mute{raw, t.Context().Done()}, &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1"}).Handshake()
+		}()
+	}
+	eventually(t, "all are connected", func() bool { return g.held() == 3 })
+	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// mute hears nothing.
+type mute struct {
+	net.Conn
+	ended <-chan struct{}
+}
+
+func (m mute) Read([]byte) (int, error) {
+	<-m.ended
+	return 0, io.EOF
+}
+
+// Nobody is closed out for long bodies and the like once authenticated; without
+// authentication, so much is not read.
+func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	s.serve(parts{})
+	conn := s.dial(s.shell.webhook, nil, "http/1.1")
+	_, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
+	for chunk := bytes.Repeat([]byte("x"), 64<<10); err == nil; {
+		_, err = conn.Write(chunk)
+	}
+	if err := closedByServer(conn); err != nil {
+		t.Error(err)
+	}
+}

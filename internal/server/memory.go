@@ -1,0 +1,84 @@
+package server
+
+import (
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/go-logr/logr"
+)
+
+// The garbage collector does not know of the limit that a container has, and lets the
+// heap grow past it. It is told nine tenths of the limit; the rest is for what it does
+// not count.
+
+// memoryShare of a cgroup's limit, in tenths, is for the Go runtime.
+const memoryShare = 9
+
+// minMemory and maxMemory are limits that are no limits: a server cannot run in less,
+// and cgroup v1 has a large number where there is none.
+const (
+	minMemory = 16 << 20
+	maxMemory = 1 << 50
+)
+
+// limitMemory tells the runtime the memory limit of the cgroup that it runs in, cgroup
+// v1 or v2, unless GOMEMLIMIT is set. Root is where the file system begins.
+func limitMemory(root string, logger logr.Logger) {
+	if _, set := os.LookupEnv("GOMEMLIMIT"); set {
+		return
+	}
+	if limit := cgroupMemory(root); limit > 0 {
+		debug.SetMemoryLimit(limit / 10 * memoryShare)
+		logger.Info("memory is limited by the cgroup", "limit", limit)
+	}
+}
+
+// cgroupMemory returns the smallest limit in bytes of the cgroup of this process and
+// those above it, 0 if there is none. What cannot be read is no limit: the kernel
+// enforces it in any case.
+func cgroupMemory(root string) int64 {
+	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return 0
+	}
+	var smallest int64
+	for line := range strings.Lines(string(groups)) {
+		// "0::/path" in v2, "7:memory:/path" in v1.
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		mount, file := "sys/fs/cgroup", "memory.max"
+		if fields[1] != "" {
+			if mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"; !strings.Contains(","+fields[1]+",", ",memory,") {
+				continue
+			}
+		}
+		// In a container, the path may be that of the host: the limit is at the root.
+		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+			if limit := readLimit(path.Join(root, mount, dir, file)); limit > 0 && (smallest == 0 || limit < smallest) {
+				smallest = limit
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return smallest
+}
+
+// readLimit returns 0 for "max", and for what is no limit.
+func readLimit(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit < minMemory || limit > maxMemory {
+		return 0
+	}
+	return limit
+}

@@ -1,0 +1,99 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+// unread is a body that must not be read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read before there is room for it")
+	return 0, io.EOF
+}
+
+// A large body is read when there is room for all of it; until then nothing is
+// allocated for it. Who finds no room is told to come again.
+func TestBodiesWaitForRoom(t *testing.T) {
+	q := &Queue{small: newLimit(mb, math.MaxInt, 0), read: newLimit(8*mb, math.MaxInt, 0), decode: newLimit(8*mb, 1, 0), wait: time.Minute}
+	handler := Authorize(func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+		return review.Opinion{}, errors.New("undecided")
+	}, Options{Queue: q, MaxBodyBytes: 4 * mb})
+	taken, err := q.enter(t.Context(), 7*mb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(body io.Reader, length int64) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, "/authorize", body)
+		r.ContentLength = length
+		r.Header.Set("Content-Type", mediaType)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`
+	large := question + strings.Repeat(" ", 2*mb)
+	for rule, w := range map[string]*httptest.ResponseRecorder{
+		"a size that is told":     ask(unread{t}, 2*mb),
+		"a size that is not told": ask(io.MultiReader(strings.NewReader(large)), -1),
+	} {
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"retryAfterSeconds":1`) {
+			t.Errorf("%s: got %d %v %s", rule, w.Code, w.Header(), w.Body)
+		}
+	}
+	if w := ask(strings.NewReader(question), int64(len(question))); w.Code != http.StatusOK {
+		t.Errorf("a small body: got %d %s", w.Code, w.Body)
+	}
+	if w := ask(io.MultiReader(strings.NewReader(question)), -1); w.Code != http.StatusOK {
+		t.Errorf("a small body whose size is not told: got %d %s", w.Code, w.Body)
+	}
+	taken.leave()
+	for _, length := range []int64{int64(len(large)), -1} {
+		if w := ask(io.MultiReader(strings.NewReader(large)), length); w.Code != http.StatusOK {
+			t.Errorf("with room, size %d: got %d %s", length, w.Code, w.Body)
+		}
+	}
+	if q.small.taken != 0 || q.read.taken != 0 || q.decode.taken != 0 {
+		t.Errorf("taken after all: %d, %d, %d", q.small.taken, q.read.taken, q.decode.taken)
+	}
+}
+
+// The room is given back before the question is decided, which may take seconds.
+func TestDecidingTakesNoRoom(t *testing.T) {
+	q := NewQueue()
+	handler := Authorize(func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+		if q.small.taken != 0 || q.read.taken != 0 {
+			t.Error("the body is kept while the question is decided")
+		}
+		return review.Opinion{}, nil
+	}, Options{Queue: q})
+	r := httptest.NewRequest(http.MethodPost, "/authorize", strings.NewReader(
+		`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`))
+	r.Header.Set("Content-Type", mediaType)
+	w := httptest.NewRecorder()
+	if handler.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// Messages may quote what came; they stay short.
+func TestMessagesAreCut(t *testing.T) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/authorize", strings.NewReader(`{"kind":"`+strings.Repeat("x", mb)+`"}`))
+	r.Header.Set("Content-Type", mediaType)
+	Authorize(nil, Options{}).ServeHTTP(w, r)
+	if w.Code != http.StatusBadRequest || w.Body.Len() > 2*maxMessage {
+		t.Errorf("got status %d with %d bytes", w.Code, w.Body.Len())
+	}
+}

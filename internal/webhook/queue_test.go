@@ -1,0 +1,140 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func testQueue() *Queue {
+	return &Queue{
+		small: newLimit(100<<10, math.MaxInt, 4), read: newLimit(10<<20, math.MaxInt, 4), decode: newLimit(4<<20, 1, 4), wait: time.Second,
+	}
+}
+
+const mb = 1 << 20
+
+func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
+	q := testQueue()
+	if _, err := q.enter(t.Context(), 10*mb); err != nil {
+		t.Fatal(err)
+	}
+	p, err := q.enter(t.Context(), smallBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := &place{queue: q, of: q.read, size: mb}
+	decoded := false
+	if err := large.decode(t.Context(), func() {
+		if err := p.decode(t.Context(), func() { decoded = true }); err != nil {
+			t.Error(err)
+		}
+	}); err != nil || !decoded {
+		t.Errorf("decoded: %v, %v", decoded, err)
+	}
+}
+
+func TestTheSmallestIsNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue()
+		first, err := q.enter(t.Context(), 10*mb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []int64
+		for _, size := range []int64{6, 3, 5, 3} {
+			go func() {
+				p, err := q.enter(t.Context(), size*mb)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, size)
+				mu.Unlock()
+				time.Sleep(time.Millisecond)
+				p.leave()
+			}()
+			synctest.Wait()
+		}
+		first.leave()
+		synctest.Wait()
+		if slices.Sort(order); !slices.Equal(order, []int64{3, 3}) {
+			t.Errorf("admitted at first: %v, want the two that are smallest", order)
+		}
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if len(order) != 4 || q.read.taken != 0 || q.read.passed != 0 {
+			t.Errorf("admitted in the end: %v, %d bytes are taken", order, q.read.taken)
+		}
+	})
+}
+
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue()
+		p, err := q.enter(t.Context(), 10*mb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := q.enter(t.Context(), mb); !errors.Is(err, errWaited) || time.Since(start) != q.wait {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if _, err := q.enter(gone, mb); !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller has gone: got %v", err)
+		}
+		for range 4 {
+			go func() { _, _ = q.enter(t.Context(), mb) }()
+		}
+		synctest.Wait()
+		if _, err := q.enter(t.Context(), mb); !errors.Is(err, errQueueFull) {
+			t.Errorf("too many wait: got %v", err)
+		}
+		time.Sleep(2 * q.wait)
+		if len(q.read.waiting) != 0 {
+			t.Errorf("%d still wait", len(q.read.waiting))
+		}
+		p.leave()
+		p.leave()
+		if q.read.taken != 0 {
+			t.Errorf("%d bytes are taken after all have left", q.read.taken)
+		}
+	})
+}
+
+// What is larger than a limit passes alone, or it would never pass.
+func TestTheLargestPassesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimit(mb, 8, 8)
+		passed := make(chan string, 2)
+		if err := l.take(t.Context(), mb/2, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		go func() { passed <- fmt.Sprint(l.take(t.Context(), 40*mb, time.Second)) }()
+		synctest.Wait()
+		if len(passed) > 0 {
+			t.Error("it passed beside another")
+		}
+		l.give(mb / 2)
+		if got := <-passed; got != "<nil>" {
+			t.Errorf("got %s", got)
+		}
+		go func() { passed <- fmt.Sprint(l.take(t.Context(), 1, time.Second)) }()
+		synctest.Wait()
+		if len(passed) > 0 {
+			t.Error("another passed beside it")
+		}
+		l.give(40 * mb)
+		<-passed
+	})
+}
