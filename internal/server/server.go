@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 )
 
@@ -29,6 +30,8 @@ type Server struct {
 	*shell
 	measures *observe.Metrics
 	refusals *observe.Refusals
+	// connection is nil if no API server is asked for anything.
+	connection *apiserver.Connection
 	// webhooks is nil if nothing is decided about nodes, recognising if tokens are
 	// not asked about, joining if machines do not join here.
 	webhooks    *webhooks
@@ -44,9 +47,10 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	var cluster *rest.Config
 	var err error
 	if needsCluster(config) {
-		if cluster, err = clusterConfig(config.Cluster.Kubeconfig, "node-authorizer/"+opts.Version); err != nil {
+		if s.connection, err = connectTo(&config.Cluster, opts, s.measures); err != nil {
 			return nil, err
 		}
+		cluster = s.connection.Config()
 	}
 	s.refusals = observe.NewRefusals(opts.Logger, observe.RefusalOptions{
 		Verbosity: int(config.Log.Refusals.Verbosity),
@@ -104,6 +108,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.refusals.Flush()
 	defer background.Wait()
 	defer stop()
+	if s.connection != nil {
+		background.Go(func() { s.connection.Run(following) })
+	}
 	if s.webhooks != nil {
 		s.webhooks.tellCallers()
 		s.webhooks.serveAs(&p)
