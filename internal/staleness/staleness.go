@@ -164,6 +164,17 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 	return through
 }
 
+// Watched is [Age.Watch] for what a client's Watch returns, whose error it notes.
+func (a *Age) Watched(opts metav1.ListOptions) func(watch.Interface, error) (watch.Interface, error) {
+	return func(w watch.Interface, err error) (watch.Interface, error) {
+		if err != nil {
+			a.Failed(err)
+			return nil, err
+		}
+		return a.Watch(w, opts), nil
+	}
+}
+
 // take notes one event, and returns whether those that follow count.
 func (a *Age) take(event watch.Event, counts bool) bool {
 	switch event.Type {
