@@ -71,7 +71,7 @@ func (c *Cache) Fresh() error {
 }
 
 // ErrNotRead says that the ledger has not been read since the cache began to run.
-var ErrNotRead = errors.New("the ledger has not been read yet: if this stays, see whether the custom resource nodeattestations is installed and may be listed and watched")
+var ErrNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
 
 // Age is how old the cache is.
 func (c *Cache) Age() *staleness.Age { return c.age }

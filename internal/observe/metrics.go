@@ -28,6 +28,7 @@ type Metrics struct {
 	certificateUntil *metrics.GaugeVec
 	certificateFails *metrics.Counter
 	build            *metrics.GaugeVec
+	staleAnswers     *metrics.CounterVec
 	joins
 	authentications
 }
@@ -53,6 +54,8 @@ func NewMetrics() *Metrics {
 		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be used."),
 		build: gauges("build_info", "What runs; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
+		staleAnswers: counters("stale_answers_total",
+			"Answers that were errors because what is known is older than cluster.maxStaleness, by endpoint.", "endpoint"),
 		joins:           newJoins(),
 		authentications: newAuthentications(),
 	}
@@ -60,7 +63,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(m.authentications.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
-		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
+		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build, m.staleAnswers,
 	)
 	m.registry.RawMustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -20,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -275,6 +276,10 @@ func everything(t *testing.T) *observe.Metrics {
 	})
 	m.HasApprover()
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
+	age := staleness.New("nodes", time.Minute, nil)
+	age.Heard()
+	m.WatchAges([]*staleness.Age{age})
+	m.StaleAnswer(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m
 }

@@ -40,10 +40,10 @@ func (j *joining) approve(ctx context.Context) {
 
 var errApproverReads = errors.New("reading certificatesigningrequests and nodes: if this stays, let the server list and watch them")
 
-// approving holds when the approver leads, or could.
+// approving holds when the approver leads, or could, by what is not too old.
 func (j *joining) approving() (string, error) {
 	if !j.approver.Synced() {
 		return "", errApproverReads
 	}
-	return "", nil
+	return "", tooOld(j.approver.Ages())
 }

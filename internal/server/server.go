@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Options are what a server needs besides its configuration.
@@ -71,11 +72,27 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	if s.joining, err = newJoining(config, opts, cluster, s.measures, s.refusals); err != nil {
 		return nil, err
 	}
+	if ages := s.ages(); len(ages) > 0 {
+		s.measures.WatchAges(ages)
+	}
 	s.measures.Build(observe.Build{Version: opts.Version, Commit: opts.Commit})
 	if s.shell, err = newShell(config, opts.Logger, s.measures); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ages are those of the copies that the webhook for tokens and the service for machines
+// answer from.
+func (s *Server) ages() []*staleness.Age {
+	var all []*staleness.Age
+	if s.recognising != nil {
+		all = append(all, s.recognising.mappings.Ages()...)
+	}
+	if s.joining != nil {
+		all = append(all, s.joining.ages()...)
+	}
+	return all
 }
 
 // decides reports whether a server decides about nodes, and so follows the state of
@@ -110,6 +127,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stop()
 	if s.connection != nil {
 		background.Go(func() { s.connection.Run(following) })
+	}
+	if ages := s.ages(); len(ages) > 0 {
+		background.Go(func() { logAges(following, s.logger, ages) })
 	}
 	if s.webhooks != nil {
 		s.webhooks.tellCallers()
