@@ -34,7 +34,7 @@ func (c *Controller) follow() error {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.requestsAge.Watched(opts)(requests.Watch(ctx, opts))
+			return c.requestsAge.Watched(opts)(requests.Watch(ctx, c.requestsAge.Options(opts)))
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
 		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
@@ -46,7 +46,7 @@ func (c *Controller) follow() error {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.nodesAge.Watched(opts)(nodes.Watch(ctx, opts))
+			return c.nodesAge.Watched(opts)(nodes.Watch(ctx, c.nodesAge.Options(opts)))
 		},
 	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{

@@ -77,7 +77,7 @@ func (s *source) reported(o objects) *cache.ListWatch {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			watch, err := o.watch(ctx, options)
+			watch, err := o.watch(ctx, s.age.Options(options))
 			if err == nil || options.SendInitialEvents == nil { // or else a list comes next
 				note(ctx, err)
 			}

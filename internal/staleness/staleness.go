@@ -164,6 +164,23 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 	return through
 }
 
+// Options are those with which a watch is asked for. After a break, when the source was
+// not heard from for some time, the first watch is a short one: an API server sends a
+// bookmark two seconds before a watch ends, and so says within seconds, not after
+// another minute, that there is nothing new.
+func (a *Age) Options(opts metav1.ListOptions) metav1.ListOptions {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; a.max > 0 && !initial && a.value() > briefly {
+		seconds := int64(briefly / time.Second)
+		opts.TimeoutSeconds = &seconds
+	}
+	return opts
+}
+
+// briefly is how long the first watch after a break lasts.
+const briefly = 5 * time.Second
+
 // Watched is [Age.Watch] for what a client's Watch returns, whose error it notes.
 func (a *Age) Watched(opts metav1.ListOptions) func(watch.Interface, error) (watch.Interface, error) {
 	return func(w watch.Interface, err error) (watch.Interface, error) {

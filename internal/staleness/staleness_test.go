@@ -122,3 +122,31 @@ func TestWhatCountsAsHeard(t *testing.T) {
 		})
 	}
 }
+
+// TestTheFirstWatchAfterABreakIsShort: a bookmark ends it, so that a source without
+// changes is known to be what it was.
+func TestTheFirstWatchAfterABreakIsShort(t *testing.T) {
+	yes, usual := true, int64(400)
+	for _, tc := range []struct {
+		rule  string
+		max   time.Duration
+		quiet time.Duration
+		opts  metav1.ListOptions
+		want  int64
+	}{
+		{"after a watch that ended in time", time.Minute, 3 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual}, usual},
+		{"after a break", time.Minute, 20 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual}, 5},
+		{"not if it brings everything", time.Minute, 20 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual, SendInitialEvents: &yes}, usual},
+		{"not without a limit", 0, time.Hour, metav1.ListOptions{TimeoutSeconds: &usual}, usual},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+			age := staleness.New("nodes", tc.max, c.now)
+			age.Heard()
+			c.Time = c.Add(tc.quiet)
+			if got := *age.Options(tc.opts).TimeoutSeconds; got != tc.want {
+				t.Errorf("the watch lasts %d seconds, want %d", got, tc.want)
+			}
+		})
+	}
+}
