@@ -26,6 +26,7 @@ func newApprover(j *joining) (*approver.Controller, error) {
 		LeaseDuration: a.LeaderElection.LeaseDuration.Duration,
 		RenewDeadline: a.LeaderElection.RenewDeadline.Duration,
 		RetryPeriod:   a.LeaderElection.RetryPeriod.Duration,
+		MaxStaleness:  j.config.Cluster.MaxStaleness.Duration,
 		Observer:      j.observer, Logger: j.logger,
 	})
 }
