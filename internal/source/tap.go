@@ -181,10 +181,8 @@ func (t *tap) take(event watch.Event) (watch.Event, error) {
 	case t.listing != nil:
 		_, err = t.add(event.Object)
 	default:
-		var o apiObject
-		if o, err = current(event.Object); err == nil {
-			err = t.goOn(t.live.state.take(t.endpoint.kind, o))
-		}
+		_, err = t.live.state.takeSent(t.endpoint.kind, event.Object)
+		err = t.goOn(err)
 	}
 	return watch.Event{Type: event.Type, Object: named}, err
 }

@@ -40,7 +40,7 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	s := newState()
 	pod := tokenPod("x\xff")
 	trim(pod)
-	if err := s.take(kindPod, pod); err != nil {
+	if err := s.take(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	kept, ok := s.Pod("shop", "api")
@@ -57,7 +57,7 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 	volume.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "x\xff"}
-	if err := s.take(kindPersistentVolume, volume); err != nil {
+	if err := s.take(kindPersistentVolume, volume, 0); err != nil {
 		t.Fatal(err)
 	}
 	if kept, ok := s.PersistentVolume("pv"); !ok || kept.Spec.AWSElasticBlockStore == nil {
@@ -75,7 +75,7 @@ func FuzzRecord(f *testing.F) {
 		pod := tokenPod(text)
 		volumes := len(pod.Spec.Volumes)
 		trim(pod)
-		if err := s.take(kindPod, pod); err != nil {
+		if err := s.take(kindPod, pod, 0); err != nil {
 			t.Fatal(err)
 		}
 		kept, ok := s.Pod("shop", "api")
