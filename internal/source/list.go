@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,6 +36,17 @@ type LiveOptions struct {
 	// WithoutRBAC lets [Watch] leave out roles and bindings, for those who do
 	// not ask the RBAC authorizer and need no right to read them.
 	WithoutRBAC bool
+	// MaxStaleness is the age beyond which the state of a kind counts as unknown
+	// to [Live.TooOld]. 0 is no limit; the state is then never compared with the
+	// cluster.
+	MaxStaleness time.Duration
+	// StaleChanged, if set, is called by [Watch] when a resource that had been
+	// read is older than MaxStaleness, and when it is so no more. It is never
+	// called concurrently.
+	StaleChanged func(w Watched, stale bool)
+	// Reset, if set, is called by [Watch] after the state was dropped, to be read
+	// anew, with the cause in one line.
+	Reset func(cause string)
 
 	retry *wait.Backoff // in tests
 }

@@ -99,7 +99,7 @@ func news(t *testing.T, live *Live, event watch.Event) watch.Event {
 	}
 	server := watch.NewFake()
 	w := &tappedWatch{
-		tap:    &tap{live: live, endpoint: e, stop: func() {}},
+		tap:    &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}},
 		server: server, events: make(chan watch.Event), done: make(chan struct{}),
 	}
 	go w.run()
@@ -137,7 +137,7 @@ func TestAnObjectThatIsNotKeptWholeIsOverlooked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap := &tap{live: live, endpoint: e, stop: func() {}}
+	tap := &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}}
 	before := followed(t, live, "pods")
 	if err := tap.goOn(&unkeptError{errors.New("keep Pod shop/api: no")}); err != nil {
 		t.Errorf("goOn: %v", err)
