@@ -338,7 +338,7 @@ func TestADroppedStateIsUnknown(t *testing.T) {
 // would stay.
 func TestStoreIsRestoredAndVersionsPassTheOldOne(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
-		time.Sleep(time.Minute)
+		time.Sleep(65 * time.Second) // a bookmark has just come
 		s.wire.refuse(syscall.ECONNREFUSED)
 		s.restore(100_000, boundPod("shop", "other", "worker", "past"))
 		time.Sleep(20 * time.Second)
@@ -356,8 +356,8 @@ func TestStoreIsRestoredAndVersionsPassTheOldOne(t *testing.T) {
 		if len(resets) != 1 || !strings.Contains(resets[0], "objects of pods are not as the watch has them, such as shop/api") {
 			t.Errorf("resets: %q", resets)
 		}
-		if w := followed(t, live, "pods"); w.Differences != 2 {
-			t.Errorf("%d differences, want 2", w.Differences)
+		if w := followed(t, live, "pods"); w.Differences != 1 {
+			t.Errorf("%d differences, want the pod that never was", w.Differences)
 		}
 		usable(t, live, "read anew")
 	})
