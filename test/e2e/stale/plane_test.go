@@ -14,6 +14,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -75,9 +76,6 @@ func open(ctx context.Context, dir string) error {
 	if err := served.Build(ctx, root, program); err != nil {
 		return err
 	}
-	if _, err := localplane.Build(ctx, os.Stderr); err != nil {
-		return err
-	}
 	var both errgroup.Group
 	for name, into := range map[string]**plane{"reached": &reached, "stopped": &stopped} {
 		both.Go(func() (err error) {
@@ -94,7 +92,7 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	}
 	p := &plane{dir: dir}
 	var err error
-	if p.Plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr}); err != nil {
+	if p.Plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
 		return nil, err
 	}
 	if p.admin, err = kubernetes.NewForConfig(p.AdminConfig()); err != nil {
@@ -113,8 +111,12 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	if _, err := p.admin.CoreV1().ConfigMaps(mappings.Namespace).Create(ctx, mappings, metav1.CreateOptions{}); err != nil {
 		return p, err
 	}
+	// Pods need an account, which controllers make elsewhere.
 	return p, await.Until(ctx, "pods can be created", func(ctx context.Context) error {
-		_, err := p.admin.CoreV1().ServiceAccounts(space).Get(ctx, "default", metav1.GetOptions{})
+		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
 		return err
 	})
 }
