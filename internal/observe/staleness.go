@@ -16,14 +16,10 @@ const (
 	EndpointApprover     = "approver"
 )
 
-// StaleAnswer counts an answer at an endpoint that was an error because what is known
-// of the cluster is older than cluster.maxStaleness.
-func (m *Metrics) StaleAnswer(endpoint string) { m.staleAnswers.WithLabelValues(endpoint).Inc() }
-
 // staleAnswer counts an answer that was an error because a copy is too old.
 func (m *Metrics) staleAnswer(endpoint string, err error) {
 	if _, old := errors.AsType[*staleness.Error](err); old {
-		m.StaleAnswer(endpoint)
+		m.TooOld(endpoint)
 	}
 }
 

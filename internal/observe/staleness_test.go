@@ -40,7 +40,7 @@ func TestAnswersFromOldCopiesAreCounted(t *testing.T) {
 		_, _ = m.Authenticate(always(nil, err))(t.Context(), secretToken)
 		m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.NotAttestedError, Err: err})
 	}
-	m.StaleAnswer(observe.EndpointApprover)
+	m.TooOld(observe.EndpointApprover)
 	want(t, m,
 		`node_authorizer_stale_answers_total{endpoint="authenticate"} 1`,
 		`node_authorizer_stale_answers_total{endpoint="bootstrap"} 1`,

@@ -13,8 +13,8 @@ import (
 // agesInterval is how often it is seen whether copies have become too old.
 const agesInterval = time.Second
 
-// tooOld returns which copies are too old.
-func tooOld(ages []*staleness.Age) error {
+// checkAges returns which copies are too old.
+func checkAges(ages []*staleness.Age) error {
 	var old []error
 	for _, a := range ages {
 		old = append(old, a.Check())

@@ -46,5 +46,5 @@ func (j *joining) approving() (string, error) {
 	if !j.approver.Synced() {
 		return "", errApproverReads
 	}
-	return "", tooOld(j.approver.Ages())
+	return "", checkAges(j.approver.Ages())
 }

@@ -57,6 +57,7 @@ func (w *webhooks) connect(ctx context.Context) *source.Live {
 	for ctx.Err() == nil {
 		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
 			WithoutRBAC: !w.asksRBAC(), MissingChanged: w.missingChanged,
+			MaxStaleness: w.config.Cluster.MaxStaleness.Duration, StaleChanged: w.staleChanged, Reset: w.stateReset,
 		})
 		if err == nil {
 			return live

@@ -38,7 +38,7 @@ func (o joinObserver) Decided(event approver.Event) {
 func (o joinObserver) Leading(leads bool) { o.metrics.Leading(leads) }
 
 // TooOld implements approver.Observer.
-func (o joinObserver) TooOld() { o.metrics.StaleAnswer(observe.EndpointApprover) }
+func (o joinObserver) TooOld() { o.metrics.TooOld(observe.EndpointApprover) }
 
 func certificateOutcome(event approver.Event) observe.CertificateOutcome {
 	switch {
