@@ -34,7 +34,7 @@ func (c *Controller) follow() error {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.requestsAge.Watched(opts)(requests.Watch(ctx, c.requestsAge.Options(opts)))
+			return c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return requests.Watch(ctx, opts) })
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
 		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
@@ -46,7 +46,7 @@ func (c *Controller) follow() error {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.nodesAge.Watched(opts)(nodes.Watch(ctx, c.nodesAge.Options(opts)))
+			return c.nodesAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, opts) })
 		},
 	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{

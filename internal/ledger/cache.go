@@ -43,7 +43,7 @@ func NewCache(client *Client) *Cache {
 				return list, err
 			},
 			WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-				return c.age.Watched(opts)(client.watch(ctx, c.age.Options(opts)))
+				return c.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return client.watch(ctx, opts) })
 			},
 		},
 		&v1alpha1.NodeAttestation{},

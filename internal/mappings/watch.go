@@ -77,7 +77,10 @@ func (s *source) reported(o objects) *cache.ListWatch {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			watch, err := o.watch(ctx, s.age.Options(options))
+			if err := s.age.Begin(options); err != nil {
+				return nil, err // a list comes next
+			}
+			watch, err := o.watch(ctx, options)
 			if err == nil || options.SendInitialEvents == nil { // or else a list comes next
 				note(ctx, err)
 			}

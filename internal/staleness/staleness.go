@@ -53,7 +53,9 @@ type Age struct {
 	heard time.Time
 	// settled is when what was heard after a copy was too old is all in it.
 	settled time.Time
-	cause   error
+	// listed is set by a list, until a watch begins.
+	listed bool
+	cause  error
 }
 
 // settling is how long after a source is heard from again its copy is too old: what
@@ -131,6 +133,9 @@ func (a *Age) List(list runtime.Object, err error) {
 	}
 	if m, err := meta.ListAccessor(list); err == nil && m.GetContinue() == "" {
 		a.Heard()
+		a.mu.Lock()
+		a.listed = true
+		a.mu.Unlock()
 	}
 }
 
@@ -164,32 +169,34 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 	return through
 }
 
-// Options are those with which a watch is asked for. After a break, when the source was
-// not heard from for some time, the first watch is a short one: an API server sends a
-// bookmark two seconds before a watch ends, and so says within seconds, not after
-// another minute, that there is nothing new.
-func (a *Age) Options(opts metav1.ListOptions) metav1.ListOptions {
+// Begin returns an error if a watch may not begin, with which a reflector lists first.
+// With a limit every watch begins with a list, also after one that ended in time. So
+// the copy is known to be young at once, and not a minute later, with the first
+// bookmark. And nothing stays for long that the API server's store does not hold any
+// more, because it was restored from a backup: whoever goes on from a resource version
+// of another history hears of nothing that was before.
+func (a *Age) Begin(opts metav1.ListOptions) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents; a.max > 0 && !initial && a.value() > briefly {
-		seconds := int64(briefly / time.Second)
-		opts.TimeoutSeconds = &seconds
+	lists := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if a.max > 0 && !lists && !a.listed {
+		return apierrors.NewResourceExpired(a.source + " is listed before it is watched again")
 	}
-	return opts
+	a.listed = false
+	return nil
 }
 
-// briefly is how long the first watch after a break lasts.
-const briefly = 5 * time.Second
-
-// Watched is [Age.Watch] for what a client's Watch returns, whose error it notes.
-func (a *Age) Watched(opts metav1.ListOptions) func(watch.Interface, error) (watch.Interface, error) {
-	return func(w watch.Interface, err error) (watch.Interface, error) {
-		if err != nil {
-			a.Failed(err)
-			return nil, err
-		}
-		return a.Watch(w, opts), nil
+// Follow is [Age.Begin], a client's watch, and [Age.Watch].
+func (a *Age) Follow(opts metav1.ListOptions, begin func(metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
+	if err := a.Begin(opts); err != nil {
+		return nil, err
 	}
+	w, err := begin(opts)
+	if err != nil {
+		a.Failed(err)
+		return nil, err
+	}
+	return a.Watch(w, opts), nil
 }
 
 // take notes one event, and returns whether those that follow count.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -123,30 +124,24 @@ func TestWhatCountsAsHeard(t *testing.T) {
 	}
 }
 
-// TestTheFirstWatchAfterABreakIsShort: a bookmark ends it, so that a source without
-// changes is known to be what it was.
-func TestTheFirstWatchAfterABreakIsShort(t *testing.T) {
-	yes, usual := true, int64(400)
-	for _, tc := range []struct {
-		rule  string
-		max   time.Duration
-		quiet time.Duration
-		opts  metav1.ListOptions
-		want  int64
-	}{
-		{"after a watch that ended in time", time.Minute, 3 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual}, usual},
-		{"after a break", time.Minute, 20 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual}, 5},
-		{"not if it brings everything", time.Minute, 20 * time.Second, metav1.ListOptions{TimeoutSeconds: &usual, SendInitialEvents: &yes}, usual},
-		{"not without a limit", 0, time.Hour, metav1.ListOptions{TimeoutSeconds: &usual}, usual},
-	} {
-		t.Run(tc.rule, func(t *testing.T) {
-			c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
-			age := staleness.New("nodes", tc.max, c.now)
-			age.Heard()
-			c.Time = c.Add(tc.quiet)
-			if got := *age.Options(tc.opts).TimeoutSeconds; got != tc.want {
-				t.Errorf("the watch lasts %d seconds, want %d", got, tc.want)
-			}
-		})
+// TestEachWatchBeginsWithAList: a reflector that hears that a resource version is too
+// old lists.
+func TestEachWatchBeginsWithAList(t *testing.T) {
+	yes := true
+	begin := func(age *staleness.Age, opts metav1.ListOptions, want bool) {
+		t.Helper()
+		if err := age.Begin(opts); (err == nil) != want || err != nil && !apierrors.IsResourceExpired(err) {
+			t.Errorf("the watch may begin: %v, want %v", err, want)
+		}
 	}
+	age := staleness.New("nodes", time.Minute, nil)
+	begin(age, metav1.ListOptions{}, false)
+	age.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
+	begin(age, metav1.ListOptions{}, false)
+	age.List(&corev1.NodeList{}, nil)
+	begin(age, metav1.ListOptions{}, true)
+	begin(age, metav1.ListOptions{}, false)
+	begin(age, metav1.ListOptions{SendInitialEvents: &yes}, true)
+	begin(age, metav1.ListOptions{}, false)
+	begin(staleness.New("nodes", 0, nil), metav1.ListOptions{}, true)
 }

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -50,7 +51,10 @@ func faults() []fault {
 			name: "unauthorized", plane: works,
 			begin: func(ctx context.Context, s *server) error {
 				defer s.wire.Reset()
-				return s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{})
+				if err := s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
+					return err
+				}
+				return await.Until(ctx, "the token is worth nothing", s.unknown)
 			},
 			end: func(ctx context.Context, s *server) error { return s.renewToken(ctx) },
 		},
@@ -58,7 +62,10 @@ func faults() []fault {
 			name: "forbidden", plane: works,
 			begin: func(ctx context.Context, s *server) error {
 				defer s.wire.Reset()
-				return s.plane.forbid(ctx, s.name)
+				if err := s.plane.forbid(ctx, s.name); err != nil {
+					return err
+				}
+				return await.Until(ctx, "the account has no rights", s.powerless)
 			},
 			end: func(ctx context.Context, s *server) error { return s.plane.allow(ctx, s.name) },
 		},
@@ -224,18 +231,22 @@ func (s *server) glance(t *testing.T) {
 	}
 }
 
-// toldOnce wants one line of the log for what was too old of mappings.
+// toldOnce wants one line of the log for mappings that are too old, and one when they
+// are no more.
 func (s *server) toldOnce(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(s.LogFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
-		if n := strings.Count(string(text), says); n != 1 {
-			t.Errorf("the log says %d times that %s", n, says)
+	s.until(t, margin, "it is logged once", func() error {
+		text, err := os.ReadFile(s.LogFile())
+		if err != nil {
+			return err
 		}
-	}
+		for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
+			if n := strings.Count(string(text), says); n != 1 {
+				return fmt.Errorf("the log says %d times that %s", n, says)
+			}
+		}
+		return nil
+	})
 }
 
 func tail(text string, lines int) string {

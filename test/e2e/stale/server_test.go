@@ -17,7 +17,10 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -146,6 +149,30 @@ func (s *server) renewToken(ctx context.Context) error {
 		return err
 	}
 	return os.Rename(partial, filepath.Join(s.dir, "token"))
+}
+
+// unknown returns nil when the API server takes the server's token for no user's, and
+// powerless when it lets its user list nothing.
+func (s *server) unknown(ctx context.Context) error { return s.listing(ctx, apierrors.IsUnauthorized) }
+
+func (s *server) powerless(ctx context.Context) error { return s.listing(ctx, apierrors.IsForbidden) }
+
+// listing lists pods as the server does, and wants an error.
+func (s *server) listing(ctx context.Context, want func(error) bool) error {
+	token, err := os.ReadFile(filepath.Join(s.dir, "token"))
+	if err != nil {
+		return err
+	}
+	config := rest.AnonymousClientConfig(s.plane.AdminConfig())
+	config.BearerToken = string(token)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if _, err := client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{Limit: 1}); !want(err) {
+		return fmt.Errorf("the API server answers %w", err)
+	}
+	return nil
 }
 
 // ready returns nil when the server says that it is ready, and else what it says.
