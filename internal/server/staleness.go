@@ -134,7 +134,10 @@ func refusesUnfound(code verdict.Code) bool {
 func restrictionKinds(req *noderestriction.Request) source.Kinds {
 	switch req.Resource {
 	case "pods":
-		return source.Pods | source.Nodes
+		if req.Operation == noderestriction.Create && req.Subresource == "" {
+			return source.Nodes // that a mirror pod is owned by
+		}
+		return source.Pods
 	case "serviceaccounts":
 		return source.Pods | source.PersistentVolumeClaims | source.PersistentVolumes | source.CSIDrivers
 	case "podcertificaterequests":

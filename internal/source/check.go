@@ -141,6 +141,7 @@ func (c *checker) step(ctx context.Context) {
 	}
 	c.blocked = time.Now().Add(c.retry.Step())
 	if ctx.Err() == nil {
+		c.live.refused(c.kind, fmt.Errorf("list %s: %w", c.tap.endpoint.resource.GroupResource(), err))
 		_ = c.tap.failed("list", err)
 	}
 }

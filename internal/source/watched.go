@@ -68,6 +68,9 @@ type watchedKind struct {
 	dropped bool
 	// position is the highest resource version that the server told.
 	position string
+	// refused is why the server did not answer what only its store can answer;
+	// nil again when it does.
+	refused error
 }
 
 // Resources lists the resources that are followed, sorted by name.
@@ -90,6 +93,9 @@ func (l *Live) describe(k kind, f *watchedKind) Watched {
 		w.Age = time.Since(earlier(f.heard, f.proven))
 	}
 	w.Stale = l.ages.old(1<<k) != 0
+	if w.Err == nil {
+		w.Err = f.refused // though the watch may go on
+	}
 	return w
 }
 
@@ -190,7 +196,7 @@ func (l *Live) read(e *epoch, k kind, at time.Time) {
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil {
 		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), time.Now()
-		f.dropped, f.Err = false, nil
+		f.dropped, f.Err, f.refused = false, nil, nil
 		l.extend(k)
 	}
 }
@@ -200,9 +206,16 @@ func (l *Live) proven(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil && !f.proven.IsZero() {
-		f.proven = later(f.proven, at)
+		f.proven, f.refused = later(f.proven, at), nil
 		l.extend(k)
 	}
+}
+
+// refused notes why the server did not answer what only its store can answer.
+func (l *Live) refused(k kind, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched[k].refused = err
 }
 
 // heardAt is when a kind was last known from a list or a watch.
