@@ -49,8 +49,6 @@ type Connection struct {
 
 	// current is what the next request uses. It is never nil.
 	current atomic.Pointer[link]
-	// rejected is why changed files are not in use; nil if they are.
-	rejected atomic.Pointer[error]
 	// looking is held while the files are looked at.
 	looking     sync.Mutex
 	seen, taken contents
@@ -110,14 +108,6 @@ func (c *Connection) Run(ctx context.Context) {
 	}
 }
 
-// Rejected is why changed files are not in use; nil if they are.
-func (c *Connection) Rejected() error {
-	if err := c.rejected.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 // look takes files that have changed and then stayed as they are, so that a pair of
 // files is not read halfway through being replaced.
 func (c *Connection) look() {
@@ -132,11 +122,9 @@ func (c *Connection) look() {
 	was := c.taken
 	c.taken = found
 	if err := c.use(&found, &was); err != nil {
-		c.rejected.Store(&err)
 		c.opts.Observer.CredentialsRejected(err)
 		return
 	}
-	c.rejected.Store(nil)
 	c.opts.Observer.CredentialsRead()
 }
 
