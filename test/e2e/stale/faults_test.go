@@ -81,6 +81,7 @@ func faults() []fault {
 // the server cannot know of it. What was allowed is an error, never a refusal, within
 // maxStaleness; and what the cluster says when it is heard from again.
 func TestNothingIsAllowedByOldState(t *testing.T) {
+	t.Parallel()
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
