@@ -64,6 +64,7 @@ func served(t *testing.T) map[string]family {
 	m.BodyError("admit")("malformed")
 	m.Mutated(true)
 	m.AccessReviewFailed()
+	m.TooOld("authorize")
 	m.RefusalsNotLogged(1)
 	m.CertificateExpires("/tls.crt", time.Now())
 	m.CertificateReloadFailed()
