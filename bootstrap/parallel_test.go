@@ -102,7 +102,7 @@ func TestTwentyRequestsAtTwoReplicasYieldOneToken(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			w := newWorld(t)
-			other := w.cache()
+			other := w.cache(0)
 			replicas := []*Service{w.service(with(tc.policy)), w.service(func(o *Options) { o.Known, o.Reattestation = other, tc.policy })}
 			tc.before(w, replicas[0])
 			grants, id := make([]*Grant, 20), machine("i-1", "worker-1")

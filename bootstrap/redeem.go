@@ -31,12 +31,9 @@ type redemption struct {
 	name string
 }
 
-var (
-	errNotSynced = errors.New("the ledger has not been read yet: try again in some seconds; if it stays, see whether the custom resource nodeattestations is installed and may be listed and watched")
-	// errChanged means that somebody else changed the ledger or the token at the
-	// same time, so that everything has to be looked at again.
-	errChanged = errors.New("the ledger was changed by another request")
-)
+// errChanged means that somebody else changed the ledger or the token at the
+// same time, so that everything has to be looked at again.
+var errChanged = errors.New("the ledger was changed by another request")
 
 // attempts is how often a request begins again because the ledger changed. Each
 // change is progress of another request.
@@ -51,8 +48,8 @@ func (s *Service) Redeem(ctx context.Context, req *attest.Request, id *attest.Id
 	if err := checkNames(req.NodeName, id); err != nil {
 		return nil, err
 	}
-	if !s.known.Synced() {
-		return nil, errNotSynced
+	if err := s.known.Fresh(); err != nil {
+		return nil, err
 	}
 	r := &redemption{Service: s, req: req, id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID)}
 	if entry, ok := s.known.Get(r.name); ok && entry.Phase() == v1alpha1.Revoked {

@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {
@@ -320,6 +321,30 @@ func TestNameOfAMachineThatHasEnded(t *testing.T) {
 	refusedWith(t, err, "AttestationRevoked")
 }
 
+// A ledger that was not heard from for too long gives nobody a token: who has which
+// name may have changed.
+func TestALedgerThatIsTooOldGivesNoTokens(t *testing.T) {
+	w := newWorld(t)
+	cache := w.cache(2 * time.Minute)
+	s := w.service(func(o *Options) { o.Known = cache })
+	redeem(t, s, machine("i-1", "worker-1"))
+	w.caughtUp(cache)
+	w.pass(2*time.Minute + time.Second)
+	w.server.Calls()
+	old := machine("i-2", "worker-2")
+	var tooOld *staleness.Error
+	if grant, err := s.Redeem(t.Context(), request(old), old); grant != nil || !errors.As(err, &tooOld) {
+		t.Fatalf("got %v, %v, want that the ledger is too old", grant, err)
+	}
+	if calls := w.server.Calls(); len(calls) > 0 {
+		t.Errorf("it asked the API server %v", calls)
+	}
+	w.enterDirectly(machine("i-3", "worker-3"))
+	w.caughtUp(cache)
+	w.pass(2 * time.Second)
+	redeem(t, s, old)
+}
+
 // Two replicas may let two machines with one name pass. The one whose entry is
 // older can still ask; the other cannot.
 func TestOlderEntryKeepsTheName(t *testing.T) {
@@ -327,7 +352,7 @@ func TestOlderEntryKeepsTheName(t *testing.T) {
 	unaware := ledger.NewCache(w.ledger)
 	blind := w.service(nil)
 	older, younger := machine("i-1", "worker-1"), machine("i-2", "worker-1")
-	if _, err := w.service(func(o *Options) { o.Known = unaware }).Redeem(t.Context(), request(older), older); !errors.Is(err, errNotSynced) {
+	if _, err := w.service(func(o *Options) { o.Known = unaware }).Redeem(t.Context(), request(older), older); !errors.Is(err, ledger.ErrNotRead) {
 		t.Fatalf("error is %v: a ledger that was not read refuses nobody", err)
 	}
 	redeem(t, blind, younger)

@@ -48,15 +48,17 @@ func newWorld(t testing.TB) *world {
 	if w.client, err = kubernetes.NewForConfig(w.server.Config()); err != nil {
 		t.Fatal(err)
 	}
-	w.known = w.cache()
+	w.known = w.cache(0)
 	w.server.Calls()
 	return w
 }
 
-// cache follows the ledger until the test ends.
-func (w *world) cache() *ledger.Cache {
+// cache follows the ledger until the test ends. The limit is that of its age; 0 for
+// none.
+func (w *world) cache(limit time.Duration) *ledger.Cache {
 	w.t.Helper()
 	cache := ledger.NewCache(w.ledger)
+	cache.LimitAge(limit, w.now)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- cache.Run(ctx) }()

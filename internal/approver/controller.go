@@ -16,6 +16,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -43,6 +44,10 @@ type Options struct {
 	// 10 and 2 seconds.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
+	// MaxStaleness is how long the requests and the nodes may not have been heard from
+	// while requests are decided; 0 for no limit. The ledger's cache has its own.
+	MaxStaleness time.Duration
+
 	// Workers is how many requests are decided at once; zero means 4.
 	Workers  int
 	Clock    func() time.Time
@@ -59,6 +64,9 @@ type Observer interface {
 	Decided(Event)
 	// Leading is called when this approver begins and ceases to lead.
 	Leading(bool)
+	// TooOld is called for each try to decide a request that failed because what the
+	// approver knows is too old.
+	TooOld()
 }
 
 // Event is what became of one request.
@@ -84,6 +92,8 @@ type Controller struct {
 	policy   approve.Options
 	requests cache.SharedIndexInformer
 	nodes    cache.SharedIndexInformer
+	// The ages of what the informers have.
+	requestsAge, nodesAge *staleness.Age
 
 	// term is what is to be done while this approver leads; nil while it does not.
 	term atomic.Pointer[term]
@@ -106,6 +116,8 @@ func New(opts Options) (*Controller, error) {
 			Unattested: approve.Unattested(opts.UnattestedNodes), ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
 		},
 	}
+	c.requestsAge = staleness.New("certificatesigningrequests.certificates.k8s.io", opts.MaxStaleness, opts.Clock)
+	c.nodesAge = staleness.New("nodes", opts.MaxStaleness, opts.Clock)
 	if err := c.follow(); err != nil {
 		return nil, err
 	}
@@ -142,6 +154,7 @@ type silent struct{}
 
 func (silent) Decided(Event) {}
 func (silent) Leading(bool)  {}
+func (silent) TooOld()       {}
 
 // Run follows the cluster and takes part in the election until the context
 // ends.

@@ -2,6 +2,7 @@ package approver
 
 import (
 	"context"
+	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,10 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 		return err
 	}
 	csr := object.(*certificatesv1.CertificateSigningRequest)
+	if err := c.fresh(); err != nil {
+		c.opts.Observer.TooOld()
+		return fmt.Errorf("decide %s %s: %w", kindRequest, name, err)
+	}
 	answer, err := c.settle(ctx, csr)
 	event := Event{
 		Request: name, Kind: approve.ClaimOf(csr).Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,

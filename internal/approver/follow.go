@@ -29,20 +29,24 @@ func (c *Controller) follow() error {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
 	c.requests = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return requests.List(ctx, opts)
+			list, err := requests.List(ctx, opts)
+			c.requestsAge.List(list, err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return requests.Watch(ctx, opts)
+			return c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return requests.Watch(ctx, opts) })
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
 		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
 	})
 	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return nodes.List(ctx, opts)
+			list, err := nodes.List(ctx, opts)
+			c.nodesAge.List(list, err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return nodes.Watch(ctx, opts)
+			return c.nodesAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, opts) })
 		},
 	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // queue has the names of objects that are to be looked at, each once, and again
@@ -124,6 +125,10 @@ func (c *Controller) work(ctx context.Context, q queue, look func(context.Contex
 	}
 }
 
-// expected reports whether an error is no failure: somebody else was faster, or
-// we were faster than the cache.
-func expected(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errBehind) }
+// expected reports whether an error is no failure of its own: somebody else was
+// faster, we were faster than the cache, or the cache is too old, which is reported
+// once for all requests.
+func expected(err error) bool {
+	_, tooOld := errors.AsType[*staleness.Error](err)
+	return tooOld || apierrors.IsConflict(err) || errors.Is(err, errBehind)
+}

@@ -2,6 +2,7 @@ package approver
 
 import (
 	"context"
+	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	known, exists := c.opts.Known.Get(name)
 	if !exists {
 		return nil
+	}
+	if err := c.fresh(); err != nil {
+		return fmt.Errorf("record what became of nodeattestation %s: %w", name, err)
 	}
 	requests := &evidence{now: c.opts.Clock()}
 	var err error

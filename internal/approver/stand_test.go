@@ -13,6 +13,7 @@ import (
 	"math/big"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ func newStand(t *testing.T, opts apistandin.Options) *stand {
 func (s *stand) start(opts approver.Options) (stop func()) {
 	s.t.Helper()
 	known := ledger.NewCache(s.ledger)
+	known.LimitAge(opts.MaxStaleness, opts.Clock)
 	opts.Client, opts.Ledger, opts.Known = s.client, s.ledger, known
 	c, err := approver.New(opts)
 	if err != nil {
@@ -239,6 +241,7 @@ type events struct {
 	mu      sync.Mutex
 	decided []approver.Event
 	leads   int
+	tooOld  atomic.Int64
 }
 
 func (e *events) Decided(event approver.Event) {
@@ -246,6 +249,8 @@ func (e *events) Decided(event approver.Event) {
 	defer e.mu.Unlock()
 	e.decided = append(e.decided, event)
 }
+
+func (e *events) TooOld() { e.tooOld.Add(1) }
 
 func (e *events) Leading(leads bool) {
 	e.mu.Lock()

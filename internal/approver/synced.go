@@ -1,7 +1,22 @@
 package approver
 
+import "github.com/node-authorizer/node-authorizer/internal/staleness"
+
 // Synced reports whether what decisions need has been read: the requests, the
 // nodes and the ledger.
 func (c *Controller) Synced() bool {
 	return c.requests.HasSynced() && c.nodes.HasSynced() && c.opts.Known.Synced()
+}
+
+// Ages are those of the requests and the nodes.
+func (c *Controller) Ages() []*staleness.Age { return []*staleness.Age{c.requestsAge, c.nodesAge} }
+
+// fresh returns an error while what decisions depend on is too old.
+func (c *Controller) fresh() error {
+	for _, check := range []func() error{c.requestsAge.Check, c.nodesAge.Check, c.opts.Known.Fresh} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -15,6 +15,10 @@ import (
 // refusals, and the state that they would be about has not been read.
 const NotSynced verdict.Code = "NotSynced"
 
+// StateTooOld is the code of answers that cannot be given because the state that
+// they would be about is older than it may be.
+const StateTooOld verdict.Code = "StateTooOld"
+
 // Authorize wraps an evaluator of access reviews. An opinion that is stale is
 // held back, at most for the given time; 0 holds nothing back. Related reports,
 // at little cost and for a copy of the request, whether the graph now shows the

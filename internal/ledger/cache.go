@@ -2,13 +2,19 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Cache follows the ledger. Entries that it returns are shared: they are not to
@@ -16,6 +22,8 @@ import (
 type Cache struct {
 	informer cache.SharedIndexInformer
 	changed  []func(*v1alpha1.NodeAttestation)
+	// age is replaced before anything is followed.
+	age *staleness.Age
 }
 
 // The indexes.
@@ -26,12 +34,47 @@ const (
 
 // NewCache returns a cache that follows nothing until it runs.
 func NewCache(client *Client) *Cache {
-	return &Cache{informer: cache.NewSharedIndexInformerWithOptions(
-		&cache.ListWatch{ListWithContextFunc: client.list, WatchFuncWithContext: client.watch},
+	c := &Cache{age: staleness.New(resource, 0, nil)}
+	c.informer = cache.NewSharedIndexInformerWithOptions(
+		&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+				list, err := client.list(ctx, opts)
+				c.age.List(list, err)
+				return list, err
+			},
+			WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+				return c.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return client.watch(ctx, opts) })
+			},
+		},
 		&v1alpha1.NodeAttestation{},
 		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNode: nodeOf, byToken: tokensOf}, ObjectDescription: v1alpha1.Resource},
-	)}
+	)
+	return c
 }
+
+// resource is the full name of what is followed.
+const resource = v1alpha1.Resource + "." + v1alpha1.Group
+
+// LimitAge sets how long the ledger may not have been heard from while [Cache.Fresh]
+// holds; 0 for no limit. Now may be nil. It is called before Run.
+func (c *Cache) LimitAge(limit time.Duration, now func() time.Time) {
+	c.age = staleness.New(resource, limit, now)
+}
+
+// Fresh returns an error while the cache is not one to decide by: the ledger has not
+// been read yet, or was not heard from for too long, which is a [*staleness.Error].
+func (c *Cache) Fresh() error {
+	if !c.Synced() {
+		return ErrNotRead
+	}
+	return c.age.Check()
+}
+
+// ErrNotRead says that the ledger has not been read since the cache began to run.
+var ErrNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
+
+// Age is how old the cache is.
+func (c *Cache) Age() *staleness.Age { return c.age }
 
 // OnChange has a function called, one call at a time, with each entry that is
 // added, changed or removed, as it was last. It is called before Run.

@@ -2,8 +2,10 @@ package ledger_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // entry is one of a machine that has a node name.
@@ -134,5 +137,44 @@ func TestChangesAtTheSameTimeAreConflicts(t *testing.T) {
 	}
 	if _, err := client.Create(t.Context(), entry("i-1", "worker-1")); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("error is %v, want that there is one", err)
+	}
+}
+
+func TestCacheGetsTooOld(t *testing.T) {
+	var elapsed atomic.Int64
+	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	now := func() time.Time { return began.Add(time.Duration(elapsed.Load())) }
+	server := ledgertest.NewServer(now)
+	client, err := ledger.NewClient(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := ledger.NewCache(client)
+	cache.LimitAge(time.Minute, now)
+	if err := cache.Fresh(); !errors.Is(err, ledger.ErrNotRead) {
+		t.Errorf("before it runs: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- cache.Run(ctx) }()
+	eventually(t, func() bool { return cache.Fresh() == nil })
+	elapsed.Store(int64(time.Minute))
+	if err := cache.Fresh(); err != nil {
+		t.Errorf("after the limit: %v", err)
+	}
+	elapsed.Add(1)
+	var old *staleness.Error
+	if err := cache.Fresh(); !errors.As(err, &old) || old.Source != "nodeattestations.node-authorizer.io" {
+		t.Errorf("beyond the limit: %v", err)
+	}
+	create(t, client, entry("i-1", "worker-1"))
+	eventually(t, func() bool { _, known := cache.Get("test-i-1"); return known })
+	elapsed.Add(int64(2 * time.Second))
+	if err := cache.Fresh(); err != nil {
+		t.Errorf("after it was heard from: %v", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -44,6 +44,7 @@ func (f *file) look(s *source, atOnce bool) {
 	text, err := readFile(f.path)
 	if err != nil {
 		f.seen = nil
+		s.age.Failed(err)
 		s.unreachable(fmt.Errorf("read iam.file: %w", err))
 		return
 	}
@@ -51,9 +52,11 @@ func (f *file) look(s *source, atOnce bool) {
 	f.seen = text
 	switch {
 	case f.taken != nil && bytes.Equal(text, f.taken):
+		s.age.Heard()
 		s.unreachable(nil)
 	case settled:
 		f.taken = text
+		s.age.Heard()
 		s.take(iam.ParseFile(text, f.path))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Kind is a kind of source.
@@ -42,6 +43,9 @@ type Options struct {
 	Rules iam.Rules
 	// Observer may be nil.
 	Observer Observer
+	// MaxStaleness is how long a source may not have been read or heard from while
+	// what was read of it is in use; 0 for no limit.
+	MaxStaleness time.Duration
 	// Interval is how often the file is looked at; 0 for two seconds.
 	Interval time.Duration
 	// Now may be nil.
@@ -84,11 +88,15 @@ type Source struct {
 	Stale, Unknown []string
 	// Err is why the source cannot be read or followed now.
 	Err error
+	// Age is how long ago the source was last heard from; TooOld is set when that is
+	// so long that nobody is mapped by it.
+	Age    time.Duration
+	TooOld error
 }
 
 // Healthy reports whether what is in use is what is there.
 func (s *Source) Healthy() bool {
-	return s.Read && s.Err == nil && len(s.Stale) == 0 && len(s.Unknown) == 0
+	return s.Read && s.Err == nil && s.TooOld == nil && len(s.Stale) == 0 && len(s.Unknown) == 0
 }
 
 // Live are mappings that are followed. It is safe for concurrent use.
@@ -126,6 +134,7 @@ func New(opts Options) (*Live, error) {
 		if err != nil {
 			return nil, err
 		}
+		s.age = staleness.New(s.name, opts.MaxStaleness, opts.Now)
 		nothing, _ := iam.Collect(nil)
 		s.state.Store(&state{mappings: nothing})
 		l.sources = append(l.sources, s)
@@ -167,12 +176,15 @@ func (l *Live) Run(ctx context.Context) {
 }
 
 // Find implements iam.Mapper. The error means that a source that may know the
-// caller has not been read well yet.
+// caller has not been read well yet, or was not heard from for too long.
 func (l *Live) Find(canonical, account string) (iam.Mapping, bool, error) {
 	if err := l.notRead(); err != nil {
 		return iam.Mapping{}, false, err
 	}
 	for _, s := range l.sources {
+		if err := s.age.Check(); err != nil {
+			return iam.Mapping{}, false, fmt.Errorf("not decided: %w", err)
+		}
 		now := s.state.Load()
 		mapping, found := now.mappings.Find(canonical, account, l.opts.Rules.RolePaths)
 		if key := now.hides(canonical, mapping, found); key != "" {
@@ -183,6 +195,25 @@ func (l *Live) Find(canonical, account string) (iam.Mapping, bool, error) {
 		}
 	}
 	return iam.Mapping{}, false, nil
+}
+
+// TooOld returns which sources were not heard from for too long: nobody is mapped by
+// them.
+func (l *Live) TooOld() error {
+	var old []error
+	for _, s := range l.sources {
+		old = append(old, s.age.Check())
+	}
+	return errors.Join(old...)
+}
+
+// Ages returns those of the sources, in their order.
+func (l *Live) Ages() []*staleness.Age {
+	all := make([]*staleness.Age, len(l.sources))
+	for i, s := range l.sources {
+		all[i] = s.age
+	}
+	return all
 }
 
 // Synced returns nil when every source, and every key of it, has been read well
@@ -234,7 +265,9 @@ func (l *Live) Findings() []finding.Finding {
 }
 
 func (s *source) describe(now *state) Source {
+	age, _ := s.age.Value()
 	return Source{
+		Age: age, TooOld: s.age.Check(),
 		Name: s.name, Kind: s.kind, Read: now.read, Findings: now.findings,
 		Mappings: maps.Clone(now.counts()), Stale: slices.Clone(now.stale), Unknown: slices.Clone(now.unknown), Err: now.err,
 	}

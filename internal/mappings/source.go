@@ -10,6 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // source is one place of mappings.
@@ -23,6 +24,7 @@ type source struct {
 
 	// writing is held while the state is replaced, and while the observer is told.
 	writing sync.Mutex
+	age     *staleness.Age
 	state   atomic.Pointer[state]
 }
 

@@ -64,21 +64,30 @@ func (s *source) reported(o objects) *cache.ListWatch {
 		case err == nil:
 			s.unreachable(nil)
 		case ctx.Err() == nil:
+			s.age.Failed(err)
 			s.unreachable(fmt.Errorf("%w; %s", err, o.remedy))
 		}
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := o.list(ctx, options)
-			note(ctx, err)
+			if note(ctx, err); err == nil {
+				s.age.List(list, nil)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if err := s.age.Begin(options); err != nil {
+				return nil, err // a list comes next
+			}
 			watch, err := o.watch(ctx, options)
 			if err == nil || options.SendInitialEvents == nil { // or else a list comes next
 				note(ctx, err)
 			}
-			return watch, err
+			if err != nil {
+				return nil, err
+			}
+			return s.age.Watch(watch, options), nil
 		},
 	}
 }

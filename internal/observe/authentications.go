@@ -51,6 +51,7 @@ func (m *Metrics) Authenticate(next review.Authenticate) review.Authenticate {
 	return func(ctx context.Context, token string) (*iam.User, error) {
 		begin := time.Now()
 		user, err := next(ctx, token)
+		m.staleAnswer(EndpointAuthenticate, err)
 		outcome, code := authenticationOutcome(user, err)
 		m.tokens.WithLabelValues(outcome, string(code)).Inc()
 		m.tokenSeconds.WithLabelValues(outcome).Observe(time.Since(begin).Seconds())

@@ -95,6 +95,7 @@ func (j *joins) all() []metrics.Registerable {
 
 // Attested counts a machine's request.
 func (m *Metrics) Attested(a *Attestation) {
+	m.staleAnswer(EndpointBootstrap, a.Err)
 	m.attestations.WithLabelValues(a.Attestor, string(a.Outcome), string(a.Code)).Inc()
 	m.attestSeconds.WithLabelValues(a.Attestor, string(a.Outcome)).Observe(a.Duration.Seconds())
 }

@@ -13,6 +13,8 @@ import (
 type Cluster interface {
 	State() *source.State
 	Resources() []source.Watched
+	// Resets is how often the state was dropped.
+	Resets() uint64
 }
 
 // Watch exports the size of a state and how it is followed, as they are when
@@ -27,6 +29,7 @@ type liveCollector struct {
 
 	objects, nodes, references            *metrics.Desc
 	synced, lastEvent, errors, unreadable *metrics.Desc
+	age, stale, differences, resets       *metrics.Desc
 }
 
 func newLiveCollector(cluster Cluster) *liveCollector {
@@ -43,12 +46,17 @@ func newLiveCollector(cluster Cluster) *liveCollector {
 			"When the API server last sent an object or a bookmark, in seconds since 1970.", "resource"),
 		errors:     desc("watch_errors_total", "Requests and watches that failed and were tried again.", "resource"),
 		unreadable: desc("missing_rights", "1 when the resource may not be read, so that answers may be incomplete.", "resource"),
+		age:        desc("watch_age_seconds", "For how long the resource may have changed without the state showing it.", "resource"),
+		stale: desc("watch_stale",
+			"1 when the resource is older than cluster.maxStaleness or read anew, so that answers that depend on it are errors.", "resource"),
+		differences: desc("watch_differences_total", "Objects that a list showed otherwise than the state, and of which the watch had not told.", "resource"),
+		resets:      desc("state_resets_total", "Times that the state was dropped and read anew, because the API server has another history."),
 	}
 }
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *liveCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{c.objects, c.nodes, c.references, c.synced, c.lastEvent, c.errors, c.unreadable} {
+	for _, d := range []*metrics.Desc{c.objects, c.nodes, c.references, c.synced, c.lastEvent, c.errors, c.unreadable, c.age, c.stale, c.differences, c.resets} {
 		ch <- d
 	}
 }
@@ -66,6 +74,7 @@ func (c *liveCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	}
 	gauge(c.nodes, float64(size.Vertices[graph.Node]))
 	gauge(c.references, float64(size.Links))
+	ch <- metrics.NewLazyConstMetric(c.resets, metrics.CounterValue, float64(c.cluster.Resets()))
 	for _, w := range c.cluster.Resources() {
 		resource := w.Resource.String()
 		if w.Following == source.NotServed {
@@ -74,6 +83,11 @@ func (c *liveCollector) CollectWithStability(ch chan<- metrics.Metric) {
 		gauge(c.synced, one(w.Following == source.Followed), resource)
 		gauge(c.unreadable, one(w.Following == source.Unreadable), resource)
 		ch <- metrics.NewLazyConstMetric(c.errors, metrics.CounterValue, float64(w.Errors), resource)
+		gauge(c.stale, one(w.Stale), resource)
+		ch <- metrics.NewLazyConstMetric(c.differences, metrics.CounterValue, float64(w.Differences), resource)
+		if w.Age > 0 {
+			gauge(c.age, w.Age.Seconds(), resource)
+		}
 		if !w.LastEvent.IsZero() {
 			gauge(c.lastEvent, float64(w.LastEvent.UnixNano())/float64(time.Second), resource)
 		}

@@ -24,6 +24,7 @@ type Metrics struct {
 	waits            *metrics.CounterVec
 	waitSeconds      *metrics.HistogramVec
 	accessReviews    *metrics.Counter
+	tooOld           *metrics.CounterVec
 	notLogged        *metrics.Counter
 	certificateUntil *metrics.GaugeVec
 	certificateFails *metrics.Counter
@@ -47,6 +48,8 @@ func NewMetrics() *Metrics {
 		waitSeconds: histograms("freshness_wait_seconds", "How long refusals were held back.", waitBuckets(), "type", "outcome"),
 		accessReviews: counter("access_review_errors_total",
 			"SubjectAccessReviews for audiences and signers that the cluster did not answer."),
+		tooOld: counters("stale_answers_total",
+			"Answers that were errors because the state of the cluster was too old for them.", "endpoint"),
 		notLogged: counter("refusals_not_logged_total", "Refusals that the limit on log lines left out."),
 		certificateUntil: gauges("certificate_expiration_timestamp_seconds",
 			"When the certificate in a file expires, in seconds since 1970.", "file"),
@@ -60,7 +63,7 @@ func NewMetrics() *Metrics {
 	m.registry.MustRegister(m.authentications.all()...)
 	m.registry.MustRegister(
 		m.decisions, m.requests, m.duration, m.inFlight, m.bodyErrors, m.waits, m.waitSeconds,
-		m.accessReviews, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
+		m.accessReviews, m.tooOld, m.notLogged, m.certificateUntil, m.certificateFails, m.build,
 	)
 	m.registry.RawMustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -100,6 +103,9 @@ func (m *Metrics) BodyError(endpoint string) func(reason string) {
 
 // AccessReviewFailed counts a SubjectAccessReview that was not answered.
 func (m *Metrics) AccessReviewFailed() { m.accessReviews.Inc() }
+
+// TooOld counts an answer that was an error because what is known is too old for it.
+func (m *Metrics) TooOld(endpoint string) { m.tooOld.WithLabelValues(endpoint).Inc() }
 
 // RefusalsNotLogged counts refusals that were left out of the log.
 func (m *Metrics) RefusalsNotLogged(n int) { m.notLogged.Add(float64(n)) }

@@ -20,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -207,6 +208,7 @@ type cluster struct {
 
 func (c cluster) State() *source.State        { return c.state }
 func (c cluster) Resources() []source.Watched { return c.resource }
+func (c cluster) Resets() uint64              { return 3 }
 
 func watchedCluster(t *testing.T) cluster {
 	t.Helper()
@@ -218,7 +220,7 @@ func watchedCluster(t *testing.T) cluster {
 		t.Fatal(err)
 	}
 	return cluster{state, []source.Watched{
-		{Resource: schema.GroupResource{Resource: "pods"}, Following: source.Followed, LastEvent: time.Unix(1700000000, 5e8), Errors: 2},
+		{Resource: schema.GroupResource{Resource: "pods"}, Following: source.Followed, LastEvent: time.Unix(1700000000, 5e8), Age: 90 * time.Second, Stale: true, Differences: 4, Errors: 2},
 		{Resource: schema.GroupResource{Resource: "nodes"}, Following: source.Reading},
 		{Resource: schema.GroupResource{Resource: "persistentvolumes"}, Following: source.Unreadable, Errors: 1},
 		{Resource: schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"}, Following: source.NotServed},
@@ -241,9 +243,15 @@ func TestSizeAndLagAreThoseOfTheMoment(t *testing.T) {
 		`node_authorizer_missing_rights{resource="persistentvolumes"} 1`,
 		`node_authorizer_watch_errors_total{resource="pods"} 2`,
 		`node_authorizer_watch_last_event_timestamp_seconds{resource="pods"} 1.7000000005e+09`,
+		`node_authorizer_watch_age_seconds{resource="pods"} 90`,
+		`node_authorizer_watch_stale{resource="pods"} 1`,
+		`node_authorizer_watch_stale{resource="nodes"} 0`,
+		`node_authorizer_watch_differences_total{resource="pods"} 4`,
+		`node_authorizer_state_resets_total 3`,
 	)
 	for _, line := range scrape(t, m) {
 		if strings.Contains(line, "resourceslices") || strings.Contains(line, `last_event_timestamp_seconds{resource="nodes"}`) ||
+			strings.Contains(line, `age_seconds{resource="nodes"}`) ||
 			strings.Contains(line, `kind="Node"`) {
 			t.Errorf("unexpected %s", line)
 		}
@@ -260,6 +268,7 @@ func everything(t *testing.T) *observe.Metrics {
 	m.Waited("authorize", "arrived", 30*time.Millisecond)
 	m.BodyError("admit")("too_large")
 	m.AccessReviewFailed()
+	m.TooOld("authorize")
 	m.RefusalsNotLogged(3)
 	m.CertificateExpires("/tls/tls.crt", time.Unix(1900000000, 0))
 	m.CertificateReloadFailed()
@@ -275,6 +284,10 @@ func everything(t *testing.T) *observe.Metrics {
 	})
 	m.HasApprover()
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
+	age := staleness.New("nodes", time.Minute, nil)
+	age.Heard()
+	m.WatchAges([]*staleness.Age{age})
+	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m
 }

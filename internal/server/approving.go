@@ -26,6 +26,7 @@ func newApprover(j *joining) (*approver.Controller, error) {
 		LeaseDuration: a.LeaderElection.LeaseDuration.Duration,
 		RenewDeadline: a.LeaderElection.RenewDeadline.Duration,
 		RetryPeriod:   a.LeaderElection.RetryPeriod.Duration,
+		MaxStaleness:  j.config.Cluster.MaxStaleness.Duration,
 		Observer:      j.observer, Logger: j.logger,
 	})
 }
@@ -40,10 +41,10 @@ func (j *joining) approve(ctx context.Context) {
 
 var errApproverReads = errors.New("reading certificatesigningrequests and nodes: if this stays, let the server list and watch them")
 
-// approving holds when the approver leads, or could.
+// approving holds when the approver leads, or could, by what is not too old.
 func (j *joining) approving() (string, error) {
 	if !j.approver.Synced() {
 		return "", errApproverReads
 	}
-	return "", nil
+	return "", checkAges(j.approver.Ages())
 }

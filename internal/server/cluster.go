@@ -9,32 +9,38 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// clusterConfig says how to connect to the API server. Nothing is asked yet.
-func clusterConfig(path, userAgent string) (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	if path == "" {
-		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("use the service account of the pod: %w; outside of a pod, set cluster.kubeconfig", err)
-		}
-	} else {
-		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path, WarnIfAllMissing: false}
-		if config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig(); err != nil {
-			return nil, fmt.Errorf("read cluster.kubeconfig: %s", oneLine(err.Error()))
-		}
-	}
-	config.UserAgent = userAgent
-	config.WarningHandler = rest.NoWarnings{}
-	return config, nil
+// connectTo reads how to connect to the API server. Nothing is asked yet.
+func connectTo(config *v1alpha1.Cluster, opts Options, metrics certificateObserver) (*apiserver.Connection, error) {
+	return apiserver.Open(apiserver.Options{
+		Kubeconfig: config.Kubeconfig, UserAgent: "node-authorizer/" + opts.Version,
+		Observer: credentialLog{opts.Logger, metrics},
+	})
+}
+
+// credentialLog tells what happens to the credentials for the API server.
+type credentialLog struct {
+	logger  logr.Logger
+	metrics certificateObserver
+}
+
+// CredentialsRead implements apiserver.Observer.
+func (l credentialLog) CredentialsRead() {
+	l.logger.Info("credentials for the API server read again")
+}
+
+// CredentialsRejected implements apiserver.Observer.
+func (l credentialLog) CredentialsRejected(err error) {
+	l.metrics.CertificateReloadFailed()
+	l.logger.Error(err, "changed credentials for the API server cannot be used; what was read before stays in use")
 }
 
 // connectBackoff is how often an API server is tried that does not answer:
@@ -51,6 +57,7 @@ func (w *webhooks) connect(ctx context.Context) *source.Live {
 	for ctx.Err() == nil {
 		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
 			WithoutRBAC: !w.asksRBAC(), MissingChanged: w.missingChanged,
+			MaxStaleness: w.config.Cluster.MaxStaleness.Duration, StaleChanged: w.staleChanged, Reset: w.stateReset,
 		})
 		if err == nil {
 			return live

@@ -74,7 +74,7 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 	}
 	var d *decider
 	if err == nil {
-		d, err = w.decider(ctx, live.State(), features)
+		d, err = w.decider(ctx, live, features)
 	}
 	if err != nil {
 		w.trouble.Store(&err)
@@ -96,10 +96,11 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 }
 
 // decider makes the evaluators for one version.
-func (w *webhooks) decider(ctx context.Context, state *source.State, features kubeversion.Features) (*decider, error) {
+func (w *webhooks) decider(ctx context.Context, live *source.Live, features kubeversion.Features) (*decider, error) {
+	state := live.State()
 	d := &decider{
-		state: state, node: nodeauthz.New(state.Graph, features), asksRBAC: w.asksRBAC(),
-		restriction: noderestriction.New(state, w.reviews, features),
+		state: state, ages: live, tooOld: w.metrics.TooOld, node: nodeauthz.New(state.Graph, features), asksRBAC: w.asksRBAC(),
+		restriction: noderestriction.New(&restrictionState{state, live}, w.reviews, features),
 	}
 	if w.chain == nil {
 		return d, nil

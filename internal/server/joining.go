@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // joining lets machines join: the bootstrap service, the approver, or both, with
@@ -55,6 +55,7 @@ func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *res
 		return nil, err
 	}
 	j.known = ledger.NewCache(j.ledger)
+	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
 	if config.Bootstrap.Address != "" {
 		if j.attestor, err = newLateAttestor(&config.Bootstrap, j.client); err != nil {
 			return nil, err
@@ -86,14 +87,16 @@ func (j *joining) serveAs(p *parts, e *endpoint) {
 	}
 }
 
-var errLedgerNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
+// ledgerSync holds when the ledger has been read, and was heard from not too long ago.
+func (j *joining) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
-// ledgerSync holds when the ledger has been read.
-func (j *joining) ledgerSync() (string, error) {
-	if !j.known.Synced() {
-		return "", errLedgerNotRead
+// ages are those of all that is followed.
+func (j *joining) ages() []*staleness.Age {
+	all := []*staleness.Age{j.known.Age()}
+	if j.approver != nil {
+		all = append(all, j.approver.Ages()...)
 	}
-	return "", nil
+	return all
 }
 
 // follow keeps up with the ledger, makes the attestor and looks for other

@@ -37,6 +37,9 @@ func (o joinObserver) Decided(event approver.Event) {
 // Leading implements approver.Observer.
 func (o joinObserver) Leading(leads bool) { o.metrics.Leading(leads) }
 
+// TooOld implements approver.Observer.
+func (o joinObserver) TooOld() { o.metrics.TooOld(observe.EndpointApprover) }
+
 func certificateOutcome(event approver.Event) observe.CertificateOutcome {
 	switch {
 	case event.Err != nil:

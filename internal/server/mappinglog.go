@@ -42,7 +42,7 @@ func (l mappingLog) MappingsUnreachable(source string, err error) {
 		l.logger.Info("mappings can be read again", "source", source)
 		return
 	}
-	l.logger.Error(err, "mappings cannot be read; what was read of them before stays in use", "source", source)
+	l.logger.Error(err, "mappings cannot be read; what was read of them before stays in use until it is older than cluster.maxStaleness", "source", source)
 }
 
 // EventFailed implements mappings.Observer.

@@ -40,7 +40,7 @@ func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster 
 	if err != nil {
 		return nil, err
 	}
-	if r.mappings, err = newMappings(c, opts.Logger, cluster); err != nil {
+	if r.mappings, err = newMappings(config, opts.Logger, cluster); err != nil {
 		return nil, err
 	}
 	authenticator := iam.NewAuthenticator(iam.Options{
@@ -80,7 +80,8 @@ func newVerifier(c *v1alpha1.IAM, transport http.RoundTripper, metrics *observe.
 	return verifier, nil
 }
 
-func newMappings(c *v1alpha1.IAM, logger logr.Logger, cluster *rest.Config) (*mappings.Live, error) {
+func newMappings(config *v1alpha1.ServerConfiguration, logger logr.Logger, cluster *rest.Config) (*mappings.Live, error) {
+	c := &config.IAM
 	if cluster != nil {
 		cluster = rest.CopyConfig(cluster)
 		cluster.QPS = -1 // the API server limits by itself
@@ -92,7 +93,7 @@ func newMappings(c *v1alpha1.IAM, logger logr.Logger, cluster *rest.Config) (*ma
 	live, err := mappings.New(mappings.Options{
 		Sources: kinds, File: c.File, Namespace: c.ConfigMap.Namespace, Name: c.ConfigMap.Name,
 		Cluster: cluster, Rules: iam.Rules{Partition: c.Partition, RolePaths: iam.PathPolicy(c.RolePaths), Reserved: reserved(c)},
-		Observer: mappingLog{logger},
+		Observer: mappingLog{logger}, MaxStaleness: config.Cluster.MaxStaleness.Duration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("iam.sources: %w", err)
@@ -125,10 +126,13 @@ func (r *recognising) follow(ctx context.Context) {
 	r.mappings.Run(ctx)
 }
 
-// mappingsRead holds when every source has been read. Its note says what of them
-// cannot be read now.
+// mappingsRead holds when every source has been read, and was heard from not too long
+// ago. Its note says what of them cannot be read now.
 func (r *recognising) mappingsRead() (note string, err error) {
 	if err := r.mappings.Synced(); err != nil {
+		return "", err
+	}
+	if err := r.mappings.TooOld(); err != nil {
 		return "", err
 	}
 	var stale []error

@@ -10,7 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
@@ -30,6 +32,8 @@ type Server struct {
 	*shell
 	measures *observe.Metrics
 	refusals *observe.Refusals
+	// connection is nil if no API server is asked for anything.
+	connection *apiserver.Connection
 	// webhooks is nil if nothing is decided about nodes, recognising if tokens are
 	// not asked about, joining if machines do not join here.
 	webhooks    *webhooks
@@ -45,9 +49,10 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	var cluster *rest.Config
 	var err error
 	if needsCluster(config) {
-		if cluster, err = clusterConfig(config.Cluster.Kubeconfig, "node-authorizer/"+opts.Version); err != nil {
+		if s.connection, err = connectTo(&config.Cluster, opts, s.measures); err != nil {
 			return nil, err
 		}
+		cluster = s.connection.Config()
 	}
 	s.refusals = observe.NewRefusals(opts.Logger, observe.RefusalOptions{
 		Verbosity: int(config.Log.Refusals.Verbosity),
@@ -69,11 +74,27 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	if s.joining, err = newJoining(config, opts, cluster, s.measures, s.refusals); err != nil {
 		return nil, err
 	}
+	if ages := s.ages(); len(ages) > 0 {
+		s.measures.WatchAges(ages)
+	}
 	s.measures.Build(observe.Build{Version: opts.Version, Commit: opts.Commit})
 	if s.shell, err = newShell(config, opts.Logger, s.measures); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ages are those of the copies that the webhook for tokens and the service for machines
+// answer from.
+func (s *Server) ages() []*staleness.Age {
+	var all []*staleness.Age
+	if s.recognising != nil {
+		all = append(all, s.recognising.mappings.Ages()...)
+	}
+	if s.joining != nil {
+		all = append(all, s.joining.ages()...)
+	}
+	return all
 }
 
 // decides reports whether a server decides about nodes, and so follows the state of
@@ -107,6 +128,12 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.refusals.Flush()
 	defer background.Wait()
 	defer stop()
+	if s.connection != nil {
+		background.Go(func() { s.connection.Run(following) })
+	}
+	if ages := s.ages(); len(ages) > 0 {
+		background.Go(func() { logAges(following, s.logger, ages) })
+	}
 	if s.webhooks != nil {
 		s.webhooks.tellCallers()
 		s.webhooks.serveAs(&p)

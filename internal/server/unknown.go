@@ -56,9 +56,14 @@ func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderes
 // notYet is the answer to a write about which the state says too little: clients
 // try again.
 func notYet(node, message string, err error) noderestriction.Answer {
+	return undecided(node, freshness.NotSynced, message, err)
+}
+
+// undecided is the answer to a write that cannot be decided.
+func undecided(node string, code verdict.Code, message string, err error) noderestriction.Answer {
 	return noderestriction.Answer{
-		Decision: verdict.Deny, Code: freshness.NotSynced, Node: node, Status: 500,
-		Reason: verdict.Reason{Code: freshness.NotSynced, Message: message, Hint: "try again in a moment"},
+		Decision: verdict.Deny, Code: code, Node: node, Status: 500,
+		Reason: verdict.Reason{Code: code, Message: message, Hint: "try again in a moment"},
 		Err:    fmt.Errorf("admit: %w", err),
 	}
 }

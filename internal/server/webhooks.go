@@ -87,7 +87,7 @@ func (w *webhooks) serveAs(p *parts) {
 		p.webhooks[admitPath] = w.current(func(a *answers) http.Handler { return a.admit })
 		p.webhooks[mutatePath] = webhook.Mutate(w.options(mutatePath))
 	}
-	p.ready = append(p.ready, check{"graph-sync", w.graphSync}, check{"rights", w.rights}, check{"authorization", w.authorization})
+	p.ready = append(p.ready, check{"graph-sync", w.graphSync}, check{"rights", w.rights}, check{"state-age", w.stateAge}, check{"authorization", w.authorization})
 }
 
 // tellCallers logs who may call the webhooks, if that may be more than API

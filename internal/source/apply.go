@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -60,35 +61,41 @@ func newAPIObject(k kind) apiObject {
 //
 // The record comes before the relation and goes after it: a request that was
 // allowed because of a relation finds the object in what follows.
-func (s *State) set(k kind, o apiObject) (replaced bool, err error) {
-	replaced, err = s.record(k, o)
+func (s *State) set(k kind, o apiObject, version stamp) (replaced bool, err error) {
+	replaced, err = s.record(k, o, version)
 	s.relate(o)
 	s.listeners.tell(o)
 	return replaced, err
 }
 
 // record keeps what is needed of the object besides its relations.
-func (s *State) record(k kind, o apiObject) (replaced bool, err error) {
+func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err error) {
 	key := keyOf(o.GetNamespace(), o.GetName())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	replaced = s.objects.table(k).has(key)
 	switch o := o.(type) {
 	case *corev1.Pod:
-		s.objects.pods[key], err = newPodRecord(o)
+		var r podRecord
+		r, err = newPodRecord(o)
+		r.stamp = version
+		s.objects.pods[key] = r
 		s.objects.setUnnamedClaims(key, o)
 	case *corev1.PersistentVolume:
-		s.objects.volumes[key], err = newVolumeRecord(o)
+		var r volumeRecord
+		r, err = newVolumeRecord(o)
+		r.stamp = version
+		s.objects.volumes[key] = r
 	case *corev1.Node:
-		s.objects.nodes[key] = NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}
+		s.objects.nodes[key] = stamped[NodeInfo]{NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version}
 	case *corev1.PersistentVolumeClaim:
-		s.objects.claims[key] = o.Spec.VolumeName
+		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
 	case *corev1.ServiceAccount:
-		s.objects.accounts[key] = o.UID
+		s.objects.accounts[key] = stamped[types.UID]{o.UID, version}
 	case *storagev1.CSIDriver:
-		s.objects.drivers[key] = o.Spec.TokenRequests
+		s.objects.drivers[key] = stamped[[]storagev1.TokenRequest]{o.Spec.TokenRequests, version}
 	default:
-		s.objects.others[k][key] = struct{}{}
+		s.objects.others[k][key] = version
 	}
 	return replaced, err
 }
@@ -156,12 +163,25 @@ func (s *State) remove(k kind, namespace, name string) {
 
 // sweep removes all objects of a kind but those listed.
 func (s *State) sweep(k kind, listed map[objectKey]struct{}) {
-	s.mu.RLock()
-	known := s.objects.table(k).keys()
-	s.mu.RUnlock()
-	for _, key := range known {
+	for _, key := range s.keys(k) {
 		if _, ok := listed[key]; !ok {
 			s.remove(k, key.namespace.Value(), key.name)
 		}
 	}
+}
+
+// keys are the names of all objects of a kind, in any order.
+func (s *State) keys(k kind) []objectKey {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.objects.table(k).keys()
+}
+
+// holdsVersion reports whether the state has an object as the API server sent it: in
+// the same version.
+func (s *State) holdsVersion(k kind, o metav1.Object) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	known, ok := s.objects.table(k).stamp(keyOf(o.GetNamespace(), o.GetName()))
+	return ok && known == s.objects.stampOf(o)
 }

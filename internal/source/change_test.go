@@ -49,7 +49,7 @@ func TestChangesSayWhichNodeTheyConcern(t *testing.T) {
 			s := newState()
 			var told []string
 			defer s.OnChange(func(node string) { told = append(told, node) })()
-			if _, err := s.set(tc.kind, tc.object); err != nil {
+			if _, err := s.set(tc.kind, tc.object, 0); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(told, tc.want) {
@@ -71,11 +71,11 @@ func TestChangesAreToldWhenTheStateShowsThem(t *testing.T) {
 		}
 	})
 	pod := boundPod("shop", "api", "worker", "db")
-	if _, err := s.set(kindPod, pod); err != nil {
+	if _, err := s.set(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	if _, err := s.set(kindPod, pod); err != nil {
+	if _, err := s.set(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	if told != 1 {
@@ -94,7 +94,7 @@ func TestRecordsOutlastRelations(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i := range pods {
-			if _, err := s.set(kindPod, boundPod("shop", name(i), "worker", "db")); err != nil {
+			if _, err := s.set(kindPod, boundPod("shop", name(i), "worker", "db"), 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestListenersComeAndGoWhileChangesHappen(t *testing.T) {
 		})
 		all.Go(func() {
 			for range 200 {
-				if _, err := s.set(kindPod, boundPod("shop", "api", "worker", "db")); err != nil {
+				if _, err := s.set(kindPod, boundPod("shop", "api", "worker", "db"), 0); err != nil {
 					t.Error(err)
 				}
 			}
@@ -153,7 +153,7 @@ func TestKnownNodesHaveAnObjectOrARelation(t *testing.T) {
 		kindNode: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "with-object"}},
 		kindPod:  boundPod("shop", "api", "with-pod", "db"),
 	} {
-		if _, err := s.set(k, o); err != nil {
+		if _, err := s.set(k, o, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

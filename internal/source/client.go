@@ -81,6 +81,18 @@ type endpoint struct {
 func (c *client) endpoint(k kind, version string) (*endpoint, error) {
 	info := k.describe()
 	gv := schema.GroupVersion{Group: info.group, Version: version}
+	client, err := c.rest(gv)
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint{
+		kind: k, resource: gv.WithResource(info.resource), rest: client, params: c.params,
+		list: gv.WithKind(info.name + "List"), scheme: c.scheme,
+	}, nil
+}
+
+// rest makes requests to an API group.
+func (c *client) rest(gv schema.GroupVersion) (rest.Interface, error) {
 	cfg := rest.CopyConfig(c.config)
 	cfg.GroupVersion = &gv
 	cfg.NegotiatedSerializer = c.codecs.WithoutConversion()
@@ -91,10 +103,7 @@ func (c *client) endpoint(k kind, version string) (*endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", c.host, err)
 	}
-	return &endpoint{
-		kind: k, resource: gv.WithResource(info.resource), rest: client, params: c.params,
-		list: gv.WithKind(info.name + "List"), scheme: c.scheme,
-	}, nil
+	return client, nil
 }
 
 // page gets a page of the list.

@@ -106,6 +106,7 @@ func namesItsNode(of graph.Kind) (kind, bool) {
 	return 0, false
 }
 
+// holds reports whether the state has an object of that name.
 func (s *State) holds(k kind, namespace, name string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -119,7 +120,7 @@ func (s *State) unboundClaims(node, volume string) []Gap {
 	for _, ref := range s.Graph.UnboundClaims(node) {
 		claim := ref.From
 		s.mu.RLock()
-		bound := s.objects.claims[keyOf(claim.Namespace, claim.Name)]
+		bound := s.objects.claims[keyOf(claim.Namespace, claim.Name)].record
 		_, known := s.objects.volumes[keyOf("", bound)]
 		s.mu.RUnlock()
 		if volume != "" && bound != "" && bound != volume {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,6 +36,17 @@ type LiveOptions struct {
 	// WithoutRBAC lets [Watch] leave out roles and bindings, for those who do
 	// not ask the RBAC authorizer and need no right to read them.
 	WithoutRBAC bool
+	// MaxStaleness is the age beyond which the state of a kind counts as unknown
+	// to [Live.TooOld]. 0 is no limit; the state is then never compared with the
+	// cluster.
+	MaxStaleness time.Duration
+	// StaleChanged, if set, is called by [Watch] when a resource that had been
+	// read is older than MaxStaleness, and when it is so no more. It is never
+	// called concurrently.
+	StaleChanged func(w Watched, stale bool)
+	// Reset, if set, is called by [Watch] after the state was dropped, to be read
+	// anew, with the cause in one line.
+	Reset func(cause string)
 
 	retry *wait.Backoff // in tests
 }
@@ -209,22 +221,35 @@ func (l *listing) add(page runtime.Object) error {
 }
 
 func (l *listing) addObject(item runtime.Object) (objectKey, error) {
-	o, err := current(item)
-	if err != nil {
-		return objectKey{}, err
+	key, err := l.state.takeSent(l.kind, item)
+	if key.name != "" {
+		l.keys[key] = struct{}{}
+		l.count++
 	}
-	key := keyOf(o.GetNamespace(), o.GetName())
-	l.keys[key] = struct{}{}
-	l.count++
-	return key, l.state.take(l.kind, o)
+	return key, err
 }
 
 // end takes out what was not listed.
 func (l *listing) end() { l.state.sweep(l.kind, l.keys) }
 
+// takeSent takes an object as an API server sent it. The key is empty if the
+// object is of another kind.
+func (s *State) takeSent(k kind, sent runtime.Object) (objectKey, error) {
+	m, err := meta.Accessor(sent)
+	if err != nil {
+		return objectKey{}, err
+	}
+	version := s.objects.stampOf(m) // before the object is trimmed
+	o, err := current(sent)
+	if err != nil {
+		return objectKey{}, err
+	}
+	return keyOf(o.GetNamespace(), o.GetName()), s.take(k, o, version)
+}
+
 // take sets an object of a cluster and retains it if that was asked for.
-func (s *State) take(k kind, o apiObject) error {
-	if _, err := s.set(k, o); err != nil {
+func (s *State) take(k kind, o apiObject, version stamp) error {
+	if _, err := s.set(k, o, version); err != nil {
 		return &unkeptError{fmt.Errorf("keep %s %s: %w", k, displayName(o), err)}
 	}
 	if s.retained == nil {

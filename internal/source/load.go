@@ -169,7 +169,7 @@ func (l *loader) take(b *batch, expected *expectation) error {
 	}
 	for i := range b.content.objects {
 		o := &b.content.objects[i]
-		replaced, err := l.state.set(o.kind, o.api)
+		replaced, err := l.state.set(o.kind, o.api, 0)
 		if err != nil {
 			return err
 		}

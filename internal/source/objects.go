@@ -1,6 +1,7 @@
 package source
 
 import (
+	"hash/maphash"
 	"maps"
 	"slices"
 	"unique"
@@ -32,15 +33,37 @@ func keyOf(namespace, objectName string) objectKey {
 type objects struct {
 	pods     map[objectKey]podRecord
 	volumes  map[objectKey]volumeRecord
-	nodes    map[objectKey]NodeInfo
-	claims   map[objectKey]string // the volume's name
-	accounts map[objectKey]types.UID
-	drivers  map[objectKey][]storagev1.TokenRequest
+	nodes    map[objectKey]stamped[NodeInfo]
+	claims   map[objectKey]stamped[string] // the volume's name
+	accounts map[objectKey]stamped[types.UID]
+	drivers  map[objectKey]stamped[[]storagev1.TokenRequest]
 	// unnamedClaims has the node of each pod with a resource claim from a template
 	// whose name the pod's status does not have.
 	unnamedClaims map[objectKey]interned
 	// others are kinds of which only the names are needed here.
-	others [kindCount]map[objectKey]struct{}
+	others [kindCount]map[objectKey]stamp
+	// seed makes stamps that nobody can predict.
+	seed maphash.Seed
+}
+
+// stamp tells versions of an object apart: a hash of its UID and resource
+// version. Objects from files have none.
+type stamp uint32
+
+// stampOf is the stamp of an object as the API server sent it.
+func (o *objects) stampOf(object metav1.Object) stamp {
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	_, _ = h.WriteString(string(object.GetUID()))
+	_ = h.WriteByte('/')
+	_, _ = h.WriteString(object.GetResourceVersion())
+	return stamp(h.Sum64())
+}
+
+// stamped is a small record with the stamp of its object.
+type stamped[R any] struct {
+	record R
+	stamp  stamp
 }
 
 // NodeInfo is what a Node object says that commands show.
@@ -52,17 +75,17 @@ type NodeInfo struct {
 
 func newObjects() objects {
 	o := objects{
-		pods:     map[objectKey]podRecord{},
-		volumes:  map[objectKey]volumeRecord{},
-		nodes:    map[objectKey]NodeInfo{},
-		claims:   map[objectKey]string{},
-		accounts: map[objectKey]types.UID{},
-		drivers:  map[objectKey][]storagev1.TokenRequest{},
-
+		pods:          map[objectKey]podRecord{},
+		volumes:       map[objectKey]volumeRecord{},
+		nodes:         map[objectKey]stamped[NodeInfo]{},
+		claims:        map[objectKey]stamped[string]{},
+		accounts:      map[objectKey]stamped[types.UID]{},
+		drivers:       map[objectKey]stamped[[]storagev1.TokenRequest]{},
+		seed:          maphash.MakeSeed(),
 		unnamedClaims: map[objectKey]interned{},
 	}
 	for k := range o.others {
-		o.others[k] = map[objectKey]struct{}{}
+		o.others[k] = map[objectKey]stamp{}
 	}
 	return o
 }
@@ -73,14 +96,28 @@ type table interface {
 	remove(objectKey)
 	len() int
 	keys() []objectKey
+	// stamp returns the stamp of an object, and whether there is the object.
+	stamp(objectKey) (stamp, bool)
 }
 
-type records[R any] map[objectKey]R
+// recorded is a record that knows the stamp of its object.
+type recorded interface{ version() stamp }
+
+func (r podRecord) version() stamp    { return r.stamp }
+func (r volumeRecord) version() stamp { return r.stamp }
+func (r stamped[R]) version() stamp   { return r.stamp }
+func (s stamp) version() stamp        { return s }
+
+type records[R recorded] map[objectKey]R
 
 func (r records[R]) has(k objectKey) bool { _, ok := r[k]; return ok }
 func (r records[R]) remove(k objectKey)   { delete(r, k) }
 func (r records[R]) len() int             { return len(r) }
 func (r records[R]) keys() []objectKey    { return slices.Collect(maps.Keys(r)) }
+func (r records[R]) stamp(k objectKey) (stamp, bool) {
+	record, ok := r[k]
+	return record.version(), ok
+}
 
 func (o *objects) table(k kind) table {
 	switch k {
@@ -89,15 +126,15 @@ func (o *objects) table(k kind) table {
 	case kindPersistentVolume:
 		return records[volumeRecord](o.volumes)
 	case kindNode:
-		return records[NodeInfo](o.nodes)
+		return records[stamped[NodeInfo]](o.nodes)
 	case kindPersistentVolumeClaim:
-		return records[string](o.claims)
+		return records[stamped[string]](o.claims)
 	case kindServiceAccount:
-		return records[types.UID](o.accounts)
+		return records[stamped[types.UID]](o.accounts)
 	case kindCSIDriver:
-		return records[[]storagev1.TokenRequest](o.drivers)
+		return records[stamped[[]storagev1.TokenRequest]](o.drivers)
 	default:
-		return records[struct{}](o.others[k])
+		return records[stamp](o.others[k])
 	}
 }
 
@@ -114,7 +151,7 @@ func (s *State) NodeInfo(name string) (NodeInfo, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	info, ok := s.objects.nodes[keyOf("", name)]
-	return info, ok
+	return info.record, ok
 }
 
 // NodeNames lists the names of the Node objects, sorted. Nodes to which objects
@@ -154,7 +191,7 @@ func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.Persisten
 	}
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume.record},
 	}, true
 }
 
@@ -181,7 +218,7 @@ func (s *State) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
 	}
 	return &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSIDriverSpec{TokenRequests: slices.Clone(requests)},
+		Spec:       storagev1.CSIDriverSpec{TokenRequests: slices.Clone(requests.record)},
 	}, true
 }
 
@@ -193,5 +230,5 @@ func (s *State) ServiceAccount(namespace, name string) (*corev1.ServiceAccount, 
 	if !ok {
 		return nil, false
 	}
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}, true
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid.record}}, true
 }

@@ -22,6 +22,7 @@ type podRecord struct {
 	account interned
 	rest    interned // an encoded podRest
 	mirror  bool
+	stamp   stamp
 }
 
 // podRest is the part of a pod that most pods have in common.
@@ -184,6 +185,7 @@ func (s *State) Pod(namespace, name string) (*corev1.Pod, bool) {
 // what decides which CSI driver serves it.
 type volumeRecord struct {
 	source interned // an encoded corev1.PersistentVolumeSource
+	stamp  stamp
 }
 
 func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
@@ -199,7 +201,7 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 		kept.AzureFile = &defaulted
 	}
 	source, err := encodeRecord(&kept)
-	return volumeRecord{source}, err
+	return volumeRecord{source: source}, err
 }
 
 // PersistentVolume returns the kept part of a persistent volume: its name and

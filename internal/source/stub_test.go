@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,12 +13,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -26,6 +29,8 @@ import (
 type stubServer struct {
 	*httptest.Server
 	t *testing.T
+	// wire is the connection of clients of a server without a socket.
+	wire *wire
 
 	mu        sync.Mutex
 	changed   *sync.Cond
@@ -38,8 +43,17 @@ type stubServer struct {
 	oldest    int // events up to this version are forgotten
 	expire    int // how many continue tokens are refused
 	closed    bool
-	requests  []string
-	accepted  map[string]bool // media types that clients asked for
+	// failure, if set, is asked about each request to a resource: the verb, list,
+	// watch or, for a watch with initial events, stream, and the error that it
+	// gets.
+	failure func(verb, resource string) *apierrors.StatusError
+	// bookmarks is how often watches get one; 0 for never.
+	bookmarks  time.Duration
+	generation int    // of the store: watches end when it changes
+	cluster    string // the UID of the namespace kube-system; empty for none
+	encoder    *client
+	requests   []string
+	accepted   map[string]bool // media types that clients asked for
 }
 
 type stubEvent struct {
@@ -50,6 +64,26 @@ type stubEvent struct {
 }
 
 func newStub(t *testing.T) *stubServer {
+	s := newStubStore(t)
+	s.Server = httptest.NewServer(http.HandlerFunc(s.handle))
+	t.Cleanup(func() {
+		s.close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+// newStubInMemory is one whose clients need no socket, for bubbles of
+// testing/synctest.
+func newStubInMemory(t *testing.T) *stubServer {
+	s := newStubStore(t)
+	s.wire = newWire(http.HandlerFunc(s.handle))
+	t.Cleanup(s.close)
+	return s
+}
+
+func newStubStore(t *testing.T) *stubServer {
 	s := &stubServer{
 		t: t, version: "v1.36.3", resources: map[string]map[string]metav1.APIResource{},
 		objects: map[string]map[string]runtime.Object{}, forbidden: map[string]bool{}, accepted: map[string]bool{},
@@ -60,19 +94,71 @@ func newStub(t *testing.T) *stubServer {
 		s.serve(schema.GroupVersion{Group: info.group, Version: "v1"}, k)
 	}
 	s.serveResource("v1", metav1.APIResource{Name: "secrets", Kind: "Secret", Namespaced: true})
-	s.Server = httptest.NewServer(http.HandlerFunc(s.handle))
-	t.Cleanup(func() {
-		s.mu.Lock()
-		s.closed = true
-		s.mu.Unlock()
-		s.changed.Broadcast()
-		s.CloseClientConnections()
-		s.Close()
-	})
 	return s
 }
 
-func (s *stubServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
+// close ends all watches.
+func (s *stubServer) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.changed.Broadcast()
+}
+
+func (s *stubServer) config() *rest.Config {
+	if s.wire != nil {
+		return &rest.Config{Host: "http://cluster", Transport: s.wire}
+	}
+	return &rest.Config{Host: s.URL}
+}
+
+// refuse sets what requests to resources fail with; nil for none.
+func (s *stubServer) refuse(failure func(verb, resource string) *apierrors.StatusError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = failure
+}
+
+// restore exchanges the store for one with other objects at another version, and
+// ends all watches.
+func (s *stubServer) restore(version int, pods ...*corev1.Pod) {
+	s.mu.Lock()
+	s.objects, s.log, s.oldest = map[string]map[string]runtime.Object{}, []stubEvent{{version: version}}, 0
+	s.generation++
+	s.mu.Unlock()
+	s.changed.Broadcast()
+	for _, pod := range pods {
+		s.set("pods", pod)
+	}
+}
+
+// cut ends all watches.
+func (s *stubServer) cut() {
+	s.mu.Lock()
+	s.generation++
+	s.mu.Unlock()
+	s.changed.Broadcast()
+}
+
+// lose deletes an object without a trace.
+func (s *stubServer) lose(resource, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects[resource], name)
+}
+
+// count returns how many requests began so.
+func (s *stubServer) count(request string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.requests {
+		if strings.HasPrefix(r, request) {
+			n++
+		}
+	}
+	return n
+}
 
 func (s *stubServer) serve(gv schema.GroupVersion, k kind) {
 	info := k.describe()
@@ -132,6 +218,16 @@ func (s *stubServer) delete(resource, name string) {
 	s.changed.Broadcast()
 }
 
+// remove deletes an object if it is there.
+func (s *stubServer) remove(resource, name string) {
+	s.mu.Lock()
+	there := s.objects[resource][name] != nil
+	s.mu.Unlock()
+	if there {
+		s.delete(resource, name)
+	}
+}
+
 // forget makes watches from old versions impossible and ends those that run.
 func (s *stubServer) forget() {
 	s.mu.Lock()
@@ -172,6 +268,11 @@ func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
 		s.discovery(w, strings.Join(parts[1:], "/"))
 	case parts[0] == "api" && len(parts) == 3, parts[0] == "apis" && len(parts) == 4:
 		s.resource(w, r, strings.Join(parts[1:len(parts)-1], "/"), parts[len(parts)-1])
+	case r.URL.Path == "/api/v1/namespaces/kube-system" && s.cluster != "":
+		s.write(w, http.StatusOK, &corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(s.cluster)},
+		})
 	default:
 		s.fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
 	}
@@ -220,12 +321,20 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 	info, known := s.resources[gv][resource]
 	denied := s.forbidden[verb+" "+resource]
 	watchList := s.watchList
+	var failed *apierrors.StatusError
+	if s.failure != nil && query.Get("sendInitialEvents") == "true" {
+		failed = s.failure("stream", resource)
+	} else if s.failure != nil {
+		failed = s.failure(verb, resource)
+	}
 	s.mu.Unlock()
 	switch gr := parseGV(gv).WithResource(resource).GroupResource(); {
 	case !known:
 		s.fail(w, apierrors.NewNotFound(gr, ""))
 	case denied:
 		s.fail(w, apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
+	case failed != nil:
+		s.fail(w, failed)
 	case verb == "list":
 		s.list(w, query.Get("limit"), query.Get("continue"), gv, info)
 	case query.Get("sendInitialEvents") == "true" && !watchList:
@@ -261,11 +370,14 @@ func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info m
 
 // writeProtobuf sends a list as API servers do when they are asked to.
 func (s *stubServer) writeProtobuf(w http.ResponseWriter, list map[string]any, gvk schema.GroupVersionKind) {
-	c, err := newClient(s.config())
-	if err != nil {
-		s.t.Error(err)
-		return
+	if s.encoder == nil {
+		var err error
+		if s.encoder, err = newClient(s.config()); err != nil {
+			s.t.Error(err)
+			return
+		}
 	}
+	c := s.encoder
 	text, err := json.Marshal(list)
 	if err != nil {
 		s.t.Error(err)
@@ -285,8 +397,15 @@ func (s *stubServer) writeProtobuf(w http.ResponseWriter, list map[string]any, g
 // watch streams the events after a version, or all objects first.
 func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, info metav1.APIResource, from string, initial bool) {
 	version, _ := strconv.Atoi(from)
+	ctx := r.Context()
+	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+		defer cancel()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	generation, bookmark := s.generation, time.Now().Add(s.bookmarks)
 	w.Header().Set("Content-Type", "application/json")
 	send := func(kind string, o any) {
 		text, err := json.Marshal(map[string]any{"type": kind, "object": o})
@@ -313,17 +432,33 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
-		select {
-		case <-r.Context().Done():
-			s.changed.Broadcast()
-		case <-stop:
+		var due <-chan time.Time
+		if s.bookmarks > 0 {
+			ticker := time.NewTicker(s.bookmarks)
+			defer ticker.Stop()
+			due = ticker.C
+		}
+		for {
+			select {
+			case <-due:
+				s.changed.Broadcast()
+			case <-ctx.Done():
+				s.changed.Broadcast()
+				return
+			case <-stop:
+				return
+			}
 		}
 	}()
-	for !s.closed && r.Context().Err() == nil {
+	for !s.closed && ctx.Err() == nil && s.generation == generation {
 		for _, e := range s.log {
 			if e.version > version && e.resource == info.Name {
 				send(e.kind, s.typed(gv, info.Kind, e.object))
 			}
+		}
+		if s.bookmarks > 0 && !time.Now().Before(bookmark) && s.now() >= version {
+			bookmark = bookmark.Add(s.bookmarks)
+			send("BOOKMARK", map[string]any{"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{ResourceVersion: strconv.Itoa(s.now())}})
 		}
 		version = max(version, s.now())
 		s.changed.Wait()

@@ -3,7 +3,9 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,27 +22,75 @@ import (
 // names.
 type tap struct {
 	live     *Live
+	epoch    *epoch
 	endpoint *endpoint
 	stop     context.CancelFunc
+	// doubts go to the checker.
+	doubts chan doubt
 
 	mu      sync.Mutex
+	closed  bool     // nothing is applied any more
 	listing *listing // of the list that is under way, if one is
+	// asked is when that list was asked for.
+	asked time.Time
+	// stream is the watch that is open, if one is; gap is true when the one
+	// before ended before its time.
+	stream *tappedWatch
+	gap    bool
+	// comparison is the one that is under way, if one is.
+	comparison *comparison
+}
+
+// errClosed is what a list ends with whose reflector has ended.
+var errClosed = errors.New("the list is of no use any more")
+
+// close lets nothing be applied any more.
+func (t *tap) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
+// doubt tells the checker, if that does not know yet.
+func (t *tap) doubt(d doubt) {
+	select {
+	case t.doubts <- d:
+	default:
+	}
+}
+
+// reopen ends the watch that is open; the reflector opens another from where it
+// ended.
+func (t *tap) reopen() {
+	t.mu.Lock()
+	stream := t.stream
+	if stream == nil || t.listing != nil {
+		t.mu.Unlock()
+		return
+	}
+	stream.reopened = true
+	t.mu.Unlock()
+	stream.server.Stop()
 }
 
 // list is a reflector's way to list.
 func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	if opts.ResourceVersion == "0" {
-		opts.ResourceVersion = "" // with "0" servers answer without pages
-	}
+	// With "0" servers answer without pages, and with another version maybe from
+	// a cache that is old.
+	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
+	asked := time.Now()
 	page, err := t.endpoint.page(ctx, opts)
 	if err != nil {
 		return nil, t.failed("list", err)
 	}
-	t.live.heard(t.endpoint.kind)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errClosed
+	}
+	t.live.answered(t.epoch, t.endpoint.kind, versionOf(page))
 	if opts.Continue == "" {
-		t.begin()
+		t.begin(asked)
 	}
 	names := &nameList{}
 	if m, err := meta.ListAccessor(page); err == nil {
@@ -52,7 +102,7 @@ func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object
 		return err
 	})
 	if err != nil {
-		t.live.following(t.endpoint.kind, Reading)
+		t.live.following(t.epoch, t.endpoint.kind, Reading)
 		return nil, t.failed("list", err)
 	}
 	if names.Continue == "" {
@@ -65,24 +115,40 @@ func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object
 // with the objects that exist, and a bookmark ends them.
 func (t *tap) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	if initial {
+		opts.ResourceVersion = "" // the state of now, as from the store
+	}
+	asked := time.Now()
 	w, err := t.endpoint.watch(ctx, opts)
 	switch {
 	case err != nil && initial:
 		return nil, err // the reflector lists instead
 	case err != nil:
+		t.mu.Lock()
+		t.gap = true
+		t.mu.Unlock()
 		return nil, t.failed("watch", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.listing = nil; initial {
-		t.begin()
+		t.begin(asked)
 	} else {
 		t.live.restored(t.endpoint.kind)
-		t.live.following(t.endpoint.kind, Followed)
+		t.live.following(t.epoch, t.endpoint.kind, Followed)
+		if t.gap {
+			t.doubt(doubtGap)
+		}
 	}
-	tapped := &tappedWatch{tap: t, server: w, events: make(chan watch.Event), done: make(chan struct{})}
-	go tapped.run()
-	return tapped, nil
+	t.gap = false
+	t.stream = &tappedWatch{
+		tap: t, server: w, events: make(chan watch.Event), done: make(chan struct{}), opened: asked, position: opts.ResourceVersion,
+	}
+	if opts.TimeoutSeconds != nil {
+		t.stream.timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
+	}
+	go t.stream.run()
+	return t.stream, nil
 }
 
 // failed looks at the error of a request. Without the right, or when the
@@ -92,18 +158,24 @@ func (t *tap) failed(verb string, err error) error {
 	k, resource := t.endpoint.kind, t.endpoint.resource.GroupResource()
 	switch {
 	case apierrors.IsForbidden(err):
-		t.live.missing(k, missingReason(verb, resource, err))
+		t.live.missing(t.epoch, k, missingReason(verb, resource, err))
 		t.stop()
 	case apierrors.IsNotFound(err):
-		t.live.absent(k)
+		t.live.absent(t.epoch, k)
 		t.stop()
 	default:
-		t.live.failed(k, err)
+		if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+			t.doubt(doubtVersion)
+		}
+		t.live.failed(k, fmt.Errorf("%s %s: %w", verb, resource, err))
 	}
 	return err
 }
 
-func (t *tap) begin() {
+// begin begins a list that was asked for at a time.
+func (t *tap) begin(asked time.Time) {
+	t.asked, t.comparison = asked, nil
+	t.live.begun(t.epoch, t.endpoint.kind, asked)
 	t.listing = &listing{state: t.live.state, kind: t.endpoint.kind, keys: map[objectKey]struct{}{}}
 }
 
@@ -115,7 +187,8 @@ func (t *tap) end() {
 	if k := t.endpoint.kind; k.describe().rbac {
 		t.live.state.rbacRead(k)
 	}
-	t.live.following(t.endpoint.kind, Followed)
+	t.live.read(t.epoch, t.endpoint.kind, t.asked)
+	t.live.following(t.epoch, t.endpoint.kind, Followed)
 	t.live.settled(t.endpoint.kind)
 }
 
@@ -149,9 +222,7 @@ func (t *tap) goOn(err error) error {
 
 // take applies an event and returns what the reflector gets instead.
 func (t *tap) take(event watch.Event) (watch.Event, error) {
-	if event.Type != watch.Error {
-		t.live.heard(t.endpoint.kind)
-	}
+	t.hear(event)
 	switch event.Type {
 	case watch.Added, watch.Modified, watch.Deleted:
 	case watch.Bookmark:
@@ -163,6 +234,9 @@ func (t *tap) take(event watch.Event) (watch.Event, error) {
 		return event, nil
 	default:
 		if err := apierrors.FromObject(event.Object); event.Type == watch.Error {
+			if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+				t.doubt(doubtVersion)
+			}
 			t.live.failed(t.endpoint.kind, err)
 		}
 		return event, nil
@@ -172,6 +246,7 @@ func (t *tap) take(event watch.Event) (watch.Event, error) {
 		return event, err
 	}
 	named := &objectName{key: keyOf(m.GetNamespace(), m.GetName()), version: m.GetResourceVersion()}
+	t.comparison.told(named.key)
 	switch {
 	case event.Type == watch.Deleted:
 		t.live.state.remove(t.endpoint.kind, m.GetNamespace(), m.GetName())
@@ -181,12 +256,30 @@ func (t *tap) take(event watch.Event) (watch.Event, error) {
 	case t.listing != nil:
 		_, err = t.add(event.Object)
 	default:
-		var o apiObject
-		if o, err = current(event.Object); err == nil {
-			err = t.goOn(t.live.state.take(t.endpoint.kind, o))
-		}
+		_, err = t.live.state.takeSent(t.endpoint.kind, event.Object)
+		err = t.goOn(err)
 	}
 	return watch.Event{Type: event.Type, Object: named}, err
+}
+
+// hear notes the time and the resource version of an event. While a kind is
+// being listed, what comes first says nothing of what comes last.
+func (t *tap) hear(event watch.Event) {
+	m, err := meta.Accessor(event.Object)
+	if event.Type == watch.Error || err != nil {
+		return
+	}
+	version := m.GetResourceVersion()
+	if t.listing != nil {
+		t.live.answered(t.epoch, t.endpoint.kind, version)
+		return
+	}
+	if before(version, t.stream.position) {
+		t.doubt(doubtVersion)
+	} else {
+		t.stream.position = version
+	}
+	t.live.heard(t.epoch, t.endpoint.kind, version)
 }
 
 // tappedWatch applies the events of a watch as they pass by.
@@ -196,6 +289,14 @@ type tappedWatch struct {
 	events chan watch.Event
 	done   chan struct{}
 	once   sync.Once
+
+	// opened is when the watch was asked for, timeout after how long the server
+	// ends it, and position the resource version that it has come to.
+	opened   time.Time
+	timeout  time.Duration
+	position string
+	// reopened is true if it was ended from here.
+	reopened bool
 }
 
 func (w *tappedWatch) ResultChan() <-chan watch.Event { return w.events }
@@ -213,6 +314,7 @@ func (w *tappedWatch) Stop() {
 
 func (w *tappedWatch) run() {
 	defer close(w.events)
+	defer w.ended()
 	for event := range w.server.ResultChan() {
 		event, ok := w.apply(event)
 		if !ok {
@@ -223,6 +325,20 @@ func (w *tappedWatch) run() {
 		case <-w.done:
 			return
 		}
+	}
+}
+
+// punctual is the part of its time after which the end of a watch is no
+// surprise.
+const punctual = 0.9
+
+// ended notes that the watch is not open any more, and whether it ended early.
+func (w *tappedWatch) ended() {
+	w.tap.mu.Lock()
+	defer w.tap.mu.Unlock()
+	if w.tap.stream == w {
+		w.tap.stream = nil
+		w.tap.gap = !w.reopened && float64(time.Since(w.opened)) < punctual*float64(w.timeout)
 	}
 }
 
@@ -239,7 +355,7 @@ func (w *tappedWatch) apply(event watch.Event) (watch.Event, bool) {
 	if err != nil {
 		// From here on, news is lost until everything has been read again.
 		w.tap.live.failed(w.tap.endpoint.kind, err)
-		w.tap.live.following(w.tap.endpoint.kind, Reading)
+		w.tap.live.following(w.tap.epoch, w.tap.endpoint.kind, Reading)
 		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}, true
 	}

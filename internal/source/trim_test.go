@@ -187,7 +187,7 @@ func TestRecordsGiveBackWhatCounts(t *testing.T) {
 		}
 		trim(pod)
 		s := newState()
-		if _, err := s.set(kindPod, pod); err != nil {
+		if _, err := s.set(kindPod, pod, 0); err != nil {
 			t.Fatal(err)
 		}
 		got, ok := s.Pod(pod.Namespace, pod.Name)
@@ -211,7 +211,7 @@ func TestEphemeralVolumesHaveATemplate(t *testing.T) {
 		Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}},
 	}}}}
 	pod.Namespace, pod.Name = "shop", "api"
-	if _, err := s.set(kindPod, pod); err != nil {
+	if _, err := s.set(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := s.Pod("shop", "api")
@@ -237,7 +237,7 @@ func TestAzureFileVolumesHaveANamespace(t *testing.T) {
 		s := newState()
 		pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: tc.claim}}
 		pv.Name, pv.Spec.AzureFile = "files", &tc.file
-		if _, err := s.set(kindPersistentVolume, pv); err != nil {
+		if _, err := s.set(kindPersistentVolume, pv, 0); err != nil {
 			t.Fatal(err)
 		}
 		got, _ := s.PersistentVolume("files")

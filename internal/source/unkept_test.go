@@ -40,7 +40,7 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	s := newState()
 	pod := tokenPod("x\xff")
 	trim(pod)
-	if err := s.take(kindPod, pod); err != nil {
+	if err := s.take(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	kept, ok := s.Pod("shop", "api")
@@ -57,7 +57,7 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 	volume.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "x\xff"}
-	if err := s.take(kindPersistentVolume, volume); err != nil {
+	if err := s.take(kindPersistentVolume, volume, 0); err != nil {
 		t.Fatal(err)
 	}
 	if kept, ok := s.PersistentVolume("pv"); !ok || kept.Spec.AWSElasticBlockStore == nil {
@@ -75,7 +75,7 @@ func FuzzRecord(f *testing.F) {
 		pod := tokenPod(text)
 		volumes := len(pod.Spec.Volumes)
 		trim(pod)
-		if err := s.take(kindPod, pod); err != nil {
+		if err := s.take(kindPod, pod, 0); err != nil {
 			t.Fatal(err)
 		}
 		kept, ok := s.Pod("shop", "api")
@@ -99,7 +99,7 @@ func news(t *testing.T, live *Live, event watch.Event) watch.Event {
 	}
 	server := watch.NewFake()
 	w := &tappedWatch{
-		tap:    &tap{live: live, endpoint: e, stop: func() {}},
+		tap:    &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}},
 		server: server, events: make(chan watch.Event), done: make(chan struct{}),
 	}
 	go w.run()
@@ -137,7 +137,7 @@ func TestAnObjectThatIsNotKeptWholeIsOverlooked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap := &tap{live: live, endpoint: e, stop: func() {}}
+	tap := &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}}
 	before := followed(t, live, "pods")
 	if err := tap.goOn(&unkeptError{errors.New("keep Pod shop/api: no")}); err != nil {
 		t.Errorf("goOn: %v", err)

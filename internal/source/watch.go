@@ -29,8 +29,13 @@ type Live struct {
 	// waiting are the kinds that have neither been read nor turned out to be
 	// unreadable, with what went wrong last.
 	waiting map[kind]error
-	watched map[kind]*Watched
+	watched map[kind]*watchedKind
 	synced  chan struct{} // closed when waiting is empty
+	// epoch ends when the state is dropped.
+	epoch  *epoch
+	resets uint64
+	// ages is read without the lock.
+	ages *ages
 }
 
 // Watch begins to follow a cluster. It returns when the server has told its
@@ -42,7 +47,10 @@ type Live struct {
 // that may not be read is in [State.Missing] and is tried again now and then,
 // as is one that is not served.
 //
-// When a right is lost on the way, the state keeps what it knew of the kind.
+// When a right is lost on the way, the state keeps what it knew of the kind, and
+// its age grows: see [Live.TooOld]. With a MaxStaleness, each kind is also
+// compared with a list from time to time, and the state is dropped and read anew
+// when the API server turns out to have another history: see [LiveOptions].Reset.
 func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, error) {
 	if opts.Retain {
 		return nil, errors.New("watch cluster: objects of a live state are not retained")
@@ -59,16 +67,21 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	l := &Live{
 		state: d.state(c.host), client: c, opts: opts, report: reporter(opts.Progress),
-		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*Watched{}, synced: make(chan struct{}),
+		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*watchedKind{}, synced: make(chan struct{}),
+		epoch: newEpoch(ctx), ages: newAges(),
 	}
 	for k := range kindCount {
 		if !opts.WithoutRBAC || !k.describe().rbac {
 			l.waiting[k] = nil
-			l.watched[k] = &Watched{Resource: k.describe().groupResource()}
+			l.watched[k] = &watchedKind{Watched: Watched{Resource: k.describe().groupResource()}}
 		}
 	}
 	for k := range l.watched {
 		l.wg.Go(func() { l.follow(ctx, d, k) })
+	}
+	if opts.MaxStaleness > 0 {
+		l.wg.Go(func() { l.reportAges(ctx) })
+		l.wg.Go(func() { l.identify(ctx) })
 	}
 	return l, nil
 }
@@ -124,23 +137,23 @@ func (l *Live) Stop() {
 func (l *Live) follow(ctx context.Context, d *discovered, k kind) {
 	backoff := l.opts.backoff()
 	for ctx.Err() == nil {
-		begin := time.Now()
+		begin, e := time.Now(), l.currentEpoch()
 		if d == nil {
 			var err error
-			if d, err = l.client.discover(ctx); err != nil {
+			if d, err = l.client.discover(e.ctx); err != nil {
 				l.failed(k, err)
 			}
 		}
 		if d != nil {
-			l.reflect(ctx, d, k)
+			l.reflect(e, d, k)
 			d = nil // may have changed when it matters again
 		}
-		if time.Since(begin) > backoff.Cap {
-			backoff = l.opts.backoff() // it worked for a while
+		if time.Since(begin) > backoff.Cap || e.ctx.Err() != nil {
+			backoff = l.opts.backoff() // it worked for a while, or the state is read anew
 		}
 		select {
 		case <-time.After(backoff.Step()):
-		case <-ctx.Done():
+		case <-e.ctx.Done():
 		}
 	}
 }
@@ -155,15 +168,15 @@ func (o LiveOptions) backoff() wait.Backoff {
 }
 
 // reflect reads a kind until it cannot be read any more.
-func (l *Live) reflect(ctx context.Context, d *discovered, k kind) {
+func (l *Live) reflect(in *epoch, d *discovered, k kind) {
 	version, how, reason := d.serves(k)
 	switch how {
 	case notServed:
 		l.restored(k)
-		l.absent(k)
+		l.gone(in, k)
 		return
 	case unreadable:
-		l.missing(k, reason)
+		l.missing(in, k, reason)
 		return
 	}
 	e, err := l.client.endpoint(k, version)
@@ -171,9 +184,16 @@ func (l *Live) reflect(ctx context.Context, d *discovered, k kind) {
 		l.failed(k, err)
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(in.ctx)
 	defer cancel()
-	t := &tap{live: l, endpoint: e, stop: cancel}
+	t := &tap{live: l, epoch: in, endpoint: e, stop: cancel, doubts: make(chan doubt, 1)}
+	defer t.close()
+	if l.opts.MaxStaleness > 0 {
+		var checking sync.WaitGroup
+		defer checking.Wait()
+		defer cancel()
+		checking.Go(func() { newChecker(t).run(ctx) })
+	}
 	discard := logr.Discard()
 	r := cache.NewReflectorWithOptions(
 		&cache.ListWatch{ListWithContextFunc: t.list, WatchFuncWithContext: t.watch},
@@ -207,18 +227,35 @@ func (l *Live) settled(k kind) {
 }
 
 // missing notes that a kind cannot be read; the first time it says so.
-func (l *Live) missing(k kind, reason string) {
+func (l *Live) missing(e *epoch, k kind, reason string) {
 	if m, changed := l.state.miss(k, reason); changed && l.opts.MissingChanged != nil {
 		l.opts.MissingChanged(m, true)
 	}
-	l.following(k, Unreadable)
+	l.mu.Lock()
+	if f := l.kindOf(e, k); f != nil {
+		f.Following, f.Err = Unreadable, errors.New(reason)
+	}
+	l.mu.Unlock()
 	l.settled(k)
 }
 
-// absent notes that the server does not serve a kind.
-func (l *Live) absent(k kind) {
-	l.following(k, NotServed)
+// absent notes that the server does not know the resource of a kind.
+func (l *Live) absent(e *epoch, k kind) {
+	l.following(e, k, NotServed)
 	l.settled(k)
+}
+
+// gone notes that the server does not list a kind among its resources: there are
+// no objects of it.
+func (l *Live) gone(e *epoch, k kind) {
+	l.state.sweep(k, nil)
+	l.mu.Lock()
+	if f := l.kindOf(e, k); f != nil {
+		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
+		l.ages.set(k, forever)
+	}
+	l.mu.Unlock()
+	l.absent(e, k)
 }
 
 // restored notes that a kind can be read.

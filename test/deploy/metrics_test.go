@@ -28,6 +28,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -63,6 +64,7 @@ func served(t *testing.T) map[string]family {
 	m.BodyError("admit")("malformed")
 	m.Mutated(true)
 	m.AccessReviewFailed()
+	m.TooOld("authorize")
 	m.RefusalsNotLogged(1)
 	m.CertificateExpires("/tls.crt", time.Now())
 	m.CertificateReloadFailed()
@@ -85,6 +87,10 @@ func served(t *testing.T) map[string]family {
 	})
 	m.HasApprover()
 	m.WatchLedger(func() []*ledgerv1alpha1.NodeAttestation { return nil })
+	age := staleness.New("nodes", time.Minute, nil)
+	age.Heard()
+	m.WatchAges([]*staleness.Age{age})
+	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 
 	live, err := source.Watch(t.Context(), &rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, source.LiveOptions{})

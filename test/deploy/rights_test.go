@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,11 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, resources(schema.GroupVersion{Version: path[1]}))
 	case path[0] == "apis" && len(path) == 3:
 		answer(w, resources(schema.GroupVersion{Group: path[1], Version: path[2]}))
+	case strings.Join(path, "/") == "api/v1/namespaces/kube-system":
+		c.mu.Lock()
+		c.asked[identity] = true
+		c.mu.Unlock()
+		answer(w, &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"}})
 	case path[0] == "api" && len(path) == 3:
 		c.objects(w, r, schema.GroupVersionResource{Version: path[1], Resource: path[2]})
 	case path[0] == "apis" && len(path) == 4:
@@ -139,6 +145,7 @@ func kindOf(resource schema.GroupVersionResource) string {
 func reads(t *testing.T, options source.LiveOptions) []string {
 	t.Helper()
 	cluster := newEmptyCluster(t)
+	options.MaxStaleness = time.Hour
 	live, err := source.Watch(t.Context(), &rest.Config{Host: cluster.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, options)
 	if err != nil {
 		t.Fatal(err)
@@ -153,13 +160,16 @@ func reads(t *testing.T, options source.LiveOptions) []string {
 		return slices.Sorted(maps.Keys(cluster.asked))
 	}
 	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return len(asked()) == 2*len(live.Resources()), nil // each is listed and watched
+		return len(asked()) == 2*len(live.Resources())+1, nil // each is listed and watched
 	})
 	if err != nil {
 		t.Fatalf("asked for %v of %d resources: %v", asked(), len(live.Resources()), err)
 	}
 	return asked()
 }
+
+// identity is what tells one cluster from another.
+const identity = "get namespaces kube-system"
 
 // granted are the rights of a role: "list pods".
 func granted(role *rbacv1.ClusterRole) []string {
@@ -168,11 +178,17 @@ func granted(role *rbacv1.ClusterRole) []string {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					all = append(all, verb+" "+schema.GroupResource{Group: group, Resource: resource}.String())
+					right := verb + " " + schema.GroupResource{Group: group, Resource: resource}.String()
+					if len(rule.ResourceNames) == 0 {
+						all = append(all, right)
+					}
+					for _, name := range rule.ResourceNames {
+						all = append(all, right+" "+name)
+					}
 				}
 			}
 		}
-		if len(rule.ResourceNames) > 0 || len(rule.NonResourceURLs) > 0 {
+		if len(rule.NonResourceURLs) > 0 {
 			all = append(all, fmt.Sprintf("something of %v", rule))
 		}
 	}

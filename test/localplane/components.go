@@ -155,6 +155,10 @@ func (p *Plane) makeUnits() error {
 		ControllerManager: p.component(ControllerManager, p.controllerManagerArgs(managerConfig), client, loopback(p.ports.controllerManager)+"/healthz"),
 		Scheduler:         p.component(Scheduler, p.clientArgs(schedulerConfig, p.ports.scheduler), client, loopback(p.ports.scheduler)+"/readyz"),
 	}
+	if p.options.WithoutControllers {
+		delete(p.components, ControllerManager)
+		delete(p.components, Scheduler)
+	}
 	return nil
 }
 

@@ -68,6 +68,11 @@ type Options struct {
 	// approved by kube-controller-manager.
 	WithoutBootstrapRBAC bool
 
+	// WithoutControllers leaves out kube-controller-manager and kube-scheduler, and
+	// builds neither of them. Nobody makes service accounts then, or deletes what has
+	// lost its owner; and there are no nodes with a kubelet.
+	WithoutControllers bool
+
 	// VerifyKubelets has kube-apiserver call kubelets by their internal addresses
 	// and check their serving certificates. Nodes that are no machines
 	// ([MachineOptions]) have none.
@@ -117,6 +122,14 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// programs are the names of those that the plane needs.
+func (o Options) programs() []string {
+	if o.WithoutControllers {
+		return []string{string(Etcd), string(APIServer)}
+	}
+	return nil
 }
 
 // authorizationArgs are the flags of kube-apiserver that the choice means.

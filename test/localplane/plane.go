@@ -69,7 +69,7 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
-	binaries, err := build.Ensure(ctx, options.Progress)
+	binaries, err := build.Ensure(ctx, options.Progress, options.programs()...)
 	if err != nil {
 		return nil, fmt.Errorf("start a control plane: %w", err)
 	}
@@ -133,6 +133,9 @@ func (p *Plane) startComponents(ctx context.Context) error {
 		if err := p.options.OnAPIServer(ctx, p); err != nil {
 			return fmt.Errorf("run OnAPIServer: %w", err)
 		}
+	}
+	if p.options.WithoutControllers {
+		return nil
 	}
 	clients, clientsCtx := errgroup.WithContext(ctx)
 	for _, component := range []Component{ControllerManager, Scheduler} {
@@ -247,7 +250,11 @@ func (p *Plane) writeState() error {
 		LogDir:          p.LogDir,
 	}
 	for _, component := range Components() {
-		if s, ok := p.components[component].state(); ok {
+		unit := p.components[component]
+		if unit == nil {
+			continue
+		}
+		if s, ok := unit.state(); ok {
 			state.Processes = append(state.Processes, s)
 		}
 	}

@@ -13,6 +13,7 @@ func Defaults() *ServerConfiguration {
 	seconds := func(n time.Duration) metav1.Duration { return milliseconds(n * 1000) }
 	return &ServerConfiguration{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Cluster:  Cluster{MaxStaleness: seconds(120)},
 		Webhook: Webhook{
 			Address:              ":8443",
 			Serves:               []Served{ServeAuthorization, ServeAdmission},

@@ -19,6 +19,11 @@ cluster:
   # Feature gates that the API server runs with and that differ from the defaults
   # of its version: {PodCertificateRequest: true}
   featureGates: {}
+  # The age up to which the state of the cluster is good for answers, 90s to 1h.
+  # It is the time since the API server was last heard about a resource, which is
+  # about once a minute when nothing changes. An answer that depends on older state
+  # is an error, and the server is not ready.
+  maxStaleness: 2m
 
 # The endpoint that API servers call, over HTTPS: /authorize, /admit, /mutate and
 # /authenticate, which ask for a client certificate, and /livez and /readyz, which

@@ -66,7 +66,7 @@ func TestDocumentExplainsEveryField(t *testing.T) {
 
 func TestEveryFieldIsRead(t *testing.T) {
 	const file = head + `
-cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}}
+cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}, maxStaleness: 5m}
 webhook:
   address: 127.0.0.1:1
   serves: [Authentication, Authorization]
@@ -142,6 +142,7 @@ shutdown: {delay: 5s, timeout: 1m}
 		Cluster: Cluster{
 			Kubeconfig: "admin.conf", KubernetesVersion: "1.36",
 			FeatureGates: map[string]bool{"PodCertificateRequest": true, "CSIVolumeHealth": false},
+			MaxStaleness: seconds(300),
 		},
 		Webhook: Webhook{
 			Address: "127.0.0.1:1", Serves: []Served{ServeAuthentication, ServeAuthorization}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,

@@ -34,6 +34,9 @@ type Cluster struct {
 	// FeatureGates are those that the API server runs with, as far as they are
 	// not at the defaults of its version.
 	FeatureGates map[string]bool `json:"featureGates"`
+	// MaxStaleness is the age up to which the state of the cluster is good for
+	// answers: what depends on older state is an error.
+	MaxStaleness metav1.Duration `json:"maxStaleness"`
 }
 
 // Webhook is the HTTPS endpoint that API servers call.

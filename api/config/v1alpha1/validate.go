@@ -16,10 +16,13 @@ import (
 
 // Limits of what makes sense.
 const (
-	minBodyBytes  = 1 << 10
-	maxBodyBytes  = 40 << 20 // of any document
-	maxVerbosity  = 10
-	maxFreshness  = 10 * time.Second
+	minBodyBytes = 1 << 10
+	maxBodyBytes = 40 << 20 // of any document
+	maxVerbosity = 10
+	maxFreshness = 10 * time.Second
+	// API servers send a bookmark about once a minute.
+	minStaleness  = 90 * time.Second
+	maxStaleness  = time.Hour
 	maxReviewTTL  = time.Hour
 	maxDelay      = 10 * time.Minute
 	maxShutdown   = 10 * time.Minute
@@ -56,6 +59,10 @@ func (v *validation) wrong(field, format string, args ...any) {
 }
 
 func (v *validation) cluster(c *Cluster) {
+	if d := c.MaxStaleness.Duration; d < minStaleness || d > maxStaleness {
+		v.wrong("cluster.maxStaleness",
+			"want a duration from %v to %v, got %v: an API server without changes is heard about once a minute", minStaleness, maxStaleness, d)
+	}
 	features := kubeversion.Features{}
 	versioned := c.KubernetesVersion != ""
 	if versioned {

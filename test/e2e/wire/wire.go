@@ -1,14 +1,14 @@
 // Package wire stands between a client and a server, or several servers behind
 // one address, and does to their TCP connections what networks do: it cuts them,
-// it is slow, and it leaves out servers that do not answer.
+// it is slow or silent, and it leaves out servers that do not answer.
 package wire
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +25,17 @@ type Wire struct {
 	cut         bool
 	delay       time.Duration
 	connections map[net.Conn]bool
+	carried     map[*carried]bool
+	// paused is closed when the wire goes on; nil while it does.
+	paused chan struct{}
+	// swallows is whether new connections are silent.
+	swallows bool
+}
+
+// carried is one connection between a client and a server.
+type carried struct {
+	// silent connections stay open, and what either end sends is lost.
+	silent atomic.Bool
 }
 
 // Listen starts a wire on a port of 127.0.0.1. The ends, each a host:port, are
@@ -38,7 +49,7 @@ func ListenFrom(address string, ends ...string) (*Wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on a port of 127.0.0.1: %w", err)
 	}
-	w := &Wire{listener: listener, ends: ends, from: &net.TCPAddr{IP: net.ParseIP(address)}, connections: map[net.Conn]bool{}}
+	w := &Wire{listener: listener, ends: ends, from: &net.TCPAddr{IP: net.ParseIP(address)}, connections: map[net.Conn]bool{}, carried: map[*carried]bool{}}
 	w.running.Go(w.accept)
 	return w, nil
 }
@@ -78,9 +89,68 @@ func (w *Wire) Slow(delay time.Duration) {
 	w.delay = delay
 }
 
+// Pause freezes the wire as a proxy is frozen that is stopped: connections stay open,
+// new ones are taken by the kernel, and nothing is read until Resume is called.
+func (w *Wire) Pause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused == nil {
+		w.paused = make(chan struct{})
+	}
+}
+
+// Resume ends what Pause began. Nothing was lost.
+func (w *Wire) Resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused != nil {
+		close(w.paused)
+		w.paused = nil
+	}
+}
+
+// HalfOpen makes all connections silent for ever, as those are whose peer is gone
+// without a word. New ones are let through.
+func (w *Wire) HalfOpen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.carried {
+		c.silent.Store(true)
+	}
+}
+
+// Swallow is HalfOpen, and new connections are silent too, until Carry is called.
+func (w *Wire) Swallow() {
+	w.mu.Lock()
+	w.swallows = true
+	w.mu.Unlock()
+	w.HalfOpen()
+}
+
+// Carry lets connections through that are opened from now on.
+func (w *Wire) Carry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.swallows = false
+}
+
+// wait returns when the wire is not paused.
+func (w *Wire) wait() {
+	for {
+		w.mu.Lock()
+		paused := w.paused
+		w.mu.Unlock()
+		if paused == nil {
+			return
+		}
+		<-paused
+	}
+}
+
 // Close ends the wire and all its connections, and waits for them.
 func (w *Wire) Close() error {
 	err := w.listener.Close()
+	w.Resume()
 	w.Cut()
 	w.running.Wait()
 	return err
@@ -101,6 +171,17 @@ func (w *Wire) carry(client net.Conn) {
 	if !w.remember(client) {
 		return
 	}
+	w.wait()
+	c := &carried{}
+	w.mu.Lock()
+	c.silent.Store(w.swallows)
+	w.carried[c] = true
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.carried, c)
+	}()
 	server, err := w.dial()
 	if err != nil {
 		return
@@ -113,25 +194,33 @@ func (w *Wire) carry(client net.Conn) {
 	// connection.
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(client, server)
-		client.Close()
+		w.copy(client, server, c, func() {})
+		if !c.silent.Load() { // else the client does not hear that the server has gone
+			client.Close()
+		}
 	})
-	w.copySlowly(server, client)
+	w.copy(server, client, c, w.hold)
 	server.Close()
 	back.Wait()
 }
 
-// copySlowly copies what the client sends.
-func (w *Wire) copySlowly(server, client net.Conn) {
+// hold holds back what clients send.
+func (w *Wire) hold() {
+	w.mu.Lock()
+	delay := w.delay
+	w.mu.Unlock()
+	time.Sleep(delay)
+}
+
+// copy copies what one end sends, and calls before each time.
+func (w *Wire) copy(to, from net.Conn, c *carried, before func()) {
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := client.Read(buffer)
-		if n > 0 {
-			w.mu.Lock()
-			delay := w.delay
-			w.mu.Unlock()
-			time.Sleep(delay)
-			if _, err := server.Write(buffer[:n]); err != nil {
+		n, err := from.Read(buffer)
+		w.wait()
+		if n > 0 && !c.silent.Load() {
+			before()
+			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}

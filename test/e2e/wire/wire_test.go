@@ -113,3 +113,63 @@ func TestASlowWireHoldsBackWhatClientsSend(t *testing.T) {
 		t.Errorf("the answer was there after %s", took)
 	}
 }
+
+// quiet asks and expects that no answer comes, and that the connection stays open.
+func quiet(t *testing.T, connection net.Conn) {
+	t.Helper()
+	if err := connection.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ask(connection, "hello")
+	if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() {
+		t.Errorf("a silent connection answers %q, %v", got, err)
+	}
+	if err := connection.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPausedWireLosesNothing(t *testing.T) {
+	w := wireTo(t, echo(t, "a").Addr().String())
+	before := dial(t, w)
+	if _, err := ask(before, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	w.Pause()
+	quiet(t, before)
+	after := dial(t, w)
+	quiet(t, after)
+	w.Resume()
+	for _, connection := range []net.Conn{before, after} {
+		if got, err := bufio.NewReader(connection).ReadString('\n'); err != nil || got != "a hello\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}
+
+func TestAHalfOpenConnectionStaysSilent(t *testing.T) {
+	a := echo(t, "a")
+	w := wireTo(t, a.Addr().String())
+	before := dial(t, w)
+	if _, err := ask(before, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	w.HalfOpen()
+	quiet(t, before)
+	if got, err := ask(dial(t, w), "hello"); err != nil || got != "a hello\n" {
+		t.Errorf("a new connection answers %q, %v", got, err)
+	}
+	quiet(t, before)
+}
+
+func TestASwallowingWireIsSilentForNewConnectionsToo(t *testing.T) {
+	w := wireTo(t, echo(t, "a").Addr().String())
+	w.Swallow()
+	silent := dial(t, w)
+	quiet(t, silent)
+	w.Carry()
+	quiet(t, silent)
+	if got, err := ask(dial(t, w), "hello"); err != nil || got != "a hello\n" {
+		t.Errorf("a new connection answers %q, %v", got, err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,11 +24,12 @@ func (b Binaries) Path(program string) string {
 	return filepath.Join(b.Dir, program)
 }
 
-// Ensure returns the programs, building those that the cache does not hold.
+// Ensure returns the programs, building those that the cache does not hold: those with
+// the names, or all if there are none.
 // The first build takes some minutes and tells its progress; later ones look
 // at the cache only. Several processes may call it at once: one builds, the
 // others wait.
-func Ensure(ctx context.Context, progress io.Writer) (Binaries, error) {
+func Ensure(ctx context.Context, progress io.Writer, names ...string) (Binaries, error) {
 	dir, err := pinsDir(ctx)
 	if err != nil {
 		return Binaries{}, err
@@ -41,7 +43,7 @@ func Ensure(ctx context.Context, progress io.Writer) (Binaries, error) {
 		return Binaries{}, fmt.Errorf("find the cache for the programs of the control plane: %w", err)
 	}
 	b := Binaries{Dir: filepath.Join(cache, "node-authorizer", "bin", p.key())}
-	if len(b.missing()) == 0 {
+	if len(b.missing(names)) == 0 {
 		return b, nil
 	}
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
@@ -52,12 +54,17 @@ func Ensure(ctx context.Context, progress io.Writer) (Binaries, error) {
 		return Binaries{}, err
 	}
 	defer unlock()
-	return b, p.buildAll(ctx, b, progress)
+	return b, p.buildAll(ctx, b, progress, names)
 }
 
-func (b Binaries) missing() []Program {
+// missing are those of the programs with the names, or of all without names, that the
+// cache does not hold.
+func (b Binaries) missing(names []string) []Program {
 	var missing []Program
 	for _, program := range Programs() {
+		if len(names) > 0 && !slices.Contains(names, program.Name) {
+			continue
+		}
 		if _, err := os.Stat(b.Path(program.Name)); err != nil {
 			missing = append(missing, program)
 		}
@@ -65,8 +72,8 @@ func (b Binaries) missing() []Program {
 	return missing
 }
 
-func (p *pins) buildAll(ctx context.Context, b Binaries, progress io.Writer) error {
-	missing := b.missing()
+func (p *pins) buildAll(ctx context.Context, b Binaries, progress io.Writer, names []string) error {
+	missing := b.missing(names)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// limits are how long the API server may be silent.
+type limits struct {
+	// dial and handshake are for a new connection.
+	dial, handshake time.Duration
+	// After pingAfter without a frame a ping is sent, and the connection is closed
+	// pingTimeout later if nothing comes back.
+	pingAfter, pingTimeout time.Duration
+	// answer is for a whole request that is no watch. An API server gives itself
+	// one minute (its flag --request-timeout).
+	answer time.Duration
+	// watchBegins is for the header of a watch, watchSilence for what lies between
+	// two of its bookmarks.
+	watchBegins, watchSilence time.Duration
+}
+
+func defaultLimits() limits {
+	return limits{
+		dial: 5 * time.Second, handshake: 10 * time.Second,
+		pingAfter: 5 * time.Second, pingTimeout: 5 * time.Second,
+		answer: 65 * time.Second, watchBegins: 30 * time.Second, watchSilence: 90 * time.Second,
+	}
+}
+
+// link is a transport with one version of the credentials.
+type link struct {
+	base *url.URL
+	// wire has the connections, next adds the credentials to requests on it.
+	wire *http.Transport
+	next http.RoundTripper
+	// retired ends with the link's watches.
+	retired context.Context
+	retire  context.CancelFunc
+	limits  limits
+}
+
+// newLink makes the transport of a config. With keep it uses that link's
+// connections.
+func newLink(config *rest.Config, keep *link, dial dialFunc, limits limits) (*link, error) {
+	base, err := baseOf(config)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.Dial = dial
+	// This sets up credential plugins too.
+	options, err := config.TransportConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the credentials of cluster.kubeconfig: %w", err)
+	}
+	l := &link{base: base, limits: limits}
+	if keep != nil {
+		l.wire, l.retired, l.retire = keep.wire, keep.retired, keep.retire
+	} else {
+		if l.wire, err = newWire(options, limits); err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		l.retired, l.retire = ctx, func() { cancel(); l.wire.CloseIdleConnections() }
+	}
+	if l.next, err = transport.HTTPWrappersForConfig(options, l.wire); err != nil {
+		return nil, fmt.Errorf("the credentials of cluster.kubeconfig: %w", err)
+	}
+	return l, nil
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dialer(limits limits) dialFunc {
+	return (&net.Dialer{
+		Timeout:         limits.dial,
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: limits.pingAfter, Interval: limits.pingAfter, Count: 3},
+	}).DialContext
+}
+
+// newWire is what client-go makes for the same options, with pings of our own.
+func newWire(options *transport.Config, limits limits) (*http.Transport, error) {
+	secure, err := transport.TLSConfigFor(options)
+	if err != nil {
+		return nil, fmt.Errorf("the certificates of cluster.kubeconfig: %w", err)
+	}
+	proxy := utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	if options.Proxy != nil {
+		proxy = options.Proxy
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // as client-go has it
+	return &http.Transport{
+		Proxy: proxy, DialContext: options.DialHolder.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: limits.handshake,
+		DisableCompression: options.DisableCompression, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
+		Protocols: &protocols,
+		HTTP2:     &http.HTTP2Config{SendPingTimeout: limits.pingAfter, PingTimeout: limits.pingTimeout, WriteByteTimeout: limits.pingAfter + limits.pingTimeout},
+	}, nil
+}
+
+// RoundTrip implements http.RoundTripper: it asks the API server that the
+// kubeconfig names now, within the limits of time.
+func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != l.base.Scheme || request.URL.Host != l.base.Host {
+		moved := *request.URL
+		moved.Scheme, moved.Host = l.base.Scheme, l.base.Host
+		request = request.Clone(request.Context())
+		request.URL, request.Host = &moved, ""
+	}
+	if isWatch(request) {
+		return l.watch(request)
+	}
+	return l.ask(request)
+}
+
+func isWatch(request *http.Request) bool {
+	watch := request.URL.Query().Get("watch")
+	return request.Method == http.MethodGet && (watch == "true" || watch == "1")
+}

@@ -1,0 +1,49 @@
+package observe_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
+)
+
+func TestAgesOfSources(t *testing.T) {
+	m := observe.NewMetrics()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	old, young, never := staleness.New("old", time.Minute, clock), staleness.New("young", time.Hour, clock), staleness.New("never", time.Minute, clock)
+	old.Heard()
+	young.Heard()
+	m.WatchAges([]*staleness.Age{old, young, never})
+	now = now.Add(61 * time.Second)
+	want(t, m,
+		`node_authorizer_source_age_seconds{source="old"} 61`,
+		`node_authorizer_source_age_seconds{source="young"} 61`,
+		`node_authorizer_source_stale{source="old"} 1`,
+		`node_authorizer_source_stale{source="young"} 0`,
+	)
+	for _, line := range scrape(t, m) {
+		if line == `node_authorizer_source_age_seconds{source="never"} 0` {
+			t.Errorf("a source that was never read has an age: %s", line)
+		}
+	}
+}
+
+// TestAnswersFromOldCopiesAreCounted counts errors that are due to old copies, and no
+// others.
+func TestAnswersFromOldCopiesAreCounted(t *testing.T) {
+	m := observe.NewMetrics()
+	tooOld := fmt.Errorf("not decided: %w", &staleness.Error{Source: "ConfigMap kube-system/aws-auth", Age: 3 * time.Minute, Max: 2 * time.Minute})
+	for _, err := range []error{tooOld, fmt.Errorf("another: %w", fmt.Errorf("error")), nil} {
+		_, _ = m.Authenticate(always(nil, err))(t.Context(), secretToken)
+		m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.NotAttestedError, Err: err})
+	}
+	m.TooOld(observe.EndpointApprover)
+	want(t, m,
+		`node_authorizer_stale_answers_total{endpoint="authenticate"} 1`,
+		`node_authorizer_stale_answers_total{endpoint="bootstrap"} 1`,
+		`node_authorizer_stale_answers_total{endpoint="approver"} 1`,
+	)
+}

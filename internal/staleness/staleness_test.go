@@ -1,0 +1,147 @@
+package staleness_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
+)
+
+// clock is moved by hand. Its times have no monotonic reading.
+type clock struct{ time.Time }
+
+func (c *clock) now() time.Time { return c.Time }
+
+func TestACopyIsTooOldAfterMax(t *testing.T) {
+	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	age := staleness.New("nodes", 2*time.Minute, c.now)
+	if _, ever := age.Value(); ever || age.Check() != nil {
+		t.Error("a copy that was never made is too old")
+	}
+	age.Heard()
+	c.Time = c.Add(2 * time.Minute)
+	if got, ever := age.Value(); got != 2*time.Minute || !ever || age.Check() != nil {
+		t.Errorf("the age is %v, %v, check %v", got, ever, age.Check())
+	}
+	c.Time = c.Add(time.Second)
+	cause := errors.New("the API server answers 401")
+	for _, tc := range []struct {
+		cause error
+		says  string
+	}{
+		{nil, "what was read of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: nothing was heard of it"},
+		{cause, "what was read of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: the API server answers 401"},
+	} {
+		age.Failed(tc.cause)
+		if err := age.Check(); err == nil || err.Error() != tc.says || tc.cause != nil && !errors.Is(err, tc.cause) {
+			t.Errorf("got %v, want %q", err, tc.says)
+		}
+	}
+	age.Heard()
+	if err := age.Check(); err == nil || !strings.Contains(err.Error(), "heard from again a moment ago") {
+		t.Errorf("as soon as it was heard from: %v", err)
+	}
+	c.Time = c.Add(time.Second)
+	age.Heard()
+	c.Time = c.Add(time.Second)
+	if err := age.Check(); err != nil {
+		t.Errorf("two seconds after it was heard from: %v", err)
+	}
+	age.Heard()
+	c.Time = c.Add(2*time.Minute + 1)
+	if err := age.Check(); err == nil || strings.Contains(err.Error(), "401") {
+		t.Errorf("a cause outlives its failure: %v", err)
+	}
+}
+
+func TestWithoutMaxNothingIsTooOld(t *testing.T) {
+	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	age := staleness.New("nodes", 0, c.now)
+	age.Heard()
+	c.Time = c.AddDate(1, 0, 0)
+	if err := age.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCountsAsHeard(t *testing.T) {
+	yes := true
+	initial := metav1.ListOptions{SendInitialEvents: &yes}
+	end := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	refused := &metav1.Status{Status: metav1.StatusFailure, Message: "too old resource version", Code: 410, Reason: metav1.StatusReasonExpired}
+	event := func(opts metav1.ListOptions, events ...watch.Event) func(*staleness.Age) {
+		return func(age *staleness.Age) {
+			w := watch.NewFakeWithChanSize(len(events), false)
+			for _, e := range events {
+				w.Action(e.Type, e.Object)
+			}
+			through := age.Watch(w, opts)
+			for range events {
+				<-through.ResultChan()
+			}
+			through.Stop()
+		}
+	}
+	node := &corev1.Node{}
+	for _, tc := range []struct {
+		rule  string
+		do    func(*staleness.Age)
+		heard bool
+	}{
+		{"a list", func(a *staleness.Age) { a.List(&corev1.NodeList{}, nil) }, true},
+		{"not a page before the last", func(a *staleness.Age) {
+			a.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
+		}, false},
+		{"not a list that failed", func(a *staleness.Age) { a.List(nil, errors.New("no")) }, false},
+		{"not that a watch begins", event(metav1.ListOptions{}), false},
+		{"an addition", event(metav1.ListOptions{}, watch.Event{Type: watch.Added, Object: node}), true},
+		{"a change", event(metav1.ListOptions{}, watch.Event{Type: watch.Modified, Object: node}), true},
+		{"a deletion", event(metav1.ListOptions{}, watch.Event{Type: watch.Deleted, Object: node}), true},
+		{"a bookmark", event(metav1.ListOptions{}, watch.Event{Type: watch.Bookmark, Object: node}), true},
+		{"not an error", event(metav1.ListOptions{}, watch.Event{Type: watch.Error, Object: refused}), false},
+		{"not what a watch begins with", event(initial, watch.Event{Type: watch.Added, Object: node}), false},
+		{"the end of what it begins with", event(initial, watch.Event{Type: watch.Added, Object: node}, watch.Event{Type: watch.Bookmark, Object: end}), true},
+		{"what comes after that", event(initial, watch.Event{Type: watch.Bookmark, Object: end}, watch.Event{Type: watch.Added, Object: node}), true},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				age := staleness.New("nodes", time.Minute, nil)
+				tc.do(age)
+				synctest.Wait()
+				if _, heard := age.Value(); heard != tc.heard {
+					t.Errorf("heard is %v, want %v", heard, tc.heard)
+				}
+			})
+		})
+	}
+}
+
+// TestEachWatchBeginsWithAList: a reflector that hears that a resource version is too
+// old lists.
+func TestEachWatchBeginsWithAList(t *testing.T) {
+	yes := true
+	begin := func(age *staleness.Age, opts metav1.ListOptions, want bool) {
+		t.Helper()
+		if err := age.Begin(opts); (err == nil) != want || err != nil && !apierrors.IsResourceExpired(err) {
+			t.Errorf("the watch may begin: %v, want %v", err, want)
+		}
+	}
+	age := staleness.New("nodes", time.Minute, nil)
+	begin(age, metav1.ListOptions{}, false)
+	age.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
+	begin(age, metav1.ListOptions{}, false)
+	age.List(&corev1.NodeList{}, nil)
+	begin(age, metav1.ListOptions{}, true)
+	begin(age, metav1.ListOptions{}, false)
+	begin(age, metav1.ListOptions{SendInitialEvents: &yes}, true)
+	begin(age, metav1.ListOptions{}, false)
+	begin(staleness.New("nodes", 0, nil), metav1.ListOptions{}, true)
+}

@@ -1,0 +1,256 @@
+package stale
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+)
+
+const (
+	// margin is what docs/install.md adds to maxStaleness for a server that is busy.
+	margin = 15 * time.Second
+	// recovery is within what a server is ready again after the end of a fault.
+	recovery = 3 * time.Minute
+	glance   = 200 * time.Millisecond
+)
+
+// fault is a way to be cut off from the API server.
+type fault struct {
+	name  string
+	plane func() *plane
+	// begin and end are done to a server.
+	begin, end func(context.Context, *server) error
+	// deaf is whether nothing can be deleted meanwhile.
+	deaf bool
+}
+
+func faults() []fault {
+	onWire := func(do func(*server)) func(context.Context, *server) error {
+		return func(_ context.Context, s *server) error { do(s); return nil }
+	}
+	works := func() *plane { return reached }
+	return []fault{
+		{
+			name: "proxy-stopped", plane: works,
+			begin: onWire(func(s *server) { s.wire.Pause() }), end: onWire(func(s *server) { s.wire.Resume() }),
+		},
+		{
+			name: "half-open", plane: works,
+			begin: onWire(func(s *server) { s.wire.Swallow() }), end: onWire(func(s *server) { s.wire.Carry() }),
+		},
+		{
+			// A watch outlives its credentials: the answer to the next one is 401.
+			name: "unauthorized", plane: works,
+			begin: func(ctx context.Context, s *server) error {
+				defer s.wire.Reset()
+				if err := s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
+					return err
+				}
+				return await.Until(ctx, "the token is worth nothing", s.unknown)
+			},
+			end: func(ctx context.Context, s *server) error { return s.renewToken(ctx) },
+		},
+		{
+			name: "forbidden", plane: works,
+			begin: func(ctx context.Context, s *server) error {
+				defer s.wire.Reset()
+				if err := s.plane.forbid(ctx, s.name); err != nil {
+					return err
+				}
+				return await.Until(ctx, "the account has no rights", s.powerless)
+			},
+			end: func(ctx context.Context, s *server) error { return s.plane.allow(ctx, s.name) },
+		},
+		{
+			name: "apiserver-stopped", plane: func() *plane { return stopped }, deaf: true,
+			begin: func(_ context.Context, s *server) error { return s.plane.Pause(localplane.APIServer) },
+			end:   func(_ context.Context, s *server) error { return s.plane.Resume(localplane.APIServer) },
+		},
+	}
+}
+
+// TestNothingIsAllowedByOldState has a server for each fault. A pod is deleted while
+// the server cannot know of it. What was allowed is an error, never a refusal, within
+// maxStaleness; and what the cluster says when it is heard from again.
+func TestNothingIsAllowedByOldState(t *testing.T) {
+	t.Parallel()
+	for _, f := range faults() {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			if f.deaf {
+				f.plane().alone.Lock()
+				defer f.plane().alone.Unlock()
+			}
+			s := newServer(t, f.plane(), f.name)
+			ctx := t.Context()
+			s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
+
+			if err := f.begin(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if !f.deaf {
+				if err := s.plane.separate(ctx, s.name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var notReady time.Duration
+			said := s.until(t, time.Until(began.Add(maxStaleness+margin)), "what was allowed is an error", func() error {
+				if notReady == 0 && s.ready(ctx) != nil {
+					notReady = time.Since(began)
+				}
+				return s.expectAfter(ctx, failed, allowed)
+			})
+			toError := time.Since(began)
+			s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is not ready", func() error {
+				err := s.ready(ctx)
+				switch {
+				case err == nil:
+					return fmt.Errorf("it is ready")
+				case notReady == 0:
+					notReady = time.Since(began)
+				}
+				return nil
+			})
+			s.until(t, margin, "its mappings are too old", func() error {
+				if err := s.ready(ctx); err == nil || !strings.Contains(err.Error(), "[-]mappings failed") {
+					return fmt.Errorf("readyz says %w", err)
+				}
+				return nil
+			})
+			if s.metric(ctx, `node_authorizer_stale_answers_total{endpoint="authorize"}`) == "" {
+				t.Error("the answers are not counted")
+			}
+
+			if err := f.end(ctx, s); err != nil {
+				t.Fatal(err)
+			}
+			ended := time.Now()
+			if f.deaf {
+				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.separate(ctx, s.name) })
+			}
+			s.until(t, recovery, "the cluster is heard from", func() error { return s.expectAfter(ctx, refused, failed) })
+			toAnswer := time.Since(ended)
+			s.until(t, recovery, "it is ready", func() error { return s.ready(ctx) })
+			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
+				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
+			s.toldOnce(t)
+		})
+	}
+}
+
+// TestASilentConnectionIsReplaced lets the connections of a server become silent while
+// new ones work: the server notices by itself, and nothing becomes an error.
+func TestASilentConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, reached, "silent")
+	ctx := t.Context()
+	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
+	s.wire.HalfOpen()
+	began := time.Now()
+	if err := s.plane.separate(ctx, s.name); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, maxStaleness, "the deletion is known", func() error { return s.expectAfter(ctx, refused, allowed) })
+	t.Logf("silent connection, new ones work: known after %.1f s", time.Since(began).Seconds())
+}
+
+// TestAServerThatIsNotCutOffGoesOn is what all other tests here are compared with: in
+// a cluster in which nothing happens, nothing becomes too old.
+func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, reached, "steady")
+	ctx := t.Context()
+	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
+	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.glance(t) {
+		if err := s.ready(ctx); err != nil {
+			t.Fatalf("it is not ready: %v", err)
+		}
+		if err := s.expect(ctx, allowed); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expect asks, and wants an answer.
+func (s *server) expect(ctx context.Context, want answer) error {
+	got, text, err := s.ask(ctx)
+	if err == nil && got != want {
+		err = fmt.Errorf("the answer is %s: %s", got, text)
+	}
+	return err
+}
+
+// wrongError ends a wait: another answer than before comes, and not the one that is
+// waited for.
+type wrongError struct{ error }
+
+// expectAfter wants an answer, and until then the one that was there before.
+func (s *server) expectAfter(ctx context.Context, want, before answer) error {
+	got, text, err := s.ask(ctx)
+	switch {
+	case err != nil:
+		return err
+	case got == want:
+		return nil
+	case got != before:
+		return wrongError{fmt.Errorf("the answer is %s after %s: %s", got, before, text)}
+	}
+	return fmt.Errorf("the answer is still %s: %s", got, text)
+}
+
+// until waits for a condition and returns the last text of the server's answer.
+func (s *server) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; s.glance(t) {
+		err := condition()
+		if err == nil {
+			break
+		}
+		if wrong, ok := err.(wrongError); ok || time.Now().After(deadline) {
+			text, _ := os.ReadFile(s.LogFile())
+			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.ready(t.Context()), tail(string(text), 30))
+		}
+	}
+	_, text, _ := s.ask(t.Context())
+	return text
+}
+
+// glance waits for the next look.
+func (s *server) glance(t *testing.T) {
+	select {
+	case <-time.After(glance):
+	case <-t.Context().Done():
+	}
+}
+
+// toldOnce wants one line of the log for mappings that are too old, and one when they
+// are no more.
+func (s *server) toldOnce(t *testing.T) {
+	t.Helper()
+	s.until(t, margin, "it is logged once", func() error {
+		text, err := os.ReadFile(s.LogFile())
+		if err != nil {
+			return err
+		}
+		for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
+			if n := strings.Count(string(text), says); n != 1 {
+				return fmt.Errorf("the log says %d times that %s", n, says)
+			}
+		}
+		return nil
+	})
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

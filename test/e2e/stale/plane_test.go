@@ -1,0 +1,203 @@
+package stale
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
+)
+
+const root = "../../.."
+
+// space is the namespace of pods and of the servers' accounts.
+const space = "default"
+
+var (
+	// reached is the control plane whose API server works, and stopped the other.
+	reached, stopped *plane
+	// program is the server.
+	program string
+)
+
+// plane is a control plane with what the tests need of it.
+type plane struct {
+	*localplane.Plane
+	admin kubernetes.Interface
+	dir   string
+	// alone is held by who takes the API server or the store away from all.
+	alone sync.Mutex
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (status int) {
+	// The tests wait for minutes and do next to nothing: all of them at once.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "node-authorizer-stale-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	err = open(ctx, dir)
+	defer func() {
+		if err := closePlanes(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func open(ctx context.Context, dir string) error {
+	program = filepath.Join(dir, "node-authorizer")
+	if err := served.Build(ctx, root, program); err != nil {
+		return err
+	}
+	var both errgroup.Group
+	for name, into := range map[string]**plane{"reached": &reached, "stopped": &stopped} {
+		both.Go(func() (err error) {
+			*into, err = start(ctx, filepath.Join(dir, name))
+			return err
+		})
+	}
+	return both.Wait()
+}
+
+func start(ctx context.Context, dir string) (*plane, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	p := &plane{dir: dir}
+	var err error
+	if p.Plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
+		return nil, err
+	}
+	if p.admin, err = kubernetes.NewForConfig(p.AdminConfig()); err != nil {
+		return p, err
+	}
+	for _, file := range []string{"deploy/rbac/role.yaml", "deploy/iam/rbac/role.yaml"} {
+		objects, err := manifests.Read(filepath.Join(root, file))
+		if err != nil {
+			return p, err
+		}
+		if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+			return p, err
+		}
+	}
+	mappings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem}, Data: map[string]string{"mapRoles": "[]"}}
+	if _, err := p.admin.CoreV1().ConfigMaps(mappings.Namespace).Create(ctx, mappings, metav1.CreateOptions{}); err != nil {
+		return p, err
+	}
+	// Pods need an account, which controllers make elsewhere.
+	return p, await.Until(ctx, "pods can be created", func(ctx context.Context) error {
+		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func closePlanes() error {
+	var errs []error
+	for _, p := range []*plane{reached, stopped} {
+		if p != nil {
+			errs = append(errs, p.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// allow gives a server's account its rights.
+func (p *plane) allow(ctx context.Context, name string) error {
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: space, Name: name}}
+	_, err := p.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "node-authorizer"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "node-authorizer-iam"},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// forbid takes them away.
+func (p *plane) forbid(ctx context.Context, name string) error {
+	return errors.Join(p.admin.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}),
+		p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// newToken makes a server's account, in the place of one that is there, and returns
+// its token.
+func (p *plane) newToken(ctx context.Context, name string) (string, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		return "", err
+	}
+	token, err := p.admin.CoreV1().ServiceAccounts(space).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return token.Status.Token, nil
+}
+
+// relate makes a node that has a pod that names a secret, each of the same name.
+func (p *plane) relate(ctx context.Context, name string) error {
+	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return p.pod(ctx, name, name)
+}
+
+// pod makes a pod on a node that names a secret of the pod's name.
+func (p *plane) pod(ctx context.Context, name, node string) error {
+	no := false
+	_, err := p.admin.CoreV1().Pods(space).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		NodeName: node, AutomountServiceAccountToken: &no,
+		Containers: []corev1.Container{{Name: "it", Image: "example.com/it"}},
+		Volumes:    []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}},
+		// Nodes here have no kubelet and are not ready.
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// separate deletes the pod.
+func (p *plane) separate(ctx context.Context, name string) error {
+	now := int64(0)
+	return p.admin.CoreV1().Pods(space).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+}
