@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -47,7 +48,7 @@ func (s chainAccess) Authorize(ctx context.Context, access *noderestriction.Acce
 	}
 	if !allowed && err == nil {
 		if lacks := s.lackFor(req, false, s.configured == "" || slices.Contains(s.chain.Names(), chain.NameRBAC)); len(lacks) > 0 {
-			err = fmt.Errorf("%s lacks %s", s.state.Origin, enumerate(lacks, 3))
+			err = errors.New(inputLacks(lacks))
 		}
 	}
 	return allowed, by, err
@@ -65,7 +66,7 @@ func (s *session) admit(restriction *noderestriction.Restriction) review.Admit {
 			answer.Reason.Message += "; but could not read " + strings.Join(resourceNames(unread), ", ")
 		}
 		if lacks := s.lackForWrite(req, answer); len(lacks) > 0 {
-			answer.Reason.Message += "; not decided: " + s.state.Origin + " lacks " + enumerate(lacks, 3)
+			answer.Reason.Message += "; not decided: " + inputLacks(lacks)
 		}
 		return answer
 	}

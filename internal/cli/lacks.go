@@ -45,7 +45,7 @@ const groupRBAC = "rbac.authorization.k8s.io"
 func (s *session) lack(resource schema.GroupResource, what, because string) missing {
 	return missing{
 		Resource: resource.String(), Lacks: what + because,
-		Reason: fmt.Sprintf("%s lacks %s%s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", s.state.Origin, what, because, resource),
+		Reason: fmt.Sprintf("the input lacks %s%s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", what, because, resource),
 	}
 }
 
@@ -67,13 +67,16 @@ func (s *session) lackFor(req *nodeauthz.Request, noPath, asksRBAC bool) []missi
 	return all
 }
 
+// inputLacks says it in one line, the same for all files that hold the same.
+func inputLacks(lacks []missing) string { return "the input lacks " + enumerate(lacks, 3) }
+
 // lackError is the same as an error, nil if files lack nothing.
 func (s *session) lackError(req *nodeauthz.Request, noPath, asksRBAC bool) error {
 	lacks := s.lackFor(req, noPath, asksRBAC)
 	if len(lacks) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s lacks %s", s.state.Origin, enumerate(lacks, 3))
+	return errors.New(inputLacks(lacks))
 }
 
 func (s *session) gaps(all []source.Gap) []missing {
@@ -168,7 +171,7 @@ func (s *session) lackReason(all []missing, who identity) verdict.Reason {
 	}
 	return verdict.Reason{
 		Code:    codeInputIncomplete,
-		Message: fmt.Sprintf("%s lacks %s", s.state.Origin, enumerate(all, 3)),
+		Message: inputLacks(all),
 		Hint:    "add it with --from, or use a snapshot of the cluster, which has all that matters",
 	}
 }

@@ -110,10 +110,10 @@ func (s *shell) serve(ctx context.Context, p parts) error {
 				}
 			})
 		}
-		running.Go(func() { failed <- e.serve() })
-		if _, late := e.listener.(*lateListener); !late { // which says itself when it serves
+		if _, taken := e.listener.Addr().(takenAddress); !taken { // else the listener says when it serves
 			s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
 		}
+		running.Go(func() { failed <- e.serve() })
 	}
 	select {
 	case <-ctx.Done():
