@@ -20,6 +20,13 @@ func testQueue() *Queue {
 
 const mb = 1 << 20
 
+// inUse is what has passed and not come back, and how many wait.
+func (l *limit) inUse() (bytes int64, bodies, waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken, l.passed, len(l.waiting)
+}
+
 func TestSmallBodiesDoNotWaitForLargeOnes(t *testing.T) {
 	q := testQueue()
 	if _, err := q.enter(t.Context(), 10*mb); err != nil {
@@ -64,15 +71,20 @@ func TestTheSmallestIsNext(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
+		admitted := func() []int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Sorted(slices.Values(order))
+		}
 		first.leave()
 		synctest.Wait()
-		if slices.Sort(order); !slices.Equal(order, []int64{3, 3}) {
-			t.Errorf("admitted at first: %v, want the two that are smallest", order)
+		if got := admitted(); !slices.Equal(got, []int64{3, 3}) {
+			t.Errorf("admitted at first: %v, want the two that are smallest", got)
 		}
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if len(order) != 4 || q.read.taken != 0 || q.read.passed != 0 {
-			t.Errorf("admitted in the end: %v, %d bytes are taken", order, q.read.taken)
+		if bytes, bodies, _ := q.read.inUse(); len(admitted()) != 4 || bytes != 0 || bodies != 0 {
+			t.Errorf("admitted in the end: %v, %d bytes are taken", admitted(), bytes)
 		}
 	})
 }
@@ -101,13 +113,13 @@ func TestWaitingEnds(t *testing.T) {
 			t.Errorf("too many wait: got %v", err)
 		}
 		time.Sleep(2 * q.wait)
-		if len(q.read.waiting) != 0 {
-			t.Errorf("%d still wait", len(q.read.waiting))
+		if _, _, waiting := q.read.inUse(); waiting != 0 {
+			t.Errorf("%d still wait", waiting)
 		}
 		p.leave()
 		p.leave()
-		if q.read.taken != 0 {
-			t.Errorf("%d bytes are taken after all have left", q.read.taken)
+		if bytes, _, _ := q.read.inUse(); bytes != 0 {
+			t.Errorf("%d bytes are taken after all have left", bytes)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func (b *bench) documents() (section, error) {
 }
 
 func (b *bench) signedForms() ([]signedForm, error) {
-	folder := filepath.Join(b.root, "attest", "aws")
+	folder := filepath.Join(b.root, "attest", "aws", "identitydocument")
 	var texts [4][]byte
 	for i, name := range []string{"document.json", "signature.txt", "rsa2048.txt", "pkcs7.txt"} {
 		var err error
