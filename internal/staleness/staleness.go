@@ -4,13 +4,15 @@
 // The age of a copy is the time since its source was last heard from: a whole list,
 // an event or a bookmark of a watch, a file that was read. An API server sends a
 // bookmark about once a minute to each watch that asks for bookmarks, so the copy of
-// something that never changes is young too, as long as its watch works. That a
-// watch begins says nothing about what it will bring, and does not count.
+// something that never changes is young too, as long as its watch works; where no
+// bookmark comes, the source is listed before the copy is too old. That a watch begins
+// says nothing about what it will bring, and does not count.
 package staleness
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -141,7 +143,9 @@ func (a *Age) List(list runtime.Object, err error) {
 
 // Watch notes what a watch brings, on its way to whoever reads it. The options are
 // those of the watch: if it begins with all objects, it counts from the bookmark on
-// that ends them.
+// that ends them. A watch that brings nothing for three quarters of the limit ends, so
+// that a reflector lists: an API server may have nothing to send, not even a bookmark,
+// and the list says so.
 func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface {
 	events := make(chan watch.Event)
 	through := watch.NewProxyWatcher(events)
@@ -149,12 +153,17 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 		defer close(events)
 		defer w.Stop()
 		counts := opts.SendInitialEvents == nil || !*opts.SendInitialEvents
+		silence := time.NewTimer(a.silence())
+		defer silence.Stop()
 		for {
 			select {
+			case <-silence.C:
+				return
 			case event, more := <-w.ResultChan():
 				if !more {
 					return
 				}
+				silence.Reset(a.silence())
 				counts = a.take(event, counts)
 				select {
 				case events <- event:
@@ -167,6 +176,14 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 		}
 	}()
 	return through
+}
+
+// silence is after how long a watch that brings nothing ends.
+func (a *Age) silence() time.Duration {
+	if a.max <= 0 {
+		return math.MaxInt64
+	}
+	return a.max * 3 / 4
 }
 
 // Begin returns an error if a watch may not begin, with which a reflector lists first.

@@ -145,3 +145,39 @@ func TestEachWatchBeginsWithAList(t *testing.T) {
 	begin(age, metav1.ListOptions{}, false)
 	begin(staleness.New("nodes", 0, nil), metav1.ListOptions{}, true)
 }
+
+// TestAWatchThatBringsNothingEnds before the copy is too old, so that a list says that
+// there was nothing to bring.
+func TestAWatchThatBringsNothingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		age := staleness.New("nodes", 2*time.Minute, nil)
+		age.List(&corev1.NodeList{}, nil)
+		w := watch.NewFake()
+		through := age.Watch(w, metav1.ListOptions{})
+		for range 5 {
+			time.Sleep(80 * time.Second)
+			w.Action(watch.Bookmark, &corev1.Node{})
+			if _, more := <-through.ResultChan(); !more {
+				t.Fatal("a watch with bookmarks ended")
+			}
+		}
+		began := time.Now()
+		if event, more := <-through.ResultChan(); more || time.Since(began) != 90*time.Second {
+			t.Errorf("got %v after %s, want the end after 90s", event, time.Since(began))
+		}
+		if err := age.Check(); err != nil {
+			t.Errorf("the copy is too old when the watch ends: %v", err)
+		}
+		if !w.IsStopped() {
+			t.Error("the watch of the API server goes on")
+		}
+		unlimited := staleness.New("nodes", 0, nil).Watch(watch.NewFake(), metav1.ListOptions{})
+		select {
+		case <-unlimited.ResultChan():
+			t.Error("a watch without a limit ended")
+		case <-time.After(24 * time.Hour):
+		}
+		unlimited.Stop()
+		through.Stop()
+	})
+}
