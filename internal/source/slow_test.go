@@ -27,7 +27,7 @@ func TestAComparisonMayTakeLong(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, r := aging(t)
-				for i := range 15 * pageSize {
+				for i := range 11 * pageSize {
 					s.set("pods", boundPod("shop", fmt.Sprintf("pod-%05d", i), "worker", "pull"))
 				}
 				live := r.follow(t, s)
@@ -39,7 +39,7 @@ func TestAComparisonMayTakeLong(t *testing.T) {
 					return 0
 				}
 				s.mu.Unlock()
-				for range 600 {
+				for range 400 {
 					time.Sleep(3 * time.Second)
 					usable(t, live, "while a list is read")
 				}
