@@ -2,6 +2,7 @@ package iam
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 )
@@ -15,6 +16,9 @@ func ParseIdentityMapping(name, arn, username string, groups []string) (Mapping,
 	r := &reader{source: object, at: finding.Place{Object: object}, sessions: true, yaml: &yamlText{}}
 	checked, err := checkARN(arn)
 	kind := checked.kind.list()
+	if trimmed, err := checkARN(strings.TrimSpace(arn)); err == nil {
+		kind = trimmed.kind.list() // also of one that cannot be used
+	}
 	e := &entry{reader: r, list: mappingList{kind: kind, arn: "arn"}, key: "spec", ok: true, arn: arn}
 	place := func(key string) finding.Place { return finding.Place{Object: object, Key: key} }
 	switch {

@@ -154,3 +154,20 @@ func TestAnIdentityMappingThatCannotBeUsedHidesTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// The ARN of an object that cannot be used may be what is wrong with it.
+func TestASpaceAroundTheARNOfAnIdentityMappingHidesTheOthers(t *testing.T) {
+	good, _, _ := iam.ParseIdentityMapping("a", node, "admin", []string{"system:masters"})
+	for _, arn := range []string{node + " ", " " + node, node + "\n"} {
+		bad, _, ok := iam.ParseIdentityMapping("b", arn, "dev", nil)
+		if ok || !bad.Unusable {
+			t.Fatalf("%q: %+v, %v", arn, bad, ok)
+		}
+		for _, list := range [][]iam.Mapping{{good, bad}, {bad, good}} {
+			m, _ := iam.Collect(list)
+			if mapping, ok := m.Find(node, "", iam.Exact); !ok || !mapping.Unusable {
+				t.Errorf("%q: finds %+v, %v", arn, mapping, ok)
+			}
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // byRequester is the index of requests for kubelets' client certificates by the
@@ -29,7 +30,7 @@ func (c *Controller) follow() error {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
 	c.requests = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := requests.List(ctx, opts)
+			list, err := requests.List(ctx, staleness.FromStore(opts))
 			c.requestsAge.List(list, err)
 			return list, err
 		},
@@ -41,7 +42,7 @@ func (c *Controller) follow() error {
 	})
 	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			list, err := nodes.List(ctx, opts)
+			list, err := nodes.List(ctx, staleness.FromStore(opts))
 			c.nodesAge.List(list, err)
 			return list, err
 		},

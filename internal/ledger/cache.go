@@ -38,7 +38,7 @@ func NewCache(client *Client) *Cache {
 	c.informer = cache.NewSharedIndexInformerWithOptions(
 		&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-				list, err := client.list(ctx, opts)
+				list, err := client.list(ctx, staleness.FromStore(opts))
 				c.age.List(list, err)
 				return list, err
 			},

@@ -1,9 +1,11 @@
 package mappings_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,4 +139,43 @@ func TestAFileThatCannotBeReadForTooLongMapsNobody(t *testing.T) {
 	eventually(t, "the file is read", func() bool { return live.Sources()[0].Age == 0 })
 	clock.pass(2 * time.Second)
 	mapped(t, live, nodeRole, nodeName)
+}
+
+// An API server that has lost its store answers lists with a version from its cache,
+// however old that is. Lists of mappings have none.
+func TestListsAreAnsweredFromTheStore(t *testing.T) {
+	c := newCluster(t)
+	var mu sync.Mutex
+	var versions []string
+	c.mu.Lock()
+	c.seen = func(r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if query := r.URL.Query(); query.Get("watch") == "" && r.Method == http.MethodGet || query.Get("sendInitialEvents") != "" {
+			versions = append(versions, query.Get("resourceVersion")+query.Get("resourceVersionMatch"))
+		}
+	}
+	c.mu.Unlock()
+	c.set(map[string]string{"mapRoles": nodes})
+	opts := ofConfigMap(c)
+	opts.MaxStaleness = limit
+	live, _ := follow(t, opts)
+	mapped(t, live, nodeRole, nodeName)
+	lists := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(versions)
+	}
+	before := lists()
+	eventually(t, "another list", func() bool {
+		c.Disconnect() // the watch may not be open yet
+		return lists() > before
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	for _, version := range versions {
+		if version != "" && version != "NotOlderThan" {
+			t.Errorf("lists asked for the versions %q", versions)
+		}
+	}
 }

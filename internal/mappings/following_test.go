@@ -38,6 +38,7 @@ type cluster struct {
 
 	mu   sync.Mutex
 	down string // a part of the paths that are not served; empty for none
+	seen func(*http.Request)
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -45,6 +46,9 @@ func newCluster(t *testing.T) *cluster {
 	c.Server = apistandin.New(apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if c.seen != nil {
+			c.seen(r)
+		}
 		if c.down != "" && strings.Contains(r.URL.Path, c.down) {
 			return apistandin.Unavailable
 		}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // objects is how objects of an API server are read.
@@ -70,7 +72,7 @@ func (s *source) reported(o objects) *cache.ListWatch {
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := o.list(ctx, options)
+			list, err := o.list(ctx, staleness.FromStore(options))
 			if note(ctx, err); err == nil {
 				s.age.List(list, nil)
 			}
@@ -79,6 +81,9 @@ func (s *source) reported(o objects) *cache.ListWatch {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if err := s.age.Begin(options); err != nil {
 				return nil, err // a list comes next
+			}
+			if options.SendInitialEvents != nil {
+				options = staleness.FromStore(options)
 			}
 			watch, err := o.watch(ctx, options)
 			if err == nil || options.SendInitialEvents == nil { // or else a list comes next

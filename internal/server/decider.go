@@ -144,9 +144,13 @@ func telling(result chain.Result) chain.Opinion {
 // admit puts a write to NodeRestriction. A refusal for want of an object that
 // may not be read is no answer.
 func (d *decider) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
+	fresh := d.ages.Fresh()
 	answer := d.restriction.Decide(ctx, req)
-	if !d.ages.Fresh() && (answer.Stale || refusesUnfound(answer.Code)) {
-		if err := d.ages.TooOld(restrictionKinds(req)); err != nil {
+	// What was allowed after an access review may rest on state that was dropped, or
+	// became too old, while the API server was asked.
+	meanwhile := fresh && answer.Decision == verdict.Allow
+	if !d.ages.Fresh() && (answer.Stale || refusesUnfound(answer.Code) || meanwhile) {
+		if err := d.ages.TooOld(restrictionKinds(req)); err != nil && answer.Code != noderestriction.NotANode {
 			d.tooOld(endpointOf(admitPath))
 			return undecided(answer.Node, freshness.StateTooOld, "the state of the cluster that this depends on is too old", err)
 		}

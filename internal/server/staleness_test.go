@@ -342,3 +342,56 @@ func TestAllowTakesNoMoreMemory(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// agingMeanwhile get too old while a question is asked.
+type agingMeanwhile struct {
+	source.Kinds
+	old *bool
+}
+
+func (a agingMeanwhile) Fresh() bool { return !*a.old }
+
+func (a agingMeanwhile) TooOld(on source.Kinds) error {
+	if !*a.old {
+		return nil
+	}
+	return stubAges(a.Kinds).TooOld(on)
+}
+
+// everybody lets nodes request everything, and takes its time.
+type everybody struct{ meanwhile func() }
+
+func (e everybody) Authorize(context.Context, *noderestriction.Access) (bool, string, error) {
+	e.meanwhile()
+	return true, "", nil
+}
+
+// What was found in the state may be too old, or dropped, when the API server has
+// answered what only it knows.
+func TestAWriteIsNotAllowedByStateThatBecomesTooOldMeanwhile(t *testing.T) {
+	user, groups := nodeidentity.User("a")
+	for name, tc := range map[string]struct {
+		old  source.Kinds
+		want verdict.Code
+	}{
+		"the pod is too old":         {source.Pods, freshness.StateTooOld},
+		"another kind is too old":    {source.Nodes, noderestriction.RestrictionsMet},
+		"nothing becomes too old":    {0, noderestriction.RestrictionsMet},
+		"all was dropped and is new": {^source.Kinds(0), freshness.StateTooOld},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, counted := agingDecider(t, 0, false)
+			old := false
+			ages := agingMeanwhile{tc.old, &old}
+			d.ages = ages
+			d.restriction = noderestriction.New(&restrictionState{d.state, ages}, everybody{func() { old = tc.old != 0 }}, kubeversion.For(kubeversion.Latest))
+			answer := d.admit(t.Context(), &noderestriction.Request{
+				User: user, Groups: groups, Operation: noderestriction.Create, Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
+				Object: tokenRequest("bank"),
+			})
+			if answer.Code != tc.want || (answer.Decision == verdict.Allow) != (tc.want == noderestriction.RestrictionsMet) || (*counted == 1) == (answer.Decision == verdict.Allow) {
+				t.Errorf("got %+v, counted %d", answer, *counted)
+			}
+		})
+	}
+}

@@ -68,8 +68,19 @@ func RBACKinds() Kinds {
 }
 
 // ages say until when each kind may be used. They are read without a lock and
-// written under that of the Live they are of. Times are since begin.
+// written under that of the Live they are of.
+//
+// Two clocks count, and the one by which a kind is older: the monotonic one, which
+// nobody sets, stands still while the machine is suspended, and the wall clock may
+// be set back.
 type ages struct {
+	clock     func() time.Time
+	monotonic limits
+	wall      limits
+}
+
+// limits are until when kinds may be used by one clock, since begin.
+type limits struct {
 	begin time.Time
 	until [kindCount]atomic.Int64
 	// first is the least of until.
@@ -79,34 +90,66 @@ type ages struct {
 // forever is for kinds of which the state holds nothing.
 const forever = math.MaxInt64
 
-func newAges() *ages {
-	a := &ages{begin: time.Now()}
-	for k := range a.until {
-		a.until[k].Store(forever)
+func newAges(clock func() time.Time) *ages {
+	a := &ages{clock: clock}
+	now := clock()
+	a.monotonic.begin, a.wall.begin = now, wall(now)
+	for k := range kindCount {
+		a.forget(k)
 	}
-	a.first.Store(forever)
 	return a
 }
 
-// set says until when a kind may be used: 0 for not any more.
-func (a *ages) set(k kind, until int64) {
-	a.until[k].Store(until)
-	first := int64(forever)
-	for k := range a.until {
-		first = min(first, a.until[k].Load())
-	}
-	a.first.Store(first)
+// wall is a time by the wall clock alone.
+func wall(t time.Time) time.Time { return t.Round(0) }
+
+// since is how long ago a time was, by the clock by which it is longer.
+func since(now, t time.Time) time.Duration { return max(now.Sub(t), wall(now).Sub(wall(t))) }
+
+// forget lets a kind of which the state holds nothing be used.
+func (a *ages) forget(k kind) {
+	a.monotonic.set(k, forever)
+	a.wall.set(k, forever)
 }
 
-// now is the time as until has it.
-func (a *ages) now() int64 { return int64(time.Since(a.begin)) }
+// end says that a kind may not be used any more.
+func (a *ages) end(k kind) {
+	a.monotonic.set(k, 0)
+	a.wall.set(k, 0)
+}
+
+// extend lets a kind be used for a time after the earlier of two.
+func (a *ages) extend(k kind, heard, proven time.Time, limit time.Duration) {
+	a.monotonic.set(k, int64(earlier(heard, proven).Add(limit).Sub(a.monotonic.begin)))
+	a.wall.set(k, int64(earlier(wall(heard), wall(proven)).Add(limit).Sub(a.wall.begin)))
+}
+
+func (l *limits) set(k kind, until int64) {
+	l.until[k].Store(until)
+	first := int64(forever)
+	for k := range l.until {
+		first = min(first, l.until[k].Load())
+	}
+	l.first.Store(first)
+}
+
+// fresh reports whether all kinds may be used.
+func (a *ages) fresh() bool {
+	now := a.clock()
+	return int64(now.Sub(a.monotonic.begin)) < a.monotonic.first.Load() && int64(wall(now).Sub(a.wall.begin)) < a.wall.first.Load()
+}
+
+// passed reports whether a kind may not be used any more at a time.
+func (a *ages) passed(k kind, at time.Time) bool {
+	return int64(at.Sub(a.monotonic.begin)) >= a.monotonic.until[k].Load() || int64(wall(at).Sub(a.wall.begin)) >= a.wall.until[k].Load()
+}
 
 // old are those of the kinds that may not be used any more.
 func (a *ages) old(on Kinds) Kinds {
-	now := a.now()
+	now := a.clock()
 	var old Kinds
 	for k := range kindCount {
-		if on&(1<<k) != 0 && now >= a.until[k].Load() {
+		if on&(1<<k) != 0 && a.passed(k, now) {
 			old |= 1 << k
 		}
 	}
@@ -115,7 +158,7 @@ func (a *ages) old(on Kinds) Kinds {
 
 // Fresh reports whether no kind is older than [LiveOptions].MaxStaleness. It
 // takes no lock.
-func (l *Live) Fresh() bool { return l.ages.now() < l.ages.first.Load() }
+func (l *Live) Fresh() bool { return l.ages.fresh() }
 
 // TooOld returns an error, an [AgeError], if one of the kinds is older than
 // [LiveOptions].MaxStaleness. What the state says is then not known to be so any

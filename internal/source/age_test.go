@@ -56,13 +56,17 @@ func aging(t *testing.T) (*stubServer, *reports) {
 
 func (r *reports) follow(t *testing.T, s *stubServer) *Live {
 	t.Helper()
-	live, err := Watch(t.Context(), s.config(), LiveOptions{
-		MaxStaleness: maxAge,
-		StaleChanged: func(w Watched, stale bool) {
-			r.add(fmt.Sprintf("%s stale %v: %s", w.Resource.Resource, stale, w.OldBecause()))
-		},
-		Reset: func(cause string) { r.add("reset: " + cause) },
-	})
+	return r.followWith(t, s, LiveOptions{})
+}
+
+func (r *reports) followWith(t *testing.T, s *stubServer, opts LiveOptions) *Live {
+	t.Helper()
+	opts.MaxStaleness = maxAge
+	opts.StaleChanged = func(w Watched, stale bool) {
+		r.add(fmt.Sprintf("%s stale %v: %s", w.Resource.Resource, stale, w.OldBecause()))
+	}
+	opts.Reset = func(cause string) { r.add("reset: " + cause) }
+	live, err := Watch(t.Context(), s.config(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +493,7 @@ func TestKindsAbout(t *testing.T) {
 
 // The check of each answer takes no memory.
 func TestFreshTakesNoMemory(t *testing.T) {
-	live := &Live{ages: newAges()}
+	live := &Live{ages: newAges(time.Now)}
 	if n := testing.AllocsPerRun(1000, func() {
 		if live.TooOld(Pods|PersistentVolumes) != nil {
 			t.Fatal("old")
@@ -500,8 +504,8 @@ func TestFreshTakesNoMemory(t *testing.T) {
 }
 
 func BenchmarkTooOld(b *testing.B) {
-	live := &Live{ages: newAges()}
-	live.ages.set(kindPod, int64(time.Hour))
+	live := &Live{ages: newAges(time.Now)}
+	live.ages.extend(kindPod, time.Now(), time.Now(), time.Hour)
 	for b.Loop() {
 		if live.TooOld(Pods|PersistentVolumes) != nil {
 			b.Fatal("old")

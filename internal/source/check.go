@@ -54,22 +54,34 @@ type checker struct {
 	// comparing is when the next list is due at the latest.
 	comparing time.Time
 	retry     wait.Backoff
-	// blocked is until when nothing is asked after a question that failed.
-	blocked time.Time
+	// blocked is until when nothing is asked after a question that failed, and
+	// unlisted until when no list is asked for after one that failed.
+	blocked, unlisted time.Time
+	listRetry         wait.Backoff
 }
 
 func newChecker(t *tap) *checker {
 	c := &checker{tap: t, live: t.live, kind: t.endpoint.kind, period: t.live.opts.MaxStaleness / probesPerAge}
 	c.plan(time.Now())
-	c.comparing = time.Now().Add(wait.Jitter(compareInterval, jitter))
+	c.compareLater(compareInterval)
 	return c
 }
 
 // plan says when the next question is asked.
 func (c *checker) plan(now time.Time) {
 	c.probing = now.Add(wait.Jitter(c.period, jitter))
-	c.retry = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: jitter, Steps: 100, Cap: c.period / 2}
+	c.retry = c.backoff()
 	c.blocked = time.Time{}
+}
+
+// compareLater says when the next list is due at the latest.
+func (c *checker) compareLater(after time.Duration) {
+	c.comparing = time.Now().Add(wait.Jitter(after, jitter))
+	c.listRetry, c.unlisted = c.backoff(), time.Time{}
+}
+
+func (c *checker) backoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: jitter, Steps: 100, Cap: c.period / 2}
 }
 
 // silent is when a kind has been silent for so long that it is listed: before it
@@ -79,17 +91,25 @@ func (c *checker) silent() time.Time {
 	if heard.IsZero() {
 		return time.Now().Add(c.period)
 	}
-	return heard.Add(c.live.opts.MaxStaleness * 3 / 4)
+	return time.Now().Add(c.live.opts.MaxStaleness*3/4 - since(c.live.ages.clock(), heard))
+}
+
+// next is when the next question is due.
+func (c *checker) next() time.Time {
+	list := later(earlier(c.comparing, c.silent()), c.unlisted)
+	return later(earlier(c.probing, list), c.blocked)
 }
 
 // run asks until the context ends.
 func (c *checker) run(ctx context.Context) {
 	for {
-		next := later(earlier(earlier(c.probing, c.comparing), c.silent()), c.blocked)
-		timer := time.NewTimer(time.Until(next))
+		// A timer stands still while the machine is suspended, so none is long.
+		timer := time.NewTimer(min(time.Until(c.next()), c.period/4))
 		select {
 		case <-timer.C:
-			c.step(ctx)
+			if !time.Now().Before(c.next()) {
+				c.step(ctx)
+			}
 		case d := <-c.tap.doubts:
 			c.doubted(d)
 		case <-ctx.Done():
@@ -111,44 +131,59 @@ func (c *checker) doubted(d doubt) {
 
 // step does what is due.
 func (c *checker) step(ctx context.Context) {
-	now := time.Now()
-	silent := !now.Before(c.silent())
-	var err error
-	switch {
-	case !c.live.isFollowed(c.kind) || c.tap.isListing():
-		c.blocked = now.Add(c.period / 2)
+	if !c.live.isFollowed(c.kind) || c.tap.isListing() {
+		c.blocked = time.Now().Add(c.period / 2)
 		return
-	case silent || !now.Before(c.comparing):
-		var done bool
-		if done, err = c.compare(ctx); err == nil && !done {
-			c.blocked = time.Now().Add(c.period / 2)
-			return
-		}
-		if err == nil {
-			c.comparing = time.Now().Add(wait.Jitter(compareInterval, jitter))
-		}
-		if done && silent {
+	}
+	// A list that fails again and again must not keep the small questions away.
+	if err := c.probeIfDue(ctx); err != nil {
+		c.blocked = time.Now().Add(c.retry.Step())
+		c.failed(ctx, err)
+		return
+	}
+	silent := !time.Now().Before(c.silent())
+	if !silent && time.Now().Before(c.comparing) || time.Now().Before(c.unlisted) {
+		return
+	}
+	switch done, err := c.compare(ctx); {
+	case err != nil && silent:
+		c.unlisted = time.Now().Add(c.listRetry.Step())
+		c.failed(ctx, err)
+	case err != nil:
+		c.compareLater(c.live.opts.MaxStaleness)
+		c.failed(ctx, err)
+	case !done:
+		c.unlisted = time.Now().Add(c.period / 2)
+	default:
+		c.compareLater(compareInterval)
+		if silent {
 			c.tap.reopen()
 		}
-	case !now.Before(c.probing):
-		err = c.probe(ctx)
-	default:
-		return // something was heard meanwhile
 	}
-	if err == nil {
-		c.plan(time.Now())
-		return
-	}
-	c.blocked = time.Now().Add(c.retry.Step())
+}
+
+func (c *checker) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		c.live.refused(c.kind, fmt.Errorf("list %s: %w", c.tap.endpoint.resource.GroupResource(), err))
 		_ = c.tap.failed("list", err)
 	}
 }
 
+// probeIfDue asks the small question at its time, also while a long list is read.
+func (c *checker) probeIfDue(ctx context.Context) error {
+	if time.Now().Before(c.probing) {
+		return nil
+	}
+	if err := c.probe(ctx); err != nil {
+		return err
+	}
+	c.plan(time.Now())
+	return nil
+}
+
 // probe asks for one object, which the API server takes from its store.
 func (c *checker) probe(ctx context.Context) error {
-	began, position := time.Now(), c.live.positionOf(c.kind)
+	began, position := c.live.ages.clock(), c.live.positionOf(c.kind)
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
@@ -196,7 +231,7 @@ func (c *checker) confirm(ctx context.Context, position string) error {
 // of which the watch does not tell soon after are those of another history. It
 // returns false if the list came to nothing.
 func (c *checker) compare(ctx context.Context) (done bool, err error) {
-	began, position := time.Now(), c.live.positionOf(c.kind)
+	began, position := c.live.ages.clock(), c.live.positionOf(c.kind)
 	m := c.tap.compare()
 	if m == nil {
 		return false, nil // it is being listed anyway
@@ -219,6 +254,9 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 		opts.Continue = continuation(page)
+		if err := c.probeIfDue(ctx); err != nil {
+			return false, err
+		}
 	}
 	if !c.tap.compareEnd(m) {
 		return false, nil
@@ -239,6 +277,9 @@ func (c *checker) judge(ctx context.Context, m *comparison) error {
 		if time.Now().Before(deadline) {
 			if !sleep(ctx, time.Second) {
 				return ctx.Err()
+			}
+			if err := c.probeIfDue(ctx); err != nil {
+				return err
 			}
 			continue
 		}

@@ -48,7 +48,9 @@ type LiveOptions struct {
 	// anew, with the cause in one line.
 	Reset func(cause string)
 
-	retry *wait.Backoff // in tests
+	// In tests: how failures are tried again, and the time.
+	retry *wait.Backoff
+	clock func() time.Time
 }
 
 // List reads a cluster once. It lists, page by page, and does not watch: that

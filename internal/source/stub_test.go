@@ -46,6 +46,7 @@ type stubServer struct {
 	// failure, if set, is asked about each request to a resource: the verb, list,
 	// watch or, for a watch with initial events, stream, and the error that it
 	// gets.
+	delay   func(*http.Request) time.Duration // before a request is answered
 	failure func(verb, resource string) *apierrors.StatusError
 	// bookmarks is how often watches get one; 0 for never.
 	bookmarks  time.Duration
@@ -318,6 +319,12 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 		verb = "watch"
 	}
 	s.mu.Lock()
+	if s.delay != nil {
+		delay := s.delay(r)
+		s.mu.Unlock()
+		sleep(r.Context(), delay)
+		s.mu.Lock()
+	}
 	info, known := s.resources[gv][resource]
 	denied := s.forbidden[verb+" "+resource]
 	watchList := s.watchList

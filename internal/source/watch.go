@@ -68,7 +68,7 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 	l := &Live{
 		state: d.state(c.host), client: c, opts: opts, report: reporter(opts.Progress),
 		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*watchedKind{}, synced: make(chan struct{}),
-		epoch: newEpoch(ctx), ages: newAges(),
+		epoch: newEpoch(ctx), ages: newAges(opts.now()),
 	}
 	for k := range kindCount {
 		if !opts.WithoutRBAC || !k.describe().rbac {
@@ -167,6 +167,13 @@ func (o LiveOptions) backoff() wait.Backoff {
 	return wait.Backoff{Duration: 5 * time.Second, Factor: 2, Jitter: 0.2, Steps: 100, Cap: 2 * time.Minute}
 }
 
+func (o LiveOptions) now() func() time.Time {
+	if o.clock != nil {
+		return o.clock
+	}
+	return time.Now
+}
+
 // reflect reads a kind until it cannot be read any more.
 func (l *Live) reflect(in *epoch, d *discovered, k kind) {
 	version, how, reason := d.serves(k)
@@ -252,7 +259,7 @@ func (l *Live) gone(e *epoch, k kind) {
 	l.mu.Lock()
 	if f := l.kindOf(e, k); f != nil {
 		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
-		l.ages.set(k, forever)
+		l.ages.forget(k)
 	}
 	l.mu.Unlock()
 	l.absent(e, k)

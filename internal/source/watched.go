@@ -90,7 +90,8 @@ func (l *Live) describe(k kind, f *watchedKind) Watched {
 	w := f.Watched
 	w.kind = k
 	if !f.heard.IsZero() && f.Following != NotServed {
-		w.Age = time.Since(earlier(f.heard, f.proven))
+		now := l.ages.clock()
+		w.Age = max(since(now, f.heard), since(now, f.proven))
 	}
 	w.Stale = l.ages.old(1<<k) != 0
 	if w.Err == nil {
@@ -119,7 +120,7 @@ func (l *Live) extend(k kind) {
 	if l.opts.MaxStaleness <= 0 || f.heard.IsZero() {
 		return
 	}
-	l.ages.set(k, int64(earlier(f.heard, f.proven).Add(l.opts.MaxStaleness).Sub(l.ages.begin)))
+	l.ages.extend(k, f.heard, f.proven, l.opts.MaxStaleness)
 }
 
 // kindOf is how a kind is followed; nil if what is told is of a time before the
@@ -140,9 +141,9 @@ func (l *Live) heard(e *epoch, k kind, version string) {
 	if f == nil {
 		return
 	}
-	f.LastEvent = time.Now()
+	f.LastEvent = l.ages.clock()
 	f.reached(version)
-	if until := l.ages.until[k].Load(); l.ages.now() < until || int64(f.listed.Sub(l.ages.begin)) >= until {
+	if !l.ages.passed(k, f.LastEvent) || l.ages.passed(k, f.listed) {
 		f.heard, f.Err = later(f.heard, f.LastEvent), nil
 		l.extend(k)
 	}
@@ -153,7 +154,7 @@ func (l *Live) answered(e *epoch, k kind, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil {
-		f.LastEvent, f.Err = time.Now(), nil
+		f.LastEvent, f.Err = l.ages.clock(), nil
 		f.reached(version)
 	}
 }
@@ -195,7 +196,7 @@ func (l *Live) read(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil {
-		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), time.Now()
+		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), l.ages.clock()
 		f.dropped, f.Err, f.refused = false, nil, nil
 		l.extend(k)
 	}

@@ -203,10 +203,24 @@ func (a *Age) Begin(opts metav1.ListOptions) error {
 	return nil
 }
 
+// FromStore lets a list, or a watch that begins with all objects, be answered from the
+// API server's store. With the version that a reflector asks for, an API server that
+// has lost its store answers from its cache, however old that is.
+func FromStore(opts metav1.ListOptions) metav1.ListOptions {
+	opts.ResourceVersion = ""
+	if opts.SendInitialEvents == nil {
+		opts.ResourceVersionMatch = ""
+	}
+	return opts
+}
+
 // Follow is [Age.Begin], a client's watch, and [Age.Watch].
 func (a *Age) Follow(opts metav1.ListOptions, begin func(metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
 	if err := a.Begin(opts); err != nil {
 		return nil, err
+	}
+	if opts.SendInitialEvents != nil {
+		opts = FromStore(opts)
 	}
 	w, err := begin(opts)
 	if err != nil {
