@@ -150,7 +150,7 @@ func (e *entry) otherARN(f *field) {
 	remedy := fmt.Sprintf("rename %s to %s", f.written, e.list.arn)
 	consequence, text := unused, arnText(f.value)
 	if checked, err := checkARN(text); err == nil {
-		consequence, e.arn = unusedEntry, checked.arn
+		consequence, e.arn = unusedEntry+"; aws-iam-authenticator and EKS do not look at it, and an older entry goes on to count", checked.arn
 		e.arns = append(e.arns, text)
 		if checked.kind.list() != e.list.kind {
 			remedy = "move the entry to " + other
