@@ -65,7 +65,7 @@ func (r *reader) open(text, key string) bool {
 	}
 	parsed, err := parseYAML(text)
 	if err != nil {
-		remedy := "mend the YAML; entries begin with \"- \" in the same column, and tabs do not indent"
+		remedy := "fix the YAML; entries begin with \"- \" in the same column, and tabs do not indent"
 		if usernameEndsInColon(text, err.line) {
 			remedy = trailingColon
 		}

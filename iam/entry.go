@@ -140,18 +140,24 @@ func (e *entry) readARN(fields map[string]field) {
 	}
 }
 
-// otherARN refuses an entry that has the ARN in the field of the other list.
+// otherARN refuses an entry that has the ARN in the field of the other list. It is about
+// that ARN all the same, so that no other entry gives its caller anything.
 func (e *entry) otherARN(f *field) {
 	in, other := listOf(e.list.kind), MapUsers
 	if e.list.kind == UserMapping {
 		other = MapRoles
 	}
 	remedy := fmt.Sprintf("rename %s to %s", f.written, e.list.arn)
-	if checked, err := checkARN(arnText(f.value)); err == nil && checked.kind.list() != e.list.kind {
-		remedy = "move the entry to " + other
+	consequence, text := unused, arnText(f.value)
+	if checked, err := checkARN(text); err == nil {
+		consequence, e.arn = unusedEntry+"; aws-iam-authenticator and EKS do not look at it, and an older entry goes on to count", checked.arn
+		e.arns = append(e.arns, text)
+		if checked.kind.list() != e.list.kind {
+			remedy = "move the entry to " + other
+		}
 	}
 	e.refuseWith(e.placeOf(e.key+"."+printable(f.written), f.value),
-		fmt.Sprintf("%s is a field of %s, and not looked at in %s: %s is missing", f.written, other, in, e.list.arn), unused, remedy)
+		fmt.Sprintf("%s is a field of %s, and not looked at in %s: %s is missing", f.written, other, in, e.list.arn), consequence, remedy)
 }
 
 func (e *entry) readUsername(fields map[string]field) {
@@ -263,7 +269,7 @@ func endsInColon(value *yaml.Node) bool {
 
 // trailingColon is the remedy for a username that lost its placeholder: the programs
 // that print many web pages fill in what is in double braces.
-const trailingColon = `write username: "` + nodeidentity.UserPrefix + `{{` + PlaceholderPrivateDNSName + `}}": ` +
+const trailingColon = `write username: "` + nodeidentity.UserPrefix + `{{` + PlaceholderPrivateDNSName + `}}"; ` +
 	`to YAML a colon at the end of a text begins a field without a value, and web pages often lose what is in double braces`
 
 // oldBoolean reports whether a text without quotes is a truth value in YAML 1.1, which

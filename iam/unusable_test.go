@@ -2,9 +2,11 @@ package iam_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
@@ -93,7 +95,7 @@ func TestEntriesWithoutAReadableARNHideNobody(t *testing.T) {
 		"no ARN":                        "- username: b\n",
 		"a number":                      "- {rolearn: 12, username: b}\n",
 		"a wildcard":                    "- {rolearn: '" + node + "*', username: b}\n",
-		"the field of the other list":   "- {userarn: " + node + ", username: b}\n",
+		"the field of the other list":   "- {userarn: " + node + "2, username: b}\n",
 		"a session":                     "- {rolearn: 'arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0', username: b}\n",
 		"another role":                  "- {rolearn: " + node + "2, username: 5}\n",
 		"a merge whose ARN is replaced": "- {<<: {rolearn: " + node + "}, rolearn: " + node + "2, username: 5}\n",
@@ -168,6 +170,24 @@ func TestASpaceAroundTheARNOfAnIdentityMappingHidesTheOthers(t *testing.T) {
 			if mapping, ok := m.Find(node, "", iam.Exact); !ok || !mapping.Unusable {
 				t.Errorf("%q: finds %+v, %v", arn, mapping, ok)
 			}
+		}
+	}
+}
+
+// TestAnARNInTheFieldOfTheOtherListIsRead: the entry is about that ARN, so that an older
+// entry does not give its caller back what the edit took away.
+func TestAnARNInTheFieldOfTheOtherListIsRead(t *testing.T) {
+	for list, entries := range map[string]string{
+		"mapRoles": "- {rolearn: " + node + ", username: admin, groups: [system:masters]}\n- {userarn: " + node + ", username: dev}\n",
+		"mapUsers": "- {userarn: " + admin + ", username: admin, groups: [system:masters]}\n- {rolearn: " + admin + ", username: dev}\n",
+	} {
+		m, findings := configMap(t, map[string]string{list: entries})
+		arn := map[string]string{"mapRoles": node, "mapUsers": admin}[list]
+		if mapping, ok := m.Find(arn, "", iam.Exact); !ok || !mapping.Unusable {
+			t.Errorf("%s: finds %+v, %v", list, mapping, ok)
+		}
+		if !slices.ContainsFunc(findings, func(f finding.Finding) bool { return f.Code == iam.MappingDuplicate }) {
+			t.Errorf("%s: the older entry is not reported: %v", list, findings)
 		}
 	}
 }

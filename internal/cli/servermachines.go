@@ -50,7 +50,7 @@ func newMachineFlags(cmd *cobra.Command) *machineFlags {
 	m.text("client-common-name", "bootstrap.clientCommonName", &b.ClientCommonName, b.ClientCommonName, "common name that these certificates must have")
 	m.text("cluster-name", "bootstrap.aws.clusterName", &b.AWS.ClusterName, "", "name of the cluster, which its instances bear in a tag")
 	m.text("cluster-tag", "bootstrap.aws.clusterTag", &b.AWS.ClusterTag, b.AWS.ClusterTag, "key of that tag")
-	m.duration("token-ttl", "bootstrap.token.ttl", &b.Token.TTL.Duration, "how long a machine has to use its token; 0 is not taken for ever, as kops' node-authorizer did, but for the default")
+	m.duration("token-ttl", "bootstrap.token.ttl", &b.Token.TTL.Duration, "how long a machine has to use its token; 0 means the default, not a token without an end as in kops' node-authorizer")
 	m.duration("authorization-timeout", "bootstrap.requestTimeout", &b.RequestTimeout.Duration, "how long an answer may take")
 	m.duration("certificate-ttl", "bootstrap.certificateWait", &b.CertificateWait.Duration, "how long certificate files are waited for that are not there at start")
 	m.text("metrics-address", "metrics.address", &config.Metrics.Address, config.Metrics.Address, "address of /metrics, /livez and /readyz over plain HTTP")

@@ -15,7 +15,7 @@ import (
 func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) {
 	known := s.knownNodes()
 	if len(known) == 0 {
-		return whoCanResult{}, fmt.Errorf("%s names no nodes: nobody can be asked about", s.state.Origin)
+		return whoCanResult{}, fmt.Errorf("%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.state.Origin)
 	}
 	w := &whoCanSearch{
 		session: s, question: q,

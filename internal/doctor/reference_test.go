@@ -92,7 +92,7 @@ func TestMistakesThatPagesPrint(t *testing.T) {
 		{
 			"userarn for a role", awsAuthText(right, "- userarn: "+arn+"2\n  username: ops\n  groups: [view]\n"),
 			"rename userarn to rolearn",
-			[]string{"error MappingInvalid "},
+			[]string{"error MappingInvalid " + arn + "2"},
 		},
 		{
 			"accounts have no groups", awsAuthText(right) + "  mapAccounts: |\n    - \"111122223333\"\n",

@@ -113,6 +113,9 @@ func (r *Report) rolesText(p *render.Page) {
 
 func (f *RoleFate) text(p *render.Page) {
 	title := "Role " + f.ARN
+	if f.ARN == "" {
+		title = "Role whose ARN is missing"
+	}
 	switch f.Purpose {
 	case ForFargate:
 		title += " (Fargate)"

@@ -52,7 +52,7 @@ func (e *examination) windows(f *foreteller) {
 }
 
 func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
-	remedy := fmt.Sprintf("if Windows nodes use the role, write the groups %s and %s", nodeGroups, groupWindowsProxy)
+	remedy := fmt.Sprintf("if Windows nodes use the role, write the groups %s, and %s", nodeGroups, groupWindowsProxy)
 	if r.fate.Source == accessEntrySourceName {
 		remedy = "if Windows nodes use the role, replace its access entry by one of type EC2_WINDOWS"
 	}
