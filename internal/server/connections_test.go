@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -308,5 +309,23 @@ func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
 	}
 	if err := closedByServer(conn); err != nil {
 		t.Error(err)
+	}
+}
+
+// A caller cannot make the server log what looks like a panic of its own.
+func TestCallersDoNotForgePanics(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	s.serve(parts{})
+	conn := s.dial(s.shell.webhook, nil, "h2")
+	if _, err := io.WriteString(conn, "panic serving everything"); err != nil { // as long as the preface
+		t.Fatal(err)
+	}
+	if err := closedByServer(conn); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+	if text := s.log.String(); strings.Contains(text, "a request was not answered") {
+		t.Errorf("logged %s", text)
 	}
 }
