@@ -138,7 +138,8 @@ func watchRequests(conn net.Conn, state http.ConnState) {
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := knownConnection(r.Context()); c.guarded != nil && c.guarded.begin() {
-			c.close(w)
+			w.Header().Set("Connection", "close")
+			defer c.guarded.closeSoon() // the answer may take its time
 		}
 		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
 	})

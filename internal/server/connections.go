@@ -117,18 +117,34 @@ func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 		}
 	}
 	if len(g.from[c.source]) >= g.limits.perAddress || g.total >= g.limits.total {
-		i := slices.IndexFunc(g.from[full], func(other *guardedConn) bool { return !other.active })
 		g.log(full)
-		if i < 0 {
+		if victim = oldest(g.from[full]); victim == nil {
 			return nil, false
 		}
-		victim = g.from[full][i]
 		g.remove(victim)
 	}
 	g.from[c.source] = append(g.from[c.source], c)
 	g.total++
 	c.timer = time.AfterFunc(g.limits.first, func() { c.Close() })
 	return victim, true
+}
+
+// oldest is the connection to close, of those of an address. One with a request under
+// way is kept, unless more than half are like that: requests that never end, such as
+// those whose bodies do not come, keep nobody out either.
+func oldest(conns []*guardedConn) *guardedConn {
+	active := 0
+	for _, c := range conns {
+		if c.active {
+			active++
+		}
+	}
+	keep := active <= (len(conns)+1)/2
+	i := slices.IndexFunc(conns, func(c *guardedConn) bool { return c.active != keep })
+	if i < 0 {
+		return nil
+	}
+	return conns[i]
 }
 
 // log tells now and then that connections are closed.
@@ -176,6 +192,9 @@ type guardedConn struct {
 	net.Conn
 	guard  *guard
 	source netip.Prefix
+	// shown tells that the caller has shown a certificate that authenticates it, once it
+	// has proven that it has the key, which is at the end of the handshake.
+	shown atomic.Bool
 	// known tells that the caller is authenticated: nothing is limited any more.
 	known atomic.Bool
 	// left is how many bytes may still be read.
@@ -189,8 +208,10 @@ type guardedConn struct {
 	once   sync.Once
 
 	// Under the guard's lock. Active tells that a request is under way; closing, that
-	// the timer is that of the end.
+	// the timer is that of the end. Rests counts how often no request was under way any
+	// more, which in HTTP/2 is also so when the connection begins.
 	active, closing bool
+	rests           int32
 	timer           *time.Timer
 }
 
@@ -242,16 +263,26 @@ func (c *guardedConn) computed() {
 	}
 }
 
-// shookHands is called at the end of the handshake.
-func (c *guardedConn) shookHands(authenticated bool) {
-	if authenticated {
+// identified is called when it is known which certificate the caller shows, if any. The
+// handshake has not ended: whoever has seen the certificate can get as far as that.
+func (c *guardedConn) identified(authenticates bool) {
+	if authenticates {
+		c.shown.Store(true)
+		return
+	}
+	c.limitBytes()
+}
+
+// authenticated ends what limits the connection, if the caller has shown a certificate.
+// It is called after the handshake.
+func (c *guardedConn) authenticated() bool {
+	if !c.known.Load() && c.shown.Load() {
 		c.guard.mu.Lock()
 		c.guard.remove(c)
 		c.guard.mu.Unlock()
 		c.known.Store(true)
-		return
 	}
-	c.limitBytes()
+	return c.known.Load()
 }
 
 // limitBytes begins to count what is read after the handshake.
@@ -277,7 +308,7 @@ func (c *guardedConn) begin() (last bool) {
 
 // setActive tells that a request is under way, or that none is.
 func (c *guardedConn) setActive(active bool) {
-	if c.known.Load() {
+	if c.authenticated() {
 		return
 	}
 	c.guard.mu.Lock()
@@ -287,7 +318,12 @@ func (c *guardedConn) setActive(active bool) {
 	case c.closing || c.known.Load():
 	case active:
 		c.timer.Stop()
+	case c.rests > c.guard.limits.requests:
+		// There were more than requests: those that HTTP/2 refuses reach no handler.
+		c.closing = true
+		c.timer.Reset(closingTime)
 	default:
+		c.rests++
 		c.timer.Reset(c.guard.limits.idle)
 	}
 }
