@@ -117,11 +117,13 @@ func (c *certificates) tlsConfig() *tls.Config {
 		if !guarded {
 			return identity.tls, nil
 		}
-		if err := conn.compute(hello.Context()); err != nil {
-			return nil, err
-		}
 		config := identity.tls.Clone()
 		config.VerifyConnection = func(state tls.ConnectionState) error {
+			if c.files.inHandshake && identity.callers != nil && len(state.PeerCertificates) > 0 {
+				if _, err := verifyShown(state.PeerCertificates, identity.callers, time.Now()); err != nil {
+					return err
+				}
+			}
 			conn.identified(c.files.inHandshake && (identity.callers == nil || len(state.PeerCertificates) > 0 && c.files.mayCall(state.PeerCertificates[0])))
 			return nil
 		}
@@ -229,7 +231,7 @@ func (c *certificates) use(files contents) error {
 			next.callers.AddCert(a)
 		}
 		if next.tls.ClientAuth = tls.RequestClientCert; c.files.inHandshake {
-			next.tls.ClientAuth, next.tls.ClientCAs = tls.VerifyClientCertIfGiven, next.callers
+			next.tls.ClientCAs = next.callers // callers are told whose certificates are good
 		}
 	}
 	c.current.Store(next)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net"
@@ -49,7 +48,8 @@ type guard struct {
 	plain  bool
 	logger logr.Logger
 	// handshakes has a slot for each handshake that may be computed at once, so that
-	// handshakes leave processor time to requests.
+	// handshakes leave processor time to requests. A handshake has one from each message
+	// of the caller to the server's next, or to the end.
 	handshakes chan struct{}
 
 	mu    sync.Mutex
@@ -90,6 +90,7 @@ func (l guardedListener) Accept() (net.Conn, error) {
 // admit returns nil for a connection that it has closed.
 func (g *guard) admit(conn net.Conn) net.Conn {
 	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr()), closed: make(chan struct{})}
+	c.shaken.Store(g.plain)
 	if c.left.Store(handshakeBytes); g.plain {
 		c.limitBytes()
 	}
@@ -201,8 +202,9 @@ type guardedConn struct {
 	left atomic.Int64
 	// requests counts those that have begun.
 	requests atomic.Int32
-	// computing tells that the connection has a slot for its handshake.
-	computing atomic.Bool
+	// shaken tells that the handshake has ended, computing that the connection has a slot
+	// for it.
+	shaken, computing atomic.Bool
 	// closed is closed with the connection, once.
 	closed chan struct{}
 	once   sync.Once
@@ -232,7 +234,16 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
 	c.left.Add(-int64(n))
+	if err == nil && !c.shaken.Load() {
+		err = c.compute()
+	}
 	return n, err
+}
+
+// Write implements net.Conn.
+func (c *guardedConn) Write(b []byte) (int, error) {
+	c.computed()
+	return c.Conn.Write(b)
 }
 
 // Close implements net.Conn.
@@ -246,13 +257,13 @@ func (c *guardedConn) Close() error {
 }
 
 // compute waits for a slot for the handshake.
-func (c *guardedConn) compute(ctx context.Context) error {
+func (c *guardedConn) compute() error {
 	select {
 	case c.guard.handshakes <- struct{}{}:
 		c.computing.Store(true)
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-c.closed:
+		return net.ErrClosed
 	}
 }
 
@@ -308,6 +319,8 @@ func (c *guardedConn) begin() (last bool) {
 
 // setActive tells that a request is under way, or that none is.
 func (c *guardedConn) setActive(active bool) {
+	c.shaken.Store(true)
+	c.computed()
 	if c.authenticated() {
 		return
 	}

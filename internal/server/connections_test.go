@@ -404,3 +404,43 @@ func TestRefusedRequestsDoNotKeepAConnection(t *testing.T) {
 	conn.setActive(false)
 	eventually(t, "the connection ends", func() bool { return g.held() == 0 })
 }
+
+// A handshake has a slot while the server computes, after each message of the caller.
+func TestAHandshakeHasASlotWhileItIsComputed(t *testing.T) {
+	t.Parallel()
+	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}, false, logr.Discard())
+	g.handshakes = make(chan struct{}, 2)
+	near, far := net.Pipe()
+	defer far.Close()
+	conn := g.admit(near).(*guardedConn)
+	defer conn.Close()
+	go func() { _, _ = io.Copy(far, far) }()
+	for range 3 {
+		if _, err := conn.Write([]byte("hello")); err != nil || len(g.handshakes) != 0 {
+			t.Fatalf("%d slots are taken while the caller is waited for, %v", len(g.handshakes), err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil || len(g.handshakes) != 1 {
+			t.Fatalf("%d slots are taken after a message, %v", len(g.handshakes), err)
+		}
+	}
+	conn.setActive(true)
+	if len(g.handshakes) != 0 {
+		t.Error("a slot is taken after the handshake")
+	}
+}
+
+func TestManyCertificatesAreNotVerified(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	s.serve(parts{})
+	for shown, good := range map[int]bool{maxShown: true, maxShown + 1: false} {
+		certificate := s.callers.client("kube-apiserver")
+		for len(certificate.Certificate) < shown {
+			certificate.Certificate = append(certificate.Certificate, s.callers.certificate.Raw)
+		}
+		got, err := s.post(s.caller(certificate), "/authorize", "question")
+		if (err == nil && got.status == 200) != good {
+			t.Errorf("with %d certificates: got %+v, %v", shown, got, err)
+		}
+	}
+}
