@@ -138,7 +138,8 @@ func watchRequests(conn net.Conn, state http.ConnState) {
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := knownConnection(r.Context()); c.guarded != nil && c.guarded.begin() {
-			c.close(w)
+			w.Header().Set("Connection", "close")
+			defer c.guarded.closeSoon() // the answer may take its time
 		}
 		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
 	})
@@ -180,6 +181,26 @@ func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool
 	if good := c.good.Load(); good != nil && good.authorities == authorities && now.Before(good.until) {
 		return nil
 	}
+	chains, err := verifyShown(shown, authorities, now)
+	if err != nil {
+		return err
+	}
+	c.good.Store(&verified{authorities, lastExpiry(chains)})
+	return nil
+}
+
+// maxShown is how many certificates a caller may show. Trying how they belong together
+// takes time that grows faster than their number, and callers need not be authenticated
+// to make the server do it.
+const maxShown = 4
+
+var errTooManyShown = fmt.Errorf("more than %d certificates are shown; show the caller's and its intermediates", maxShown)
+
+// verifyShown returns the chains from the first certificate to the authorities.
+func verifyShown(shown []*x509.Certificate, authorities *x509.CertPool, now time.Time) ([][]*x509.Certificate, error) {
+	if len(shown) > maxShown {
+		return nil, errTooManyShown
+	}
 	options := x509.VerifyOptions{
 		Roots: authorities, Intermediates: x509.NewCertPool(), CurrentTime: now,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -187,12 +208,7 @@ func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool
 	for _, intermediate := range shown[1:] {
 		options.Intermediates.AddCert(intermediate)
 	}
-	chains, err := shown[0].Verify(options)
-	if err != nil {
-		return err
-	}
-	c.good.Store(&verified{authorities, lastExpiry(chains)})
-	return nil
+	return shown[0].Verify(options)
 }
 
 // lastExpiry is when the last of the chains ceases to hold.

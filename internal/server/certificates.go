@@ -45,12 +45,19 @@ type certificateFiles struct {
 	// inHandshake ends connections on which a certificate is shown that the
 	// authorities did not sign. Without it, callers are told over HTTP.
 	inHandshake bool
+	// names are the common names that callers may have; with none, any.
+	names []string
 	// wait is how long files are waited for that are not there at start.
 	wait time.Duration
 }
 
 // field is the full name of a field: "webhook.keyFile".
 func (f *certificateFiles) field(name string) string { return f.section + "." + name }
+
+// mayCall reports whether the name in a certificate is one that may call.
+func (f *certificateFiles) mayCall(shown *x509.Certificate) bool {
+	return len(f.names) == 0 || slices.Contains(f.names, shown.Subject.CommonName)
+}
 
 // certificateObserver counts what happens to certificates.
 type certificateObserver interface {
@@ -110,12 +117,14 @@ func (c *certificates) tlsConfig() *tls.Config {
 		if !guarded {
 			return identity.tls, nil
 		}
-		if err := conn.compute(hello.Context()); err != nil {
-			return nil, err
-		}
 		config := identity.tls.Clone()
 		config.VerifyConnection = func(state tls.ConnectionState) error {
-			conn.shookHands(c.files.inHandshake && (identity.callers == nil || len(state.PeerCertificates) > 0))
+			if c.files.inHandshake && identity.callers != nil && len(state.PeerCertificates) > 0 {
+				if _, err := verifyShown(state.PeerCertificates, identity.callers, time.Now()); err != nil {
+					return err
+				}
+			}
+			conn.identified(c.files.inHandshake && (identity.callers == nil || len(state.PeerCertificates) > 0 && c.files.mayCall(state.PeerCertificates[0])))
 			return nil
 		}
 		return config, nil
@@ -222,7 +231,7 @@ func (c *certificates) use(files contents) error {
 			next.callers.AddCert(a)
 		}
 		if next.tls.ClientAuth = tls.RequestClientCert; c.files.inHandshake {
-			next.tls.ClientAuth, next.tls.ClientCAs = tls.VerifyClientCertIfGiven, next.callers
+			next.tls.ClientCAs = next.callers // callers are told whose certificates are good
 		}
 	}
 	c.current.Store(next)

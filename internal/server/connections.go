@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net"
@@ -49,7 +48,8 @@ type guard struct {
 	plain  bool
 	logger logr.Logger
 	// handshakes has a slot for each handshake that may be computed at once, so that
-	// handshakes leave processor time to requests.
+	// handshakes leave processor time to requests. A handshake has one from each message
+	// of the caller to the server's next, or to the end.
 	handshakes chan struct{}
 
 	mu    sync.Mutex
@@ -90,6 +90,7 @@ func (l guardedListener) Accept() (net.Conn, error) {
 // admit returns nil for a connection that it has closed.
 func (g *guard) admit(conn net.Conn) net.Conn {
 	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr()), closed: make(chan struct{})}
+	c.shaken.Store(g.plain)
 	if c.left.Store(handshakeBytes); g.plain {
 		c.limitBytes()
 	}
@@ -117,18 +118,34 @@ func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 		}
 	}
 	if len(g.from[c.source]) >= g.limits.perAddress || g.total >= g.limits.total {
-		i := slices.IndexFunc(g.from[full], func(other *guardedConn) bool { return !other.active })
 		g.log(full)
-		if i < 0 {
+		if victim = oldest(g.from[full]); victim == nil {
 			return nil, false
 		}
-		victim = g.from[full][i]
 		g.remove(victim)
 	}
 	g.from[c.source] = append(g.from[c.source], c)
 	g.total++
 	c.timer = time.AfterFunc(g.limits.first, func() { c.Close() })
 	return victim, true
+}
+
+// oldest is the connection to close, of those of an address. One with a request under
+// way is kept, unless more than half are like that: requests that never end, such as
+// those whose bodies do not come, keep nobody out either.
+func oldest(conns []*guardedConn) *guardedConn {
+	active := 0
+	for _, c := range conns {
+		if c.active {
+			active++
+		}
+	}
+	keep := active <= (len(conns)+1)/2
+	i := slices.IndexFunc(conns, func(c *guardedConn) bool { return c.active != keep })
+	if i < 0 {
+		return nil
+	}
+	return conns[i]
 }
 
 // log tells now and then that connections are closed.
@@ -176,21 +193,27 @@ type guardedConn struct {
 	net.Conn
 	guard  *guard
 	source netip.Prefix
+	// shown tells that the caller has shown a certificate that authenticates it, once it
+	// has proven that it has the key, which is at the end of the handshake.
+	shown atomic.Bool
 	// known tells that the caller is authenticated: nothing is limited any more.
 	known atomic.Bool
 	// left is how many bytes may still be read.
 	left atomic.Int64
 	// requests counts those that have begun.
 	requests atomic.Int32
-	// computing tells that the connection has a slot for its handshake.
-	computing atomic.Bool
+	// shaken tells that the handshake has ended, computing that the connection has a slot
+	// for it.
+	shaken, computing atomic.Bool
 	// closed is closed with the connection, once.
 	closed chan struct{}
 	once   sync.Once
 
 	// Under the guard's lock. Active tells that a request is under way; closing, that
-	// the timer is that of the end.
+	// the timer is that of the end. Rests counts how often no request was under way any
+	// more, which in HTTP/2 is also so when the connection begins.
 	active, closing bool
+	rests           int32
 	timer           *time.Timer
 }
 
@@ -211,7 +234,16 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
 	c.left.Add(-int64(n))
+	if err == nil && !c.shaken.Load() {
+		err = c.compute()
+	}
 	return n, err
+}
+
+// Write implements net.Conn.
+func (c *guardedConn) Write(b []byte) (int, error) {
+	c.computed()
+	return c.Conn.Write(b)
 }
 
 // Close implements net.Conn.
@@ -225,13 +257,13 @@ func (c *guardedConn) Close() error {
 }
 
 // compute waits for a slot for the handshake.
-func (c *guardedConn) compute(ctx context.Context) error {
+func (c *guardedConn) compute() error {
 	select {
 	case c.guard.handshakes <- struct{}{}:
 		c.computing.Store(true)
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-c.closed:
+		return net.ErrClosed
 	}
 }
 
@@ -242,16 +274,26 @@ func (c *guardedConn) computed() {
 	}
 }
 
-// shookHands is called at the end of the handshake.
-func (c *guardedConn) shookHands(authenticated bool) {
-	if authenticated {
+// identified is called when it is known which certificate the caller shows, if any. The
+// handshake has not ended: whoever has seen the certificate can get as far as that.
+func (c *guardedConn) identified(authenticates bool) {
+	if authenticates {
+		c.shown.Store(true)
+		return
+	}
+	c.limitBytes()
+}
+
+// authenticated ends what limits the connection, if the caller has shown a certificate.
+// It is called after the handshake.
+func (c *guardedConn) authenticated() bool {
+	if !c.known.Load() && c.shown.Load() {
 		c.guard.mu.Lock()
 		c.guard.remove(c)
 		c.guard.mu.Unlock()
 		c.known.Store(true)
-		return
 	}
-	c.limitBytes()
+	return c.known.Load()
 }
 
 // limitBytes begins to count what is read after the handshake.
@@ -277,7 +319,9 @@ func (c *guardedConn) begin() (last bool) {
 
 // setActive tells that a request is under way, or that none is.
 func (c *guardedConn) setActive(active bool) {
-	if c.known.Load() {
+	c.shaken.Store(true)
+	c.computed()
+	if c.authenticated() {
 		return
 	}
 	c.guard.mu.Lock()
@@ -287,7 +331,12 @@ func (c *guardedConn) setActive(active bool) {
 	case c.closing || c.known.Load():
 	case active:
 		c.timer.Stop()
+	case c.rests > c.guard.limits.requests:
+		// There were more than requests: those that HTTP/2 refuses reach no handler.
+		c.closing = true
+		c.timer.Reset(closingTime)
 	default:
+		c.rests++
 		c.timer.Reset(c.guard.limits.idle)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -227,7 +228,7 @@ func TestWhichConnectionIsClosed(t *testing.T) {
 		{"an IPv4 address in IPv6 is the same", []string{a, alsoA, a}, nil, []int{0}},
 		{"IPv6 addresses count by their network", []string{six, sameNet, six}, nil, []int{0}},
 		{"one with a request under way stays", []string{a, a, a}, []int{0}, []int{1}},
-		{"the new one, if all have requests", []string{a, a, a}, []int{0, 1}, []int{2}},
+		{"the oldest, if more than half have requests", []string{a, a, a}, []int{0, 1}, []int{0}},
 		{"in all: the oldest of who has most", []string{c, a, a, b, six}, nil, []int{1}},
 		{"in all: never that of another who has fewer", []string{c, b, six, a, a}, nil, []int{3}},
 	} {
@@ -308,5 +309,138 @@ func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
 	}
 	if err := closedByServer(conn); err != nil {
 		t.Error(err)
+	}
+}
+
+// A caller cannot make the server log what looks like a panic of its own.
+func TestCallersDoNotForgePanics(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	s.serve(parts{})
+	conn := s.dial(s.shell.webhook, nil, "h2")
+	if _, err := io.WriteString(conn, "panic serving everything"); err != nil { // as long as the preface
+		t.Fatal(err)
+	}
+	if err := closedByServer(conn); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+	if text := s.log.String(); strings.Contains(text, "a request was not answered") {
+		t.Errorf("logged %s", text)
+	}
+}
+
+// A certificate is no secret: whoever shows one is authenticated when the handshake has
+// proven that it has the key, and not before.
+func TestACertificateThatIsShownIsNoProof(t *testing.T) {
+	t.Parallel()
+	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}, false, logr.Discard())
+	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
+	conn.identified(true)
+	if g.held() != 1 || conn.known.Load() {
+		t.Error("the connection is not limited before the end of the handshake")
+	}
+	conn.setActive(true)
+	if g.held() != 0 || !conn.known.Load() {
+		t.Error("the connection is limited after the handshake")
+	}
+}
+
+// Certificates of the same authorities that may not call, such as those of nodes, give
+// no more connections than no certificate.
+func TestConnectionsWhoseNameMayNotCallAreLimited(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Webhook.AllowedClientNames = []string{"kube-apiserver"} })
+	g := guardOf(s.shell.webhook)
+	s.serve(parts{})
+	conn := s.dial(s.shell.webhook, s.callers.client("system:node:a"), "http/1.1")
+	if _, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	answer, err := io.ReadAll(conn) // until the server closes the connection
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 403 ") {
+		t.Errorf("got %q, %v", answer, err)
+	}
+	eventually(t, "the connection is not counted", func() bool { return g.held() == 0 })
+	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// The last answer on a connection may take longer than what is left of the connection
+// after it.
+func TestTheLastAnswerIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, onlyMachines)
+	guardOf(s.shell.bootstrap).limits.requests = 1
+	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done(): // the connection is closed
+		case <-time.After(2 * closingTime):
+		}
+		_, _ = io.WriteString(w, "token")
+	})})
+	if got, err := read(s.caller(nil).Get(at(s.shell.bootstrap, "/authorize/a"))); err != nil || got.body != "token" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Requests that HTTP/2 refuses reach no handler that counts them, and do not give the
+// connection more time again and again.
+func TestRefusedRequestsDoNotKeepAConnection(t *testing.T) {
+	t.Parallel()
+	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2}, false, logr.Discard())
+	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
+	// One time for the beginning, and one for each request.
+	for n := range 3 {
+		conn.setActive(true)
+		conn.setActive(false)
+		if conn.closing {
+			t.Fatalf("the connection ends after %d requests", n)
+		}
+	}
+	conn.setActive(true)
+	conn.setActive(false)
+	eventually(t, "the connection ends", func() bool { return g.held() == 0 })
+}
+
+// A handshake has a slot while the server computes, after each message of the caller.
+func TestAHandshakeHasASlotWhileItIsComputed(t *testing.T) {
+	t.Parallel()
+	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}, false, logr.Discard())
+	g.handshakes = make(chan struct{}, 2)
+	near, far := net.Pipe()
+	defer far.Close()
+	conn := g.admit(near).(*guardedConn)
+	defer conn.Close()
+	go func() { _, _ = io.Copy(far, far) }()
+	for range 3 {
+		if _, err := conn.Write([]byte("hello")); err != nil || len(g.handshakes) != 0 {
+			t.Fatalf("%d slots are taken while the caller is waited for, %v", len(g.handshakes), err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil || len(g.handshakes) != 1 {
+			t.Fatalf("%d slots are taken after a message, %v", len(g.handshakes), err)
+		}
+	}
+	conn.setActive(true)
+	if len(g.handshakes) != 0 {
+		t.Error("a slot is taken after the handshake")
+	}
+}
+
+func TestManyCertificatesAreNotVerified(t *testing.T) {
+	t.Parallel()
+	s := newTestShell(t, nil)
+	s.serve(parts{})
+	for shown, good := range map[int]bool{maxShown: true, maxShown + 1: false} {
+		certificate := s.callers.client("kube-apiserver")
+		for len(certificate.Certificate) < shown {
+			certificate.Certificate = append(certificate.Certificate, s.callers.certificate.Raw)
+		}
+		got, err := s.post(s.caller(certificate), "/authorize", "question")
+		if (err == nil && got.status == 200) != good {
+			t.Errorf("with %d certificates: got %+v, %v", shown, got, err)
+		}
 	}
 }

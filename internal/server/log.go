@@ -41,7 +41,9 @@ type lineLog struct{ logger logr.Logger }
 // Write implements io.Writer.
 func (l lineLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if first, stack, _ := strings.Cut(text, "\n"); strings.Contains(first, "panic serving") {
+	// What callers sent is quoted further on in a line: only its beginning is the
+	// server's own.
+	if first, stack, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "http: panic serving ") || strings.HasPrefix(first, "http2: panic serving ") {
 		l.logger.Error(errors.New(first), "a request was not answered", "stack", stack)
 	} else {
 		l.logger.V(connectionsVerbosity).Info(text)

@@ -59,6 +59,7 @@ func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer
 		name: "webhooks", address: w.Address, limits: apiServerLimits(),
 		files: &certificateFiles{
 			section: "webhook", certificate: w.CertificateFile, key: w.KeyFile, authorities: w.ClientCAFile, inHandshake: true,
+			names: w.AllowedClientNames,
 		},
 	})
 	if err == nil {

@@ -24,10 +24,14 @@ type body struct {
 	buffer   *bytes.Buffer
 }
 
-// enter waits for room for the body. One whose size is not told counts as small until
-// it is not.
+// enter waits for room for the body. One whose size is not told counts as the largest of
+// the small ones until it is larger.
 func (e *endpoint) enter(w http.ResponseWriter, r *http.Request) (*body, error) {
-	p, err := e.opts.Queue.enter(r.Context(), max(0, r.ContentLength))
+	size := r.ContentLength
+	if size < 0 {
+		size = smallBody
+	}
+	p, err := e.opts.Queue.enter(r.Context(), size)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,16 @@ func TestBodiesWaitForRoom(t *testing.T) {
 	if w := ask(io.MultiReader(strings.NewReader(question)), -1); w.Code != http.StatusOK {
 		t.Errorf("a small body whose size is not told: got %d %s", w.Code, w.Body)
 	}
+	if taken, err := q.enter(t.Context(), smallBody); err != nil {
+		t.Error(err)
+	} else {
+		q.small.bytes = smallBody // no more fits, whatever size is not told
+		if w := ask(unread{t}, -1); w.Code != http.StatusTooManyRequests {
+			t.Errorf("a size that is not told, without room for small bodies: got %d %s", w.Code, w.Body)
+		}
+		q.small.bytes = mb
+		taken.leave()
+	}
 	taken.leave()
 	for _, length := range []int64{int64(len(large)), -1} {
 		if w := ask(io.MultiReader(strings.NewReader(large)), length); w.Code != http.StatusOK {
