@@ -54,6 +54,8 @@ type checker struct {
 	// comparing is when the next list is due at the latest.
 	comparing time.Time
 	retry     wait.Backoff
+	// asked is when the last list was asked for.
+	asked time.Time
 	// blocked is until when nothing is asked after a question that failed, and
 	// unlisted until when no list is asked for after one that failed.
 	blocked, unlisted time.Time
@@ -156,8 +158,8 @@ func (c *checker) step(ctx context.Context) {
 		c.unlisted = time.Now().Add(c.period / 2)
 	default:
 		c.compareLater(compareInterval)
-		if silent {
-			c.tap.reopen()
+		if silent && !c.live.heardAt(c.kind).After(c.asked) {
+			c.tap.reopen() // the watch brought nothing while the list was read either
 		}
 	}
 }
@@ -232,6 +234,7 @@ func (c *checker) confirm(ctx context.Context, position string) error {
 // returns false if the list came to nothing.
 func (c *checker) compare(ctx context.Context) (done bool, err error) {
 	began, position := c.live.ages.clock(), c.live.positionOf(c.kind)
+	c.asked = began
 	m := c.tap.compare()
 	if m == nil {
 		return false, nil // it is being listed anyway
