@@ -203,7 +203,7 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 			f.write(t, "token", []byte("token-2"))
 		}, "first Bearer token-2", false},
 		{"an authority of the API server", func(t *testing.T, f files, c *cluster) {
-			c.serveAs(t, other)
+			c.useCertificateOf(t, other)
 			f.write(t, "ca.crt", slices.Concat(c.authority.pem, other.pem))
 		}, "first Bearer token-1", true},
 		{"a kubeconfig that holds everything", func(t *testing.T, f files, c *cluster) {

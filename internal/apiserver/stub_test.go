@@ -103,7 +103,7 @@ const host = "cluster.example"
 func newCluster(t *testing.T, protocols ...string) *cluster {
 	t.Helper()
 	c := &cluster{authority: newAuthority(t, "authority"), accepted: make(chan net.Conn), closed: make(chan struct{})}
-	c.serveAs(t, c.authority)
+	c.useCertificateOf(t, c.authority)
 	c.server = &http.Server{
 		Handler: http.HandlerFunc(c.serve), ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{
@@ -123,7 +123,7 @@ func newCluster(t *testing.T, protocols ...string) *cluster {
 	return c
 }
 
-func (c *cluster) serveAs(t *testing.T, a *authority) {
+func (c *cluster) useCertificateOf(t *testing.T, a *authority) {
 	t.Helper()
 	certificate, key := a.leaf(t, host)
 	pair, err := tls.X509KeyPair(certificate, key)

@@ -12,7 +12,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -96,23 +95,6 @@ type reader struct {
 	snapshots       bool
 	snapshotHasRBAC bool
 }
-
-// defaultsSeen says of each kind of RBAC whether the object was read that kube-apiserver
-// makes in every cluster. Then the rest of the kind is there as well: files have all
-// objects of a kind or those that somebody wrote.
-// Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
-type defaultsSeen struct{ clusterRole, clusterRoleBinding, role, roleBinding bool }
-
-func (d defaultsSeen) whole() bool {
-	return d.clusterRole && d.clusterRoleBinding && d.role && d.roleBinding
-}
-
-// The default objects by which a kind is known to be whole.
-const (
-	defaultClusterRole = "cluster-admin" // the binding is called after it
-	defaultRole        = "extension-apiserver-authentication-reader"
-	defaultRoleBinding = "system::" + defaultRole
-)
 
 func newReader(c *Cluster) *reader {
 	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
@@ -256,48 +238,6 @@ func (r *reader) certificateRequest(d *source.Document) error {
 	if isKubeletSigner(csr.Spec.SignerName) {
 		r.cluster.Requests = append(r.cluster.Requests, newCertificateRequest(&csr, place(d)))
 	}
-	return nil
-}
-
-func (r *reader) clusterRole(d *source.Document) error {
-	var role rbacv1.ClusterRole
-	if err := decode(d, &role); err != nil {
-		return err
-	}
-	r.rbac.clusterRole = r.rbac.clusterRole || role.Name == defaultClusterRole
-	r.cluster.RBAC.SetClusterRole(&role)
-	return nil
-}
-
-func (r *reader) role(d *source.Document) error {
-	var role rbacv1.Role
-	if err := decode(d, &role); err != nil {
-		return err
-	}
-	role.Namespace = namespaceOr(role.Namespace, "default")
-	r.rbac.role = r.rbac.role || role.Namespace == kubeSystem && role.Name == defaultRole
-	r.cluster.RBAC.SetRole(&role)
-	return nil
-}
-
-func (r *reader) clusterRoleBinding(d *source.Document) error {
-	var b rbacv1.ClusterRoleBinding
-	if err := decode(d, &b); err != nil {
-		return err
-	}
-	r.rbac.clusterRoleBinding = r.rbac.clusterRoleBinding || b.Name == defaultClusterRole
-	r.cluster.addClusterRoleBinding(&b, place(d))
-	return nil
-}
-
-func (r *reader) roleBinding(d *source.Document) error {
-	var b rbacv1.RoleBinding
-	if err := decode(d, &b); err != nil {
-		return err
-	}
-	b.Namespace = namespaceOr(b.Namespace, "default")
-	r.rbac.roleBinding = r.rbac.roleBinding || b.Namespace == kubeSystem && b.Name == defaultRoleBinding
-	r.cluster.addRoleBinding(&b, place(d))
 	return nil
 }
 

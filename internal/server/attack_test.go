@@ -46,6 +46,7 @@ func TestServeAttacked(t *testing.T) {
 	}
 	limitMemory("/", (&logLines{}).logger())
 	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay.Duration = 0 })
+	s.reload = reloadInterval // as in production: reading files each millisecond is work
 	queue := webhook.NewQueue()
 	restriction := noderestriction.New(emptyState{}, nil, kubeversion.For(kubeversion.Latest))
 	options := webhook.Options{Queue: queue}

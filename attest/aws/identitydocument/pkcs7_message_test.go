@@ -59,10 +59,10 @@ type signer struct {
 
 // Keys take long to make, and every test may use the same.
 var (
-	rsaSigner = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
-	thief     = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
-	stranger  = sync.OnceValue(func() signer { return signer{newRSA(), 2000} })
-	dsaSigner = sync.OnceValue(func() signer {
+	rsaSigner     = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
+	thief         = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
+	unknownSigner = sync.OnceValue(func() signer { return signer{newRSA(), 2000} })
+	dsaSigner     = sync.OnceValue(func() signer {
 		key := &dsa.PrivateKey{}
 		key.Parameters = pinnedKey[*dsa.PublicKey]("dsa").Parameters
 		if err := dsa.GenerateKey(key, rand.Reader); err != nil {

@@ -84,12 +84,12 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 		}), identitydocument.SignatureInvalid},
 
 		{"another key under the name of a known certificate", thief().message(content, nil), identitydocument.SignatureInvalid},
-		{"a certificate that nobody knows", stranger().message(content, nil), identitydocument.SignerUnknown},
-		{"the name of AWS's certificate first, another key's after it", with(signers(good, stranger().info(content, nil, nil))), identitydocument.DocumentMalformed},
-		{"another key first", with(signers(stranger().info(content, nil, nil), good)), identitydocument.DocumentMalformed},
+		{"a certificate that nobody knows", unknownSigner().message(content, nil), identitydocument.SignerUnknown},
+		{"the name of AWS's certificate first, another key's after it", with(signers(good, unknownSigner().info(content, nil, nil))), identitydocument.DocumentMalformed},
+		{"another key first", with(signers(unknownSigner().info(content, nil, nil), good)), identitydocument.DocumentMalformed},
 		{"two signers who are both known", with(signers(good, good)), identitydocument.DocumentMalformed},
 		{"no signer", with(signers()), identitydocument.DocumentMalformed},
-		{"its own certificate in the message", stranger().message(content, func(p *messageParts) {
+		{"its own certificate in the message", unknownSigner().message(content, func(p *messageParts) {
 			p.certificates = der(0xa0, der(0x30, issuer))
 		}), identitydocument.SignerUnknown},
 		{"the certificate of the other algorithm", by(signer{rsaSigner().key, dsaSigner().serial}, nil, nil), identitydocument.SignerUnknown},
