@@ -124,8 +124,8 @@ func TestAQuietClusterStaysFresh(t *testing.T) {
 		if lists := s.count("GET /api/v1/pods?limit=500") - before; lists < 4 || lists > 12 {
 			t.Errorf("pods were listed %d times in an hour", lists)
 		}
-		if len(r.lines) != 0 {
-			t.Errorf("reported: %q", r.lines)
+		if lines := r.about(""); len(lines) != 0 {
+			t.Errorf("reported: %q", lines)
 		}
 	})
 }
@@ -140,8 +140,8 @@ func TestWithoutBookmarksListsKeepTheStateFresh(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			usable(t, live, "without bookmarks")
 		}
-		if len(r.lines) != 0 {
-			t.Errorf("reported: %q", r.lines)
+		if lines := r.about(""); len(lines) != 0 {
+			t.Errorf("reported: %q", lines)
 		}
 	})
 }
@@ -400,15 +400,13 @@ func TestALostChangeIsFound(t *testing.T) {
 func TestAnotherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := aging(t)
-		s.cluster = "first"
+		s.setCluster("first")
 		live := r.follow(t, s)
 		time.Sleep(10 * time.Minute)
-		if len(r.lines) != 0 {
-			t.Errorf("reported: %q", r.lines)
+		if lines := r.about(""); len(lines) != 0 {
+			t.Errorf("reported: %q", lines)
 		}
-		s.mu.Lock()
-		s.cluster = "second"
-		s.mu.Unlock()
+		s.setCluster("second")
 		s.restore(100_000)
 		time.Sleep(time.Minute)
 		if resets := r.about("reset"); len(resets) == 0 || !strings.Contains(resets[0], "the namespace kube-system has another UID: second instead of first") {
@@ -438,8 +436,8 @@ func TestChangesDuringAComparison(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
-		if len(r.lines) != 0 || live.Resets() != 0 {
-			t.Errorf("reported: %q", r.lines)
+		if lines := r.about(""); len(lines) != 0 || live.Resets() != 0 {
+			t.Errorf("reported: %q", lines)
 		}
 		if got, want := live.State().Counts()["Pod"], len(s.objects["pods"]); got != want {
 			t.Errorf("%d pods, want %d", got, want)

@@ -133,6 +133,13 @@ func (s *stubServer) restore(version int, pods ...*corev1.Pod) {
 	}
 }
 
+// setCluster sets the UID of the namespace kube-system.
+func (s *stubServer) setCluster(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cluster = uid
+}
+
 // cut ends all watches.
 func (s *stubServer) cut() {
 	s.mu.Lock()
@@ -256,6 +263,7 @@ func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
 	s.accepted[r.Header.Get("Accept")] = true
+	cluster := s.cluster
 	s.mu.Unlock()
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -269,10 +277,10 @@ func (s *stubServer) handle(w http.ResponseWriter, r *http.Request) {
 		s.discovery(w, strings.Join(parts[1:], "/"))
 	case parts[0] == "api" && len(parts) == 3, parts[0] == "apis" && len(parts) == 4:
 		s.resource(w, r, strings.Join(parts[1:len(parts)-1], "/"), parts[len(parts)-1])
-	case r.URL.Path == "/api/v1/namespaces/kube-system" && s.cluster != "":
+	case r.URL.Path == "/api/v1/namespaces/kube-system" && cluster != "":
 		s.write(w, http.StatusOK, &corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(s.cluster)},
+			ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(cluster)},
 		})
 	default:
 		s.fail(w, apierrors.NewNotFound(schema.GroupResource{}, r.URL.Path))
