@@ -107,9 +107,21 @@ func (b *bench) program(args ...string) (used, error) {
 	}
 }
 
-// outcome explains how a program ended. A refusal is no error.
+// The exit statuses of commands that answered.
+const (
+	statusRefused   = 1
+	statusUndecided = 2 // of errors too, which say what is wrong
+)
+
+// outcome explains how a program ended. A refusal is no error, nor is what could not be
+// decided.
 func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
-	if exit := new(exec.ExitError); err == nil || errors.As(err, &exit) && exit.ExitCode() == 1 {
+	status := 0
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		status = exit.ExitCode()
+	}
+	switch {
+	case err == nil, status == statusRefused, status == statusUndecided && !strings.Contains(said.String(), "error: "):
 		return nil
 	}
 	return fmt.Errorf("running %s: %w: %s", cmd, err, said)
