@@ -64,7 +64,12 @@ func inTreePartsAreOff(t *testing.T) {
 // the call.
 func allRenewLeases(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
-	began := time.Now()
+	renewLeasesSince(t, admin, time.Now())
+}
+
+// renewLeasesSince is the same since an earlier time.
+func renewLeasesSince(t *testing.T, admin kubernetes.Interface, began time.Time) {
+	t.Helper()
 	eventually(t, "every node renews its lease", func(ctx context.Context) error {
 		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {

@@ -105,7 +105,10 @@ func openOurs(ctx context.Context, dir string) error {
 		Root:          "../..",
 		Replicas:      2,
 		APIServerArgs: log.APIServerArgs(),
-		Progress:      os.Stderr,
+		// A node is lost when its kubelet is refused, and not when the machine is slow: what
+		// its kubelet reports and whether it renews its lease shows that.
+		ControllerManagerArgs: []string{"--node-monitor-grace-period=15m"},
+		Progress:              os.Stderr,
 	})
 	if err != nil {
 		return err

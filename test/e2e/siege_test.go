@@ -17,9 +17,11 @@ import (
 // siege attacks a control plane without end, with every request of the matrix
 // that is refused, as dry runs, and watches whether its nodes stay ready.
 type siege struct {
-	stop func()
+	stop  func()
+	admin kubernetes.Interface
 
 	mu       sync.Mutex
+	began    time.Time // the phase
 	sent     int
 	answers  map[int]int
 	breaches []string
@@ -31,14 +33,14 @@ func besiege(t *testing.T) *siege {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	s := &siege{answers: map[int]int{}, stop: func() { cancel(); running.Wait() }}
+	s := &siege{admin: client(t, ours.Plane), answers: map[int]int{}, began: time.Now(), stop: func() { cancel(); running.Wait() }}
 	t.Cleanup(s.stop)
 	refused := refusedRequests(t)
-	sender, admin := ours.sender(t), client(t, ours.Plane)
+	sender := ours.sender(t)
 	for worker := range attackers {
 		running.Go(func() { s.attack(ctx, sender, refused, worker) })
 	}
-	running.Go(func() { s.watchNodes(ctx, admin) })
+	running.Go(func() { s.watchNodes(ctx) })
 	return s
 }
 
@@ -100,7 +102,7 @@ func (s *siege) note(request attack.Request, answer attack.Answer, err error) {
 }
 
 // watchNodes notes each node that the API server says is not ready.
-func (s *siege) watchNodes(ctx context.Context, admin kubernetes.Interface) {
+func (s *siege) watchNodes(ctx context.Context) {
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -110,7 +112,7 @@ func (s *siege) watchNodes(ctx context.Context, admin kubernetes.Interface) {
 		case <-ticker.C:
 		}
 		// While kube-apiserver is down nobody says that a node is not ready.
-		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		nodes, err := s.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
 		}
@@ -144,6 +146,7 @@ func (s *siege) attacksGoOn(t *testing.T, more int) {
 // check ends a phase: nothing was allowed, and no node was lost.
 func (s *siege) check(t *testing.T) {
 	t.Helper()
+	renewLeasesSince(t, s.admin, s.began)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Logf("%d attacks, by status: %v", s.sent, s.answers)
@@ -153,5 +156,5 @@ func (s *siege) check(t *testing.T) {
 	if len(s.notReady) > 0 {
 		t.Errorf("nodes were not ready: %v", s.notReady)
 	}
-	s.sent, s.answers, s.breaches, s.notReady = 0, map[int]int{}, nil, nil
+	s.sent, s.answers, s.breaches, s.notReady, s.began = 0, map[int]int{}, nil, nil, time.Now()
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Replicas int
 	// APIServerArgs are appended to the arguments of kube-apiserver.
 	APIServerArgs []string
+	// ControllerManagerArgs are appended to those of kube-controller-manager.
+	ControllerManagerArgs []string
 	// Progress is told in lines what happens.
 	Progress io.Writer
 }
@@ -62,7 +64,8 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	c.Plane, err = localplane.Start(ctx, localplane.Options{
 		AuthorizationConfig: filepath.Join(c.apiServerDir(), "authorization.yaml"),
 		ExtraArgs: map[localplane.Component][]string{
-			localplane.APIServer: append([]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")}, options.APIServerArgs...),
+			localplane.APIServer:         append([]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")}, options.APIServerArgs...),
+			localplane.ControllerManager: options.ControllerManagerArgs,
 		},
 		Prepare:     func(p *localplane.Plane) error { return c.prepare(p, options.Replicas) },
 		OnAPIServer: func(ctx context.Context, p *localplane.Plane) error { return c.serve(ctx, p, program) },
