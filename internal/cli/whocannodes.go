@@ -70,7 +70,7 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	switch a.Answer {
 	case yes:
 		w.result.Conditions = a.Conditions // the same for all nodes
-		return w.add(ctx, node, by, req)
+		return w.add(ctx, nodeThatCan{Node: node, DecidedBy: by, OnlyName: a.OnlyName}, req)
 	case unknown:
 		w.result.Undecided = append(w.result.Undecided, node)
 		w.miss(a.Missing)
@@ -92,15 +92,14 @@ func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
 	return a
 }
 
-func (w *whoCanSearch) add(ctx context.Context, node, by string, req *nodeauthz.Request) error {
-	can := nodeThatCan{Node: node, DecidedBy: by}
-	if by == chain.NameNode {
-		can.Paths = w.paths[node]
+func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *nodeauthz.Request) error {
+	if can.DecidedBy == chain.NameNode {
+		can.Paths = w.paths[can.Node]
 	}
 	if len(can.Paths) == 0 {
 		var err error
 		if can.Message, err = w.reasonWhy(ctx, req); err != nil {
-			return fmt.Errorf("explaining the decision about node %s: %w", node, err)
+			return fmt.Errorf("explaining the decision about node %s: %w", can.Node, err)
 		}
 	}
 	w.result.Nodes = append(w.result.Nodes, can)

@@ -18,8 +18,11 @@ func (r whoCanResult) Text(p *render.Page) {
 		count = render.Good.In(render.Thousands(len(r.Nodes)))
 	}
 	p.Line("%s of %s can %s%s", count, render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
-	for _, c := range r.Conditions {
+	for _, c := range beyondTheName(r.Conditions) {
 		p.Line("  %s", c.Requires)
+	}
+	if r.NamespaceAssumed {
+		p.Line("  %s", render.Unsure.In(r.namespaceText()))
 	}
 	if r.Why != nil {
 		p.Line("  %s", r.Why.Message)
@@ -80,11 +83,24 @@ func (r whoCanResult) what() string {
 	return strings.Replace(r.Request.String(), r.Request.Verb+" ", r.Request.Verb+" all ", 1)
 }
 
-func (r whoCanResult) conditionsText() string {
-	if len(r.Conditions) == 0 {
-		return ""
+// namespaceText says that the answer is about one namespace, which nobody asked for.
+func (r whoCanResult) namespaceText() string {
+	text := fmt.Sprintf("asked about namespace %s only: give another with -n", r.Request.Namespace)
+	if r.Request.Name == "" {
+		text += ", or ask about all of them with -A"
 	}
-	return ", if " + r.Request.passes() + ":"
+	return text
+}
+
+func (r whoCanResult) conditionsText() string {
+	text := ""
+	if ownNameOnly(r.Conditions) {
+		text = ", each of its own name only"
+	}
+	if len(beyondTheName(r.Conditions)) == 0 {
+		return text
+	}
+	return text + ", if " + r.Request.passes() + ":"
 }
 
 // someText lists the nodes that can do it to some objects.
