@@ -60,15 +60,35 @@ func TestTheRegionOfAKubeconfigIsNotThatOfTheRoles(t *testing.T) {
 		rule, text string
 		want       []string
 	}{
-		{"the kubeconfig is wrong, not the role", right + kubeconfig("us-gov-west-1"), []string{"error STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig may be wrong, or the role", right + kubeconfig("us-gov-west-1"), []string{"warning STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig is wrong: the authenticator's configuration has the partition", right + kubeconfig("us-gov-west-1") + ours, []string{"error STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig is wrong: a node is elsewhere", right + nodeText("ip-10-0-0-7.eu-west-1.compute.internal", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal") + kubeconfig("us-gov-west-1"), []string{"error STSHostMismatch us-gov-west-1"}},
 		{"of the partition of the roles", right + kubeconfig("eu-west-1"), nil},
-		{"of China", right + kubeconfig("cn-north-1"), []string{"error STSHostMismatch cn-north-1"}},
+		{"of China", right + kubeconfig("cn-north-1"), []string{"warning STSHostMismatch cn-north-1"}},
 		{"the region of nodes is", right + gov + kubeconfig("us-gov-west-1"), []string{"error MappingPartition arn:aws:iam::111122223333:role/node"}},
 		{"roles of two partitions say nothing", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes), strings.ReplaceAll(roleEntry("node", goodUsername, bootstrap, nodes), "arn:aws:", "arn:aws-us-gov:")) + kubeconfig("us-gov-west-1"), nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			wantFindings(t, run(readText(t, test.text), awsAuth).Findings, test.want...)
 		})
+	}
+}
+
+func TestAPartitionThatIsInferredIsNamedAsSuch(t *testing.T) {
+	kubeconfig := "---\napiVersion: v1\nkind: Config\nusers:\n- name: ada\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: aws\n" +
+		"      args: [eks, get-token, --cluster-name, shop, --region, us-gov-west-1]\n"
+	findings := run(readText(t, awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes))+kubeconfig), awsAuth).Findings
+	if len(findings) != 1 {
+		t.Fatalf("got %+v", findings)
+	}
+	for _, part := range []struct{ got, want string }{
+		{findings[0].Message, "the ARNs of the nodes' roles are of partition aws"},
+		{findings[0].Consequence, "if the cluster is in aws"},
+		{findings[0].Remedy, "--region"},
+	} {
+		if !strings.Contains(part.got, part.want) {
+			t.Errorf("want %q in %q", part.want, part.got)
+		}
 	}
 }
 
