@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // ours is the configuration of node-authorizer as the cluster's authenticator.
@@ -40,12 +42,51 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 			if len(report.Roles) > 0 && strings.Contains(report.Roles[0].Registers.Why, "Unauthorized") {
 				t.Errorf("who is let in without rights is Forbidden: %+v", report.Roles[0].Registers)
 			}
-			report = run(readText(t, awsAuthText(test.entries)+ours), awsAuth)
-			if len(report.Roles) != 1 || strings.HasPrefix(report.Roles[0].Registers.Why, "Unauthorized: ") == test.both {
-				t.Errorf("node-authorizer: %+v", report.Roles)
+			if len(report.Roles) > 0 && (report.Roles[0].NodeAuthorizer == Outcome{}) != test.both {
+				t.Errorf("what node-authorizer makes of it is not said beside: %+v", report.Roles[0])
+			}
+			for _, config := range []string{ours, strings.Replace(ours, "partition: aws", "rolePaths: Exact", 1)} {
+				report = run(readText(t, awsAuthText(test.entries)+config), awsAuth)
+				if len(report.Roles) != 1 || strings.HasPrefix(report.Roles[0].Registers.Why, "Unauthorized: ") == test.both || report.Roles[0].Authenticator != NodeAuthorizer {
+					t.Errorf("node-authorizer: %+v", report.Roles)
+				}
 			}
 		})
 	}
+}
+
+// TestTheTableNamesWhoseOutcomesItHas shows an entry that the two programs take
+// differently, beside one that both take alike, and one of another source.
+func TestTheTableNamesWhoseOutcomesItHas(t *testing.T) {
+	const unusable = "- rolearn: arn:aws:iam::111122223333:role/node\n  username: " + goodUsername + "\n  groups: [1, system:bootstrappers, system:nodes]\n"
+	file := "---\nclusterID: blue\nserver:\n  mapRoles:\n" + indented(roleEntry("node", goodUsername, bootstrap, nodes)+roleEntry("other", goodUsername, bootstrap, nodes))
+	report := run(readText(t, awsAuthText(unusable)+file), awsAuth)
+	var page strings.Builder
+	if err := render.Write(&page, report, render.Options{Format: render.Table}); err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	for _, want := range []string{
+		"as taken by      aws-iam-authenticator, as on EKS",
+		"node-authorizer  no   refuses its nodes: the entry at ",
+		`cannot be used (a group is the number "1": a text is wanted), and no other entry about this ARN counts`,
+		"unknown  refuses its nodes if it asks ConfigMap kube-system/aws-auth before ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "  node-authorizer "); n != 2 {
+		t.Errorf("%d roles have a line for node-authorizer, want the two about the ARN:\n%s", n, text)
+	}
+}
+
+func indented(text string) string {
+	var all string
+	for line := range strings.Lines(text) {
+		all += "    " + line
+	}
+	return all
 }
 
 func TestTheRegionOfAKubeconfigIsNotThatOfTheRoles(t *testing.T) {
