@@ -109,7 +109,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 		lacks = s.lackFor(req, failedForPath(result), s.asksRBAC(result))
 		a.Missing = append(s.missingFor(req, result), lacks...)
 	}
-	why := doubt(result)
+	why := result.Doubt()
 	switch {
 	case why != "" && !s.needsRBAC(result):
 		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})

@@ -31,7 +31,8 @@ read as a stream: memory does not grow with the log.
 Bindings of the ClusterRole system:node to the group system:nodes are left out, as
 they will be when the move to Node authorization is done; with
 --keep-system-node-binding they count. With --authorization-config the authorizers
-of that file are asked, and its webhooks are called for every request of a kubelet.
+of that file are asked, and its webhooks are called for every request of a kubelet. What
+one that cannot be reached answered at the time is not known: such requests are undecided.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
 or would be refused or a kubelet does not conform, 2 a line could not be read, a

@@ -82,7 +82,7 @@ type answer struct {
 func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
 
 func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
-	decision, authorizer, err := ev.Chain.Decide(ctx, req)
+	decision, authorizer, err := ev.Chain.Settled(ctx, req)
 	switch {
 	case err != nil:
 		return answer{err: err}
@@ -116,9 +116,9 @@ func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Cavea
 
 // explain says why the chain refuses. Unsure is why the refusal cannot be relied on.
 func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason verdict.Reason, unsure string) {
-	result, err := ev.Chain.Explain(ctx, req)
-	if err != nil {
-		return reason, err.Error()
+	result, _ := ev.Chain.Explain(ctx, req) // the opinions tell the errors
+	if why := result.Doubt(); why != "" {
+		return reason, why
 	}
 	if ev.Missing != nil {
 		if missing := ev.Missing(req, result); len(missing) > 0 {
@@ -140,7 +140,7 @@ func (ev *Evaluators) asNode(ctx context.Context, req *request, node string) str
 	own := *req
 	own.User, own.Groups = nodeidentity.User(node)
 	own.UID, own.Extra = "", nil
-	switch decision, _, err := ev.Chain.Decide(ctx, &own); {
+	switch decision, _, err := ev.Chain.Settled(ctx, &own); {
 	case err != nil:
 		return saysUndecided
 	case decision == verdict.Allow:
