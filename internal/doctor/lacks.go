@@ -71,7 +71,7 @@ func (e *examination) noTokens() bool {
 
 // mappingsLack is what is not seen of the mappings.
 func (e *examination) mappingsLack() []Missing {
-	list := e.cluster.unread("configmaps", resourceMappings)
+	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
 	sources := e.cluster.sources()
 	for _, s := range sources {
 		if s.broken() {
