@@ -22,6 +22,9 @@ type whoCanResult struct {
 	// Some are, for a question without a name, nodes that can do it to some objects
 	// only, by name.
 	Some []nodeThatCanSome `json:"some,omitempty"`
+	// SomeUndecided are, for such a question, nodes of which Missing leaves it open to
+	// which objects they can.
+	SomeUndecided []string `json:"someUndecided,omitempty"`
 	// Undecided are the nodes about which Missing leaves it open.
 	Undecided []string `json:"undecided,omitempty"`
 	// NodesAsked is the number of nodes in the state.
@@ -61,7 +64,8 @@ func newWhoCan(a *app) *cobra.Command {
 Arguments are those of can-i, and a node is listed if can-i says yes of it. Without
 a name, the question is about every object of the type: nodes that may do it to some
 objects only, by name, are listed apart. A node that may write only what has its own
-name, such as its Node, is listed, and the answer says so.
+name, such as its Node, is listed, and the answer says so. What files lack makes nodes
+undecided, and is named.
 
 Without -n the question is about one namespace only, and the answer says which; -A asks
 about all of them.

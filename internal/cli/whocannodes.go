@@ -6,6 +6,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -145,6 +146,25 @@ func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
 	if len(some.Objects) > 0 {
 		w.result.Some = append(w.result.Some, some)
 	}
+	if lacks := w.someLacks(who.Node); len(lacks) > 0 {
+		w.result.SomeUndecided = append(w.result.SomeUndecided, who.Node)
+		w.miss(lacks)
+	}
+}
+
+// someLacks lists what could relate more objects of the kind to a node and was not seen.
+func (w *whoCanSearch) someLacks(node string) []missing {
+	relevant := holders(w.kind)
+	lacks := w.missingWhere(func(m source.Missing) bool { return relevant[m.Resource] })
+	if w.state.Complete() {
+		return lacks
+	}
+	for _, gap := range w.state.NodeGaps(node) {
+		if relevant[gap.Resource] {
+			lacks = append(lacks, w.gaps([]source.Gap{gap})...)
+		}
+	}
+	return lacks
 }
 
 // miss adds what is missing, each once.

@@ -13,11 +13,7 @@ import (
 const whoCanRows = 50
 
 func (r whoCanResult) Text(p *render.Page) {
-	count := render.Bad.In("none")
-	if len(r.Nodes) > 0 {
-		count = render.Good.In(render.Thousands(len(r.Nodes)))
-	}
-	p.Line("%s of %s can %s%s", count, render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
+	p.Line("%s of %s can %s%s", r.count(), render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
 	for _, c := range beyondTheName(r.Conditions) {
 		p.Line("  %s", c.Requires)
 	}
@@ -47,6 +43,20 @@ func (r whoCanResult) Text(p *render.Page) {
 	if more := len(r.Nodes) - len(shown); more > 0 {
 		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
+}
+
+// count is how many nodes can. With nodes that are undecided it is no more than that.
+func (r whoCanResult) count() string {
+	n := render.Thousands(len(r.Nodes))
+	switch {
+	case len(r.Nodes) > 0 && len(r.Undecided) > 0:
+		return render.Unsure.In("at least " + n)
+	case len(r.Nodes) > 0:
+		return render.Good.In(n)
+	case len(r.Undecided) > 0:
+		return render.Unsure.In(fmt.Sprintf("unknown: between 0 and %s", render.Thousands(len(r.Undecided))))
+	}
+	return render.Bad.In("none")
 }
 
 // through names the pods, or other objects on the node, that the paths lead
@@ -105,6 +115,9 @@ func (r whoCanResult) conditionsText() string {
 
 // someText lists the nodes that can do it to some objects.
 func (r whoCanResult) someText(p *render.Page) {
+	if n := len(r.SomeUndecided); n > 0 {
+		p.Line("%s what %s can %s by name: %s", render.Unsure.In("not known"), render.Count(n, "node"), r.Request.Verb, some(r.SomeUndecided, p.Wide()))
+	}
 	if len(r.Some) == 0 {
 		return
 	}

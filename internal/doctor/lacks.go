@@ -53,7 +53,8 @@ func rbacResources() []string {
 }
 
 // noTokens is whether it shows that nobody maps AWS roles here: no API server asks a
-// webhook about tokens, or no node is one of AWS and nothing else is about such tokens.
+// webhook about tokens, or no node is one of AWS and nothing else is about such tokens. A
+// node of a file that names no provider may be one: the file may have a part of it.
 func (e *examination) noTokens() bool {
 	c := e.cluster
 	if setups := c.setups(); len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool {
@@ -65,7 +66,7 @@ func (e *examination) noTokens() bool {
 		return false // a snapshot has no provider ids
 	}
 	return !slices.ContainsFunc(c.Nodes, func(n Node) bool {
-		return strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
+		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// written is a cluster of files: name, text, name, text.
+// writtenFiles writes files: name, text, name, text.
 func writtenFiles(t *testing.T, nameAndText ...string) []string {
 	t.Helper()
 	folder := t.TempDir()
@@ -75,20 +75,24 @@ func TestUnitsOfSystemd(t *testing.T) {
 		{
 			"its options replace those of the file",
 			[]string{"k3s.service", unit("ExecStart=/usr/local/bin/k3s \\", "    server \\", "\t'--kube-apiserver-arg=authorization-mode=RBAC' \\", "")},
-			[]string{"error NodeAuthorizationOff k3s.service"}, nil,
+			[]string{"error NodeAuthorizationOff k3s.service"},
+			nil,
 		},
 		{
 			"k3s without options, and its config file",
-			[]string{"k3s.service", unit("ExecStart=/usr/local/bin/k3s server"), "etc/rancher/k3s/config.yaml", "write-kubeconfig-mode: \"0644\"\n"}, nil, nil,
+			[]string{"k3s.service", unit("ExecStart=/usr/local/bin/k3s server"), "etc/rancher/k3s/config.yaml", "write-kubeconfig-mode: \"0644\"\n"},
+			nil, nil,
 		},
 		{
 			"the last command counts, with its prefix",
 			[]string{"rke2-server.service", unit("ExecStart=/usr/bin/old", "ExecStart=", `ExecStart=-/usr/local/bin/rke2 server --kube-apiserver-arg "authorization-mode=AlwaysAllow"`)},
-			[]string{"error AlwaysAllow rke2-server.service"}, nil,
+			[]string{"error AlwaysAllow rke2-server.service"},
+			nil,
 		},
 		{
 			"kube-apiserver itself",
-			[]string{"kube-apiserver.service", unit("ExecStart=/usr/local/bin/kube-apiserver \\", "  --authorization-mode=Node,RBAC \\", "  # a comment within", "  --enable-admission-plugins=NodeRestriction")}, nil, nil,
+			[]string{"kube-apiserver.service", unit("ExecStart=/usr/local/bin/kube-apiserver \\", "  --authorization-mode=Node,RBAC \\", "  # a comment within", "  --enable-admission-plugins=NodeRestriction")},
+			nil, nil,
 		},
 		{"flags in a variable", []string{"kube-apiserver.service", unit("EnvironmentFile=/etc/default/k8s", "ExecStart=/usr/local/bin/kube-apiserver $ARGS")}, nil, both},
 		{"a server without kube-apiserver", []string{"k3s.service", unit("ExecStart=/usr/local/bin/k3s server --disable-apiserver"), "rbac.yaml", leftBinding}, nil, both},

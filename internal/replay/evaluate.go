@@ -2,9 +2,7 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -25,9 +23,10 @@ type Evaluators struct {
 	Restriction *noderestriction.Restriction
 	// State is what they all answer from.
 	State *source.State
-	// Missing, if set, names what of the state could not be read and might have
-	// allowed a request about which the chain has no opinion.
-	Missing func(req *nodeauthz.Request, result chain.Result) []string
+	// Missing, if set, says what of the state could not be read, or is not in it, and
+	// might have allowed a request about which the chain has no opinion; empty if that is
+	// nothing.
+	Missing func(req *nodeauthz.Request, result chain.Result) string
 	// Extra is true if an authorizer looks at what else is known of a user.
 	Extra bool
 }
@@ -121,9 +120,7 @@ func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason
 		return reason, why
 	}
 	if ev.Missing != nil {
-		if missing := ev.Missing(req, result); len(missing) > 0 {
-			unsure = fmt.Sprintf("could not read %s", strings.Join(missing, ", "))
-		}
+		unsure = ev.Missing(req, result)
 	}
 	return mainReason(result, by), unsure
 }
