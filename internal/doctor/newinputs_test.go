@@ -108,6 +108,12 @@ func TestUnitsOfSystemd(t *testing.T) {
 	}
 }
 
+func TestUnitsOfAFolderAreRead(t *testing.T) {
+	paths := writtenFiles(t, "system/k3s.service", "[Service]\nExecStart=/usr/local/bin/k3s server --kube-apiserver-arg=authorization-mode=RBAC\n", "rbac.yaml", leftBinding)
+	r := runWith(readFiles(t, filepath.Dir(paths[1])), apiServers, Options{})
+	wantFindings(t, r.Findings, "error NodeAuthorizationOff k3s.service")
+}
+
 func TestAUnitThatStartsNoServerIsNoAnswer(t *testing.T) {
 	for rule, text := range map[string]string{
 		"an agent":        "[Service]\nExecStart=/usr/local/bin/k3s agent\n",

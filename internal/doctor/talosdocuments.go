@@ -29,8 +29,8 @@ type talosFile struct {
 	authorizers []map[string]any
 	// part is true for documents that change others, which are elsewhere.
 	part bool
-	// at is where the first document about kube-apiserver is.
-	at APIServer
+	// first is a server without flags, at the first document about kube-apiserver.
+	first APIServer
 }
 
 // talosKinds are the documents about kube-apiserver.
@@ -58,9 +58,9 @@ func (r *reader) talosFile(d *source.Document) *talosFile {
 
 // noted remembers where something is said of kube-apiserver, and whether it is a patch.
 func (f *talosFile) noted(d *source.Document) {
-	if f.at.Name == "" {
-		f.at = APIServer{Place: place(d), Name: d.File(), Distribution: Talos}
-		f.at.Place.Object = ""
+	if f.first.Name == "" {
+		f.first = APIServer{Place: place(d), Name: d.File(), Distribution: Talos}
+		f.first.Place.Object = ""
 	}
 	var patch map[string]json.RawMessage
 	f.part = f.part || json.Unmarshal(d.JSON(), &patch) == nil && patch["$patch"] != nil
@@ -79,7 +79,7 @@ func (r *reader) talosServer(d *source.Document) error {
 		return d.Fail(errors.New("not a KubeAPIServerConfig of Talos: want a mapping in extraArgs"))
 	}
 	f.noted(d)
-	a := f.at
+	a := f.first
 	a.Place = place(d)
 	a.Place.Object = ""
 	a.Version = imageTag(c.Image)
@@ -139,7 +139,7 @@ func (r *reader) talosHostname(d *source.Document) error {
 }
 
 // saysOfAPIServers reports whether the documents say something of kube-apiserver.
-func (f *talosFile) saysOfAPIServers() bool { return f.at.Name != "" }
+func (f *talosFile) saysOfAPIServers() bool { return f.first.Name != "" }
 
 // talosServers are the API servers that the documents of their own describe. A server
 // that cannot be put together is one whose flags are not known.
@@ -151,7 +151,7 @@ func (c *Cluster) talosServers() []APIServer {
 		if !f.saysOfAPIServers() {
 			continue
 		}
-		a := f.at
+		a := f.first
 		if f.server != nil {
 			a = *f.server
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -19,22 +20,49 @@ const (
 	unitMost   = 1 << 20 // bytes
 )
 
-// readUnits reads the units among the paths, and returns the other paths.
+// readUnits reads the units among the paths and in folders, and returns the units that are
+// given as files and the other paths.
 func (r *reader) readUnits(paths []string) (units, others []string, err error) {
 	for _, name := range paths {
 		info, statErr := os.Stat(name)
-		if name == "-" || !strings.HasSuffix(name, unitSuffix) || statErr != nil || info.IsDir() {
+		if name == "-" || statErr != nil || !info.IsDir() && !strings.HasSuffix(name, unitSuffix) {
 			others = append(others, name)
 			continue
 		}
-		text, err := readUnit(name)
-		if err != nil {
-			return nil, nil, err
+		if info.IsDir() {
+			others = append(others, name)
+		} else {
+			units = append(units, name)
 		}
-		units = append(units, name)
-		r.unit(name, text)
+		for _, unit := range unitsIn(name) {
+			text, err := readUnit(unit)
+			if err != nil {
+				return nil, nil, err
+			}
+			r.unit(unit, text)
+		}
 	}
 	return units, others, nil
+}
+
+// unitsIn are the units of a folder and its folders, or the file itself. Hidden ones are
+// left out, and so are folders that cannot be read, which is reported where their other
+// files are.
+func unitsIn(root string) []string {
+	var units []string
+	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		hidden := name != root && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			return fs.SkipDir
+		case entry.IsDir() && hidden:
+			return fs.SkipDir
+		case entry.Type().IsRegular() && !hidden && strings.HasSuffix(name, unitSuffix), name == root && !entry.IsDir():
+			units = append(units, name)
+		}
+		return nil
+	})
+	return units
 }
 
 func readUnit(name string) ([]byte, error) {
