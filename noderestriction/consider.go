@@ -21,6 +21,8 @@ type Condition struct {
 	// object, oldObject, name, namespace. It is empty for a check of what an
 	// earlier check finds.
 	Of []string `json:"of,omitempty"`
+	// OwnName is true for a check that only what has the node's own name passes.
+	OwnName bool `json:"ownName,omitempty"`
 }
 
 // Consider answers a request of which parts are open, as far as the rest of the
@@ -44,7 +46,7 @@ func (r *Restriction) Consider(ctx context.Context, req *Request, open Open) (An
 		refusal, unknown := c.consider(q, open)
 		switch {
 		case unknown != 0:
-			conditions = append(conditions, Condition{Requires: c.says, Of: unknown.names()})
+			conditions = append(conditions, Condition{Requires: c.says, Of: unknown.names(), OwnName: c.ownName})
 		case refusal != nil:
 			return refusal.answer(node, c.title), nil
 		}

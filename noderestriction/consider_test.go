@@ -59,6 +59,44 @@ func TestConsider(t *testing.T) {
 	compareGolden(t, "considered.golden", text.String())
 }
 
+// TestOwnNameIsTheOnlyOneThatPasses holds the mark of conditions to what is decided: with
+// it, another name is refused and the node's own is not; without it, no refusal is for the
+// name alone.
+func TestOwnNameIsTheOnlyOneThatPasses(t *testing.T) {
+	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
+	marked := 0
+	for _, req := range written() {
+		if req.Resource == "leases" {
+			req.Namespace = "kube-node-lease"
+		}
+		for _, o := range []noderestriction.Operation{noderestriction.Create, noderestriction.Update, noderestriction.Delete} {
+			req.Operation, req.Name = o, ""
+			open := noderestriction.Open{Object: true, OldObject: true, Name: true}
+			_, conditions := r.Consider(t.Context(), from("worker-1", req), open)
+			only := slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return c.OwnName })
+			open.Name = false
+			req.Name = "worker-2"
+			other, _ := r.Consider(t.Context(), from("worker-1", req), open)
+			req.Name = "worker-1"
+			own, left := r.Consider(t.Context(), from("worker-1", req), open)
+			code := other.Code
+			forName := code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease || code == noderestriction.NotOwnCSINode
+			if only {
+				marked++
+			}
+			if only && (other.Decision != verdict.Deny || own.Decision != verdict.Allow) || only != (forName && own.Decision == verdict.Allow) {
+				t.Errorf("%s %s/%s: marked %v, another name gets %s, the node's own %s", o, req.Resource, req.Subresource, only, code, own.Code)
+			}
+			if slices.ContainsFunc(left, func(c noderestriction.Condition) bool { return c.OwnName }) {
+				t.Errorf("%s %s/%s: the name is given, and remains a condition: %v", o, req.Resource, req.Subresource, left)
+			}
+		}
+	}
+	if marked == 0 {
+		t.Error("no condition is marked")
+	}
+}
+
 func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 	everything := noderestriction.Open{Object: true, OldObject: true, Name: true, Namespace: true}
 	r := noderestriction.New(shop(), nil, kubeversion.For(kubeversion.Latest))

@@ -82,19 +82,19 @@ var resources = []resource{
 
 	{name: "nodes", rules: []rule{
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the name is the node's own", reads: theName, holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode, ownName: true},
 			{says: "spec.configSource is not set", reads: theObject, holds: object(noConfigSource)},
 			{says: "there are no labels that nodes may not write", reads: theObject, holds: object(labelsAllowed)},
 		}},
 		{subresource: anySubresource, operations: onUpdate, checks: []check{
-			{says: "the name is the node's own", reads: theName, holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode, ownName: true},
 			{says: "spec.configSource is not newly set", reads: theObject | theOldObject, holds: update(configSourceStays)},
 			{says: "taints do not change", reads: theObject | theOldObject, holds: update(taintsStay)},
 			{says: "owner references do not change", reads: theObject | theOldObject, holds: update(ownersStay), when: since(31)},
 			{says: "no label changes that nodes may not write", reads: theObject | theOldObject, holds: update(labelChangesAllowed)},
 		}},
 		{subresource: anySubresource, operations: onDelete, checks: []check{
-			{says: "the name is the node's own", reads: theName, holds: ownNode},
+			{says: "the name is the node's own", reads: theName, holds: ownNode, ownName: true},
 		}},
 	}},
 
@@ -167,35 +167,35 @@ var resources = []resource{
 	{group: coordination, name: "leases", rules: []rule{
 		{subresource: anySubresource, operations: onCreate, checks: []check{
 			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
-			{says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode), instead: byRequest(theName, leaseOfNode)},
+			{says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode), instead: byRequest(theName, leaseOfNode), ownName: true},
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
 			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
-			{says: "the lease has the node's name", reads: theName, holds: leaseOfNode},
+			{says: "the lease has the node's name", reads: theName, holds: leaseOfNode, ownName: true},
 		}},
 	}},
 
 	{group: storage, name: "csinodes", rules: []rule{
 		{subresource: "status", operations: onUpdate, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "spec does not change", reads: theObject | theOldObject, holds: update(csiNodeSpecStays), when: gateOn(kubeversion.CSIVolumeHealth)},
 		}},
 		{subresource: "status", operations: onCreate, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode)},
+			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode), ownName: true},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: "status", operations: onDelete, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
 			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode)},
+			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode), ownName: true},
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
-			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode},
+			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
 		}},
 	}},
 

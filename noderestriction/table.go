@@ -76,6 +76,8 @@ type check struct {
 	// instead decides the check where an object that it reads is open; nil if
 	// nothing but the object can.
 	instead *alternative
+	// ownName is true for a check that only the node's own name passes.
+	ownName bool
 	when    requirement
 }
 

@@ -41,7 +41,7 @@ func (s chainAccess) Authorize(ctx context.Context, access *noderestriction.Acce
 		Verb: access.Verb, Group: access.Group, Version: access.Version, Resource: access.Resource,
 		Namespace: access.Namespace, Name: access.Name, ResourceRequest: true,
 	}
-	decision, by, err := s.chain.Decide(ctx, req)
+	decision, by, err := s.chain.Settled(ctx, req)
 	allowed = decision == verdict.Allow
 	if !allowed && err == nil && s.configured == "" && !s.state.RBACLoaded() {
 		err = fmt.Errorf("RBAC decides about this, and %s has no roles and bindings", s.state.Origin)

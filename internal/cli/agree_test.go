@@ -14,7 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // sessionFrom is a session over files.
@@ -164,9 +166,16 @@ func (s *session) checkReach(t *testing.T, q question, said ruling, reached reac
 		}
 	case said.Answer == yes && object == nil && !standing && !byRole:
 		t.Errorf("node %s, %s: can-i says yes (%s), and reach does not list it", reached.Node, q, said.Reason.Message)
+	case said.Answer == no && standing && isOwnName(said.Reason.Code):
+		t.Errorf("node %s, %s: NodeRestriction refuses the name (%s), and reach lists it", reached.Node, q, said.Reason.Message)
 	case said.Answer == no && q.Name == "" && standing && q.Verb != "deletecollection":
 		t.Errorf("node %s, %s: can-i says no (%s), and reach lists it", reached.Node, q, said.Reason.Message)
 	}
+}
+
+// isOwnName reports whether a refusal is for a name that is not the node's own.
+func isOwnName(code verdict.Code) bool {
+	return code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease || code == noderestriction.NotOwnCSINode
 }
 
 // covers reports whether the grant is for the question, whatever NodeRestriction says.
@@ -175,7 +184,7 @@ func (g standingGrant) covers(q question) bool {
 	selected := g.FieldSelector == "" || slices.ContainsFunc(q.selector, func(r fields.Requirement) bool { return r.Field == field && r.Value == value })
 	anySubresource := q.Resource == "leases"
 	return g.Group == q.Group && g.Resource == q.Resource && (g.Subresource == q.Subresource || anySubresource) && slices.Contains(g.Verbs, q.Verb) &&
-		(g.Namespace == "" || g.Namespace == q.Namespace) && (g.Name == "" || g.Name == q.Name) && selected
+		(g.Namespace == "" || g.Namespace == q.Namespace) && (g.Name == "" || g.Name == q.Name || g.OwnName && q.Name == "") && selected
 }
 
 // covers reports whether the rule allows the question.

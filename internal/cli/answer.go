@@ -31,6 +31,9 @@ type answer struct {
 	// Conditions of a yes are what NodeRestriction requires of a write and what
 	// depends on an object that was not given.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
+	// OnlyName is set for a yes to a question without a name that holds for objects of
+	// this name only.
+	OnlyName string `json:"onlyName,omitempty"`
 
 	Identity identity         `json:"identity"`
 	Request  question         `json:"request"`
@@ -106,7 +109,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 		lacks = s.lackFor(req, failedForPath(result), s.asksRBAC(result))
 		a.Missing = append(s.missingFor(req, result), lacks...)
 	}
-	why := doubt(result)
+	why := result.Doubt()
 	switch {
 	case why != "" && !s.needsRBAC(result):
 		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
@@ -234,10 +237,13 @@ func (a answer) styled() string {
 
 // line is the answer in one line, with the reason.
 func (a answer) line() string {
-	line := a.styled()
+	line := a.styled() + a.onlyNameText()
 	switch {
 	case len(a.Conditions) > 0:
-		return line + ", if " + a.Request.passes() + ": " + strings.Join(requirements(a.Conditions), "; ")
+		if left := beyondTheName(a.Conditions); len(left) > 0 {
+			line += ", if " + a.Request.passes() + ": " + strings.Join(requirements(left), "; ")
+		}
+		return line
 	case a.Reason.Message != "":
 		line += ": " + a.Reason.Message
 	}
@@ -245,6 +251,18 @@ func (a answer) line() string {
 		line += "; but could not read " + strings.Join(names, ", ")
 	}
 	return line
+}
+
+func (a answer) onlyNameText() string {
+	if a.OnlyName == "" {
+		return ""
+	}
+	return ", of the name " + a.OnlyName + " only"
+}
+
+// beyondTheName are the conditions but those that the name alone decides.
+func beyondTheName(all []noderestriction.Condition) []noderestriction.Condition {
+	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
 // requirements are the conditions in words.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 func newAudit(a *app) *cobra.Command {
@@ -31,7 +34,8 @@ read as a stream: memory does not grow with the log.
 Bindings of the ClusterRole system:node to the group system:nodes are left out, as
 they will be when the move to Node authorization is done; with
 --keep-system-node-binding they count. With --authorization-config the authorizers
-of that file are asked, and its webhooks are called for every request of a kubelet.
+of that file are asked, and its webhooks are called for every request of a kubelet. What
+one that cannot be reached answered at the time is not known: such requests are undecided.
 
 Exit status: 0 nothing would be refused and every kubelet conforms, 1 something is
 or would be refused or a kubelet does not conform, 2 a line could not be read, a
@@ -139,14 +143,29 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 	evaluators := &replay.Evaluators{
 		Chain: s.chain, Node: s.node, Restriction: s.restriction(), State: s.state, Extra: s.configured != "",
 	}
-	if len(s.state.Missing()) > 0 {
-		evaluators.Missing = func(req *nodeauthz.Request, result chain.Result) []string {
-			return resourceNames(s.missingFor(req, result))
-		}
+	if len(s.state.Missing()) > 0 || !s.state.Complete() {
+		evaluators.Missing = s.missingForAudit
 	}
 	progress := newProgress(a.streams)
 	defer progress.done()
 	return replay.Run(ctx, files, evaluators, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
+}
+
+// missingForAudit says what was not seen of the state and could have allowed a request.
+// Of an object or a node that files do not have, the log is the older one, which the
+// report says itself.
+func (s *session) missingForAudit(req *nodeauthz.Request, result chain.Result) string {
+	if unread := s.missingFor(req, result); len(unread) > 0 {
+		return "could not read " + strings.Join(resourceNames(unread), ", ")
+	}
+	noPath := failedForPath(result) && s.state.KnowsNode(nodeidentity.Of(req.User, req.Groups).Name)
+	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && source.NamesItsNode(kind) {
+		noPath = false
+	}
+	if lacks := s.lackFor(req, noPath, s.asksRBAC(result)); len(lacks) > 0 {
+		return inputLacks(lacks)
+	}
+	return ""
 }
 
 // tellUnread says on stderr what of the log is not in the report.

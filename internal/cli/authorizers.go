@@ -56,42 +56,13 @@ func configuredChain(ctx context.Context, c *chain.Configuration, state *source.
 	return links, nil
 }
 
-// doubt says why an answer cannot be relied on: authorizers failed that could
-// have changed it. It is empty when none did. RBAC, which only allows, cannot
-// change a yes; and what fails in the API server too is decided there by the same
-// failure policy.
-func doubt(result chain.Result) string {
-	var failed []string
-	for _, o := range result.Opinions {
-		if o.Error == "" || o.Repeatable || o.Authorizer == chain.NameRBAC && result.Decision == verdict.Allow {
-			continue
-		}
-		failed = append(failed, failure(o))
-	}
-	if len(failed) > 0 && result.Decision == verdict.Allow {
-		failed = append(failed, fmt.Sprintf("%s would then allow the request", result.DecidedBy))
-	}
-	return strings.Join(failed, "; ")
-}
-
-// failure says which authorizer failed, and why.
-func failure(o chain.Opinion) string {
-	switch {
-	case strings.Contains(o.Message, o.Error):
-		return o.Message
-	case o.Code == chain.CodeWebhookFailed:
-		return fmt.Sprintf("%s: %s: %s", o.Authorizer, o.Message, o.Error)
-	}
-	return fmt.Sprintf("authorizer %s: %s", o.Authorizer, o.Error)
-}
-
 // evaluationError is what an API server says beside an answer that is none the less
 // its answer: the error of who denies, or of all if nobody decides.
 func evaluationError(result chain.Result) string {
 	var failed []string
 	for _, o := range result.Opinions {
 		if o.Error != "" && result.Decision != verdict.Allow && (result.DecidedBy == "" || o.Authorizer == result.DecidedBy) {
-			failed = append(failed, failure(o))
+			failed = append(failed, o.Failure())
 		}
 	}
 	return strings.Join(failed, "; ")
@@ -119,7 +90,7 @@ func (s *session) chained() review.Evaluate {
 	complete := len(s.state.Missing()) == 0 && s.state.Complete()
 	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
 		result, _ := s.chain.Brief(ctx, req) // the opinions tell the errors
-		if why := doubt(result); why != "" {
+		if why := result.Doubt(); why != "" {
 			return review.Opinion{Decision: verdict.NoOpinion}, errors.New(why)
 		}
 		for i := range result.Opinions {

@@ -24,7 +24,8 @@ The Node authorizer is asked first, then RBAC; with --authorization-config, the
 authorizers of that file, whose webhooks are called. What a node writes is then put to
 NodeRestriction, as far as it can be decided without the object: the name, and the pod
 that is written to, decide. The answer is "yes, if …" where the rest depends on the
-object; the JSON form lists the conditions, and explain decides with the object.
+object; the JSON form lists the conditions, and explain decides with the object. Asked
+without a name, it is "yes, of the name …" where only the node's own name passes.
 
 Files may lack what the answer depends on: the volume of a claim, roles and bindings.
 The answer is then unknown, and names it. A snapshot holds everything.

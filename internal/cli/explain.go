@@ -110,8 +110,8 @@ func (r explainResult) Text(p *render.Page) {
 	if r.Admission != nil {
 		r.Admission.text(p, r.Reason.Hint)
 	}
-	decision := r.styled()
-	if len(r.Conditions) > 0 {
+	decision := r.styled() + r.onlyNameText()
+	if len(beyondTheName(r.Conditions)) > 0 {
 		decision += ", if " + r.Request.passes()
 	}
 	p.Section("Decision: %s", decision)

@@ -87,7 +87,8 @@ func newReach(a *app) *cobra.Command {
 		Long: `Lists everything that a node's credential can reach: secrets, config maps,
 service account tokens, volumes and claims, each with the path that grants it;
 then what the node may do whatever runs on it, and what RBAC adds. Writes that
-NodeRestriction refuses in any case are left out; of others, the JSON form lists the
+NodeRestriction refuses in any case are left out; where it lets a node write only what
+has the node's own name, that name is listed; of others, the JSON form lists the
 conditions that what is written has to meet.
 
 What files lack is named, and the list is marked incomplete.

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -18,6 +19,9 @@ type rbacGrant struct {
 	// Namespace that the rule holds in; empty for the whole cluster.
 	Namespace string            `json:"namespace,omitempty"`
 	Rule      rbacv1.PolicyRule `json:"rule"`
+	// OwnName are the resources of the rule of which NodeRestriction lets the node
+	// write only what has its own name.
+	OwnName []string `json:"ownName,omitempty"`
 }
 
 // rbacGrants lists what roles and bindings give to a user. Bindings to roles
@@ -27,18 +31,54 @@ func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
 	if err != nil && !errors.Is(err, rbac.ErrRoleNotFound) {
 		return nil, err
 	}
-	kept := []rbacGrant{}
+	kept, limits := []rbacGrant{}, &writeLimits{session: s, who: who}
 	for _, g := range grants {
 		if !only.rule(g) {
 			continue
 		}
 		kept = append(kept, rbacGrant{
 			Binding: g.Binding, Role: g.Role, Namespace: g.Binding.Namespace, Rule: *g.Rule,
-			Subject: strings.ToLower(g.Subject.Kind) + " " + g.Subject.Name,
+			Subject: strings.ToLower(g.Subject.Kind) + " " + g.Subject.Name, OwnName: limits.ownNames(*g.Rule),
 		})
 	}
 	return kept, nil
 }
+
+// ownNames are the resources of a rule of which the node may write only what has its own
+// name, whatever names the rule has.
+func (w *writeLimits) ownNames(rule rbacv1.PolicyRule) []string {
+	rule.ResourceNames = nil
+	var names []string
+	for _, r := range []nodeauthz.Grant{
+		{Resource: "nodes"}, {Group: "coordination.k8s.io", Resource: "leases", Namespace: leaseNamespace}, {Group: "storage.k8s.io", Resource: "csinodes"},
+	} {
+		if w.writesOwnNameOnly(&rule, r) {
+			names = append(names, r.Resource)
+		}
+	}
+	return names
+}
+
+func (w *writeLimits) writesOwnNameOnly(rule *rbacv1.PolicyRule, of nodeauthz.Grant) bool {
+	for _, verb := range []string{"create", "update", "patch", "delete"} {
+		for _, subresource := range []string{"", "status"} {
+			if !rbac.RuleAllows(rule, &rbac.Request{
+				User: w.who.User, Groups: w.who.Groups, Verb: verb, ResourceRequest: true,
+				APIGroup: of.Group, Resource: of.Resource, Subresource: subresource, Namespace: of.Namespace,
+			}) {
+				continue
+			}
+			of.Subresource = subresource
+			if conditions, _ := w.limits(of, verb); ownNameOnly(conditions) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leaseNamespace is where the leases of nodes are.
+const leaseNamespace = "kube-node-lease"
 
 // writes reports whether the rule allows writes of objects.
 func (g rbacGrant) writes() bool {

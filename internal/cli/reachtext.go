@@ -232,13 +232,17 @@ func (r reachResult) standingText(p *render.Page) {
 // condition is the rule that a grant rests on, and what NodeRestriction requires: that
 // it does, or in wide what.
 func (g standingGrant) condition(all bool) string {
+	rule := g.Rule
+	if g.OwnName {
+		rule += ", its own only"
+	}
 	switch {
 	case len(g.Conditions) == 0:
-		return g.Rule
+		return rule
 	case !all:
-		return g.Rule + ", if it passes " + nameRestriction
+		return rule + ", if it passes " + nameRestriction
 	}
-	return g.Rule + ", if " + nameRestriction + " finds: " + strings.Join(requirements(g.Conditions), "; ")
+	return rule + ", if " + nameRestriction + " finds: " + strings.Join(requirements(g.Conditions), "; ")
 }
 
 // grantTarget is "nodes/status", "leases.coordination.k8s.io worker-1".
@@ -281,8 +285,34 @@ func (r reachResult) rbacText(p *render.Page) {
 	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
 	more(p, len(r.RBAC)-len(shown), "")
 	if slices.ContainsFunc(r.RBAC, rbacGrant.writes) {
-		p.Line("  what these rules let the node write has to pass %s too: ask can-i", nameRestriction)
+		p.Line("  what these rules let the node write has to pass %s too%s: ask can-i", nameRestriction, r.ownNameText())
 	}
+}
+
+// ownNameText names the resources of which the rules of RBAC let the node write only
+// what has its own name.
+func (r reachResult) ownNameText() string {
+	var names []string
+	for _, g := range r.RBAC {
+		for _, name := range g.OwnName {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", of " + and(names) + " only its own"
+}
+
+// and joins words: "nodes, leases and csinodes".
+func and(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 func ruleTargets(g rbacGrant) string {

@@ -16,6 +16,9 @@ type standingGrant struct {
 	nodeauthz.Grant
 	// Conditions are what NodeRestriction requires of what is written.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
+	// OwnName is true where the Node authorizer grants any name, and NodeRestriction
+	// leaves the node's own, which is Name.
+	OwnName bool `json:"ownName,omitempty"`
 }
 
 // writeLimits puts what the Node authorizer grants a node to NodeRestriction.
@@ -67,15 +70,29 @@ func (s *session) namespaced(g nodeauthz.Grant) bool {
 	return err == nil && found.Namespaced
 }
 
-// standing is what NodeRestriction leaves of a standing grant.
+// standing is what NodeRestriction leaves of a standing grant. Where it refuses every
+// name but the node's own, that is the grant for the node's own name.
 func (w *writeLimits) standing(g nodeauthz.Grant) []standingGrant {
 	var all []standingGrant
 	for _, p := range w.permissions(g) {
-		left := g
+		left := standingGrant{Grant: g, Conditions: p.Conditions}
 		left.Verbs = p.Verbs
-		all = append(all, standingGrant{left, p.Conditions})
+		if !ownNameOnly(p.Conditions) {
+			all = append(all, left)
+			continue
+		}
+		left.Name, left.OwnName = w.who.Node, true
+		for _, named := range w.permissions(left.Grant) {
+			left.Verbs, left.Conditions = named.Verbs, named.Conditions
+			all = append(all, left)
+		}
 	}
 	return all
+}
+
+// ownNameOnly reports whether only what has the node's own name meets the conditions.
+func ownNameOnly(conditions []noderestriction.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
 // add joins permissions with those that are there.

@@ -11,13 +11,20 @@ import (
 // whoCanResult is the nodes that can do something.
 type whoCanResult struct {
 	Request question `json:"request"`
+	// NamespaceAssumed is true where the namespace of the request was not given: the
+	// answer is about this one namespace, that of the kubeconfig or "default".
+	NamespaceAssumed bool `json:"namespaceAssumed,omitempty"`
 	// Nodes that can, sorted by name.
 	Nodes []nodeThatCan `json:"nodes"`
-	// Conditions are what NodeRestriction requires of what these nodes write.
+	// Conditions are what NodeRestriction requires of what these nodes write: with
+	// ownName, each may write what has its own name only.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 	// Some are, for a question without a name, nodes that can do it to some objects
 	// only, by name.
 	Some []nodeThatCanSome `json:"some,omitempty"`
+	// SomeUndecided are, for such a question, nodes of which Missing leaves it open to
+	// which objects they can.
+	SomeUndecided []string `json:"someUndecided,omitempty"`
 	// Undecided are the nodes about which Missing leaves it open.
 	Undecided []string `json:"undecided,omitempty"`
 	// NodesAsked is the number of nodes in the state.
@@ -32,6 +39,9 @@ type whoCanResult struct {
 type nodeThatCan struct {
 	Node      string `json:"node"`
 	DecidedBy string `json:"decidedBy"`
+	// OnlyName is set, for a question without a name, where the node can do it only to
+	// objects of this name.
+	OnlyName string `json:"onlyName,omitempty"`
 	// Paths are all relations through which it can; empty when it could
 	// without any.
 	Paths []verdict.Path `json:"paths,omitempty"`
@@ -53,7 +63,12 @@ func newWhoCan(a *app) *cobra.Command {
 
 Arguments are those of can-i, and a node is listed if can-i says yes of it. Without
 a name, the question is about every object of the type: nodes that may do it to some
-objects only, by name, are listed apart.
+objects only, by name, are listed apart. A node that may write only what has its own
+name, such as its Node, is listed, and the answer says so. What files lack makes nodes
+undecided, and is named.
+
+Without -n the question is about one namespace only, and the answer says which; -A asks
+about all of them.
 
 Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		Example: `  # Which nodes can read this secret?
@@ -87,6 +102,9 @@ Exit status: 0 some node may, 1 none, 2 could not decide.`,
 		result, err := s.whoCan(cmd.Context(), q)
 		if err != nil {
 			return err
+		}
+		if result.NamespaceAssumed = q.namespaced && state.namespace == "" && !flags.allNamespaces; result.NamespaceAssumed {
+			a.warn("%s", result.namespaceText())
 		}
 		a.warnMissing(result.Missing)
 		a.status = result.status()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -70,7 +71,7 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	switch a.Answer {
 	case yes:
 		w.result.Conditions = a.Conditions // the same for all nodes
-		return w.add(ctx, node, by, req)
+		return w.add(ctx, nodeThatCan{Node: node, DecidedBy: by, OnlyName: a.OnlyName}, req)
 	case unknown:
 		w.result.Undecided = append(w.result.Undecided, node)
 		w.miss(a.Missing)
@@ -92,15 +93,14 @@ func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
 	return a
 }
 
-func (w *whoCanSearch) add(ctx context.Context, node, by string, req *nodeauthz.Request) error {
-	can := nodeThatCan{Node: node, DecidedBy: by}
-	if by == chain.NameNode {
-		can.Paths = w.paths[node]
+func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *nodeauthz.Request) error {
+	if can.DecidedBy == chain.NameNode {
+		can.Paths = w.paths[can.Node]
 	}
 	if len(can.Paths) == 0 {
 		var err error
 		if can.Message, err = w.reasonWhy(ctx, req); err != nil {
-			return fmt.Errorf("explaining the decision about node %s: %w", node, err)
+			return fmt.Errorf("explaining the decision about node %s: %w", can.Node, err)
 		}
 	}
 	w.result.Nodes = append(w.result.Nodes, can)
@@ -146,6 +146,25 @@ func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
 	if len(some.Objects) > 0 {
 		w.result.Some = append(w.result.Some, some)
 	}
+	if lacks := w.someLacks(who.Node); len(lacks) > 0 {
+		w.result.SomeUndecided = append(w.result.SomeUndecided, who.Node)
+		w.miss(lacks)
+	}
+}
+
+// someLacks lists what could relate more objects of the kind to a node and was not seen.
+func (w *whoCanSearch) someLacks(node string) []missing {
+	relevant := holders(w.kind)
+	lacks := w.missingWhere(func(m source.Missing) bool { return relevant[m.Resource] })
+	if w.state.Complete() {
+		return lacks
+	}
+	for _, gap := range w.state.NodeGaps(node) {
+		if relevant[gap.Resource] {
+			lacks = append(lacks, w.gaps([]source.Gap{gap})...)
+		}
+	}
+	return lacks
 }
 
 // miss adds what is missing, each once.

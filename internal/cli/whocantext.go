@@ -13,13 +13,12 @@ import (
 const whoCanRows = 50
 
 func (r whoCanResult) Text(p *render.Page) {
-	count := render.Bad.In("none")
-	if len(r.Nodes) > 0 {
-		count = render.Good.In(render.Thousands(len(r.Nodes)))
-	}
-	p.Line("%s of %s can %s%s", count, render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
-	for _, c := range r.Conditions {
+	p.Line("%s of %s can %s%s", r.count(), render.Count(r.NodesAsked, "node"), r.what(), r.conditionsText())
+	for _, c := range beyondTheName(r.Conditions) {
 		p.Line("  %s", c.Requires)
+	}
+	if r.NamespaceAssumed {
+		p.Line("  %s", render.Unsure.In(r.namespaceText()))
 	}
 	if r.Why != nil {
 		p.Line("  %s", r.Why.Message)
@@ -44,6 +43,20 @@ func (r whoCanResult) Text(p *render.Page) {
 	if more := len(r.Nodes) - len(shown); more > 0 {
 		p.Line("… and %s more (use -o wide or -o json)", render.Thousands(more))
 	}
+}
+
+// count is how many nodes can. With nodes that are undecided it is no more than that.
+func (r whoCanResult) count() string {
+	n := render.Thousands(len(r.Nodes))
+	switch {
+	case len(r.Nodes) > 0 && len(r.Undecided) > 0:
+		return render.Unsure.In("at least " + n)
+	case len(r.Nodes) > 0:
+		return render.Good.In(n)
+	case len(r.Undecided) > 0:
+		return render.Unsure.In(fmt.Sprintf("unknown: between 0 and %s", render.Thousands(len(r.Undecided))))
+	}
+	return render.Bad.In("none")
 }
 
 // through names the pods, or other objects on the node, that the paths lead
@@ -80,15 +93,31 @@ func (r whoCanResult) what() string {
 	return strings.Replace(r.Request.String(), r.Request.Verb+" ", r.Request.Verb+" all ", 1)
 }
 
-func (r whoCanResult) conditionsText() string {
-	if len(r.Conditions) == 0 {
-		return ""
+// namespaceText says that the answer is about one namespace, which nobody asked for.
+func (r whoCanResult) namespaceText() string {
+	text := fmt.Sprintf("asked about namespace %s only: give another with -n", r.Request.Namespace)
+	if r.Request.Name == "" {
+		text += ", or ask about all of them with -A"
 	}
-	return ", if " + r.Request.passes() + ":"
+	return text
+}
+
+func (r whoCanResult) conditionsText() string {
+	text := ""
+	if ownNameOnly(r.Conditions) {
+		text = ", each of its own name only"
+	}
+	if len(beyondTheName(r.Conditions)) == 0 {
+		return text
+	}
+	return text + ", if " + r.Request.passes() + ":"
 }
 
 // someText lists the nodes that can do it to some objects.
 func (r whoCanResult) someText(p *render.Page) {
+	if n := len(r.SomeUndecided); n > 0 {
+		p.Line("%s what %s can %s by name: %s", render.Unsure.In("not known"), render.Count(n, "node"), r.Request.Verb, some(r.SomeUndecided, p.Wide()))
+	}
 	if len(r.Some) == 0 {
 		return
 	}

@@ -172,6 +172,9 @@ func (s *session) admitted(a *answer, by *admission) {
 	case by == nil || by.NotAsked:
 	case by.Answer == nil && a.Answer == yes:
 		a.Conditions = by.Conditions
+		if ownNameOnly(by.Conditions) {
+			a.OnlyName = a.Identity.Node
+		}
 	case by.Answer == nil || by.Answer.Decision == verdict.Allow:
 	case by.undecided():
 		reason := undecidedReason(*by.Answer)

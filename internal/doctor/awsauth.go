@@ -30,7 +30,7 @@ func awsAuth(e *examination) {
 	e.accountsLetIn(sources)
 	e.unmapped(sources, f)
 	e.accounts()
-	e.tokens(cmp.Or(f.rules.Partition, e.partitionOfRoles()))
+	e.tokens(f.rules.Partition)
 }
 
 // written takes over what is wrong with how mappings are written, and with how they

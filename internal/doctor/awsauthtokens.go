@@ -69,8 +69,13 @@ func (e *examination) accountsLetIn(sources []*mappingSource) {
 	}
 }
 
-// tokens compares what tokens are made for with what is accepted.
+// tokens compares what tokens are made for with what is accepted. The partition is that of
+// the cluster, empty if nothing states it.
 func (e *examination) tokens(partition string) {
+	hosts := stsHosts{partition: partition}
+	if partition == "" {
+		hosts = stsHosts{partition: e.partitionOfRoles(), inferred: true}
+	}
 	accepted := map[string]string{}
 	for _, a := range e.cluster.Authenticators {
 		if a.ClusterID != "" {
@@ -91,13 +96,34 @@ func (e *examination) tokens(partition string) {
 				Remedy:      fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
 			})
 		}
-		if of := partitionOfRegion(c.Region); of != "" && partition != "" && of != partition {
-			e.found(finding.Finding{
-				Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
-				Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, partition),
-				Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
-				Remedy:      "give it a region of partition " + partition + " (--region, or AWS_REGION)",
-			})
+		if of := partitionOfRegion(c.Region); of != "" && hosts.partition != "" && of != hosts.partition {
+			e.found(hosts.mismatch(c, of, who))
 		}
 	}
+}
+
+// stsHosts is the partition whose STS hosts tokens have to be signed for: that which the
+// authenticator's configuration or the nodes' region states, or that which the ARNs of the
+// nodes' roles have, which may be wrong themselves.
+type stsHosts struct {
+	partition string
+	inferred  bool
+}
+
+// mismatch is the finding for a credential that signs for a region of another partition.
+func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
+	f := finding.Finding{
+		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
+		Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition),
+		Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
+		Remedy:      "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
+	}
+	if h.inferred {
+		f.Severity = finding.Warning
+		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
+			c.Command, c.Region, of, h.partition)
+		f.Consequence = fmt.Sprintf("if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of)
+		f.Remedy = fmt.Sprintf("examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs", h.partition, f.Remedy, c.Region)
+	}
+	return f
 }

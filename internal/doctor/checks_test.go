@@ -210,14 +210,15 @@ func TestEachInputAlone(t *testing.T) {
 		made  []CheckID
 	}{
 		{name: "aws-auth", texts: whole["ConfigMap"], made: []CheckID{CheckMappings}},
-		{name: "nodes that are not of AWS", texts: whole["Node"], made: []CheckID{CheckMappings, CheckNodes, CheckTokens}},
+		{name: "nodes that name no provider", texts: whole["Node"]},
+		{name: "a node that is not of AWS", texts: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nspec: {providerID: \"gce://shop/b/worker-1\"}\n"}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens}},
 		{name: "a node of AWS", texts: []string{nodeText("worker-1", "i-00000000000000001", "worker-1")}},
 		{name: "certificate requests", texts: whole["CertificateSigningRequest"]},
 		{name: "cluster roles", texts: whole["ClusterRole"], made: nil},
 		{name: "cluster roles and their bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"])},
 		{name: "all roles and bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"]), made: []CheckID{CheckBindings}},
-		{name: "roles, bindings, nodes and requests", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"]), made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckKubelets, CheckBindings}},
-		{name: "one request of two nodes", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"][:1]), made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckBindings}},
+		{name: "roles, bindings, nodes and requests", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"]), made: []CheckID{CheckKubelets, CheckBindings}},
+		{name: "one request of two nodes", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"][:1]), made: []CheckID{CheckBindings}},
 		{name: "API servers", texts: whole["Pod"], made: []CheckID{CheckAuthorization, CheckAdmission}},
 		{name: "an API server that knows no tokens", texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAuthorization, CheckAdmission}},
 		{name: "an API server whose authorizers are elsewhere", texts: []string{apiServer("a", "--authorization-config=/etc/authz.yaml", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAdmission}},

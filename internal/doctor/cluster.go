@@ -64,6 +64,10 @@ type Cluster struct {
 	// machine configs.
 	rancher  []rancherFile
 	machines []APIServer
+	// talos has what documents of Talos of their own say, by file, and units the API
+	// servers that units of systemd start.
+	talos map[string]*talosFile
+	units []APIServer
 }
 
 // ConfigMap is one with where it stands.
@@ -201,10 +205,15 @@ type APIServer struct {
 	command     map[string][]string
 	configPlace finding.Place
 	derived     bool
+	// configFile is one that a unit's program takes its options from; empty if none.
+	configFile string
 }
 
 // Authorization is an AuthorizationConfiguration of apiserver.config.k8s.io.
 type Authorization struct {
 	Place finding.Place
 	Text  []byte
+
+	// derived is true for what documents of Talos of their own say.
+	derived bool
 }

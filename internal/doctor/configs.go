@@ -94,6 +94,9 @@ func (r *reader) plainFile(d *source.Document) error {
 	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
 		return err
 	}
+	if taken, err := r.cloudFormation(d); taken || err != nil {
+		return err
+	}
 	if taken, err := r.dataAlone(d); taken || err != nil {
 		return err
 	}

@@ -307,14 +307,20 @@ func (c *Cluster) complete() {
 	for i := range c.APIServers {
 		c.withOpenShiftConfig(&c.APIServers[i])
 	}
-	derived := c.rancherServers()
+	derived := c.unitServers()
+	for _, a := range c.rancherServers() {
+		if !c.overridden(a.Distribution) {
+			derived = append(derived, a)
+		}
+	}
 	for i := range c.Nodes {
 		if a := c.Nodes[i].server; a != nil && (a.Distribution == K3s || !pods) { // those of RKE2 are pods too
 			derived = append(derived, *a)
 		}
 	}
+	machines := append(slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...)
 	if !pods {
-		derived = append(derived, c.machines...)
+		derived = append(derived, machines...)
 	}
 	for _, a := range derived {
 		a.derived = true

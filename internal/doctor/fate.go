@@ -54,6 +54,12 @@ type RoleFate struct {
 	NodeIdentity bool `json:"nodeIdentity"`
 	// ClusterAdmin is whether the user may do everything.
 	ClusterAdmin bool `json:"clusterAdmin"`
+	// Authenticator is the program that the outcomes are of: how it takes the entry.
+	Authenticator string `json:"authenticator"`
+	// NodeAuthorizer is set where node-authorizer as the authenticator refuses the role's
+	// nodes, because of an entry that cannot be used: No, or Unknown where that depends on
+	// the order of sources.
+	NodeAuthorizer Outcome `json:"nodeAuthorizer,omitzero"`
 }
 
 // Works is whether everything works for the node, as that node.

@@ -16,6 +16,8 @@ type foreteller struct {
 	*predictor
 	cluster *Cluster
 	rules   iam.Rules
+	// ours is true where node-authorizer is the cluster's authenticator.
+	ours bool
 	// nodes are the cluster's of AWS, by name; users has those whose kubelets were seen
 	// to use a role, by its canonical ARN in lower case.
 	nodes []sample
@@ -27,7 +29,7 @@ type foreteller struct {
 func newForeteller(e *examination) *foreteller {
 	f := &foreteller{
 		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
-		region: e.region(),
+		region: e.region(), ours: slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
 	}
 	for i := range e.cluster.Nodes {
 		if s, ok := awsNode(&e.cluster.Nodes[i]); ok {
@@ -136,7 +138,7 @@ func (f *foreteller) fate(s *mappingSource, m iam.Mapping) RoleFate {
 func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) (RoleFate, *kubelet) {
 	fate := RoleFate{
 		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
-		Node: node.name, Seen: node.seen,
+		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 	}
 	k, err := f.user(s, m, node)
 	if err != nil {
@@ -239,11 +241,11 @@ func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Findi
 	at.Key = w.key
 	fate := RoleFate{
 		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
-		Node: node.name, Seen: node.seen,
+		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 	}
 	// aws-iam-authenticator takes of an entry what it can read, and braces as they are.
 	arn, err := iam.ParseARN(w.arn)
-	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && f.rules.RolePaths == iam.Exact && pathOf(w.arn) == "" {
+	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours && pathOf(w.arn) == "" {
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.tell(&fate, k)
@@ -259,7 +261,12 @@ func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Findi
 func (f *foreteller) foretell(sources []*mappingSource) []RoleFate {
 	fates := []RoleFate{}
 	for _, s := range sources {
-		fates = append(fates, f.ofSource(s)...)
+		for _, fate := range f.ofSource(s) {
+			if fate.Authenticator == IAMAuthenticator {
+				fate.NodeAuthorizer = refused(sources, s, fate.ARN)
+			}
+			fates = append(fates, fate)
+		}
 	}
 	if !slices.ContainsFunc(fates, func(r RoleFate) bool { return r.Purpose != ForOthers }) {
 		for i := range fates {
@@ -274,7 +281,7 @@ func (f *foreteller) foretell(sources []*mappingSource) []RoleFate {
 // used, that decides: the last one for aws-iam-authenticator, here the one with the
 // mistake.
 func (f *foreteller) counts(s *mappingSource, i int, because finding.Finding) bool {
-	if f.rules.RolePaths != iam.Exact {
+	if f.ours {
 		return because.Code != iam.MappingDuplicate
 	}
 	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool { return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != "" })

@@ -70,7 +70,8 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 		},
 		{
 			"with the username of instances, and a hybrid node that is there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + hybridNode("press-3"),
-			"HybridNodes", ForHybrid, "no no no false false", []string{"error HybridUsername " + arn + "HybridNodes"},
+			"HybridNodes", ForHybrid, "no no no false false",
+			[]string{"error HybridUsername " + arn + "HybridNodes"},
 		},
 		{
 			"called so, with the username of the instances that are there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + ec2,

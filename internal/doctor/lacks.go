@@ -53,7 +53,8 @@ func rbacResources() []string {
 }
 
 // noTokens is whether it shows that nobody maps AWS roles here: no API server asks a
-// webhook about tokens, or no node is one of AWS and nothing else is about such tokens.
+// webhook about tokens, or no node is one of AWS and nothing else is about such tokens. A
+// node of a file that names no provider may be one: the file may have a part of it.
 func (e *examination) noTokens() bool {
 	c := e.cluster
 	if setups := c.setups(); len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool {
@@ -65,13 +66,13 @@ func (e *examination) noTokens() bool {
 		return false // a snapshot has no provider ids
 	}
 	return !slices.ContainsFunc(c.Nodes, func(n Node) bool {
-		return strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
+		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
 	})
 }
 
 // mappingsLack is what is not seen of the mappings.
 func (e *examination) mappingsLack() []Missing {
-	list := e.cluster.unread("configmaps", resourceMappings)
+	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
 	sources := e.cluster.sources()
 	for _, s := range sources {
 		if s.broken() {

@@ -46,17 +46,29 @@ func (c *Cluster) Add(ctx context.Context, paths []string, o ReadOptions) error 
 }
 
 func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error {
-	origin, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
+	units, paths, err := r.readUnits(paths)
 	if err != nil {
 		return err
 	}
+	var origins []string
+	for _, unit := range units {
+		origins = append(origins, "file "+unit)
+	}
+	if len(paths) > 0 || len(units) == 0 {
+		read, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
+		if err != nil {
+			return err
+		}
+		origins = append(origins, read)
+	}
+	origin := strings.Join(origins, " and ")
 	if r.cluster.Origin != "" {
 		r.cluster.Origin += " and "
 	}
 	r.cluster.Origin += origin
 	if !r.foundAnything() {
 		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
-			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, or the configuration of one by OpenShift, k3s, RKE2 or Talos", origin)
+			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}
 	r.cluster.sort()
 	return nil
@@ -73,7 +85,12 @@ func (r *reader) size() int {
 	c := r.cluster
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
 		len(c.Nodes) + len(c.Requests) + len(c.Bindings) + len(c.APIServers) + len(c.Authorizations) +
-		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines)
+		len(c.APIServerConfigs) + len(c.Restrictions) + len(c.rancher) + len(c.machines) + len(c.units) + len(c.Missing)
+	for _, f := range c.talos {
+		if f.saysOfAPIServers() {
+			n++
+		}
+	}
 	n += len(c.AccessEntries)
 	if c.AWSAuth != nil {
 		n++
@@ -99,7 +116,7 @@ type reader struct {
 func newReader(c *Cluster) *reader {
 	r := &reader{cluster: c, kinds: map[groupKind]documentKind{}}
 	r.before = r.size()
-	for _, k := range append(documentKinds(), accessEntryKinds()...) {
+	for _, k := range slices.Concat(documentKinds(), accessEntryKinds(), talosKinds()) {
 		r.kinds[k.groupKind] = k
 	}
 	return r
@@ -132,7 +149,7 @@ type documentKind struct {
 // documentKinds is the table of what is read.
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
-	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr"}, rancherServerOptions()...)
+	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
@@ -151,6 +168,7 @@ func documentKinds() []documentKind {
 		{groupKind{groupOurConfig, "ServerConfiguration"}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig}, // a wrong kind, and meant as such
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
+		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
 		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
 		{groupKind{groupAdmission, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
 		{groupKind{"", ""}, plain, (*reader).plainFile},

@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
 // ours is the configuration of node-authorizer as the cluster's authenticator.
@@ -40,12 +42,51 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 			if len(report.Roles) > 0 && strings.Contains(report.Roles[0].Registers.Why, "Unauthorized") {
 				t.Errorf("who is let in without rights is Forbidden: %+v", report.Roles[0].Registers)
 			}
-			report = run(readText(t, awsAuthText(test.entries)+ours), awsAuth)
-			if len(report.Roles) != 1 || strings.HasPrefix(report.Roles[0].Registers.Why, "Unauthorized: ") == test.both {
-				t.Errorf("node-authorizer: %+v", report.Roles)
+			if len(report.Roles) > 0 && (report.Roles[0].NodeAuthorizer == Outcome{}) != test.both {
+				t.Errorf("what node-authorizer makes of it is not said beside: %+v", report.Roles[0])
+			}
+			for _, config := range []string{ours, strings.Replace(ours, "partition: aws", "rolePaths: Exact", 1)} {
+				report = run(readText(t, awsAuthText(test.entries)+config), awsAuth)
+				if len(report.Roles) != 1 || strings.HasPrefix(report.Roles[0].Registers.Why, "Unauthorized: ") == test.both || report.Roles[0].Authenticator != NodeAuthorizer {
+					t.Errorf("node-authorizer: %+v", report.Roles)
+				}
 			}
 		})
 	}
+}
+
+// TestTheTableNamesWhoseOutcomesItHas shows an entry that the two programs take
+// differently, beside one that both take alike, and one of another source.
+func TestTheTableNamesWhoseOutcomesItHas(t *testing.T) {
+	const unusable = "- rolearn: arn:aws:iam::111122223333:role/node\n  username: " + goodUsername + "\n  groups: [1, system:bootstrappers, system:nodes]\n"
+	file := "---\nclusterID: blue\nserver:\n  mapRoles:\n" + indented(roleEntry("node", goodUsername, bootstrap, nodes)+roleEntry("other", goodUsername, bootstrap, nodes))
+	report := run(readText(t, awsAuthText(unusable)+file), awsAuth)
+	var page strings.Builder
+	if err := render.Write(&page, report, render.Options{Format: render.Table}); err != nil {
+		t.Fatal(err)
+	}
+	text := page.String()
+	for _, want := range []string{
+		"as taken by      aws-iam-authenticator, as on EKS",
+		"node-authorizer  no   refuses its nodes: the entry at ",
+		`cannot be used (a group is the number "1": a text is wanted), and no other entry about this ARN counts`,
+		"unknown  refuses its nodes if it asks ConfigMap kube-system/aws-auth before ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "  node-authorizer "); n != 2 {
+		t.Errorf("%d roles have a line for node-authorizer, want the two about the ARN:\n%s", n, text)
+	}
+}
+
+func indented(text string) string {
+	var all string
+	for line := range strings.Lines(text) {
+		all += "    " + line
+	}
+	return all
 }
 
 func TestTheRegionOfAKubeconfigIsNotThatOfTheRoles(t *testing.T) {
@@ -60,15 +101,35 @@ func TestTheRegionOfAKubeconfigIsNotThatOfTheRoles(t *testing.T) {
 		rule, text string
 		want       []string
 	}{
-		{"the kubeconfig is wrong, not the role", right + kubeconfig("us-gov-west-1"), []string{"error STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig may be wrong, or the role", right + kubeconfig("us-gov-west-1"), []string{"warning STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig is wrong: the authenticator's configuration has the partition", right + kubeconfig("us-gov-west-1") + ours, []string{"error STSHostMismatch us-gov-west-1"}},
+		{"the kubeconfig is wrong: a node is elsewhere", right + nodeText("ip-10-0-0-7.eu-west-1.compute.internal", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal") + kubeconfig("us-gov-west-1"), []string{"error STSHostMismatch us-gov-west-1"}},
 		{"of the partition of the roles", right + kubeconfig("eu-west-1"), nil},
-		{"of China", right + kubeconfig("cn-north-1"), []string{"error STSHostMismatch cn-north-1"}},
+		{"of China", right + kubeconfig("cn-north-1"), []string{"warning STSHostMismatch cn-north-1"}},
 		{"the region of nodes is", right + gov + kubeconfig("us-gov-west-1"), []string{"error MappingPartition arn:aws:iam::111122223333:role/node"}},
 		{"roles of two partitions say nothing", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes), strings.ReplaceAll(roleEntry("node", goodUsername, bootstrap, nodes), "arn:aws:", "arn:aws-us-gov:")) + kubeconfig("us-gov-west-1"), nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			wantFindings(t, run(readText(t, test.text), awsAuth).Findings, test.want...)
 		})
+	}
+}
+
+func TestAPartitionThatIsInferredIsNamedAsSuch(t *testing.T) {
+	kubeconfig := "---\napiVersion: v1\nkind: Config\nusers:\n- name: ada\n  user:\n    exec:\n      apiVersion: client.authentication.k8s.io/v1\n      command: aws\n" +
+		"      args: [eks, get-token, --cluster-name, shop, --region, us-gov-west-1]\n"
+	findings := run(readText(t, awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes))+kubeconfig), awsAuth).Findings
+	if len(findings) != 1 {
+		t.Fatalf("got %+v", findings)
+	}
+	for _, part := range []struct{ got, want string }{
+		{findings[0].Message, "the ARNs of the nodes' roles are of partition aws"},
+		{findings[0].Consequence, "if the cluster is in aws"},
+		{findings[0].Remedy, "--region"},
+	} {
+		if !strings.Contains(part.got, part.want) {
+			t.Errorf("want %q in %q", part.want, part.got)
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ func (r *reader) talosConfig(d *source.Document, text []byte) error {
 	if m.Machine == nil || m.Machine.Type != "controlplane" {
 		return nil
 	}
+	r.talosFile(d).machine = true
 	at := place(d, "cluster", "apiServer")
 	at.Object = ""
 	a := APIServer{Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{}}
@@ -86,9 +87,21 @@ func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authori
 			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{"type": mode, "name": strings.ToLower(mode)})
 		}
 	}
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers,
-	})
+	text, err := json.Marshal(authorizationOf(authorizers))
 	at.Object = ""
 	return Authorization{Place: at, Text: text}, err
+}
+
+// talosConfiguration is what Talos makes of authorizers in documents of their own: no
+// others are added.
+func talosConfiguration(authorizers []map[string]any, at finding.Place) Authorization {
+	text, err := json.Marshal(authorizationOf(authorizers))
+	if err != nil {
+		text = nil // cannot be: it was decoded from JSON
+	}
+	return Authorization{Place: at, Text: text, derived: true}
+}
+
+func authorizationOf(authorizers []map[string]any) map[string]any {
+	return map[string]any{"apiVersion": groupServerConfig + "/v1", "kind": "AuthorizationConfiguration", "authorizers": authorizers}
 }

@@ -138,10 +138,12 @@ func (f *RoleFate) text(p *render.Page) {
 		fields = append(fields, render.Field{Name: "for node", Value: node})
 	}
 	fields = append(fields,
+		render.Field{Name: "as taken by", Value: f.takenText()},
 		render.Field{Name: "registers", Value: f.Registers.text()},
 		render.Field{Name: "Ready", Value: f.Ready.text()},
 		render.Field{Name: "logs and exec", Value: f.Serving.text()},
 		render.Field{Name: "isolated", Value: f.isolation()},
+		render.Field{Name: NodeAuthorizer, Value: f.refusedText()},
 	)
 	p.Fields(fields...)
 }

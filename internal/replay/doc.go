@@ -9,6 +9,9 @@
 // are on their way to a name. Everybody else is passed over. A request that somebody
 // makes in the name of another is the other's.
 //
+// What a request is about is read from its path, as authorizers see it. The object that the
+// log has with it counts only where the path is lost.
+//
 // The evaluators answer from one state of the cluster; the log is of another time.
 // Refusals that could be for want of objects that are gone by now are marked, and
 // writes about which the log does not hold what a rule looks at are counted, not

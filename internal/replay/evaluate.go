@@ -2,9 +2,7 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -25,9 +23,10 @@ type Evaluators struct {
 	Restriction *noderestriction.Restriction
 	// State is what they all answer from.
 	State *source.State
-	// Missing, if set, names what of the state could not be read and might have
-	// allowed a request about which the chain has no opinion.
-	Missing func(req *nodeauthz.Request, result chain.Result) []string
+	// Missing, if set, says what of the state could not be read, or is not in it, and
+	// might have allowed a request about which the chain has no opinion; empty if that is
+	// nothing.
+	Missing func(req *nodeauthz.Request, result chain.Result) string
 	// Extra is true if an authorizer looks at what else is known of a user.
 	Extra bool
 }
@@ -82,7 +81,7 @@ type answer struct {
 func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
 
 func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
-	decision, authorizer, err := ev.Chain.Decide(ctx, req)
+	decision, authorizer, err := ev.Chain.Settled(ctx, req)
 	switch {
 	case err != nil:
 		return answer{err: err}
@@ -116,14 +115,12 @@ func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Cavea
 
 // explain says why the chain refuses. Unsure is why the refusal cannot be relied on.
 func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason verdict.Reason, unsure string) {
-	result, err := ev.Chain.Explain(ctx, req)
-	if err != nil {
-		return reason, err.Error()
+	result, _ := ev.Chain.Explain(ctx, req) // the opinions tell the errors
+	if why := result.Doubt(); why != "" {
+		return reason, why
 	}
 	if ev.Missing != nil {
-		if missing := ev.Missing(req, result); len(missing) > 0 {
-			unsure = fmt.Sprintf("could not read %s", strings.Join(missing, ", "))
-		}
+		unsure = ev.Missing(req, result)
 	}
 	return mainReason(result, by), unsure
 }
@@ -140,7 +137,7 @@ func (ev *Evaluators) asNode(ctx context.Context, req *request, node string) str
 	own := *req
 	own.User, own.Groups = nodeidentity.User(node)
 	own.UID, own.Extra = "", nil
-	switch decision, _, err := ev.Chain.Decide(ctx, &own); {
+	switch decision, _, err := ev.Chain.Settled(ctx, &own); {
 	case err != nil:
 		return saysUndecided
 	case decision == verdict.Allow:

@@ -51,6 +51,7 @@ type part struct {
 	answered    bool
 	hash        maphash.Hash
 	paths       paths
+	object      auditlog.Object // of the event that is looked at
 }
 
 func (p *part) clear() {
@@ -72,6 +73,7 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 		return
 	}
 	p.answered = true
+	p.paths.correct(e, &p.object)
 	o := outcome{last: e.Last(), long: takesLong(e), at: e.Received, logged: answerOf(e)}
 	if o.logged == answeredUnknown {
 		if strings.HasPrefix(e.UserAgent, kubeletAgent) {

@@ -259,7 +259,7 @@ func TestWhatCouldNotBeDecidedIsNoRefusal(t *testing.T) {
 	}
 
 	ev = evaluators(t)
-	ev.Missing = func(*nodeauthz.Request, chain.Result) []string { return []string{"pods"} }
+	ev.Missing = func(*nodeauthz.Request, chain.Result) string { return "could not read pods" }
 	report = replayed(t, ev, log)
 	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Undecided[0].Error != "could not read pods" || report.Undecided[0].Count != 2 {
 		t.Errorf("got %+v, %+v", report.Totals, report.Undecided)

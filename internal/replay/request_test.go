@@ -16,6 +16,7 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		wantName        string
 		fields, labels  int
 		path, namespace string
+		resource        string // where it is not the object's
 	}{
 		"a name in the path": {
 			verb: "get", uri: "/api/v1/nodes/worker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
@@ -87,14 +88,79 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		"the old form of a watch has none either": {
 			verb: "watch", uri: "/api/v1/watch/pods?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""),
 		},
+		"a read, whatever the log has of its object": {
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets/db", object: object("", "secrets", "", "other", "x"), wantName: "db", namespace: "shop",
+		},
+		"a read by an escaped name": {
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets/d%62", object: object("", "secrets", "", "shop", "d%62"), wantName: "db", namespace: "shop",
+		},
+		"a read of a subresource behind an escaped slash": {
+			verb: "get", uri: "/api/v1/namespaces/shop/pods/api%2Flog", object: object("", "pods", "log", "shop", "api"), wantName: "api", namespace: "shop",
+		},
+		"an escaped slash in the read of a name": {
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets%2Fdb", object: object("", "secrets", "", "shop", ""), wantName: "db", namespace: "shop",
+		},
+		"a list of one namespace": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?limit=500", object: object("", "secrets", "", "", ""), namespace: "shop",
+		},
+		"a list of all namespaces, whatever the log has of its object": {
+			verb: "list", uri: "/api/v1/secrets", object: object("", "secrets", "", "shop", "db"),
+		},
+		"a list of one name": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb", object: object("", "secrets", "", "shop", ""),
+			wantName: "db", namespace: "shop", fields: 1,
+		},
+		"a watch of one name": {
+			verb: "watch", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name=db&watch=true", object: object("", "secrets", "", "shop", "x"),
+			wantName: "db", namespace: "shop", fields: 1,
+		},
+		"a list of one name beside an option that cannot be read": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb&limit=many", object: object("", "secrets", "", "shop", "db"),
+			namespace: "shop", fields: 1,
+		},
+		"a list of a name that is none": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3D..", object: object("", "secrets", "", "shop", "db"),
+			namespace: "shop", fields: 1,
+		},
+		"all but one name": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%21%3Ddb", object: object("", "secrets", "", "shop", "db"),
+			namespace: "shop", fields: 1,
+		},
+		"the old form of the watch of a name": {
+			verb: "watch", uri: "/api/v1/watch/namespaces/shop/secrets/db", object: object("", "secrets", "", "shop", ""), wantName: "db", namespace: "shop",
+		},
+		"a deletion": {
+			verb: "delete", uri: "/api/v1/namespaces/shop/pods/api", object: object("", "pods", "", "other", "x"), wantName: "api", namespace: "shop",
+		},
+		"a deletion of many, which names none": {
+			verb: "deletecollection", uri: "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dworker-1",
+			object: object("resource.k8s.io", "resourceslices", "", "shop", "x"), fields: 1,
+		},
+		"a deletion of many by a name, which is no name": {
+			verb: "deletecollection", uri: "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dapi", object: object("", "pods", "", "shop", "api"),
+			namespace: "shop", fields: 1,
+		},
+		"a read whose path is lost": {
+			verb: "get", object: object("", "secrets", "", "shop", "db"), wantName: "db", namespace: "shop",
+		},
+		"a read of which the log has no object": {
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets/db", wantName: "db", namespace: "shop", resource: "secrets",
+		},
+		"a path without a resource, whatever the log has of its object": {
+			verb: "get", uri: "/healthz", object: object("", "secrets", "", "shop", "db"), path: "/healthz",
+		},
 		"without a resource there is a path": {verb: "get", uri: "/heal%74hz?verbose", path: "/healthz"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got request
 			newPaths().requestOf(&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got)
+			want := auditlog.Object{Resource: test.resource}
+			if test.object != nil && test.path == "" {
+				want = *test.object
+			}
 			if got.Name != test.wantName || got.Namespace != test.namespace || got.Path != test.path || got.Verb != test.verb || got.User != "ada" ||
-				test.object != nil && (got.Subresource != test.object.Subresource || got.Resource != test.object.Resource) ||
-				got.ResourceRequest != (test.object != nil) || len(got.FieldSelector) != test.fields || len(got.LabelSelector) != test.labels {
+				got.Subresource != want.Subresource || got.Resource != want.Resource || got.Group != want.Group ||
+				got.ResourceRequest != (test.path == "") || len(got.FieldSelector) != test.fields || len(got.LabelSelector) != test.labels {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func (r *Report) Text(p *render.Page) {
 	}
 	refusals(p, "Were refused", r.Refused, r.Totals.Refused, rest.refused, Refusal.refusedRow)
 	refusals(p, "Could not be decided", r.Undecided, r.Totals.Undecided, rest.undecided, Refusal.undecidedRow)
+	r.undecidedWhy(p)
 	r.identities(p)
 	r.Nodes.text(p)
 	r.notExamined(p)
@@ -161,6 +163,27 @@ func (r Refusal) refusedRow(wide bool) []string {
 
 func (r Refusal) undecidedRow(wide bool) []string {
 	return r.row(render.Unsure.In("undecided"), r.Error, wide)
+}
+
+// undecidedWhy has the first causes for which requests could not be decided, where the
+// table has no room for them.
+func (r *Report) undecidedWhy(p *render.Page) {
+	const few = 3
+	if p.Wide() {
+		return
+	}
+	var causes []string
+	for _, u := range r.Undecided {
+		if !slices.Contains(causes, u.Error) {
+			causes = append(causes, u.Error)
+		}
+	}
+	for _, cause := range causes[:min(few, len(causes))] {
+		p.Line("  %s", cause)
+	}
+	if more := len(causes) - few; more > 0 {
+		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s: -o wide or -o json shows all", render.Count(more, "other cause"))))
+	}
 }
 
 // question is the request as people say it: "get secrets shop/db".

@@ -91,6 +91,13 @@ func podsGap(node string) Gap {
 	return Gap{Resource: kindPod.describe().groupResource(), Lacks: "any pod of node " + node}
 }
 
+// NamesItsNode reports whether objects of a kind name their node themselves, so that
+// nothing but the object relates it to one.
+func NamesItsNode(of graph.Kind) bool {
+	_, names := namesItsNode(of)
+	return names
+}
+
 // namesItsNode returns the kept kind of objects that name their node themselves.
 func namesItsNode(of graph.Kind) (kind, bool) {
 	switch of {
