@@ -413,10 +413,13 @@ func (s *stubServer) writeProtobuf(w http.ResponseWriter, list map[string]any, g
 func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, info metav1.APIResource, from string, initial bool) {
 	version, _ := strconv.Atoi(from)
 	ctx := r.Context()
+	var last time.Time // API servers send a bookmark shortly before they end a watch
 	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+		timeout := time.Duration(seconds) * time.Second
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
+		last = time.Now().Add(timeout - 2*time.Second)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -447,15 +450,20 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
-		var due <-chan time.Time
+		var due, ending <-chan time.Time
 		if s.bookmarks > 0 {
 			ticker := time.NewTicker(s.bookmarks)
 			defer ticker.Stop()
 			due = ticker.C
+			if !last.IsZero() {
+				ending = time.After(time.Until(last))
+			}
 		}
 		for {
 			select {
 			case <-due:
+				s.changed.Broadcast()
+			case <-ending:
 				s.changed.Broadcast()
 			case <-ctx.Done():
 				s.changed.Broadcast()
@@ -470,6 +478,9 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 			if e.version > version && e.resource == info.Name {
 				send(e.kind, s.typed(gv, info.Kind, e.object))
 			}
+		}
+		if now := time.Now(); !last.IsZero() && !now.Before(last) && bookmark.After(now) {
+			bookmark, last = now, time.Time{}
 		}
 		if s.bookmarks > 0 && !time.Now().Before(bookmark) && s.now() >= version {
 			bookmark = bookmark.Add(s.bookmarks)
