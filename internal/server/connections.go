@@ -28,6 +28,9 @@ type connectionLimits struct {
 	requests int32
 	// bytes is how much is read after the handshake; 0: without limit.
 	bytes int64
+	// bodies tells that requests have bodies that are read. Without it nothing is read
+	// after the last request.
+	bodies bool
 }
 
 const (
@@ -305,13 +308,12 @@ func (c *guardedConn) limitBytes() {
 	}
 }
 
-// begin counts a request. It reports whether it is the last on this connection. After
-// that, nothing is read where bytes are limited: there, no answer needs a body.
+// begin counts a request. It reports whether it is the last on this connection.
 func (c *guardedConn) begin() (last bool) {
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
 	}
-	if c.guard.limits.bytes > 0 {
+	if !c.guard.limits.bodies {
 		c.left.Store(0)
 	}
 	return true

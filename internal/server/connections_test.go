@@ -145,7 +145,7 @@ func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
 }
 
 // TestResetsEndTheConnection sends requests and resets them at once, without reading:
-// the connection ends after few of them, however many are sent.
+// the first ends the connection, however many are sent.
 func TestResetsEndTheConnection(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
@@ -166,9 +166,8 @@ func TestResetsEndTheConnection(t *testing.T) {
 	if err := closedByServer(conn); err != nil {
 		t.Error(err)
 	}
-	// A request and its reset take 50 bytes.
-	if limit := int32(guardOf(s.shell.webhook).limits.bytes / 40); served.Load() > limit {
-		t.Errorf("%d requests were looked at, want at most %d", served.Load(), limit)
+	if served.Load() > 1 {
+		t.Errorf("%d requests were looked at, want at most one", served.Load())
 	}
 }
 
