@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -128,18 +128,20 @@ func attackUnknown(b *testing.B, name string) {
 		if err := json.NewEncoder(attack.input).Encode(row.target.server); err != nil {
 			b.Fatal(err)
 		}
-		before := row.target.processorTime()
+		usedBefore, waitedBefore := row.target.processorTime()
 		start := time.Now()
 		took := a.measure()
-		used, passed := row.target.processorTime()-before, time.Since(start)
+		passed := time.Since(start)
+		used, waited := row.target.processorTime()
 		attack.input.Close()
 		var counts map[string]int
 		if err := json.NewDecoder(attack.output).Decode(&counts); err != nil {
 			b.Error(err)
 		}
 		attack.end()
-		fmt.Printf("  %-8s %v; %v in %v; the server attacked used %v of a processor, memory %s\n",
-			row.name, took, counts, passed.Round(time.Millisecond), used, row.target.memory())
+		fmt.Printf("  %-8s %v; %v in %v; the server attacked used %v of a processor and waited %v for it, memory %s\n",
+			row.name, took, counts, passed.Round(time.Millisecond), (used - usedBefore).Round(time.Millisecond),
+			(waited - waitedBefore).Round(time.Millisecond), row.target.memory())
 	}
 }
 
@@ -180,7 +182,8 @@ type attacked struct {
 	*child
 	server attackedServer
 	// client is the API server's: all its requests share a connection.
-	client *http.Client
+	client      *http.Client
+	certificate *tls.Certificate
 
 	mu       sync.Mutex
 	statuses map[string]int
@@ -200,7 +203,8 @@ func attackServer(b testing.TB, on ...int) *attacked {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a.client = callerWith(a.server.config(), &certificate)
+	a.certificate = &certificate
+	a.client = callerWith(a.server.config(), a.certificate)
 	return a
 }
 
@@ -235,26 +239,29 @@ func (a *attacked) outcome(what string) {
 	a.statuses[what]++
 }
 
-// processorTime is what the server has used.
-func (a *attacked) processorTime() time.Duration {
-	const tick = 10 * time.Millisecond
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.process.Process.Pid))
+// processorTime is how long the server has run on a processor, and how long it has waited
+// for one that others had.
+func (a *attacked) processorTime() (used, waited time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.process.Process.Pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	_, fields, _ := strings.Cut(string(text), ") ")
-	var user, system int64
-	if all := strings.Fields(fields); len(all) > 12 { // proc_pid_stat(5): from the third field on
-		user, _ = strconv.ParseInt(all[11], 10, 64)
-		system, _ = strconv.ParseInt(all[12], 10, 64)
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		var ran, queued time.Duration // in nanoseconds
+		if _, err := fmt.Sscan(string(text), &ran, &queued); err == nil {
+			used, waited = used+ran, waited+queued
+		}
 	}
-	return time.Duration(user+system) * tick
+	return used, waited
 }
 
 // durations of questions.
 type durations struct {
 	took   []time.Duration
 	errors int
+	// fresh are those on a new connection each.
+	fresh *durations
 }
 
 func (d *durations) at(percent int) time.Duration {
@@ -267,24 +274,43 @@ func (d *durations) at(percent int) time.Duration {
 
 // String implements fmt.Stringer.
 func (d durations) String() string {
-	return fmt.Sprintf("median %v, p99 %v, %d questions, %d errors", d.at(50), d.at(99), len(d.took), d.errors)
+	text := fmt.Sprintf("median %v, p99 %v, %d questions, %d errors", d.at(50), d.at(99), len(d.took), d.errors)
+	if d.fresh != nil {
+		text += fmt.Sprintf("; on new connections %v", d.fresh)
+	}
+	return text
 }
 
-// measure asks small questions, each some time after the last.
+// measure asks small questions, each some time after the last, and now and then one on a
+// new connection.
 func (a *attacked) measure() durations {
-	const questions, pause = 400, 5 * time.Millisecond
-	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"system:node:a","groups":["system:nodes"],` +
-		`"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"shop","name":"a","version":"v1"}}}`
-	var d durations
-	for range questions {
+	const questions, pause, fresh = 400, 5 * time.Millisecond, 10
+	d := durations{fresh: &durations{}}
+	for n := range questions {
 		time.Sleep(pause)
-		start := time.Now()
-		got, err := read(a.client.Post("https://"+a.server.Address+"/authorize", "application/json", strings.NewReader(question)))
-		if err != nil || got.status != http.StatusOK {
-			d.errors++
-			continue
+		d.add(a.question(a.client))
+		if n%fresh == 0 {
+			client := callerWith(a.server.config(), a.certificate)
+			d.fresh.add(a.question(client))
+			client.CloseIdleConnections()
 		}
-		d.took = append(d.took, time.Since(start))
 	}
 	return d
+}
+
+func (d *durations) add(took time.Duration, ok bool) {
+	if ok {
+		d.took = append(d.took, took)
+	} else {
+		d.errors++
+	}
+}
+
+func (a *attacked) question(client *http.Client) (took time.Duration, ok bool) {
+	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+		`"spec":{"user":"system:node:a","groups":["system:nodes"],` +
+		`"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"shop","name":"a","version":"v1"}}}`
+	start := time.Now()
+	got, err := read(client.Post("https://"+a.server.Address+"/authorize", "application/json", strings.NewReader(question)))
+	return time.Since(start), err == nil && got.status == http.StatusOK
 }

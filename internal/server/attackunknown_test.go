@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -22,6 +24,7 @@ func unknownCallers() map[string]func(*attacker, context.Context) {
 		"rapid resets":          (*attacker).resetRapidly,
 		"idle connections":      (*attacker).connectAndWait,
 		"handshakes":            (*attacker).shakeHands,
+		"handshakes of another": (*attacker).replay,
 		"thousands of requests": (*attacker).sendRequests,
 		"thousands of resets":   (*attacker).sendResets,
 	}
@@ -150,4 +153,41 @@ func (a *attacker) connectAndWait(ctx context.Context) {
 // shakeHands ends connections as soon as they are there.
 func (a *attacker) shakeHands(ctx context.Context) {
 	a.each(ctx, func(conn *tls.Conn) { conn.NetConn().Close() })
+}
+
+// replay sends the first message of a handshake from another address, which costs an
+// attacker nothing to compute, and goes away with the answer.
+func (a *attacker) replay(ctx context.Context) {
+	hello := firstMessage(a.server.config())
+	var from net.Dialer
+	if runtime.GOOS == "linux" {
+		from.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}
+	}
+	var running sync.WaitGroup
+	for range 200 {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := from.DialContext(ctx, "tcp", a.server.Address)
+				if err != nil {
+					a.count("no connection")
+					continue
+				}
+				a.count("connections")
+				_, _ = conn.Write(hello)
+				_, _ = conn.Read(make([]byte, 1))
+				conn.Close()
+			}
+		})
+	}
+	running.Wait()
+}
+
+// firstMessage is what a client sends first.
+func firstMessage(config *tls.Config) []byte {
+	near, far := net.Pipe()
+	go func() { _ = tls.Client(near, config).Handshake() }()
+	message := make([]byte, 64<<10)
+	n, _ := far.Read(message)
+	far.Close()
+	return message[:n]
 }
