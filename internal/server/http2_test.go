@@ -130,3 +130,36 @@ func TestWhichFramesMayCome(t *testing.T) {
 		}
 	}
 }
+
+// However bytes arrive, the same frames pass, and of requests no more than may come.
+func FuzzFrameGate(f *testing.F) {
+	f.Add([]byte(http2Preface+frame(0x4, 0, 0)+request2+frame(frameData, 1, 5)+request2), 7, false)
+	f.Add(manyRequests(true)[:1<<10], 100, true)
+	f.Add([]byte(http2Preface+frame(frameHeaders, 0, 3)+frame(frameContinuation, flagEndHeaders, 3)), 1, true)
+	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2}
+	f.Fuzz(func(t *testing.T, text []byte, chunk int, bodies bool) {
+		limits := limits
+		limits.bodies = bodies
+		g := newGuard(limits, false, logr.Discard())
+		pass := func(chunk int) (passed int, gate *frameGate) {
+			conn := g.admit(&madeUp{address: "10.0.0.1:1000"})
+			defer conn.Close()
+			gate = newFrameGate(nil, conn.(*guardedConn))
+			for piece := range slices.Chunk(text, max(1, chunk)) {
+				if gate.ended {
+					break
+				}
+				passed += gate.pass(piece)
+			}
+			return passed, gate
+		}
+		whole, once := pass(len(text))
+		passed, gate := pass(chunk)
+		if passed < whole || passed >= whole+frameHeaderSize || gate.ended != once.ended || gate.frames != once.frames {
+			t.Errorf("passed %d bytes in pieces, %d at once; ended: %v, %v", passed, whole, gate.ended, once.ended)
+		}
+		if allowed := gate.requests <= limits.requests; !allowed && !gate.ended {
+			t.Errorf("%d requests passed", gate.requests)
+		}
+	})
+}
