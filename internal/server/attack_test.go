@@ -2,16 +2,17 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -79,67 +80,119 @@ func (emptyState) PersistentVolumeClaim(string, string) (*corev1.PersistentVolum
 }
 
 // BenchmarkAttacks prints how long questions of an API server take, the median and the
-// 99th percentile, while nothing else happens and under each attack, in one run, and
-// the most memory that the server took.
+// 99th percentile, while nothing else happens and under each attack, in one run.
+//
+// Attackers without a certificate have a process and, where possible, a processor of
+// their own; the server shares the other one with the questions. The control is the same
+// attack on another server, on the attacker's processor: what it costs questions is not
+// this server's doing.
 //
 //	go test -run '^$' -bench Attacks -benchtime 1x ./internal/server
 func BenchmarkAttacks(b *testing.B) {
-	for range b.N {
-		for _, attack := range []struct {
-			name  string
-			start func(*attacked, context.Context)
-		}{
-			{"bodies of 6 MB", (*attacked).sendHostileBodies},
-			{"rapid resets", (*attacked).resetRapidly},
-			{"idle connections", (*attacked).connectAndWait},
-		} {
-			a := attackServer(b)
-			quiet := a.measure()
-			ctx, stop := context.WithCancel(b.Context())
-			var running sync.WaitGroup
-			running.Go(func() { attack.start(a, ctx) })
-			under := a.measure()
-			stop()
-			running.Wait()
-			fmt.Printf("%s: median %v, p99 %v; without %v, %v; ratio of medians %.1f; %d questions, %d errors; memory %s; %s\n", attack.name,
-				under.at(50), under.at(99), quiet.at(50), quiet.at(99), float64(under.at(50))/float64(quiet.at(50)), len(under.took), under.errors,
-				a.memory(), a.outcomes())
-			a.end()
-		}
+	b.Run("bodies of 6 MB", attackWithBodies)
+	for _, name := range slices.Sorted(maps.Keys(unknownCallers())) {
+		b.Run(name, func(b *testing.B) { attackUnknown(b, name) })
 	}
+}
+
+func attackWithBodies(b *testing.B) {
+	a := attackServer(b)
+	defer a.end()
+	fmt.Printf("bodies of 6 MB:\n  quiet    %v\n", a.measure())
+	ctx, stop := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() { a.sendHostileBodies(ctx) })
+	under := a.measure()
+	stop()
+	running.Wait()
+	fmt.Printf("  attack   %v; memory %s; attacks: %v\n", under, a.memory(), a.statuses)
+}
+
+// attackUnknown runs an attack of callers without a certificate.
+func attackUnknown(b *testing.B, name string) {
+	var near, far []int // processors
+	if all := processors(); len(all) > 1 {
+		near, far = all[:1], all[1:2]
+		place(b, near)
+		defer place(b, all)
+	}
+	a, other := attackServer(b, near...), attackServer(b, far...)
+	defer a.end()
+	defer other.end()
+	fmt.Printf("%s, processors of the server %v, of the attacker %v:\n  quiet    %v\n", name, near, far, a.measure())
+	for _, row := range []struct {
+		name   string
+		target *attacked
+	}{{"control", other}, {"attack", a}} {
+		attack := startChild(b, attackingEnv+"="+name, "TestAttack", far...)
+		if err := json.NewEncoder(attack.input).Encode(row.target.server); err != nil {
+			b.Fatal(err)
+		}
+		usedBefore, waitedBefore := row.target.processorTime()
+		start := time.Now()
+		took := a.measure()
+		passed := time.Since(start)
+		used, waited := row.target.processorTime()
+		attack.input.Close()
+		var counts map[string]int
+		if err := json.NewDecoder(attack.output).Decode(&counts); err != nil {
+			b.Error(err)
+		}
+		attack.end()
+		fmt.Printf("  %-8s %v; %v in %v; the server attacked used %v of a processor and waited %v for it, memory %s\n",
+			row.name, took, counts, passed.Round(time.Millisecond), (used - usedBefore).Round(time.Millisecond),
+			(waited - waitedBefore).Round(time.Millisecond), row.target.memory())
+	}
+}
+
+// child is the test's program as a process of its own. It ends when its input does.
+type child struct {
+	process *exec.Cmd
+	input   io.WriteCloser
+	output  *bufio.Reader
+}
+
+// startChild runs one test in a child, on the given processors; without any, on all.
+func startChild(b testing.TB, env, test string, on ...int) *child {
+	c := &child{process: exec.Command(os.Args[0], "-test.run=^"+test+"$")}
+	c.process.Env = append(os.Environ(), env)
+	c.process.Stderr = os.Stderr
+	in, err := c.process.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := c.process.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.input, c.output = in, bufio.NewReader(out)
+	if err := startOn(c.process, on); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+func (c *child) end() {
+	c.input.Close()
+	_ = c.process.Wait()
 }
 
 // attacked is a server under attack.
 type attacked struct {
-	b       testing.TB
-	server  attackedServer
-	process *exec.Cmd
-	input   io.Closer
+	*child
+	server attackedServer
 	// client is the API server's: all its requests share a connection.
-	client *http.Client
+	client      *http.Client
+	certificate *tls.Certificate
 
 	mu       sync.Mutex
 	statuses map[string]int
 }
 
-func attackServer(b testing.TB) *attacked {
-	a := &attacked{b: b, statuses: map[string]int{}}
-	a.process = exec.Command(os.Args[0], "-test.run=^TestServeAttacked$")
-	a.process.Env = append(os.Environ(), attackedEnv+"=1")
-	a.process.Stderr = os.Stderr
-	in, err := a.process.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	a.input = in
-	out, err := a.process.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := a.process.Start(); err != nil {
-		b.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadBytes('\n')
+// attackServer starts a server, on the given processors; without any, on all.
+func attackServer(b testing.TB, on ...int) *attacked {
+	a := &attacked{statuses: map[string]int{}, child: startChild(b, attackedEnv+"=1", "TestServeAttacked", on...)}
+	line, err := a.output.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &a.server)
 	}
@@ -150,20 +203,20 @@ func attackServer(b testing.TB) *attacked {
 	if err != nil {
 		b.Fatal(err)
 	}
-	a.client = callerWith(a.config(), &certificate)
+	a.certificate = &certificate
+	a.client = callerWith(a.server.config(), a.certificate)
 	return a
 }
 
-func (a *attacked) config() *tls.Config {
+func (s *attackedServer) config() *tls.Config {
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(a.server.Authority)
+	roots.AppendCertsFromPEM(s.Authority)
 	return &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", NextProtos: []string{"h2"}}
 }
 
 func (a *attacked) end() {
 	a.client.CloseIdleConnections()
-	a.input.Close()
-	_ = a.process.Wait()
+	a.child.end()
 }
 
 // memory is the most that the server has had resident.
@@ -186,12 +239,29 @@ func (a *attacked) outcome(what string) {
 	a.statuses[what]++
 }
 
-func (a *attacked) outcomes() string { return fmt.Sprint("attacks: ", a.statuses) }
+// processorTime is how long the server has run on a processor, and how long it has waited
+// for one that others had.
+func (a *attacked) processorTime() (used, waited time.Duration) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.process.Process.Pid))
+	if err != nil {
+		return 0, 0
+	}
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		var ran, queued time.Duration // in nanoseconds
+		if _, err := fmt.Sscan(string(text), &ran, &queued); err == nil {
+			used, waited = used+ran, waited+queued
+		}
+	}
+	return used, waited
+}
 
 // durations of questions.
 type durations struct {
 	took   []time.Duration
 	errors int
+	// fresh are those on a new connection each.
+	fresh *durations
 }
 
 func (d *durations) at(percent int) time.Duration {
@@ -202,160 +272,45 @@ func (d *durations) at(percent int) time.Duration {
 	return d.took[len(d.took)*percent/100].Round(10 * time.Microsecond)
 }
 
-// measure asks small questions, each some time after the last.
+// String implements fmt.Stringer.
+func (d durations) String() string {
+	text := fmt.Sprintf("median %v, p99 %v, %d questions, %d errors", d.at(50), d.at(99), len(d.took), d.errors)
+	if d.fresh != nil {
+		text += fmt.Sprintf("; on new connections %v", d.fresh)
+	}
+	return text
+}
+
+// measure asks small questions, each some time after the last, and now and then one on a
+// new connection.
 func (a *attacked) measure() durations {
-	const questions, pause = 400, 5 * time.Millisecond
-	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"system:node:a","groups":["system:nodes"],` +
-		`"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"shop","name":"a","version":"v1"}}}`
-	var d durations
-	for range questions {
+	const questions, pause, fresh = 400, 5 * time.Millisecond, 10
+	d := durations{fresh: &durations{}}
+	for n := range questions {
 		time.Sleep(pause)
-		start := time.Now()
-		got, err := read(a.client.Post("https://"+a.server.Address+"/authorize", "application/json", strings.NewReader(question)))
-		if err != nil || got.status != http.StatusOK {
-			d.errors++
-			continue
+		d.add(a.question(a.client))
+		if n%fresh == 0 {
+			client := callerWith(a.server.config(), a.certificate)
+			d.fresh.add(a.question(client))
+			client.CloseIdleConnections()
 		}
-		d.took = append(d.took, time.Since(start))
 	}
 	return d
 }
 
-// hostileBodies take a multiple of their size when they are decoded whole.
-func hostileBodies() [][]byte {
-	const size = 6 << 20
-	pod := func(fields string) []byte {
-		return []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},` +
-			`"resource":{"version":"v1","resource":"pods"},"name":"web","namespace":"shop","operation":"CREATE",` +
-			`"userInfo":{"username":"system:node:a","groups":["system:nodes"]},"object":{"kind":"Pod","apiVersion":"v1",` + fields + `}}}`)
-	}
-	filled := func(entry string) string { return strings.Repeat(entry+",", size/(len(entry)+1)) + entry }
-	bodies := [][]byte{
-		pod(`"spec":{"containers":[` + filled(`{}`) + `]}`),
-		pod(`"spec":{"containers":[` + filled(`{"name":"","resources":{}}`) + `]}`),
-		pod(`"spec":{"volumes":[` + filled(`{"name":"a","emptyDir":{}}`) + `]}`),
-		pod(`"metadata":{"managedFields":[` + filled(`{}`) + `]}`),
-		pod(`"spec":{"priority":` + strings.Repeat("9", size) + `}`),
-		pod(`"spec":{"tolerations":[` + filled(`{}`) + `]}`),
-	}
-	return append(bodies, bytes.Replace(bytes.Replace(pod(`"status":{"nodeAllocatableResourceClaimStatuses":[`+filled(`{}`)+`]}`),
-		[]byte(`"CREATE"`), []byte(`"UPDATE"`), 1), []byte(`"name":"web"`), []byte(`"name":"web","subResource":"status","oldObject":{"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"a"}}`), 1))
-}
-
-// bodiesUnderWay is how many hostile bodies are sent at once.
-const bodiesUnderWay = 20
-
-// sendHostileBodies keeps bodies under way, on the connection of the small ones.
-func (a *attacked) sendHostileBodies(ctx context.Context) {
-	bodies := hostileBodies()
-	var running sync.WaitGroup
-	for i := range bodiesUnderWay {
-		running.Go(func() {
-			for n := i; ctx.Err() == nil; n++ {
-				status := a.send(ctx, bodies, n)
-				if status != http.StatusTooManyRequests {
-					continue
-				}
-				select { // as an API server
-				case <-time.After(time.Second):
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	running.Wait()
-}
-
-// send returns the status of the answer, 0 if there is none.
-func (a *attacked) send(ctx context.Context, bodies [][]byte, n int) int {
-	path := []string{"/admit", "/mutate"}[n%2]
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.server.Address+path, bytes.NewReader(bodies[n%len(bodies)]))
-	if err != nil {
-		a.b.Error(err)
-		return 0
-	}
-	r.Header.Set("Content-Type", "application/json")
-	got, err := read(a.client.Do(r))
-	if err != nil {
-		a.outcome("error")
-		return 0
-	}
-	a.outcome(fmt.Sprint(got.status))
-	return got.status
-}
-
-// TestHostileBodiesTakeLittleMemory: with 20 bodies of 6 MB under way, the server has
-// less than 600 MB resident.
-func TestHostileBodiesTakeLittleMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("sends 120 MB")
-	}
-	const limit = 600_000 // kB
-	a := attackServer(t)
-	defer a.end()
-	bodies := hostileBodies()
-	var running sync.WaitGroup
-	for i := range bodiesUnderWay {
-		running.Go(func() { a.send(t.Context(), bodies, i) })
-	}
-	running.Wait()
-	var peak int
-	if _, err := fmt.Sscanf(a.memory(), "%d kB", &peak); err != nil {
-		t.Skip("the memory of processes is not known here:", err)
-	}
-	t.Logf("the most that was resident: %d kB; %s", peak, a.outcomes())
-	if peak > limit {
-		t.Errorf("%d kB were resident, want at most %d", peak, limit)
-	}
-	if a.statuses["error"] > 0 {
-		t.Error("bodies got no answer")
+func (d *durations) add(took time.Duration, ok bool) {
+	if ok {
+		d.took = append(d.took, took)
+	} else {
+		d.errors++
 	}
 }
 
-// resetRapidly sends requests without a certificate and takes them back.
-func (a *attacked) resetRapidly(ctx context.Context) {
-	var running sync.WaitGroup
-	for range 8 {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				conn, err := tls.Dial("tcp", a.server.Address, a.config())
-				if err != nil {
-					a.outcome("no connection")
-					continue
-				}
-				a.outcome("connections")
-				for n := 0; err == nil && ctx.Err() == nil; n++ {
-					err = rapidReset(conn, n)
-				}
-				conn.Close()
-			}
-		})
-	}
-	running.Wait()
-}
-
-// connectAndWait opens connections without a certificate and keeps them.
-func (a *attacked) connectAndWait(ctx context.Context) {
-	var running sync.WaitGroup
-	for range 8 {
-		running.Go(func() {
-			var held []*tls.Conn
-			for ctx.Err() == nil {
-				conn, err := tls.Dial("tcp", a.server.Address, a.config())
-				if err != nil {
-					a.outcome("no connection")
-					continue
-				}
-				a.outcome("connections")
-				if held = append(held, conn); len(held) > 500 {
-					held[0].Close()
-					held = held[1:]
-				}
-			}
-			for _, conn := range held {
-				conn.Close()
-			}
-		})
-	}
-	running.Wait()
+func (a *attacked) question(client *http.Client) (took time.Duration, ok bool) {
+	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+		`"spec":{"user":"system:node:a","groups":["system:nodes"],` +
+		`"resourceAttributes":{"verb":"get","resource":"secrets","namespace":"shop","name":"a","version":"v1"}}}`
+	start := time.Now()
+	got, err := read(client.Post("https://"+a.server.Address+"/authorize", "application/json", strings.NewReader(question)))
+	return time.Since(start), err == nil && got.status == http.StatusOK
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -119,7 +118,7 @@ func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
 
 // guardedUnder returns nil for a connection that is not guarded.
 func guardedUnder(conn net.Conn) *guardedConn {
-	if over, ok := conn.(*tls.Conn); ok {
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS, and a frameGate over it
 		conn = over.NetConn()
 	}
 	guarded, _ := conn.(*guardedConn)

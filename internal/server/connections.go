@@ -28,6 +28,9 @@ type connectionLimits struct {
 	requests int32
 	// bytes is how much is read after the handshake; 0: without limit.
 	bytes int64
+	// bodies tells that requests have bodies that are read. Without it nothing is read
+	// after the last request.
+	bodies bool
 }
 
 const (
@@ -130,10 +133,14 @@ func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 	return victim, true
 }
 
-// oldest is the connection to close, of those of an address. One with a request under
-// way is kept, unless more than half are like that: requests that never end, such as
-// those whose bodies do not come, keep nobody out either.
+// oldest is the connection to close, of those of an address: one whose last answer has
+// been sent, if there is one. One with a request under way is kept, unless more than half
+// are like that: requests that never end, such as those whose bodies do not come, keep
+// nobody out either.
 func oldest(conns []*guardedConn) *guardedConn {
+	if i := slices.IndexFunc(conns, func(c *guardedConn) bool { return c.answered.Load() }); i >= 0 {
+		return conns[i]
+	}
 	active := 0
 	for _, c := range conns {
 		if c.active {
@@ -205,6 +212,11 @@ type guardedConn struct {
 	// shaken tells that the handshake has ended, computing that the connection has a slot
 	// for it.
 	shaken, computing atomic.Bool
+	// ending tells that the connection ends with the next answer; answered, that it has
+	// been sent. What is left is time for the caller to receive it: a connection that is
+	// closed while there is something that was not read is reset, and the answer may be
+	// lost. In HTTP/1.1, net/http waits half a second for that reason.
+	ending, answered atomic.Bool
 	// closed is closed with the connection, once.
 	closed chan struct{}
 	once   sync.Once
@@ -243,7 +255,12 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 // Write implements net.Conn.
 func (c *guardedConn) Write(b []byte) (int, error) {
 	c.computed()
-	return c.Conn.Write(b)
+	ending := c.ending.Load()
+	n, err := c.Conn.Write(b)
+	if ending {
+		c.answered.Store(true)
+	}
+	return n, err
 }
 
 // Close implements net.Conn.
@@ -305,13 +322,12 @@ func (c *guardedConn) limitBytes() {
 	}
 }
 
-// begin counts a request. It reports whether it is the last on this connection. After
-// that, nothing is read where bytes are limited: there, no answer needs a body.
+// begin counts a request. It reports whether it is the last on this connection.
 func (c *guardedConn) begin() (last bool) {
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
 	}
-	if c.guard.limits.bytes > 0 {
+	if !c.guard.limits.bodies {
 		c.left.Store(0)
 	}
 	return true
@@ -346,6 +362,7 @@ func (c *guardedConn) setActive(active bool) {
 func (c *guardedConn) closeSoon() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
+	c.ending.Store(true)
 	if !c.closing {
 		c.closing = true
 		c.timer.Reset(closingTime)

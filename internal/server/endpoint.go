@@ -52,20 +52,30 @@ func apiServerLimits() limits {
 // monitoringLimits are for the port of metrics, which has no certificates.
 func monitoringLimits() limits {
 	l := apiServerLimits()
-	l.streams = 16
-	l.unauthenticated = connectionLimits{perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute, requests: 1000}
+	l.streams, l.headerBytes = 16, 16<<10
+	const requests = 1000
+	l.unauthenticated = connectionLimits{
+		perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute, requests: requests, bytes: requests * 4 << 10,
+	}
 	return l
 }
 
 // machineLimits are for machines, of which anybody may be one: each has one small
-// request, which is answered within the timeout.
-func machineLimits(timeout time.Duration) limits {
-	const read, idle = 10 * time.Second, 30 * time.Second
+// request, whose body is up to so large, and which is answered within the timeout.
+func machineLimits(timeout time.Duration, body int64) limits {
+	const (
+		read, idle            = 10 * time.Second, 30 * time.Second
+		requests, headerBytes = 8, 8 << 10
+	)
 	return limits{
-		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle, headerBytes: 8 << 10, streams: 16,
+		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle, headerBytes: headerBytes, streams: 16,
 		// A group of machines that start at once may be behind one address. Each asks for
 		// a challenge and for a token.
-		unauthenticated: connectionLimits{perAddress: 256, total: 2048, first: read, idle: read, requests: 8},
+		unauthenticated: connectionLimits{
+			perAddress: 256, total: 2048, first: read, idle: read, requests: requests, bodies: true,
+			// A quarter more is for the frames of HTTP and TLS.
+			bytes: requests * (headerBytes + body) * 5 / 4,
+		},
 	}
 }
 
@@ -108,6 +118,9 @@ func (o *opening) open() (*endpoint, error) {
 			return nil, err
 		}
 		e.server.TLSConfig = e.certificates.tlsConfig()
+		if err = serveHTTP2(e.server); err != nil {
+			return nil, err
+		}
 	}
 	if e.listener, err = o.listen(); err != nil {
 		return nil, fmt.Errorf("listen on %s.address: %w; choose another address, or stop what uses it", section, err)

@@ -269,7 +269,7 @@ func TestDrainIsOfAllEndpoints(t *testing.T) {
 // A machine that sends slowly, or opens connections and says nothing, is cut off.
 func TestMachinesHaveLittleTime(t *testing.T) {
 	t.Parallel()
-	l := machineLimits(15 * time.Second)
+	l := machineLimits(15*time.Second, 64<<10)
 	if l.header > 5*time.Second || l.read > 10*time.Second || l.idle > 30*time.Second || l.headerBytes > 8<<10 || l.write < 15*time.Second {
 		t.Errorf("got %+v", l)
 	}

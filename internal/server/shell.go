@@ -64,7 +64,7 @@ func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer
 	})
 	if err == nil {
 		err = open(&s.bootstrap, opening{
-			name: "bootstrap", address: b.Address, limits: machineLimits(b.RequestTimeout.Duration),
+			name: "bootstrap", address: b.Address, limits: machineLimits(b.RequestTimeout.Duration, b.MaxBodyBytes),
 			files: &certificateFiles{
 				section: "bootstrap", certificate: b.CertificateFile, key: b.KeyFile, authorities: b.ClientCAFile,
 				wait: b.CertificateWait.Duration,

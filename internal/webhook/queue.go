@@ -36,12 +36,14 @@ const (
 	// decodeBytes is how much of large bodies is decoded at once, which takes up to
 	// about ten times as much memory. A body that is larger is decoded alone.
 	decodeBytes = 12 << 20
-	// maxWaiting is how many bodies wait at most. Each that is not yet read takes up
-	// one window of its HTTP/2 connection (see the server's limits), and all of them
-	// must leave room for small ones.
+	// maxWaiting is how many large bodies wait at most. Each that is not yet read takes up
+	// the window of a stream, 64 KiB, in the window of its HTTP/2 connection, 4 MiB (see the
+	// server's limits). All that wait must leave room there for those that may be read:
+	// otherwise what is wanted cannot come because of what has come.
 	maxWaiting = 32
-	// maxWaitingSmall is how many small bodies wait at most.
-	maxWaitingSmall = 1024
+	// maxWaitingSmall is how many small bodies wait at most, maxWaitingSmallBytes how much
+	// of the windows they take up.
+	maxWaitingSmall, maxWaitingSmallBytes = 1024, 1 << 20
 	// maxWait is how long a body waits at most to be read, and again to be decoded. An
 	// API server gives up after ten seconds by default.
 	maxWait = 4 * time.Second
@@ -50,7 +52,7 @@ const (
 // NewQueue returns a queue with the limits of a server.
 func NewQueue() *Queue {
 	return &Queue{
-		small:  newLimit(smallBytes, math.MaxInt, maxWaitingSmall),
+		small:  newLimit(smallBytes, math.MaxInt, maxWaitingSmall).waitingUpTo(maxWaitingSmallBytes),
 		read:   newLimit(readBytes, math.MaxInt, maxWaiting),
 		decode: newLimit(decodeBytes, max(1, runtime.GOMAXPROCS(0)/2), maxWaiting),
 		wait:   maxWait,
@@ -58,8 +60,8 @@ func NewQueue() *Queue {
 }
 
 var (
-	errQueueFull = errors.New("too many requests with large bodies are waiting")
-	errWaited    = errors.New("other large bodies have taken the memory for too long")
+	errQueueFull = errors.New("too many requests with bodies are waiting")
+	errWaited    = errors.New("other bodies have taken the memory for too long")
 )
 
 // place is what a body takes of the queue. It is given back with leave.
@@ -108,13 +110,17 @@ type limit struct {
 	bytes   int64
 	bodies  int
 	waiters int
+	// waitingBytes is how many bytes wait at most, in bodies that are not read.
+	waitingBytes int64
 
 	mu sync.Mutex
 	// taken and passed are bytes and bodies that have passed and not come back.
 	taken  int64
 	passed int
-	// waiting are sorted by size; of the same size, by their arrival.
+	// waiting are sorted by size; of the same size, by their arrival. Wanted is the sum
+	// of their sizes.
 	waiting []*waiter
+	wanted  int64
 }
 
 type waiter struct {
@@ -124,7 +130,13 @@ type waiter struct {
 }
 
 func newLimit(bytes int64, bodies, waiters int) *limit {
-	return &limit{bytes: bytes, bodies: bodies, waiters: waiters}
+	return &limit{bytes: bytes, bodies: bodies, waiters: waiters, waitingBytes: math.MaxInt64}
+}
+
+// waitingUpTo limits how many bytes wait.
+func (l *limit) waitingUpTo(bytes int64) *limit {
+	l.waitingBytes = bytes
+	return l
 }
 
 // take waits until there is room for the size. What is larger than the limit passes
@@ -136,11 +148,12 @@ func (l *limit) take(ctx context.Context, size int64, wait time.Duration) error 
 		l.mu.Unlock()
 		return nil
 	}
-	if len(l.waiting) >= l.waiters {
+	if len(l.waiting) >= l.waiters || l.wanted+size > l.waitingBytes {
 		l.mu.Unlock()
 		return errQueueFull
 	}
 	w := &waiter{size, make(chan struct{})}
+	l.wanted += size
 	at, _ := slices.BinarySearchFunc(l.waiting, size, func(w *waiter, size int64) int {
 		return cmp.Or(cmp.Compare(w.size, size), -1)
 	})
@@ -169,6 +182,7 @@ func (l *limit) withdraw(w *waiter, why error) error {
 		return nil
 	}
 	l.waiting = slices.Delete(l.waiting, i, i+1)
+	l.wanted -= w.size
 	l.admit()
 	return why
 }
@@ -195,6 +209,7 @@ func (l *limit) admit() {
 	for len(l.waiting) > 0 && l.fits(l.waiting[0].size) {
 		next := l.waiting[0]
 		l.waiting = slices.Delete(l.waiting, 0, 1)
+		l.wanted -= next.size
 		l.add(next.size)
 		close(next.pass)
 	}

@@ -2,8 +2,10 @@ package deploy
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"reflect"
 	"slices"
 	"strings"
@@ -292,17 +294,17 @@ func TestChartMakesCertificates(t *testing.T) {
 	}
 }
 
+// certificate is that of a Secret. Its key is one with which handshakes are cheap.
 func certificate(t *testing.T, secret *corev1.Secret) *x509.Certificate {
 	t.Helper()
-	block, _ := pem.Decode(secret.Data["tls.crt"])
-	if block == nil {
-		t.Fatalf("%s has no certificate", secret.Name)
-	}
-	c, err := x509.ParseCertificate(block.Bytes)
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", secret.Name, err)
 	}
-	return c
+	if key, ok := pair.PrivateKey.(*ecdsa.PrivateKey); !ok || key.Curve != elliptic.P256() {
+		t.Errorf("%s has a key of type %T, want one of P-256", secret.Name, pair.PrivateKey)
+	}
+	return pair.Leaf
 }
 
 func TestChartMonitoring(t *testing.T) {

@@ -105,9 +105,9 @@ several templates need the same. What a former release made is taken again.
 {{- else -}}
 {{- $days := int .Values.certificates.validityDays -}}
 {{- $service := printf "%s.%s.svc" $name .Release.Namespace -}}
-{{- $ca := genCA (printf "%s-ca" $name) $days -}}
-{{- $serving := genSignedCert $service (list "127.0.0.1") (list $service (printf "%s.cluster.local" $service) "localhost") $days $ca -}}
-{{- $calling := genSignedCert .Values.certificates.clientName nil nil $days $ca -}}
+{{- $ca := genCAWithKey (printf "%s-ca" $name) $days (genPrivateKey "ecdsa") -}}
+{{- $serving := genSignedCertWithKey $service (list "127.0.0.1") (list $service (printf "%s.cluster.local" $service) "localhost") $days $ca (genPrivateKey "ecdsa") -}}
+{{- $calling := genSignedCertWithKey .Values.certificates.clientName nil nil $days $ca (genPrivateKey "ecdsa") -}}
 {{- $authority := $ca.Cert | b64enc -}}
 {{- $made = dict
   "server" (dict "ca.crt" $authority "tls.crt" ($serving.Cert | b64enc) "tls.key" ($serving.Key | b64enc))
@@ -203,8 +203,8 @@ app.kubernetes.io/component: bootstrap
 {{- fail "bootstrap.certificates.existingSecret is required with requireClient: nobody has the key of an authority that Helm made, to sign the certificates of machines" -}}
 {{- end -}}
 {{- $days := int .validityDays -}}
-{{- $ca := genCA (printf "%s-ca" $name) $days -}}
-{{- $serving := genSignedCert (concat .names .addresses | first) .addresses .names $days $ca -}}
+{{- $ca := genCAWithKey (printf "%s-ca" $name) $days (genPrivateKey "ecdsa") -}}
+{{- $serving := genSignedCertWithKey (concat .names .addresses | first) .addresses .names $days $ca (genPrivateKey "ecdsa") -}}
 {{- $made = dict "ca.crt" ($ca.Cert | b64enc) "tls.crt" ($serving.Cert | b64enc) "tls.key" ($serving.Key | b64enc) -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// hostileBodies take a multiple of their size when they are decoded whole.
+func hostileBodies() [][]byte {
+	const size = 6 << 20
+	pod := func(fields string) []byte {
+		return []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","kind":{"version":"v1","kind":"Pod"},` +
+			`"resource":{"version":"v1","resource":"pods"},"name":"web","namespace":"shop","operation":"CREATE",` +
+			`"userInfo":{"username":"system:node:a","groups":["system:nodes"]},"object":{"kind":"Pod","apiVersion":"v1",` + fields + `}}}`)
+	}
+	filled := func(entry string) string { return strings.Repeat(entry+",", size/(len(entry)+1)) + entry }
+	bodies := [][]byte{
+		pod(`"spec":{"containers":[` + filled(`{}`) + `]}`),
+		pod(`"spec":{"containers":[` + filled(`{"name":"","resources":{}}`) + `]}`),
+		pod(`"spec":{"volumes":[` + filled(`{"name":"a","emptyDir":{}}`) + `]}`),
+		pod(`"metadata":{"managedFields":[` + filled(`{}`) + `]}`),
+		pod(`"spec":{"priority":` + strings.Repeat("9", size) + `}`),
+		pod(`"spec":{"tolerations":[` + filled(`{}`) + `]}`),
+	}
+	return append(bodies, bytes.Replace(bytes.Replace(pod(`"status":{"nodeAllocatableResourceClaimStatuses":[`+filled(`{}`)+`]}`),
+		[]byte(`"CREATE"`), []byte(`"UPDATE"`), 1), []byte(`"name":"web"`), []byte(`"name":"web","subResource":"status","oldObject":{"kind":"Pod","apiVersion":"v1","spec":{"nodeName":"a"}}`), 1))
+}
+
+// bodiesUnderWay is how many hostile bodies are sent at once.
+const bodiesUnderWay = 20
+
+// sendHostileBodies keeps bodies under way, on the connection of the small ones.
+func (a *attacked) sendHostileBodies(ctx context.Context) {
+	bodies := hostileBodies()
+	var running sync.WaitGroup
+	for i := range bodiesUnderWay {
+		running.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				status := a.send(ctx, bodies, n)
+				if status != http.StatusTooManyRequests {
+					continue
+				}
+				select { // as an API server
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+// send returns the status of the answer, 0 if there is none.
+func (a *attacked) send(ctx context.Context, bodies [][]byte, n int) int {
+	path := []string{"/admit", "/mutate"}[n%2]
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.server.Address+path, bytes.NewReader(bodies[n%len(bodies)]))
+	if err != nil {
+		a.outcome(err.Error())
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got, err := read(a.client.Do(r))
+	if err != nil {
+		a.outcome("error")
+		return 0
+	}
+	a.outcome(fmt.Sprint(got.status))
+	return got.status
+}
+
+// TestHostileBodiesTakeLittleMemory: with 20 bodies of 6 MB under way, the server has
+// less than 600 MB resident.
+func TestHostileBodiesTakeLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sends 120 MB")
+	}
+	const limit = 600_000 // kB
+	a := attackServer(t)
+	defer a.end()
+	bodies := hostileBodies()
+	var running sync.WaitGroup
+	for i := range bodiesUnderWay {
+		running.Go(func() { a.send(t.Context(), bodies, i) })
+	}
+	running.Wait()
+	var peak int
+	if _, err := fmt.Sscanf(a.memory(), "%d kB", &peak); err != nil {
+		t.Skip("the memory of processes is not known here:", err)
+	}
+	t.Logf("the most that was resident: %d kB; %v", peak, a.statuses)
+	if peak > limit {
+		t.Errorf("%d kB were resident, want at most %d", peak, limit)
+	}
+	if a.statuses["error"] > 0 {
+		t.Error("bodies got no answer")
+	}
+}
