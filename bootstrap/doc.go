@@ -121,6 +121,13 @@ func New(opts Options) (*Service, error) {
 	}, nil
 }
 
+// ReadKey reads the key from which tokens are derived, or makes it, unless that was done
+// a moment ago. Requests do so themselves; it shows whether they can.
+func (s *Service) ReadKey(ctx context.Context) error {
+	_, err := s.keys.current(ctx)
+	return err
+}
+
 // Join attests a machine and redeems its identity. The error is an
 // [*attest.Refusal] if the machine may not join, and any other error if that
 // could not be found out. The identity is returned as far as it was found.
