@@ -72,7 +72,7 @@ func (s *Server) update(k key, subresource string, sent object) *http.Response {
 // mayBind is what the schema says of bindings: one stays, until the next token is used.
 func mayBind(old, sent object) bool {
 	was, is := old.binding(), sent.binding()
-	if equal(was, is) {
+	if equal(was, is) || is == nil && sent.phase() == v1alpha1.Revoked {
 		return true
 	}
 	spec, _ := sent["spec"].(map[string]any)
