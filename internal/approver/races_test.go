@@ -47,6 +47,40 @@ func TestTheEntryChangesWhileATokenIsBound(t *testing.T) {
 	}
 }
 
+// TestTheEntryChangesBeforeTheApproval: the token is bound, the approval fails, and
+// something else changes the entry before the next try.
+func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		change func(*v1alpha1.NodeAttestation)
+		want   string
+	}{
+		{"the machine is given another token", func(e *v1alpha1.NodeAttestation) { e.Spec.TokenID = "cccccc" }, "Denied TokenUnknown"},
+		{"the machine is revoked", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked }, "Denied AttestationRevoked"},
+		{"the machine's evidence is newer", func(e *v1alpha1.NodeAttestation) { e.Spec.EvidenceTime = &metav1.Time{Time: e.Spec.AttestedTime.Time} }, "Approved ClientCertificateApproved"},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			t.Parallel()
+			var s *stand
+			var failed atomic.Bool
+			s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+				if strings.HasSuffix(r.URL.Path, "/approval") && failed.CompareAndSwap(false, true) {
+					if s.entry("aws-i-1").BoundKey() == "" {
+						t.Error("an approval is written before the token is bound")
+					}
+					s.change("aws-i-1", tc.change)
+					return apistandin.Unavailable
+				}
+				return apistandin.NoFault
+			}})
+			s.machine("aws-i-1", "worker-1", "aaaaaa")
+			s.start(approver.Options{})
+			s.put(requestPath("it"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+			s.await("it", tc.want)
+		})
+	}
+}
+
 // TestManyRequestsOfATokenThatNoEntryNames: whoever has a token that was replaced makes
 // any number of requests with it. They share what is listed.
 func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
