@@ -203,31 +203,34 @@ func TestFactsOfFirstRequests(t *testing.T) {
 			q.Entries = append(q.Entries, other)
 		}
 	}
-	used := func(q *approve.Question) { q.Token.PublicKey = approve.PublicKey(q.Request.Spec.Request) }
+	bind := func(e *v1alpha1.NodeAttestation, token, key string) {
+		e.Status.Binding = &v1alpha1.TokenBinding{TokenID: token, PublicKey: key}
+	}
+	used := func(q *approve.Question) {
+		bind(q.Entry, q.Entry.Spec.TokenID, approve.PublicKey(q.Request.Spec.Request))
+	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*approve.Question)
 		want   verdict.Code
 	}{
 		{"a serving certificate for a token", func(q *approve.Question) { q.Request.Spec.SignerName = certificatesv1.KubeletServingSignerName }, approve.WrongSigner},
-		{"no token", func(q *approve.Question) { q.Token = nil }, approve.TokenExpired},
-		{"no token and no entry", func(q *approve.Question) { q.Token, q.Entry = nil, nil }, approve.TokenExpired},
-		{"at its very end the token has expired", func(q *approve.Question) { q.Now = q.Token.Expiration }, approve.TokenExpired},
-		{"before its end it has not", func(q *approve.Question) { q.Now = q.Token.Expiration.Add(-time.Nanosecond) }, ""},
-		{"the ledger's limit holds, whatever the Secret says", func(q *approve.Question) {
-			q.Token.Expiration, q.Now = now().Add(time.Hour), now().Add(5*time.Minute)
-		}, approve.TokenExpired},
-		{"a token that is being deleted", func(q *approve.Question) { q.Token.Ended = true }, approve.TokenExpired},
-		{"a token without an owner", func(q *approve.Question) { q.Token.Owner = "" }, approve.TokenUnknown},
+		{"at its very end the token has expired", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
+		{"before its end it has not", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Add(-time.Nanosecond) }, ""},
 		{"an entry that is gone", func(q *approve.Question) { q.Entry = nil }, approve.TokenUnknown},
 		{"an entry that is being deleted", func(q *approve.Question) { q.Entry.DeletionTimestamp = &metav1.Time{Time: now()} }, approve.TokenUnknown},
-		{"an entry that was made anew", func(q *approve.Question) { q.Entry.UID = "uid-9" }, approve.TokenUnknown},
+		{"two entries with the token", func(q *approve.Question) { q.Shared = true }, approve.TokenUnknown},
+		{"a token that only the status of an entry names", func(q *approve.Question) {
+			q.Entry.Spec.TokenID, q.Entry.Status.TokenID = "cccccc", "aaaaaa"
+		}, approve.TokenUnknown},
+		{"a token that only the binding of an entry names", func(q *approve.Question) { used(q); q.Entry.Spec.TokenID = "cccccc" }, approve.TokenUnknown},
 		{"a token before the last", func(q *approve.Question) { q.Entry.Spec.TokenID = "cccccc" }, approve.TokenUnknown},
 		{"a revoked machine", func(q *approve.Question) { q.Entry.Status.Phase = v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
-		{"a revoked machine without a token", func(q *approve.Question) { q.Token, q.Entry.Status.Phase = nil, v1alpha1.Revoked }, v1alpha1.AttestationRevoked},
 		{"the machine was attested as another node", func(q *approve.Question) { q.Entry.Spec.NodeName = "worker-2" }, approve.WrongNodeName},
-		{"a second key", func(q *approve.Question) { q.Token.PublicKey = "sha256:00" }, approve.TokenAlreadyUsed},
-		{"a second key, and the Secret of the first was made anew", func(q *approve.Question) { q.Approved = []string{"sha256:00"} }, approve.TokenAlreadyUsed},
+		{"a second key", func(q *approve.Question) { bind(q.Entry, "aaaaaa", "sha256:00") }, approve.TokenAlreadyUsed},
+		{"a second key, and the entry does not know of the first", func(q *approve.Question) { q.Approved = []string{"sha256:00"} }, approve.TokenAlreadyUsed},
+		{"a key that is bound, and another was approved", func(q *approve.Question) { used(q); q.Approved = []string{"sha256:00"} }, approve.TokenAlreadyUsed},
+		{"the token before was used for another key", func(q *approve.Question) { bind(q.Entry, "cccccc", "sha256:00") }, ""},
 		{"a key that nobody remembers, and its certificate is in the ledger", func(q *approve.Question) {
 			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Certified, q.Entry.Spec.TokenID
 		}, approve.TokenAlreadyUsed},
@@ -236,11 +239,10 @@ func TestFactsOfFirstRequests(t *testing.T) {
 			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Registered, q.Entry.Spec.TokenID
 		}, ""},
 		{"the same key again", used, ""},
-		{"the same key again, and the Secret was made anew", func(q *approve.Question) {
+		{"the same key again, and the entry does not know of it", func(q *approve.Question) {
 			q.Approved = []string{approve.PublicKey(q.Request.Spec.Request)}
 		}, ""},
-		{"the same key after the bound token's short life", func(q *approve.Question) { used(q); q.Token.Expiration = now() }, ""},
-		{"the same key after the ledger's limit", func(q *approve.Question) { used(q); q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
+		{"the same key after the token's end", func(q *approve.Question) { used(q); q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
 		{"an older machine of the name", rival(time.Second, nil), v1alpha1.NameTaken},
 		{"a machine of the same second with a name that sorts before", rival(0, func(_ *approve.Question, e *v1alpha1.NodeAttestation) { e.Name = "aws-i-0" }), v1alpha1.NameTaken},
 		{"a machine of the same second with a name that sorts after", rival(0, nil), ""},
@@ -249,9 +251,15 @@ func TestFactsOfFirstRequests(t *testing.T) {
 		{"a younger machine with a certificate that was attested again", rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) {
 			e.Status.Phase, e.Status.TokenID = v1alpha1.Registered, "older1"
 		}), v1alpha1.NameTaken},
-		{"a younger machine whose token was used", rival(-time.Second, func(q *approve.Question, _ *v1alpha1.NodeAttestation) {
-			q.Bound = map[types.UID]bool{"uid-2": true}
+		{"a younger machine whose token was used", rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) {
+			bind(e, e.Spec.TokenID, "sha256:00")
 		}), v1alpha1.NameTaken},
+		{"a younger machine of whose token a request was approved", rival(-time.Second, func(q *approve.Question, _ *v1alpha1.NodeAttestation) {
+			q.Used = map[types.UID]bool{"uid-2": true}
+		}), v1alpha1.NameTaken},
+		{"a younger machine whose token before was used", rival(-time.Second, func(_ *approve.Question, e *v1alpha1.NodeAttestation) {
+			bind(e, "older1", "sha256:00")
+		}), ""},
 		{"an older machine without a certificate, and this one's token was used", func(q *approve.Question) { used(q); rival(time.Second, nil)(q) }, ""},
 		{"a younger machine with a certificate, and this one had its own under an earlier token, perhaps of another name", func(q *approve.Question) {
 			q.Entry.Status.Phase, q.Entry.Status.TokenID = v1alpha1.Registered, "older1"

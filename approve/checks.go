@@ -170,27 +170,18 @@ var checks = []check{
 		},
 	},
 	{
-		kinds: []Kind{Client}, code: TokenExpired,
-		rule:  "the token exists",
-		facts: true,
-		test: func(s *subject) *finding {
-			if s.Token == nil {
-				return denied("bootstrap token %s does not exist any more", s.claim.TokenID)
-			}
-			return nil
-		},
-	},
-	{
 		kinds: []Kind{Client}, code: TokenUnknown,
-		rule:  "the token is the last one that the ledger's entry of its machine names",
+		rule:  "the token is the last one of one entry of the ledger, and of no other entry",
 		facts: true,
 		test: func(s *subject) *finding {
 			switch {
-			case s.Token.Owner == "" || s.Entry == nil || s.Entry.UID != s.Token.Owner:
-				return denied("no NodeAttestation owns bootstrap token %s", s.claim.TokenID)
+			case s.Entry == nil || !s.Entry.NamesToken(s.claim.TokenID):
+				return denied("no NodeAttestation names bootstrap token %s", s.claim.TokenID)
+			case s.Shared:
+				return denied("more than one NodeAttestation names bootstrap token %s", s.claim.TokenID)
 			case s.Entry.DeletionTimestamp != nil:
-				return denied("NodeAttestation %s, which owns bootstrap token %s, is being deleted", s.Entry.Name, s.claim.TokenID)
-			case s.Entry.Spec.TokenID != s.claim.TokenID || s.Token.ID != s.claim.TokenID:
+				return denied("NodeAttestation %s, which names bootstrap token %s, is being deleted", s.Entry.Name, s.claim.TokenID)
+			case s.Entry.Spec.TokenID != s.claim.TokenID:
 				return denied("NodeAttestation %s names another bootstrap token since", s.Entry.Name)
 			}
 			return nil
@@ -200,7 +191,12 @@ var checks = []check{
 		kinds: []Kind{Client}, code: TokenExpired,
 		rule:  "the token has not expired",
 		facts: true,
-		test:  (*subject).tokenAlive,
+		test: func(s *subject) *finding {
+			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) {
+				return denied("bootstrap token %s has expired", s.claim.TokenID)
+			}
+			return nil
+		},
 	},
 	{
 		kinds: []Kind{Client}, code: WrongNodeName,
@@ -314,26 +310,13 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
 // nobody remembers is one for another.
 func (s *subject) usedForAnother(key string) bool {
 	keys := s.Approved
-	if s.Token.PublicKey != "" {
-		keys = append(slices.Clone(keys), s.Token.PublicKey)
+	if bound := s.Entry.BoundKey(); bound != "" {
+		keys = append(slices.Clone(keys), bound)
 	}
 	if len(keys) == 0 {
 		return s.Entry.Phase() != v1alpha1.Issued
 	}
 	return slices.ContainsFunc(keys, func(used string) bool { return used != key })
-}
-
-// tokenAlive holds a token that was bound to this very key to the time that the
-// ledger gave it: binding it made its Secret's time shorter.
-func (s *subject) tokenAlive() *finding {
-	end, limit := s.Token.Expiration, s.Entry.Spec.TokenExpiration.Time
-	if ours := s.Token.PublicKey == s.request.publicKey(); ours || limit.Before(end) {
-		end = limit
-	}
-	if s.Token.Ended || !s.Now.Before(end) {
-		return denied("bootstrap token %s has expired", s.claim.TokenID)
-	}
-	return nil
 }
 
 func (s *subject) attested() *finding {

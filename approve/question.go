@@ -17,26 +17,23 @@ type Question struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Now is when it is decided.
 	Now time.Time
-	// Token is the bootstrap token with which a Client request was made; nil if
-	// its Secret does not exist.
-	Token *Token
-	// Approved are the keys, as [PublicKey] writes them, of the token's requests
-	// that were approved. Its Secret says which key it is good for, but may have
-	// been deleted and made anew since.
-	Approved []string
-	// Entry is the ledger's entry of the token, of Client requests; nil if the
-	// ledger has none.
+	// Entry is the ledger's entry that names the token of a Client request; nil if
+	// none does.
 	Entry *v1alpha1.NodeAttestation
+	// Shared tells that another entry names the token too.
+	Shared bool
+	// Approved are the keys, as [PublicKey] writes them, of the token's requests
+	// that were approved, whoever bound the token.
+	Approved []string
 	// Entries are all entries of the ledger with the node's name, revoked ones
 	// too. Of a Client request the node is the one of Entry.
 	Entries []*v1alpha1.NodeAttestation
 	// Others are what is known of all entries with the node's name, of Renewal and
 	// Serving requests: their certificates tell whose request it is.
 	Others []*v1alpha1.NodeAttestation
-	// Bound tells by UID which of Entries have a token that was used, whatever
-	// their status says: it is bound to a key, or a request of it was approved.
-	// Only those other than Entry are asked for.
-	Bound map[types.UID]bool
+	// Used tells by UID which of Entries have a token of which a request was approved,
+	// whatever they say themselves. Only those other than Entry are asked for.
+	Used map[types.UID]bool
 	// NodeAddresses are those of the Node object, for ServingLedgerAndNode.
 	NodeAddresses []corev1.NodeAddress
 	// SelfNodeServer tells that the requester of a Serving request may create
@@ -77,22 +74,6 @@ const (
 	// kubelet without a cloud provider writes its own.
 	ServingLedgerAndNode ServingAddresses = "LedgerAndNode"
 )
-
-// Token is a bootstrap token, without its secret half.
-type Token struct {
-	ID string
-	// Owner is the UID of the ledger's entry that owns the Secret; empty if none
-	// does.
-	Owner types.UID
-	// Expiration is when the token ends; zero for a time that cannot be read.
-	Expiration time.Time
-	// Ended tells that the token is of no use already: its Secret is being deleted
-	// or does not authenticate.
-	Ended bool
-	// PublicKey is the key that the token was used for, as [PublicKey] writes it;
-	// empty if it has not been used.
-	PublicKey string
-}
 
 // Outcome is what is done with a request. The zero value is Leave.
 type Outcome uint8
@@ -176,8 +157,8 @@ func (s *subject) rival() *v1alpha1.NodeAttestation {
 // machine had before it was attested again may have been of another name, so it
 // counts for it only against a machine that has had nothing.
 func (s *subject) precedes(other *v1alpha1.NodeAttestation) bool {
-	theirs := hadCertificate(other) || s.Bound[other.UID]
-	ours := s.Token.PublicKey != "" || len(s.Approved) > 0
+	theirs := hadCertificate(other) || other.BoundKey() != "" || s.Used[other.UID]
+	ours := s.Entry.BoundKey() != "" || len(s.Approved) > 0
 	switch {
 	case theirs && !ours:
 		return true

@@ -73,7 +73,6 @@ func clientQuestion(t testing.TB) *approve.Question {
 			Username: "system:bootstrap:aaaaaa", Groups: []string{"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated"},
 		}},
 		Now:   now(),
-		Token: &approve.Token{ID: "aaaaaa", Owner: "uid-1", Expiration: now().Add(4 * time.Minute)},
 		Entry: entry, Entries: []*v1alpha1.NodeAttestation{entry},
 	}
 }
@@ -83,7 +82,7 @@ func clientQuestion(t testing.TB) *approve.Question {
 func renewalQuestion(t testing.TB) *approve.Question {
 	q := clientQuestion(t)
 	q.Request.Spec.Username, q.Request.Spec.Groups = nodeidentity.User("worker-1")
-	q.Token, q.Entry = nil, nil
+	q.Entry = nil
 	return q
 }
 

@@ -69,6 +69,16 @@ func TestCutsAreHealedByARetry(t *testing.T) {
 		id      func() *attest.Identity
 	}{
 		{"first request", nil, nil, func() *attest.Identity { return machine("i-1", "worker-1") }},
+		{"first request of all, when there is no key yet", nil, func(w *world, _ *Service) { w.rotateKey() }, func() *attest.Identity { return machine("i-1", "worker-1") }},
+		{"retry after the key was replaced", nil, func(w *world, s *Service) {
+			redeem(w.t, s, machine("i-1", "worker-1"))
+			w.rotateKey()
+			w.pass(keyLife)
+		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
+		{"retry after a version that derived no tokens", nil, func(w *world, s *Service) {
+			redeem(w.t, s, machine("i-1", "worker-1"))
+			w.forgetKey("test-i-1")
+		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
 		{"retry", nil, func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")) }, func() *attest.Identity { return machine("i-1", "worker-1") }},
 		{"retry after the entry alone was made", nil, func(w *world, _ *Service) { w.enterDirectly(machine("i-1", "worker-1")) }, func() *attest.Identity { return machine("i-1", "worker-1") }},
 		{"retry with newer evidence", nil, func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")) }, func() *attest.Identity { return restarted(machine("i-1", "worker-1")) }},
@@ -144,11 +154,11 @@ func (w *world) oneToken(id *attest.Identity, grant *Grant) error {
 	found := false
 	for _, token := range w.tokens() {
 		switch {
-		case token.EntryUID != entry.UID:
-		case token.ID == grant.Token.ID:
-			found = token.Value() == grant.Token.Value() && w.usable(token)
+		case token.owner.UID != entry.UID:
+		case token.id == grant.Token.ID:
+			found = token.value == grant.Token.Value() && w.usable(token)
 		case w.usable(token):
-			return fmt.Errorf("%s is usable too", token)
+			return fmt.Errorf("%s is usable too", token.id)
 		}
 	}
 	if !found {

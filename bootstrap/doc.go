@@ -4,10 +4,15 @@
 // A machine without any credential sends evidence. An attestor says which
 // machine it is and which name it has. The ledger, a custom resource in the API
 // server, has one entry for each machine: creating it is what makes a request
-// the first, and it holds the id of the token before the token exists. So any
+// the first, and it holds the id of the token before the token exists. The secret
+// half of the token follows from that entry and a key that all replicas share. So any
 // number of requests, at any number of replicas, end in one Secret with one
 // token, and what a crash interrupts, the next request completes. The service
-// keeps no state of its own, and lists nothing.
+// keeps no state of its own, lists nothing, and reads no Secret but that of its key.
+//
+// Whether a token was used, its entry says: the approver writes there which key it
+// was used for. A token that is replaced is good for nothing from the moment on when
+// its entry names another.
 //
 // A machine that has used its token gets no other, unless the policy for
 // attesting again says so: evidence alone is known to everybody who can reach the
@@ -41,7 +46,7 @@ type Options struct {
 	// Ledger writes the entries; Known follows them, and knows who has which name.
 	Ledger *ledger.Client
 	Known  *ledger.Cache
-	// Client reads nodes and writes the Secrets of tokens.
+	// Client reads nodes and the key of the service, and creates the Secrets of tokens.
 	Client kubernetes.Interface
 	// TokenTTL is how long a token is good for.
 	TokenTTL time.Duration
@@ -65,6 +70,7 @@ type Service struct {
 	ledger   *ledger.Client
 	known    *ledger.Cache
 	client   kubernetes.Interface
+	keys     *keyring
 	ttl      time.Duration
 	policy   Policy
 	// verifyRegistration is Options.VerifyRegistration.
@@ -107,11 +113,19 @@ func New(opts Options) (*Service, error) {
 	if opts.Observer == nil {
 		opts.Observer = nobody{}
 	}
+	key := func(ctx context.Context) ([]byte, error) { return ledger.ServiceKey(ctx, opts.Client) }
 	return &Service{
 		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
-		ttl: opts.TokenTTL, policy: opts.Reattestation, verifyRegistration: opts.VerifyRegistration,
+		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation, verifyRegistration: opts.VerifyRegistration,
 		limits: newLimits(opts.Limits), locks: newMachineLocks(), timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
 	}, nil
+}
+
+// ReadKey reads the key from which tokens are derived, or makes it, unless that was done
+// a moment ago. Requests do so themselves; it shows whether they can.
+func (s *Service) ReadKey(ctx context.Context) error {
+	_, err := s.keys.current(ctx)
+	return err
 }
 
 // Join attests a machine and redeems its identity. The error is an

@@ -32,12 +32,16 @@ func (r *redemption) attempt(ctx context.Context) (*Grant, error) {
 
 // enter creates the entry: the first request of a machine.
 func (r *redemption) enter(ctx context.Context) (*Grant, error) {
+	key, err := r.keys.current(ctx)
+	if err != nil {
+		return nil, err
+	}
 	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 	r.write(&entry.Spec)
-	r.newToken(&entry.Spec)
+	r.newToken(&entry.Spec, key)
 	created, err := r.ledger.Create(ctx, entry)
 	if err == nil {
-		return r.mint(ctx, created)
+		return r.mint(ctx, created, key)
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, err
@@ -67,10 +71,10 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 			r.id.InstanceID, written(r.evidenceTime()), written(evidenceTimeOf(entry)))
 	case entry.Spec.NodeName != r.id.NodeName:
 		return r.again(ctx, entry, NameChanged)
-	case entry.Phase() != v1alpha1.Issued:
+	case entry.Phase() != v1alpha1.Issued, entry.BoundKey() != "":
 		return r.again(ctx, entry, AlreadyAttested)
 	case !r.now().Before(entry.Spec.TokenExpiration.Time):
-		return r.expired(ctx, entry)
+		return r.reissue(ctx, entry)
 	}
 	return r.repeat(ctx, entry)
 }
@@ -81,53 +85,7 @@ func (r *redemption) again(ctx context.Context, entry *v1alpha1.NodeAttestation,
 	if err := r.mayRepeat(ctx, entry, code); err != nil {
 		return nil, err
 	}
-	if _, err := r.retire(ctx, entry); err != nil {
-		return nil, err
-	}
 	return r.reissue(ctx, entry)
-}
-
-// expired replaces a token that was not used in time. Whether it was used, its
-// Secret knows before the ledger does.
-func (r *redemption) expired(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
-	used, err := r.retire(ctx, entry)
-	if err != nil {
-		return nil, err
-	}
-	if used {
-		if err := r.mayRepeat(ctx, entry, AlreadyAttested); err != nil {
-			return nil, err
-		}
-	}
-	return r.reissue(ctx, entry)
-}
-
-// repeat gives the machine the token that it has. What the ledger says of the
-// machine is brought up to date first, so that newer evidence is good for one
-// token only.
-func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
-	updated := entry.DeepCopy()
-	r.write(&updated.Spec)
-	if !sameEvidence(&entry.Spec, &updated.Spec) {
-		var err error
-		if entry, err = r.update(ctx, updated); err != nil {
-			return nil, err
-		}
-	}
-	return r.mint(ctx, entry)
-}
-
-// reissue writes a new token into the entry. Nothing is to be usable of the one
-// before.
-func (r *redemption) reissue(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
-	updated := entry.DeepCopy()
-	r.write(&updated.Spec)
-	r.newToken(&updated.Spec)
-	entry, err := r.update(ctx, updated)
-	if err != nil {
-		return nil, err
-	}
-	return r.mint(ctx, entry)
 }
 
 // update writes the entry unless it was changed since it was read.
@@ -157,11 +115,6 @@ func (r *redemption) write(spec *v1alpha1.NodeAttestationSpec) {
 		spec.EvidenceTime = &metav1.Time{Time: r.evidenceTime().UTC()}
 	}
 	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
-}
-
-func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec) {
-	spec.TokenID = randomText(v1alpha1.TokenIDLength)
-	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
 }
 
 // sameEvidence reports whether two specs say the same of the machine, and of

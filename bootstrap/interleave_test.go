@@ -61,7 +61,9 @@ type running struct {
 func (p *play) machineAsks(replica int, id *attest.Identity) actor {
 	return actor{"redeem " + id.InstanceID, func(ctx context.Context) error {
 		gone := p.revoked[id.InstanceID]
-		grant, err := p.replicas[replica].Redeem(ctx, request(id), id)
+		s, done := p.replicas[replica].alone()
+		defer done()
+		grant, err := s.Redeem(ctx, request(id), id)
 		if err != nil {
 			return err
 		}
@@ -71,6 +73,23 @@ func (p *play) machineAsks(replica int, id *attest.Identity) actor {
 		p.granted = append(p.granted, granted{id.InstanceID, grant.Token})
 		return nil
 	}}
+}
+
+// alone is the replica with the key that it has, in which no request waits for what
+// another one reads: a schedule knows of calls only.
+func (s *Service) alone() (copied *Service, done func()) {
+	own := *s
+	own.keys = newKeyring(s.keys.read, s.keys.now)
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	own.keys.begun, own.keys.last = s.keys.begun, s.keys.last
+	return &own, func() {
+		s.keys.mu.Lock()
+		defer s.keys.mu.Unlock()
+		if own.keys.begun > s.keys.begun {
+			s.keys.begun, s.keys.last = own.keys.begun, own.keys.last
+		}
+	}
 }
 
 var (
@@ -99,33 +118,28 @@ func (p *play) kubeletAsks(id, key string) actor {
 }
 
 func (p *play) approve(ctx context.Context, id, key string) error {
-	secret, err := p.client.CoreV1().Secrets(ledger.TokenNamespace).Get(ctx, ledger.TokenSecretName(id), metav1.GetOptions{})
+	if !slices.ContainsFunc(p.tokens(), func(t held) bool { return t.id == id && p.now().Before(t.expiration) }) {
+		return errDenied // it does not authenticate
+	}
+	list, err := p.ledger.List(ctx)
 	if err != nil {
 		return err
 	}
-	token, err := ledger.ParseToken(secret)
-	if err != nil {
-		return err
+	i := slices.IndexFunc(list.Items, func(e v1alpha1.NodeAttestation) bool { return e.Spec.TokenID == id })
+	if i < 0 {
+		return errDenied
 	}
-	entry, err := p.ledger.Get(ctx, token.Entry)
-	if err != nil {
-		return err
-	}
-	rivals, err := p.ledger.List(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range rivals.Items {
-		if rival := &rivals.Items[i]; rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && v1alpha1.Older(rival, entry) < 0 {
+	entry := &list.Items[i]
+	for i := range list.Items {
+		if rival := &list.Items[i]; rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && v1alpha1.Older(rival, entry) < 0 {
 			return errDenied
 		}
 	}
-	if entry.UID != token.EntryUID || entry.Spec.TokenID != id || entry.Phase() == v1alpha1.Revoked || !p.now().Before(token.Expiration) ||
-		token.PublicKey != "" && token.PublicKey != key {
+	if entry.Phase() == v1alpha1.Revoked || !p.now().Before(entry.Spec.TokenExpiration.Time) || entry.BoundKey() != "" && entry.BoundKey() != key {
 		return errDenied
 	}
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ledger.PublicKeyAnnotation, key)
-	if _, err := p.client.CoreV1().Secrets(ledger.TokenNamespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+	entry.Status.Binding = &v1alpha1.TokenBinding{TokenID: id, PublicKey: key}
+	if entry, err = p.ledger.UpdateStatus(ctx, entry); err != nil {
 		return err
 	}
 	p.certificates = append(p.certificates, certificate{entry.Spec.InstanceID, entry.Spec.NodeName, id, key})
@@ -151,6 +165,13 @@ func (p *play) somebodyRevokes(id string) actor {
 		}
 		p.revoked[id] = true
 		return nil
+	}}
+}
+
+// somebodyReplacesTheKey deletes it: the next replica that reads it makes another.
+func (p *play) somebodyReplacesTheKey() actor {
+	return actor{"replace the key", func(ctx context.Context) error {
+		return p.client.CoreV1().Secrets(ledger.KeyNamespace).Delete(ctx, ledger.KeySecretName, metav1.DeleteOptions{})
 	}}
 }
 
@@ -245,13 +266,13 @@ func (p *play) invariants() error {
 	}
 	usable := map[string]string{}
 	for _, token := range p.tokens() {
-		if !p.usable(token) || !slices.ContainsFunc(p.granted, func(g granted) bool { return g.token.Value() == token.Value() }) {
+		if !p.usable(token) || !slices.ContainsFunc(p.granted, func(g granted) bool { return g.token.Value() == token.value }) {
 			continue
 		}
-		if other, ok := usable[token.Entry]; ok {
-			return fmt.Errorf("%w: %s was given %s and %s, which are both usable", errBroken, token.Entry, other, token.ID)
+		if other, ok := usable[token.owner.Name]; ok {
+			return fmt.Errorf("%w: %s was given %s and %s, which are both usable", errBroken, token.owner.Name, other, token.id)
 		}
-		usable[token.Entry] = token.ID
+		usable[token.owner.Name] = token.id
 	}
 	return nil
 }
@@ -261,8 +282,8 @@ func (p *play) invariants() error {
 func (p *play) aftermath() error {
 	for _, token := range p.tokens() {
 		for _, g := range p.granted {
-			if p.revoked[g.machine] && g.token.Value() == token.Value() && p.usable(token) {
-				return fmt.Errorf("%w: %s is revoked, and %s is usable", errBroken, g.machine, token)
+			if p.revoked[g.machine] && g.token.Value() == token.value && p.usable(token) {
+				return fmt.Errorf("%w: %s is revoked, and %s is usable", errBroken, g.machine, token.id)
 			}
 		}
 	}
@@ -298,7 +319,7 @@ func interleave(t testing.TB, schedule []byte) {
 	err := p.perform([]actor{
 		p.machineAsks(0, one), p.machineAsks(1, one), p.machineAsks(0, two), p.machineAsks(1, two),
 		p.kubeletAsks("i-1", "kubelet"), p.kubeletAsks("i-1", "thief"), p.kubeletAsks("i-2", "kubelet"),
-		p.somebodyRevokes("i-1"), p.timePasses(5 * time.Minute),
+		p.somebodyRevokes("i-1"), p.timePasses(5 * time.Minute), p.somebodyReplacesTheKey(), p.timePasses(keyLife),
 	}, schedule[1:])
 	if err != nil {
 		t.Errorf("schedule %v: %v", schedule, err)
@@ -326,8 +347,8 @@ func TestInterleavings(t *testing.T) {
 func FuzzInterleavings(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 9, 9, 9, 4, 9, 9, 9, 9})
 	f.Add([]byte{1, 0, 0, 10, 11, 9, 9, 7, 9, 10, 8, 0, 9, 9})
-	// A retry creates the Secret anew that a revocation has just deleted, with
-	// another secret, which nobody is told.
+	// A retry creates the Secret anew that a revocation has just deleted: the
+	// approver denies what is asked for with it.
 	f.Add([]byte("07!9\tz2x08097\r77770"))
 	f.Fuzz(func(t *testing.T, schedule []byte) { interleave(t, schedule) })
 }

@@ -91,23 +91,51 @@ func TestTokenReplacedWhileAMachineAsksIsNotGiven(t *testing.T) {
 }
 
 // The approver's clock may be behind: it binds a token that the service is about
-// to replace for having expired. Whoever changes the Secret first wins.
-func TestTokenUsedWhileItIsTakenBackIsUsed(t *testing.T) {
-	w := newWorld(t)
-	s, id := w.service(nil), machine("i-1", "worker-1")
-	grant := redeem(t, s, id)
-	w.pass(5 * time.Minute)
-	w.meanwhile("update secrets", func() {
-		w.server.Intercept(nil)
-		w.bind(grant.Token.ID)
-	})
-	_, err := s.Redeem(t.Context(), request(id), id)
-	refusedWith(t, err, "AlreadyAttested")
+// to replace for having expired. Whoever changes the entry first wins.
+func TestTokenUsedWhileItIsReplacedIsUsed(t *testing.T) {
+	for _, tc := range []struct {
+		rule   string
+		before func(w *world)
+	}{
+		{"for having expired", func(w *world) { w.pass(5 * time.Minute) }},
+		{"because its key is gone", func(w *world) { w.rotateKey(); w.pass(keyLife) }},
+		{"because a version made it that derived no tokens", func(w *world) { w.forgetKey("test-i-1") }},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			w := newWorld(t)
+			s, id := w.service(nil), machine("i-1", "worker-1")
+			redeem(t, s, id)
+			tc.before(w)
+			w.meanwhile("update nodeattestations", func() {
+				w.server.Intercept(nil)
+				w.bind("test-i-1")
+			})
+			_, err := s.Redeem(t.Context(), request(id), id)
+			refusedWith(t, err, "AlreadyAttested")
+		})
+	}
+}
+
+// A token is used between the moment when a request of its machine creates its
+// Secret, or finds it, and the answer.
+func TestTokenUsedWhileItIsGivenIsUsed(t *testing.T) {
+	for _, call := range []string{"create secrets", "get nodeattestations"} {
+		t.Run("before "+call, func(t *testing.T) {
+			w := newWorld(t)
+			s, id := w.service(nil), machine("i-1", "worker-1")
+			w.meanwhile(call, func() {
+				w.server.Intercept(nil)
+				w.bind("test-i-1")
+			})
+			_, err := s.Redeem(t.Context(), request(id), id)
+			refusedWith(t, err, "AlreadyAttested")
+		})
+	}
 }
 
 // A change of name that was begun and never finished takes nothing from the
 // machine under its name.
-func TestTokenTakenBackByACrashIsReplaced(t *testing.T) {
+func TestTokenIsGoodUntilAnotherTakesItsPlace(t *testing.T) {
 	w := newWorld(t)
 	s, id := w.service(with(NewerEvidence)), machine("i-1", "worker-1")
 	before := redeem(t, s, id)
@@ -123,8 +151,8 @@ func TestTokenTakenBackByACrashIsReplaced(t *testing.T) {
 	}
 	w.server.Intercept(nil)
 	grant := redeem(t, s, id)
-	if grant.Token.ID == before.Token.ID {
-		t.Error("the token that was taken back was given")
+	if grant.Token.Value() != before.Token.Value() {
+		t.Errorf("%s was given, want %s again", grant.Token, before.Token)
 	}
 	if err := w.oneToken(id, grant); err != nil {
 		t.Error(err)

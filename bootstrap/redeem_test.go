@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
@@ -18,6 +19,10 @@ import (
 func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {
 	w := newWorld(t)
 	s := w.service(nil)
+	redeem(t, s, machine("i-0", "worker-0")) // reads the key
+	if calls := w.server.Calls(); !slices.Contains(calls, "get secrets node-authorizer-key") {
+		t.Errorf("calls are %q", calls)
+	}
 	id := machine("i-1", "worker-1")
 	grant := redeem(t, s, id)
 	want := []string{
@@ -124,13 +129,14 @@ func TestRefusals(t *testing.T) {
 		},
 		{
 			"the token was used, and the ledger does not know yet", Never,
-			func(w *world, s *Service) { w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID) },
+			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.bind("test-i-1") },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
 			"the token was used and has expired, and the ledger does not know yet", Never,
 			func(w *world, s *Service) {
-				w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID)
+				redeem(w.t, s, machine("i-1", "worker-1"))
+				w.bind("test-i-1")
 				w.pass(time.Hour)
 			},
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
@@ -243,7 +249,8 @@ func TestMachinesGetANewToken(t *testing.T) {
 			w.node("worker-1")
 		}, machine("i-1", "worker-1")},
 		{"with the policy Always, when the ledger does not know yet that the one before was used", Always, func(w *world, s *Service) {
-			w.bind(redeem(w.t, s, machine("i-1", "worker-1")).Token.ID)
+			redeem(w.t, s, machine("i-1", "worker-1"))
+			w.bind("test-i-1")
 		}, machine("i-1", "worker-1")},
 		{"with the policy Always, under another name", Always, used, machine("i-1", "worker-2")},
 		{"with the policy Always, under another name, while the one before is good", Always, func(w *world, s *Service) {
@@ -262,8 +269,8 @@ func TestMachinesGetANewToken(t *testing.T) {
 				t.Errorf("token %s, repeated %v; before %+v, after %+v", grant.Token, grant.Repeated, before.Spec, after.Spec)
 			}
 			for _, token := range w.tokens() {
-				if w.usable(token) != (token.ID == grant.Token.ID) {
-					t.Errorf("%s is usable: %v", token, w.usable(token))
+				if w.usable(token) != (token.id == grant.Token.ID) {
+					t.Errorf("%s is usable: %v", token.id, w.usable(token))
 				}
 			}
 		})
@@ -370,7 +377,11 @@ func (w *world) enterDirectly(id *attest.Identity) {
 	r := &redemption{Service: w.service(nil), req: request(id), id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID)}
 	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
 	r.write(&entry.Spec)
-	r.newToken(&entry.Spec)
+	key, err := r.keys.current(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.newToken(&entry.Spec, key)
 	if _, err := w.ledger.Create(context.Background(), entry); err != nil {
 		w.t.Fatal(err)
 	}
@@ -390,19 +401,26 @@ func TestEntryOfAnotherMachineUnderTheSameNameIsNoEntry(t *testing.T) {
 	}
 }
 
+// The service cannot see whose a Secret is. The token that it gives does not work, and
+// the machine gets another when its time has passed.
 func TestTokenIDOfSomebodyElse(t *testing.T) {
 	w := newWorld(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	w.enterDirectly(id)
-	foreign := ledger.NewTokenSecret(&v1alpha1.NodeAttestation{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-i-9", UID: "other"}, Spec: w.entry("test-i-1").Spec,
-	}, "0123456789abcdef")
+	taken := w.entry("test-i-1").Spec.TokenID
+	foreign := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + taken},
+		Type:       corev1.SecretTypeBootstrapToken, Data: map[string][]byte{"token-id": []byte(taken), "token-secret": []byte("0123456789abcdef")},
+	}
 	if _, err := w.client.CoreV1().Secrets(foreign.Namespace).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	grant := redeem(t, s, id)
-	if string(foreign.Data["token-id"]) == grant.Token.ID || grant.Token.ID != w.entry("test-i-1").Spec.TokenID {
-		t.Errorf("%s was given, which is somebody else's", grant.Token)
+	if grant := redeem(t, s, id); grant.Token.Value() == taken+".0123456789abcdef" {
+		t.Error("somebody else's token was given")
+	}
+	w.pass(5 * time.Minute)
+	if grant := redeem(t, s, id); grant.Token.ID == taken || grant.Token.ID != w.entry("test-i-1").Spec.TokenID {
+		t.Errorf("%s was given", grant.Token)
 	}
 }
 

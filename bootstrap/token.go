@@ -6,137 +6,125 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
-// mint creates the token that the entry announces, or finds it created.
-func (r *redemption) mint(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
-	secret := ledger.NewTokenSecret(entry, randomText(ledger.TokenSecretLength))
-	_, err := r.secrets().Create(ctx, secret, metav1.CreateOptions{})
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return r.minted(ctx, entry)
-	case err != nil:
-		return nil, fmt.Errorf("create %s: %w", secretNamed(entry), err)
-	}
-	return r.confirmed(ctx, entry, secret, false)
-}
-
-// minted gives out the token that another request has created.
-func (r *redemption) minted(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
-	secret, err := r.secret(ctx, entry)
-	if apierrors.IsNotFound(err) {
-		return nil, errChanged
-	}
-	if err != nil {
-		return nil, err
-	}
-	token, err := ledger.ParseToken(secret)
-	switch {
-	case err != nil || token.EntryUID != entry.UID:
-		return r.reissue(ctx, entry) // somebody else's token has the same id
-	case token.PublicKey == ledger.NoPublicKey:
-		return r.reissue(ctx, entry)
-	case token.PublicKey != "":
-		return r.again(ctx, entry, AlreadyAttested)
-	case secret.DeletionTimestamp != nil || !r.now().Before(token.Expiration):
-		return r.expired(ctx, entry)
-	case token.Expiration.Sub(r.now()) < r.ttl/shortLife:
-		return nil, fmt.Errorf("%s ends in %s, too soon to be used: try again when it has ended", token, token.Expiration.Sub(r.now()).Round(time.Second))
-	}
-	return r.confirmed(ctx, entry, secret, true)
-}
-
 // shortLife is which part of a token's life is too short for a machine to use it
 // in.
 const shortLife = 10
 
-// confirmed returns the token if it is still the one that the entry announces, and
+// repeat gives the machine the token that it has. What the ledger says of the
+// machine is brought up to date first, so that newer evidence is good for one
+// token only. A token that cannot be made again is replaced.
+func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	key, err := r.keyOf(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		return r.reissue(ctx, entry)
+	}
+	if left := entry.Spec.TokenExpiration.Sub(r.now()); left < r.ttl/shortLife {
+		return nil, fmt.Errorf("bootstrap token %s ends in %s, too soon to be used: try again when it has ended", entry.Spec.TokenID, left.Round(time.Second))
+	}
+	updated := entry.DeepCopy()
+	r.write(&updated.Spec)
+	if !sameEvidence(&entry.Spec, &updated.Spec) {
+		if entry, err = r.update(ctx, updated); err != nil {
+			return nil, err
+		}
+	}
+	return r.mint(ctx, entry, key)
+}
+
+// keyOf returns the key from which the token of an entry is derived; nil if there is
+// no such key any more. Another replica may have heard of a new key earlier.
+func (r *redemption) keyOf(ctx context.Context, entry *v1alpha1.NodeAttestation) (*ledger.TokenKey, error) {
+	if entry.Spec.TokenKeyID == "" {
+		return nil, nil // it was made by a version that derived no tokens
+	}
+	for _, get := range []func(context.Context) (*ledger.TokenKey, error){r.keys.current, r.keys.latest} {
+		key, err := get(ctx)
+		if err != nil || key.ID() == entry.Spec.TokenKeyID {
+			return key, err
+		}
+	}
+	return nil, nil
+}
+
+// reissue writes a new token into the entry. The approver writes into the same entry
+// when a token is used: whoever comes first wins.
+func (r *redemption) reissue(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
+	key, err := r.keys.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	updated := entry.DeepCopy()
+	r.write(&updated.Spec)
+	r.newToken(&updated.Spec, key)
+	if entry, err = r.update(ctx, updated); err != nil {
+		return nil, err
+	}
+	return r.mint(ctx, entry, key)
+}
+
+func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec, key *ledger.TokenKey) {
+	spec.TokenID = freeID(r.known, func() string { return randomText(v1alpha1.TokenIDLength) })
+	spec.TokenKeyID = key.ID()
+	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
+}
+
+// freeID draws the id of a token until no entry names it.
+func freeID(known *ledger.Cache, draw func() string) string {
+	for {
+		if id := draw(); len(known.ByToken(id)) == 0 {
+			return id
+		}
+	}
+}
+
+// mint creates the token that the entry announces, or finds it created. If somebody
+// else's token has the same id, which one in two thousand million has, the machine
+// gets one that does not work, and another when that has ended.
+func (r *redemption) mint(ctx context.Context, entry *v1alpha1.NodeAttestation, key *ledger.TokenKey) (*Grant, error) {
+	token := key.Token(entry)
+	_, err := r.client.CoreV1().Secrets(ledger.TokenNamespace).Create(ctx, token.Secret(), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("create secret %s/%s: %w", ledger.TokenNamespace, ledger.TokenSecretName(token.ID), err)
+	}
+	return r.confirmed(ctx, &Grant{Token: token, Repeated: err != nil})
+}
+
+// confirmed returns a token if it is still the one that the entry announces, and
 // unused, now that its Secret exists: whoever revokes the machine from here on
 // finds the Secret.
-func (r *redemption) confirmed(ctx context.Context, entry *v1alpha1.NodeAttestation, secret *corev1.Secret, repeated bool) (*Grant, error) {
-	token, err := ledger.ParseToken(secret)
-	if err != nil {
-		return nil, err
-	}
-	current, err := r.ledger.Get(ctx, entry.Name)
+func (r *redemption) confirmed(ctx context.Context, grant *Grant) (*Grant, error) {
+	current, err := r.ledger.Get(ctx, grant.Token.Entry)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, errChanged
 	case err != nil:
 		return nil, err
-	case current.UID != entry.UID, current.DeletionTimestamp != nil, current.Phase() != v1alpha1.Issued,
-		current.Spec.TokenID != token.ID, current.Spec.NodeName != r.id.NodeName:
+	case current.UID != grant.Token.EntryUID, current.DeletionTimestamp != nil, current.Phase() != v1alpha1.Issued,
+		current.BoundKey() != "", current.Spec.TokenID != grant.Token.ID, current.Spec.NodeName != r.id.NodeName:
 		return nil, errChanged
 	}
-	return &Grant{Token: token, Repeated: repeated}, nil
-}
-
-// retire makes the token of an entry unusable before another takes its place, or
-// reports that it has been used. It competes with the approver for the Secret:
-// whoever changes it first wins.
-func (r *redemption) retire(ctx context.Context, entry *v1alpha1.NodeAttestation) (used bool, err error) {
-	secret, err := r.secret(ctx, entry)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	token, err := ledger.ParseToken(secret)
-	switch {
-	case err != nil || token.EntryUID != entry.UID, token != nil && token.PublicKey == ledger.NoPublicKey:
-		return false, nil
-	case token.PublicKey != "":
-		return true, nil
-	}
-	secret = secret.DeepCopy()
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ledger.PublicKeyAnnotation, ledger.NoPublicKey)
-	secret.Data[ledger.ExpirationKey] = []byte(r.now().UTC().Format(time.RFC3339))
-	_, err = r.secrets().Update(ctx, secret, metav1.UpdateOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return false, nil
-	case apierrors.IsConflict(err):
-		return false, errChanged
-	case err != nil:
-		return false, fmt.Errorf("take back %s: %w", secretNamed(entry), err)
-	}
-	return false, nil
-}
-
-func (r *redemption) secrets() corev1client.SecretInterface {
-	return r.client.CoreV1().Secrets(ledger.TokenNamespace)
-}
-
-func (r *redemption) secret(ctx context.Context, entry *v1alpha1.NodeAttestation) (*corev1.Secret, error) {
-	secret, err := r.secrets().Get(ctx, ledger.TokenSecretName(entry.Spec.TokenID), metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", secretNamed(entry), err)
-	}
-	return secret, nil
-}
-
-func secretNamed(entry *v1alpha1.NodeAttestation) string {
-	return "secret " + ledger.TokenNamespace + "/" + ledger.TokenSecretName(entry.Spec.TokenID)
+	return grant, nil
 }
 
 // randomText returns random characters of the alphabet of tokens, each as likely
 // as the others.
 func randomText(length int) string {
-	const fair = 256 - 256%len(v1alpha1.TokenAlphabet) // bytes from here on would favour the first characters
 	text := make([]byte, 0, length)
 	for random := make([]byte, 2*length); ; {
 		rand.Read(random) // never fails
 		for _, b := range random {
-			if int(b) < fair {
-				text = append(text, v1alpha1.TokenAlphabet[int(b)%len(v1alpha1.TokenAlphabet)])
+			if c, ok := ledger.TokenCharacter(b); ok {
+				text = append(text, c)
 			}
 			if len(text) == length {
 				return string(text)

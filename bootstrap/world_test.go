@@ -21,13 +21,14 @@ import (
 
 // world is a cluster in memory with bootstrap services.
 type world struct {
-	t        testing.TB
-	server   *ledgertest.Server
-	ledger   *ledger.Client
-	client   kubernetes.Interface
-	known    *ledger.Cache
-	attestor *machines
-	elapsed  atomic.Int64
+	t      testing.TB
+	server *ledgertest.Server
+	ledger *ledger.Client
+	// client may do everything, and limited what the service may.
+	client, limited kubernetes.Interface
+	known           *ledger.Cache
+	attestor        *machines
+	elapsed         atomic.Int64
 }
 
 // dawn is when each world begins.
@@ -48,9 +49,32 @@ func newWorld(t testing.TB) *world {
 	if w.client, err = kubernetes.NewForConfig(w.server.Config()); err != nil {
 		t.Fatal(err)
 	}
+	if w.limited, err = kubernetes.NewForConfig(w.server.ConfigFor(w.mayService)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledger.ServiceKey(context.Background(), w.client); err != nil {
+		t.Fatal(err)
+	}
 	w.known = w.cache(0)
 	w.server.Calls()
 	return w
+}
+
+// mayService is what the service may do with Secrets: create them, and read one.
+func (w *world) mayService(c ledgertest.Call) bool {
+	allowed := c.Resource != "secrets" || c.Namespace == "kube-system" && (c.Verb == "create" || c.Verb == "get" && c.Name == "node-authorizer-key")
+	if !allowed {
+		w.t.Errorf("the service wants to %s", c)
+	}
+	return allowed
+}
+
+// rotateKey deletes the key of the service, as an operator does.
+func (w *world) rotateKey() {
+	w.t.Helper()
+	if err := w.client.CoreV1().Secrets(ledger.KeyNamespace).Delete(context.Background(), ledger.KeySecretName, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // cache follows the ledger until the test ends. The limit is that of its age; 0 for
@@ -104,7 +128,7 @@ func eventually(t testing.TB, condition func() bool) {
 func (w *world) service(change func(*Options)) *Service {
 	w.t.Helper()
 	opts := Options{
-		Attestor: w.attestor, Ledger: w.ledger, Known: w.known, Client: w.client,
+		Attestor: w.attestor, Ledger: w.ledger, Known: w.known, Client: w.limited,
 		TokenTTL: 5 * time.Minute, VerifyRegistration: true, Clock: w.now,
 	}
 	if change != nil {
@@ -141,35 +165,59 @@ func (w *world) secret(id string) *corev1.Secret {
 	return secret
 }
 
+// held is a token whose Secret exists.
+type held struct {
+	id, value  string
+	expiration time.Time
+	owner      *metav1.OwnerReference
+}
+
 // tokens are all that the cluster has.
-func (w *world) tokens() []*ledger.Token {
+func (w *world) tokens() []held {
 	w.t.Helper()
 	list, err := w.client.CoreV1().Secrets(ledger.TokenNamespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var tokens []*ledger.Token
+	var tokens []held
 	for i := range list.Items {
-		token, err := ledger.ParseToken(&list.Items[i])
+		secret := &list.Items[i]
+		if secret.Type != corev1.SecretTypeBootstrapToken {
+			continue
+		}
+		end, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		tokens = append(tokens, token)
+		id := string(secret.Data["token-id"])
+		tokens = append(tokens, held{id, id + "." + string(secret.Data["token-secret"]), end, metav1.GetControllerOf(secret)})
 	}
 	return tokens
 }
 
-// usable reports whether a token is good for a certificate request.
-func (w *world) usable(token *ledger.Token) bool {
-	return token.PublicKey == "" && w.now().Before(token.Expiration)
+// usable reports whether a token is good for a certificate request: whether it
+// authenticates, and its entry names it, and it was used for no key.
+func (w *world) usable(token held) bool {
+	list, err := w.ledger.List(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		entry := &list.Items[i]
+		if entry.UID == token.owner.UID {
+			return w.now().Before(token.expiration) && w.now().Before(entry.Spec.TokenExpiration.Time) &&
+				entry.Spec.TokenID == token.id && entry.BoundKey() == "" && entry.Phase() == v1alpha1.Issued
+		}
+	}
+	return false
 }
 
-// bind uses a token for a key, as the approver does.
-func (w *world) bind(id string) {
+// bind uses the token of an entry for a key, as the approver does.
+func (w *world) bind(name string) {
 	w.t.Helper()
-	secret := w.secret(id)
-	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, ledger.PublicKeyAnnotation, "sha256:0123")
-	if _, err := w.client.CoreV1().Secrets(secret.Namespace).Update(context.Background(), secret, metav1.UpdateOptions{}); err != nil {
+	entry := w.entry(name)
+	entry.Status.Binding = &v1alpha1.TokenBinding{TokenID: entry.Spec.TokenID, PublicKey: "sha256:0123"}
+	if _, err := w.ledger.UpdateStatus(context.Background(), entry); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -189,7 +237,7 @@ func (w *world) reaches(name string, phase v1alpha1.Phase) {
 // certified uses the token of an entry.
 func (w *world) certified(name string) {
 	w.t.Helper()
-	w.bind(w.entry(name).Spec.TokenID)
+	w.bind(name)
 	w.reaches(name, v1alpha1.Certified)
 }
 

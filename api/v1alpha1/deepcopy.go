@@ -53,6 +53,10 @@ func (s *NodeAttestationStatus) deepCopy() NodeAttestationStatus {
 	out := *s
 	out.CertificateExpiration = s.CertificateExpiration.DeepCopy()
 	out.Credentials = slices.Clone(s.Credentials)
+	if s.Binding != nil {
+		binding := *s.Binding
+		out.Binding = &binding
+	}
 	if s.Conditions != nil {
 		out.Conditions = make([]metav1.Condition, len(s.Conditions))
 		for i := range s.Conditions {

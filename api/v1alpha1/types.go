@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,8 +60,12 @@ type NodeAttestationSpec struct {
 	// AttestedTime is when the evidence was checked last.
 	AttestedTime metav1.Time `json:"attestedTime"`
 	// TokenID is the public half of the bootstrap token, which is fixed before the
-	// token exists: whoever creates its Secret, there is only one.
+	// token exists: whoever creates its Secret, there is only one. No two entries
+	// name the same token.
 	TokenID string `json:"tokenID"`
+	// TokenKeyID names the key of the service from which the secret half of the
+	// token is derived; empty for a token of a version that derived none.
+	TokenKeyID string `json:"tokenKeyID,omitempty"`
 	// TokenExpiration is when the token ends at the latest.
 	TokenExpiration metav1.Time `json:"tokenExpiration"`
 }
@@ -105,6 +110,9 @@ type NodeAttestationStatus struct {
 	// from the one in spec, the machine was attested again since, and the phase
 	// is Issued.
 	TokenID string `json:"tokenID,omitempty"`
+	// Binding is the token that was used last, and the key that it was used for. It
+	// is written before the first certificate of the token is approved.
+	Binding *TokenBinding `json:"binding,omitempty"`
 	// CertificateRequest is the CertificateSigningRequest that the token was used
 	// for.
 	CertificateRequest string `json:"certificateRequest,omitempty"`
@@ -118,6 +126,15 @@ type NodeAttestationStatus struct {
 	// NodeUID is the UID of the node that the machine registered.
 	NodeUID    string             `json:"nodeUID,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// TokenBinding says for which public key a token was used. For another key the
+// token is good for nothing.
+type TokenBinding struct {
+	TokenID string `json:"tokenID"`
+	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
+	// (SubjectPublicKeyInfo, DER) of the certificate request.
+	PublicKey string `json:"publicKey"`
 }
 
 // NodeAttestationList is a list of entries.
@@ -137,6 +154,34 @@ func (a *NodeAttestation) Phase() Phase {
 		return Issued
 	}
 	return a.Status.Phase
+}
+
+// BoundKey is the public key that the token in spec was used for; empty while it was
+// not used. A binding of another token says nothing about it.
+func (a *NodeAttestation) BoundKey() string {
+	if b := a.Status.Binding; b != nil && b.TokenID == a.Spec.TokenID {
+		return b.PublicKey
+	}
+	return ""
+}
+
+// NamesToken reports whether the entry's spec or status is about a token.
+func (a *NodeAttestation) NamesToken(id string) bool { return slices.Contains(a.TokenIDs(), id) }
+
+// TokenIDs are the tokens that the entry's spec and status are about, that of the
+// spec first.
+func (a *NodeAttestation) TokenIDs() []string {
+	ids := []string{a.Spec.TokenID}
+	add := func(id string) {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	add(a.Status.TokenID)
+	if a.Status.Binding != nil {
+		add(a.Status.Binding.TokenID)
+	}
+	return ids
 }
 
 // Older orders entries with one node name by age, and those of one second by

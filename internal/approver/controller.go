@@ -32,9 +32,6 @@ type Options struct {
 	// empty for the strict ones.
 	UnattestedNodes  string
 	ServingAddresses string
-	// BoundTokenLife is for how long a token works after it was bound to a key:
-	// with it the kubelet waits for its certificate. Zero means one minute.
-	BoundTokenLife time.Duration
 
 	// Identity names this approver among those that share the Lease. Without a
 	// LeaseName there is no election: this approver always decides.
@@ -102,6 +99,8 @@ type Controller struct {
 	names [64]sync.Mutex
 	// left has the requests that were left to somebody else, by UID.
 	left sync.Map
+	// absent knows which tokens no entry names.
+	absent *absence
 }
 
 // New returns an approver that does nothing until it runs. It must be called
@@ -116,6 +115,7 @@ func New(opts Options) (*Controller, error) {
 			Unattested: approve.Unattested(opts.UnattestedNodes), ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
 		},
 	}
+	c.absent = &absence{ledger: opts.Ledger, clock: c.opts.Clock}
 	c.requestsAge = staleness.New("certificatesigningrequests.certificates.k8s.io", opts.MaxStaleness, opts.Clock)
 	c.nodesAge = staleness.New("nodes", opts.MaxStaleness, opts.Clock)
 	if err := c.follow(); err != nil {
@@ -129,7 +129,6 @@ func withDefaults(opts Options) Options {
 		value *time.Duration
 		usual time.Duration
 	}{
-		{&opts.BoundTokenLife, time.Minute},
 		{&opts.LeaseDuration, 15 * time.Second},
 		{&opts.RenewDeadline, 10 * time.Second},
 		{&opts.RetryPeriod, 2 * time.Second},

@@ -15,7 +15,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
 func TestAMachineBecomesANode(t *testing.T) {
@@ -23,18 +22,13 @@ func TestAMachineBecomesANode(t *testing.T) {
 	told := &events{}
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
-	before := time.Now()
 	s.start(approver.Options{Observer: told})
 
 	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
 	s.await("first", "Approved ClientCertificateApproved")
-	secret := s.token("aaaaaa")
-	if got, want := secret.Annotations[ledger.PublicKeyAnnotation], approve.PublicKey(s.request("first").Spec.Request); got != want {
-		t.Errorf("the token is bound to key %q, want %q", got, want)
-	}
-	end, err := time.Parse(time.RFC3339, string(secret.Data[ledger.ExpirationKey]))
-	if err != nil || end.After(time.Now().Add(time.Minute)) || end.Before(before.Add(time.Minute-time.Second)) {
-		t.Errorf("the bound token ends at %v (%v), want one minute after it was bound at %v", end, err, before)
+	want := &v1alpha1.TokenBinding{TokenID: "aaaaaa", PublicKey: approve.PublicKey(s.request("first").Spec.Request)}
+	if got := s.entry("aws-i-1").Status.Binding; got == nil || *got != *want {
+		t.Errorf("the token is bound by %+v, want %+v", got, want)
 	}
 	if phase := s.entry("aws-i-1").Phase(); phase != v1alpha1.Issued {
 		t.Errorf("before the certificate is issued, the phase is %s", phase)
@@ -44,7 +38,7 @@ func TestAMachineBecomesANode(t *testing.T) {
 	s.issue("first", firstEnd)
 	s.until("the entry is Certified", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Certified })
 	status := s.entry("aws-i-1").Status
-	if status.CertificateRequest != "first" || status.TokenID != "aaaaaa" || !status.CertificateExpiration.Time.Equal(firstEnd) ||
+	if status.Binding == nil || status.CertificateRequest != "first" || status.TokenID != "aaaaaa" || !status.CertificateExpiration.Time.Equal(firstEnd) ||
 		!meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionCertified) {
 		t.Errorf("the status is %+v", status)
 	}
@@ -85,42 +79,39 @@ func TestWhatIsDenied(t *testing.T) {
 			s.machine("aws-i-b", "worker-2", "bbbbbb")
 			return withToken(t, "aaaaaa", newKey(t), "worker-2")
 		}, "Denied WrongNodeName"},
-		{"a token that is gone", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			s.api.Remove(secretPath("aaaaaa"))
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
-		}, "Denied TokenExpired"},
 		{"a token that has expired", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			secret := s.token("aaaaaa")
-			secret.Data[ledger.ExpirationKey] = []byte(past.UTC().Format(time.RFC3339))
-			s.put(secretPath("aaaaaa"), secret)
+			s.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.Spec.TokenExpiration = past })
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied TokenExpired"},
-		{"a token whose Secret is being deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			secret := s.token("aaaaaa")
-			secret.DeletionTimestamp = &past
-			s.put(secretPath("aaaaaa"), secret)
+		{"an entry that is being deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.DeletionTimestamp = &past })
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
-		}, "Denied TokenExpired"},
+		}, "Denied TokenUnknown"},
 		{"a token bound to another key", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			secret := s.token("aaaaaa")
-			secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: "sha256:00"}
-			s.put(secretPath("aaaaaa"), secret)
+			s.change("aws-i-1", bound("sha256:00"))
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied TokenAlreadyUsed"},
-		{"a token that no entry owns", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that no entry names", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
 			s.api.Remove(entryPath("aws-i-1"))
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied TokenUnknown"},
 		{"a token of an entry that was made anew under the same name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			secret := s.token("aaaaaa")
-			secret.OwnerReferences[0].UID = "of-before"
-			s.put(secretPath("aaaaaa"), secret)
+			s.api.Remove(entryPath("aws-i-1"))
+			s.machine("aws-i-1", "worker-1", "cccccc")
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied TokenUnknown"},
-		{"a Secret with our group that the service did not make", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			secret := s.token("aaaaaa")
-			secret.OwnerReferences = nil
-			s.put(secretPath("aaaaaa"), secret)
+		{"a token that two entries name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-2", "worker-2", "aaaaaa")
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a token that another entry was given before", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-2", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) { e.Status.TokenID = "aaaaaa" })
+			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+		}, "Denied TokenUnknown"},
+		{"a token that another entry used before", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+			s.machine("aws-i-2", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
+				e.Status.Binding = &v1alpha1.TokenBinding{TokenID: "aaaaaa", PublicKey: "sha256:00"}
+			})
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied TokenUnknown"},
 		{"a token before the last", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
@@ -133,11 +124,6 @@ func TestWhatIsDenied(t *testing.T) {
 			s.revoke("aws-i-1")
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied AttestationRevoked"},
-		{"a revoked machine whose token was deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			s.revoke("aws-i-1")
-			s.api.Remove(secretPath("aaaaaa"))
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
-		}, "Denied AttestationRevoked"},
 		{"an older machine has the name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
 			s.machine("aws-i-0", "worker-1", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
 				e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
@@ -145,10 +131,7 @@ func TestWhatIsDenied(t *testing.T) {
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied NameTaken"},
 		{"a younger machine has the name already, for its token was used", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			s.machine("aws-i-2", "worker-1", "bbbbbb")
-			secret := s.token("bbbbbb")
-			secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: "sha256:00"}
-			s.put(secretPath("bbbbbb"), secret)
+			s.machine("aws-i-2", "worker-1", "bbbbbb", bound("sha256:00"))
 			return withToken(t, "aaaaaa", newKey(t), "worker-1")
 		}, "Denied NameTaken"},
 		{"the renewal of a node that the ledger does not have", func(t *testing.T, _ *stand) *certificatesv1.CertificateSigningRequest {
@@ -258,12 +241,12 @@ func TestAFailedLookUpIsTriedAgain(t *testing.T) {
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	told := &events{}
 	s.start(approver.Options{Observer: told})
-	for _, path := range []string{"/secrets/", "/nodeattestations/aws-i-1", "/subjectaccessreviews", "/approval"} {
+	for _, path := range []string{"/nodeattestations/aws-i-1/status", "/nodeattestations/aws-i-1", "/subjectaccessreviews", "/approval"} {
 		f.fail(path)
 		name := "it" + strings.ReplaceAll(strings.ToLower(path), "/", "-")
 		want := "Approved ServingCertificateApproved"
 		csr := ofNode(t, "worker-1", "10.0.0.7")
-		if path == "/secrets/" {
+		if strings.HasSuffix(path, "/status") {
 			csr, want = withToken(t, "aaaaaa", newKey(t), "worker-1"), "Approved ClientCertificateApproved"
 		}
 		s.put(requestPath(name), csr)
@@ -295,59 +278,50 @@ func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
 	s.start(approver.Options{})
 	s.await("first", "Approved ClientCertificateApproved")
 	s.await("stolen", "Denied TokenAlreadyUsed")
-	if versions, err := s.api.History(secretPath("aaaaaa")); err != nil || len(versions) != 2 {
-		t.Errorf("the token's Secret has had %d versions (%v), want 2: it was bound once", len(versions), err)
+	if keys := s.keysOf("aws-i-1"); !slices.Equal(keys, []string{approve.PublicKey(s.request("first").Spec.Request)}) {
+		t.Errorf("the token was bound to %v, want the first key alone", keys)
 	}
 }
 
 // TestABoundTokenOutlastsAnOutage: the approver bound the token, and could not
-// write the approval for longer than a bound token lives.
+// write the approval for most of the token's life.
 func TestABoundTokenOutlastsAnOutage(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
+	s.machine("aws-i-1", "worker-1", "aaaaaa", bound(approve.PublicKey(csr.Spec.Request)))
+	s.put(requestPath("thief"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.put(requestPath("it"), csr)
+	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(4 * time.Minute) }})
+	s.await("it", "Approved ClientCertificateApproved")
+	s.await("thief", "Denied TokenAlreadyUsed")
+}
+
+// TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey: its approver did not
+// write into the entry which key that was.
+func TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey(t *testing.T) {
 	s := newStand(t, apistandin.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
-	csr := withToken(t, "aaaaaa", key, "worker-1")
-	secret := s.token("aaaaaa")
-	secret.Annotations = map[string]string{ledger.PublicKeyAnnotation: approve.PublicKey(csr.Spec.Request)}
-	secret.Data[ledger.ExpirationKey] = []byte(time.Now().Add(-time.Second).UTC().Format(time.RFC3339))
-	s.put(secretPath("aaaaaa"), secret)
-	s.put(requestPath("it"), csr)
+	first := withToken(t, "aaaaaa", key, "worker-1")
+	first.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: string(approve.ClientCertificateApproved),
+	}}
+	s.put(requestPath("first"), first)
 	s.start(approver.Options{})
-	s.await("it", "Approved ClientCertificateApproved")
-	end, err := time.Parse(time.RFC3339, string(s.token("aaaaaa").Data[ledger.ExpirationKey]))
-	if err != nil || !end.After(time.Now()) {
-		t.Errorf("the token ended at %v (%v): its kubelet cannot fetch the certificate", end, err)
-	}
-}
-
-// TestATokenThatWasMadeAnewIsGoodForNoOtherKey: the Secret of a used token was
-// cleared away, and a request for the token made it again, before the ledger
-// knew of a certificate.
-func TestATokenThatWasMadeAnewIsGoodForNoOtherKey(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
-	entry := s.machine("aws-i-1", "worker-1", "aaaaaa")
-	key := newKey(t)
-	s.start(approver.Options{})
-	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
-	s.await("first", "Approved ClientCertificateApproved")
-
-	s.api.Remove(secretPath("aaaaaa"))
-	s.put(secretPath("aaaaaa"), ledger.NewTokenSecret(entry, "fedcba9876543210"))
 	s.put(requestPath("second"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	s.await("second", "Denied TokenAlreadyUsed")
 	s.put(requestPath("retry"), withToken(t, "aaaaaa", key, "worker-1"))
 	s.await("retry", "Approved ClientCertificateApproved")
 }
 
-// TestAMachineWhoseSecretIsGoneKeepsItsName: the token was used, its Secret was
-// cleared away, and an older entry has the same name.
-func TestAMachineWhoseSecretIsGoneKeepsItsName(t *testing.T) {
+// TestAMachineThatUsedItsTokenKeepsItsName: an older entry has the same name, and
+// its machine asks later.
+func TestAMachineThatUsedItsTokenKeepsItsName(t *testing.T) {
 	s := newStand(t, apistandin.Options{})
 	s.machine("aws-i-2", "worker-1", "bbbbbb")
 	s.start(approver.Options{})
 	s.put(requestPath("first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))
 	s.await("first", "Approved ClientCertificateApproved")
-	s.api.Remove(secretPath("bbbbbb"))
 
 	s.machine("aws-i-1", "worker-1", "aaaaaa", func(e *v1alpha1.NodeAttestation) {
 		e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))

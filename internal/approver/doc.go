@@ -5,9 +5,10 @@
 // What is decided rests on the API server's own state, read when it matters:
 //
 //   - A bootstrap token is bound to the key of the first request that passes, by
-//     an update of its Secret under its resource version, before that request is
-//     approved. However many approvers decide at once, one token yields
-//     certificates for one key.
+//     an update of its entry in the ledger under its resource version, before that
+//     request is approved. However many approvers decide at once, one token yields
+//     certificates for one key; and while a service gives the machine another token,
+//     which is an update of the same entry, one of the two comes first.
 //   - A request is approved or denied by an update under its resource version.
 //     What somebody else decided stays.
 //   - A look-up or an update that failed is tried again with backoff. Only an

@@ -50,7 +50,7 @@ func TestTwoKeysAtOnce(t *testing.T) {
 	if decided["Approved ClientCertificateApproved"] != 1 || decided["Denied TokenAlreadyUsed"] != 1 {
 		t.Errorf("of two keys: %v, want one approved and one denied", decided)
 	}
-	if keys := s.keysOf("aaaaaa"); len(keys) != 1 {
+	if keys := s.keysOf("aws-i-1"); len(keys) != 1 {
 		t.Errorf("the token has been bound to %v", keys)
 	}
 }

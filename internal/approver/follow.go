@@ -137,6 +137,7 @@ func (c *Controller) requestChanged(csr *certificatesv1.CertificateSigningReques
 
 func (c *Controller) requestGone(csr *certificatesv1.CertificateSigningRequest) {
 	c.left.Delete(csr.UID)
+	c.absent.forget(csr.UID)
 }
 
 func (c *Controller) nodeChanged(node *corev1.Node) {

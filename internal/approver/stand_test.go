@@ -11,14 +11,15 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -39,6 +40,16 @@ type stand struct {
 
 func newStand(t *testing.T, opts apistandin.Options) *stand {
 	t.Helper()
+	fault := opts.Fault
+	opts.Fault = func(r *http.Request) apistandin.Fault {
+		if strings.Contains(r.URL.Path, "/secrets") {
+			t.Errorf("the approver asks for %s %s, and has no right to any Secret", r.Method, r.URL.Path)
+		}
+		if fault == nil {
+			return apistandin.NoFault
+		}
+		return fault(r)
+	}
 	api := apistandin.New(opts)
 	t.Cleanup(api.Close)
 	client, err := kubernetes.NewForConfig(api.Config())
@@ -86,15 +97,11 @@ func entryPath(name string) string {
 	return "/apis/node-authorizer.io/v1alpha1/nodeattestations/" + name
 }
 
-func secretPath(id string) string {
-	return "/api/v1/namespaces/kube-system/secrets/" + ledger.TokenSecretName(id)
-}
-
 func requestPath(name string) string {
 	return "/apis/certificates.k8s.io/v1/certificatesigningrequests/" + name
 }
 
-// machine makes a ledger entry with its token.
+// machine makes a ledger entry that names a token.
 func (s *stand) machine(name, node, token string, change ...func(*v1alpha1.NodeAttestation)) *v1alpha1.NodeAttestation {
 	s.t.Helper()
 	entry := &v1alpha1.NodeAttestation{Spec: v1alpha1.NodeAttestationSpec{
@@ -106,9 +113,7 @@ func (s *stand) machine(name, node, token string, change ...func(*v1alpha1.NodeA
 		f(entry)
 	}
 	s.put(entryPath(name), entry)
-	entry = s.entry(name)
-	s.put(secretPath(token), ledger.NewTokenSecret(entry, "0123456789abcdef"))
-	return entry
+	return s.entry(name)
 }
 
 func (s *stand) entry(name string) *v1alpha1.NodeAttestation {
@@ -120,13 +125,19 @@ func (s *stand) entry(name string) *v1alpha1.NodeAttestation {
 	return entry
 }
 
-func (s *stand) token(id string) *corev1.Secret {
+// change writes an entry in another form.
+func (s *stand) change(name string, change func(*v1alpha1.NodeAttestation)) {
 	s.t.Helper()
-	secret := &corev1.Secret{}
-	if found, err := s.api.Get(secretPath(id), secret); err != nil || !found {
-		s.t.Fatalf("token %s: %v", id, err)
+	entry := s.entry(name)
+	change(entry)
+	s.put(entryPath(name), entry)
+}
+
+// bound says that an entry's token was used for a key.
+func bound(key string) func(*v1alpha1.NodeAttestation) {
+	return func(e *v1alpha1.NodeAttestation) {
+		e.Status.Binding = &v1alpha1.TokenBinding{TokenID: e.Spec.TokenID, PublicKey: key}
 	}
-	return secret
 }
 
 func newKey(t *testing.T) crypto.Signer {

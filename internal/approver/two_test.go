@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -19,7 +19,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
 // storm fails requests at random, a number of times.
@@ -139,11 +138,11 @@ func (s *stand) check(names []string) {
 				}
 			}
 		}
-		bound := s.token(token).Annotations[ledger.PublicKeyAnnotation]
+		bound := s.entry("aws-i-worker-" + strconv.Itoa(m)).BoundKey()
 		if len(approved) != 1 || approved[bound] != 2 {
 			s.t.Errorf("token %s: approved %v, bound to %s; want both requests of this key and no other", token, approved, bound)
 		}
-		if keys := s.keysOf(token); len(keys) != 1 {
+		if keys := s.keysOf("aws-i-worker-" + strconv.Itoa(m)); len(keys) != 1 {
 			s.t.Errorf("token %s has been bound to %v", token, keys)
 		}
 		for name, want := range map[string]string{
@@ -167,24 +166,24 @@ func (s *stand) check(names []string) {
 	}
 }
 
-// keysOf returns every key that a token's Secret was ever bound to.
-func (s *stand) keysOf(token string) []string {
+// keysOf returns every key that an entry's token was ever bound to.
+func (s *stand) keysOf(name string) []string {
 	s.t.Helper()
-	versions, err := s.api.History(secretPath(token))
+	versions, err := s.api.History(entryPath(name))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var keys []string
 	for _, v := range versions {
-		text, err := json.Marshal(v["metadata"])
+		text, err := json.Marshal(v)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		var meta metav1.ObjectMeta
-		if err := json.Unmarshal(text, &meta); err != nil {
+		var entry v1alpha1.NodeAttestation
+		if err := json.Unmarshal(text, &entry); err != nil {
 			s.t.Fatal(err)
 		}
-		if key := meta.Annotations[ledger.PublicKeyAnnotation]; strings.HasPrefix(key, "sha256:") {
+		if key := entry.BoundKey(); key != "" {
 			keys = append(keys, key)
 		}
 	}

@@ -189,9 +189,12 @@ func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, 
 // deleteTokens deletes the Secrets of an entry's tokens and says what became of
 // the one in spec.
 func (r *revocation) deleteTokens(ctx context.Context, entry *v1alpha1.NodeAttestation) (tokenFate, error) {
-	fate, err := r.deleteToken(ctx, entry, entry.Spec.TokenID)
-	if older := entry.Status.TokenID; err == nil && older != "" && older != entry.Spec.TokenID {
-		_, err = r.deleteToken(ctx, entry, older)
+	ids := entry.TokenIDs()
+	fate, err := r.deleteToken(ctx, entry, ids[0])
+	for _, earlier := range ids[1:] {
+		if err == nil {
+			_, err = r.deleteToken(ctx, entry, earlier)
+		}
 	}
 	return fate, err
 }

@@ -159,12 +159,7 @@ func nodeOf(object any) ([]string, error) {
 }
 
 func tokensOf(object any) ([]string, error) {
-	entry := object.(*v1alpha1.NodeAttestation)
-	tokens := []string{entry.Spec.TokenID}
-	if current := entry.Status.TokenID; current != "" && current != entry.Spec.TokenID {
-		tokens = append(tokens, current)
-	}
-	return tokens, nil
+	return object.(*v1alpha1.NodeAttestation).TokenIDs(), nil
 }
 
 // trim drops what nobody asks the cache for.

@@ -3,7 +3,7 @@
 //
 // The ledger is the custom resource in the API server, and nothing else; a
 // [Client] reads and writes it, a [Cache] follows it. Next to each entry is the
-// Secret of its token, which only this package knows how to write and read.
+// Secret of its token, which a [TokenKey] makes and which nobody here reads.
 package ledger
 
 import (

@@ -1,68 +1,140 @@
 package ledger_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
-func secret(t *testing.T) *corev1.Secret {
-	t.Helper()
-	e := entry("i-1", "worker-1")
-	e.UID = "uid-1"
-	e.Spec.TokenExpiration = metav1.NewTime(time.Date(2026, 11, 20, 13, 5, 0, 0, time.FixedZone("CET", 3600)))
-	return ledger.NewTokenSecret(e, "0123456789abcdef")
+// serviceKey is 32 bytes, each as given.
+func serviceKey(b byte) []byte {
+	return []byte(strings.Repeat(string(rune(b)), ledger.ServiceKeyBytes))
 }
 
-func TestTokenIsReadAsItWasWritten(t *testing.T) {
-	written := secret(t)
-	metav1.SetMetaDataAnnotation(&written.ObjectMeta, ledger.PublicKeyAnnotation, "sha256:00")
-	token, err := ledger.ParseToken(written)
+func tokenKey(t testing.TB, b byte) *ledger.TokenKey {
+	t.Helper()
+	key, err := ledger.NewTokenKey(serviceKey(b))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token.Value() != "abc123.0123456789abcdef" || token.Entry != "test-i-1" || token.EntryUID != "uid-1" || token.PublicKey != "sha256:00" ||
-		!token.Expiration.Equal(time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)) {
-		t.Errorf("token is %s of %s (%s) until %s, key %s", token, token.Entry, token.EntryUID, token.Expiration, token.PublicKey)
+	return key
+}
+
+// announced is an entry that names a token.
+func announced() *v1alpha1.NodeAttestation {
+	e := entry("i-1", "worker-1")
+	e.UID = "4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"
+	e.Spec.TokenExpiration = metav1.NewTime(time.Date(2026, 11, 20, 13, 5, 0, 0, time.FixedZone("CET", 3600)))
+	return e
+}
+
+// The vector was computed with another implementation of RFC 5869 and RFC 2104: what
+// replicas of different versions derive is the same.
+func TestTokensAreDerivedAsWrittenDown(t *testing.T) {
+	key := tokenKey(t, 'k')
+	if got, want := key.ID(), "59b3603f9fe739b5"; got != want {
+		t.Errorf("the key is called %s, want %s", got, want)
+	}
+	if got, want := key.Token(announced()).Value(), "abc123.iwnby6gvkwhfxbvz"; got != want {
+		t.Errorf("the token is %s, want %s", got, want)
 	}
 }
 
-func TestSecretsThatAreNoTokensOfTheLedger(t *testing.T) {
-	for _, tc := range []struct {
-		rule   string
-		change func(*corev1.Secret)
-	}{
-		{"of another type", func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }},
-		{"under another name", func(s *corev1.Secret) { s.Name = "bootstrap-token-abc124" }},
-		{"without an id", func(s *corev1.Secret) { delete(s.Data, "token-id") }},
-		{"with an id that is none", func(s *corev1.Secret) { s.Data["token-id"] = []byte("ABC123"); s.Name = "bootstrap-token-ABC123" }},
-		{"without a secret", func(s *corev1.Secret) { delete(s.Data, "token-secret") }},
-		{"with a short secret", func(s *corev1.Secret) { s.Data["token-secret"] = []byte("0123456789abcde") }},
-		{"for another group", func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm") }},
-		{"for one group more", func(s *corev1.Secret) {
-			s.Data["auth-extra-groups"] = []byte(ledger.TokenGroup + ",system:bootstrappers:kubeadm")
-		}},
-		{"without an end", func(s *corev1.Secret) { delete(s.Data, "expiration") }},
-		{"with an end that cannot be read", func(s *corev1.Secret) { s.Data["expiration"] = []byte("tomorrow") }},
-		{"without an owner", func(s *corev1.Secret) { s.OwnerReferences = nil }},
-		{"of another owner", func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Node" }},
-		{"of an owner that does not control it", func(s *corev1.Secret) { s.OwnerReferences[0].Controller = nil }},
+func TestWhatATokenFollowsFrom(t *testing.T) {
+	first := tokenKey(t, 'k').Token(announced()).Value()
+	later := announced()
+	later.ResourceVersion, later.Spec.NodeName, later.Status.Phase = "9", "worker-2", v1alpha1.Revoked
+	if got := tokenKey(t, 'k').Token(later).Value(); got != first {
+		t.Error("the token of an entry changes with what else the entry says")
+	}
+	for rule, other := range map[string]func() *ledger.Token{
+		"of another key": func() *ledger.Token { return tokenKey(t, 'l').Token(announced()) },
+		"of an entry that was made anew": func() *ledger.Token {
+			e := announced()
+			e.UID = "5c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"
+			return tokenKey(t, 'k').Token(e)
+		},
+		"of another id": func() *ledger.Token {
+			e := announced()
+			e.Spec.TokenID = "abc124"
+			return tokenKey(t, 'k').Token(e)
+		},
 	} {
-		t.Run(tc.rule, func(t *testing.T) {
-			s := secret(t)
-			tc.change(s)
-			token, err := ledger.ParseToken(s)
-			if err == nil || token != nil {
-				t.Fatalf("it is read as %v", token)
+		if strings.Split(other().Value(), ".")[1] == strings.Split(first, ".")[1] {
+			t.Errorf("the token %s has the same secret", rule)
+		}
+	}
+	if tokenKey(t, 'k').ID() == tokenKey(t, 'l').ID() {
+		t.Error("two keys have one name")
+	}
+}
+
+func TestKeysOfAnotherLengthAreNoKeys(t *testing.T) {
+	for _, n := range []int{0, 16, 31, 33} {
+		if key, err := ledger.NewTokenKey(make([]byte, n)); err == nil || key != nil {
+			t.Errorf("a key of %d bytes is taken", n)
+		}
+	}
+}
+
+func TestTheSecretOfAToken(t *testing.T) {
+	token := tokenKey(t, 'k').Token(announced())
+	secret := token.Secret()
+	if secret.Name != "bootstrap-token-abc123" || secret.Namespace != "kube-system" || secret.Type != "bootstrap.kubernetes.io/token" {
+		t.Errorf("it is %s/%s of type %s", secret.Namespace, secret.Name, secret.Type)
+	}
+	if got := string(secret.Data["token-id"]) + "." + string(secret.Data["token-secret"]); got != token.Value() {
+		t.Error("it holds another token")
+	}
+	if got := string(secret.Data["expiration"]); got != "2026-11-20T12:05:00Z" {
+		t.Errorf("it ends at %s", got)
+	}
+	if owner := metav1.GetControllerOf(secret); owner == nil || owner.Name != "test-i-1" || owner.UID != announced().UID {
+		t.Errorf("it is owned by %+v", owner)
+	}
+}
+
+func TestKeysAndTokensAreNotPrinted(t *testing.T) {
+	key := tokenKey(t, 'k')
+	token := key.Token(announced())
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, printed := range []string{fmt.Sprintf(verb, token), fmt.Sprintf(verb, *token), fmt.Sprintf(verb, key), fmt.Sprintf(verb, *key)} {
+			if printed != "bootstrap token abc123" && printed != "key "+key.ID() {
+				t.Errorf("%s prints %s", verb, printed)
 			}
-			if strings.Contains(err.Error(), "0123456789abcde") {
-				t.Errorf("the error holds the token: %v", err)
-			}
-		})
+		}
+	}
+}
+
+func TestSecretHalvesAreUniform(t *testing.T) {
+	const samples = 20_000
+	counts, key := map[rune]int{}, tokenKey(t, 'k')
+	for i := range samples {
+		e := announced()
+		e.Spec.TokenID = fmt.Sprintf("%06d", i)
+		_, secret, _ := strings.Cut(key.Token(e).Value(), ".")
+		if len(secret) != ledger.TokenSecretLength {
+			t.Fatalf("a secret half has %d characters", len(secret))
+		}
+		for _, c := range secret {
+			counts[c]++
+		}
+	}
+	mean := float64(samples*ledger.TokenSecretLength) / float64(len(v1alpha1.TokenAlphabet))
+	var chi2 float64
+	for _, c := range v1alpha1.TokenAlphabet {
+		d := float64(counts[c]) - mean
+		chi2 += d * d / mean
+	}
+	// 35 degrees of freedom: beyond 100 for one key in ten million; taking bytes
+	// modulo 36 gives more than 200.
+	if len(counts) != len(v1alpha1.TokenAlphabet) || chi2 > 100 {
+		t.Errorf("%d different characters, chi square %.0f", len(counts), chi2)
 	}
 }

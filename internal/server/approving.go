@@ -19,7 +19,7 @@ func newApprover(j *joining) (*approver.Controller, error) {
 	}
 	return approver.New(approver.Options{
 		Client: j.client, Ledger: j.ledger, Known: j.known,
-		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses), BoundTokenLife: a.BoundTokenLife.Duration,
+		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses),
 		// Two servers on one host, or one after the other, are not the same.
 		Identity:       host + "_" + rand.Text(),
 		LeaseNamespace: a.LeaderElection.Namespace, LeaseName: a.LeaderElection.Name,

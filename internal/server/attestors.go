@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
 // newLateAttestor is the attestor of the configuration. An error is a mistake in
@@ -75,11 +78,18 @@ type lateChallenger struct {
 	known atomic.Pointer[attest.Challenges]
 }
 
-// learn reads the key.
+// challengeLabel is what the key of challenges is derived under.
+const challengeLabel = "node-authorizer.io/v1 challenges"
+
+// learn derives the key from that of the service.
 func (l *lateChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
-	key, err := challengeKey(ctx, client)
+	service, err := ledger.ServiceKey(ctx, client)
 	if err != nil {
 		return err
+	}
+	key, err := hkdf.Key(sha256.New, service, nil, challengeLabel, sha256.Size)
+	if err != nil {
+		return fmt.Errorf("derive the key of challenges: %w", err)
 	}
 	challenges, err := attest.NewChallenges(key, nil)
 	if err != nil {

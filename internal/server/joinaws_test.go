@@ -61,8 +61,8 @@ func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
 		t.Errorf("readyz: got %s", s.probe().body)
 	}
 	secret := &corev1.Secret{}
-	if found, err := s.cluster.Get("/api/v1/namespaces/kube-system/secrets/node-authorizer-challenge", secret); err != nil || !found {
-		t.Errorf("the key of challenges is not shared: %v", err)
+	if found, err := s.cluster.Get("/api/v1/namespaces/kube-system/secrets/node-authorizer-key", secret); err != nil || !found {
+		t.Errorf("the key is not shared: %v", err)
 	}
 
 	environment(worker)

@@ -29,9 +29,10 @@ type joining struct {
 	client   kubernetes.Interface
 	ledger   *ledger.Client
 	known    *ledger.Cache
-	// attestor and service are nil without bootstrap.
+	// attestor, service and key are nil without bootstrap.
 	attestor *lateAttestor
 	service  *bootstrap.Service
+	key      *tokenKey
 	// approver is nil if this server does not approve.
 	approver *approver.Controller
 }
@@ -63,6 +64,7 @@ func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *res
 		if j.service, err = newBootstrap(j); err != nil {
 			return nil, err
 		}
+		j.key = newTokenKey(j.service.ReadKey)
 	}
 	if config.Approver.Enabled {
 		if j.approver, err = newApprover(j); err != nil {
@@ -80,7 +82,7 @@ func (j *joining) serveAs(p *parts, e *endpoint) {
 	p.joinReady = []check{{"api-server", j.reach.state}, {"ledger-sync", j.ledgerSync}}
 	if j.service != nil {
 		p.machines = j.service.Handler(j.httpOptions(e.certificates))
-		p.joinReady = append(p.joinReady, check{"attestor", j.attestor.state})
+		p.joinReady = append(p.joinReady, check{"attestor", j.attestor.state}, check{"token-key", j.key.state})
 	}
 	if j.approver != nil {
 		p.joinReady = append(p.joinReady, check{"approver", j.approving})
@@ -106,6 +108,7 @@ func (j *joining) follow(ctx context.Context) {
 	defer running.Wait()
 	if j.attestor != nil {
 		running.Go(func() { j.attestor.follow(ctx, j.logger) })
+		running.Go(func() { j.key.follow(ctx, j.logger) })
 	}
 	running.Go(func() { j.warnOfOtherApprovers(ctx) })
 	if err := j.known.Run(ctx); err != nil {

@@ -183,6 +183,5 @@ func (w *requestWorld) question(d *requestDraft) *approve.Question {
 	}
 	return &approve.Question{
 		Request: d.request, Now: now, Entry: entry, Entries: []*v1alpha1.NodeAttestation{entry}, SelfNodeServer: true,
-		Token: &approve.Token{ID: "abc123", Owner: "uid-1", Expiration: now.Add(time.Minute)},
 	}
 }

@@ -210,6 +210,22 @@ func TestBootstrapBindings(t *testing.T) {
 	}
 }
 
+// The approver's rights are bound where it runs, by a folder of their own.
+func TestTheApproversRightsAreAFolder(t *testing.T) {
+	if config := bootstrapConfiguration(t); !config.Approver.Enabled {
+		t.Error("the approver does not run, and its rights are bound")
+	}
+	bindings := len(subjectsOf(built(t, "bootstrap/approver"), "node-authorizer:approver"))
+	if bindings != 2 || len(built(t, "bootstrap/approver")) != bindings {
+		t.Errorf("bootstrap/approver has %v", kinds(built(t, "bootstrap/approver")))
+	}
+	for _, file := range []string{"bootstrap/account.yaml", "bootstrap/cluster/joining.yaml"} {
+		if strings.Contains(read(t, deployFolder, file), "name: node-authorizer:approver") {
+			t.Errorf("%s binds the approver's rights too", file)
+		}
+	}
+}
+
 // The policy is for the service account and for everybody with the roles. It is not
 // in what kops' clusters apply first, because it would keep the service that still
 // runs there from making tokens.
@@ -231,14 +247,14 @@ func TestThePolicyIsForWhoeverHasTheRoles(t *testing.T) {
 		}
 	}
 	objects := built(t, "bootstrap")
-	for _, role := range []string{":bootstrap", ":approver"} {
+	for role, want := range map[string]bool{":bootstrap": true, ":approver": false} {
 		writes, marked := false, false
 		for _, rule := range systemRole(t, objects, role).Rules {
 			writes = writes || slices.Contains(rule.Resources, "secrets")
 			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
 		}
-		if !writes || !marked {
-			t.Errorf("role %s writes secrets: %v, and is known to the policy: %v", role, writes, marked)
+		if writes != want || marked != want {
+			t.Errorf("role %s has rights on secrets: %v, and is known to the policy: %v, want %v", role, writes, marked, want)
 		}
 	}
 }
@@ -286,8 +302,10 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 				t.Errorf("rule %v has the verb %s", rule, verb)
 			}
 		}
-		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch")) {
-			t.Errorf("secrets may be read otherwise than by name: %v", rule.Verbs)
+		create := slices.Equal(rule.Verbs, []string{"create"}) && len(rule.ResourceNames) == 0
+		readKey := slices.Equal(rule.Verbs, []string{"get"}) && slices.Equal(rule.ResourceNames, []string{"node-authorizer-key"})
+		if slices.Contains(rule.Resources, "secrets") && !create && !readKey {
+			t.Errorf("with secrets more may be done than to create them and to read the key: %v of %v", rule.Verbs, rule.ResourceNames)
 		}
 	}
 	for _, rule := range inCluster {

@@ -133,10 +133,7 @@ type Approver struct {
 	// ServingAddresses says which names and addresses a serving certificate may
 	// hold.
 	ServingAddresses ServingAddresses `json:"servingAddresses"`
-	// BoundTokenLife is how long a token goes on after it was used. The kubelet
-	// fetches its certificate with it.
-	BoundTokenLife metav1.Duration `json:"boundTokenLife"`
-	LeaderElection LeaderElection  `json:"leaderElection"`
+	LeaderElection   LeaderElection   `json:"leaderElection"`
 }
 
 // UnattestedNodes says what becomes of requests of nodes without a ledger entry.

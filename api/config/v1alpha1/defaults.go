@@ -37,7 +37,7 @@ func Defaults() *ServerConfiguration {
 			},
 		},
 		Approver: Approver{
-			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses, BoundTokenLife: seconds(60),
+			UnattestedNodes: DenyUnattested, ServingAddresses: LedgerAddresses,
 			LeaderElection: LeaderElection{
 				Namespace: "kube-system", Name: "node-authorizer-approver",
 				LeaseDuration: seconds(15), RenewDeadline: seconds(10), RetryPeriod: seconds(2),

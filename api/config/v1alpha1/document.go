@@ -139,9 +139,6 @@ approver:
   # LedgerAndNode. The latter trusts the status of the Node object too, which
   # kubelets write themselves unless a cloud provider does.
   servingAddresses: Ledger
-  # How long a token goes on after it was used: the kubelet fetches its
-  # certificate with it.
-  boundTokenLife: 1m
   leaderElection:
     namespace: kube-system
     name: node-authorizer-approver

@@ -107,7 +107,6 @@ approver:
   enabled: true
   unattestedNodes: Leave
   servingAddresses: LedgerAndNode
-  boundTokenLife: 2m
   leaderElection: {namespace: nodes, name: approver, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s}
 metrics: {address: ""}
 authorization: {mode: Chain, configFile: chain.yaml, freshnessWait: 1s}
@@ -161,7 +160,7 @@ shutdown: {delay: 5s, timeout: 1m}
 			},
 		},
 		Approver: Approver{
-			Enabled: true, UnattestedNodes: LeaveUnattested, ServingAddresses: LedgerAndNodeAddresses, BoundTokenLife: seconds(120),
+			Enabled: true, UnattestedNodes: LeaveUnattested, ServingAddresses: LedgerAndNodeAddresses,
 			LeaderElection: LeaderElection{
 				Namespace: "nodes", Name: "approver", LeaseDuration: seconds(30), RenewDeadline: seconds(20), RetryPeriod: seconds(3),
 			},

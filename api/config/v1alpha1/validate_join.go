@@ -18,8 +18,6 @@ const (
 	maxTokenTTL        = 24 * time.Hour
 	maxRequestTimeout  = 10 * time.Minute
 	maxCertificateWait = 24 * time.Hour
-	minBoundTokenLife  = 5 * time.Second
-	maxBoundTokenLife  = time.Hour
 	minElection        = 100 * time.Millisecond
 	maxElection        = 10 * time.Minute
 )
@@ -109,7 +107,6 @@ func (v *validation) approver(a *Approver) {
 	}
 	oneOf(v, "approver.unattestedNodes", a.UnattestedNodes, DenyUnattested, LeaveUnattested, ApproveUnattested)
 	oneOf(v, "approver.servingAddresses", a.ServingAddresses, LedgerAddresses, LedgerAndNodeAddresses)
-	v.duration("approver.boundTokenLife", a.BoundTokenLife, minBoundTokenLife, maxBoundTokenLife)
 	e := &a.LeaderElection
 	v.required("approver.leaderElection.namespace", e.Namespace, "the namespace of the lease")
 	v.required("approver.leaderElection.name", e.Name, "the name of the lease")

@@ -73,10 +73,15 @@ func NewServer(clock func() time.Time) *Server {
 	return &Server{clock: clock, changed: make(chan struct{}), objects: map[key]object{}}
 }
 
-// Config is that of clients of the server.
+// Config is that of clients that may do everything.
 func (s *Server) Config() *rest.Config {
+	return s.ConfigFor(func(Call) bool { return true })
+}
+
+// ConfigFor is that of clients that may do what the function allows.
+func (s *Server) ConfigFor(allowed func(Call) bool) *rest.Config {
 	return &rest.Config{
-		Host: "http://memory.example", Transport: roundTripper{s}, QPS: -1,
+		Host: "http://memory.example", Transport: roundTripper{s, allowed}, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
 	}
 }
@@ -107,7 +112,10 @@ func (s *Server) Calls() []string {
 	return calls
 }
 
-type roundTripper struct{ s *Server }
+type roundTripper struct {
+	s       *Server
+	allowed func(Call) bool
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -124,6 +132,9 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	call, err := parse(r.Method, r.URL)
 	if err != nil {
 		return nil, err
+	}
+	if !t.allowed(call) {
+		return failure(http.StatusForbidden, metav1.StatusReasonForbidden, call.String()+" is forbidden"), nil
 	}
 	if call.Verb == "watch" {
 		return t.s.watch(r, call)

@@ -62,8 +62,21 @@ func (s *Server) update(k key, subresource string, sent object) *http.Response {
 	if k.resource == v1alpha1.Resource && old.phase() == v1alpha1.Revoked && (sent.phase() != v1alpha1.Revoked || !equal(sent["spec"], old["spec"])) {
 		return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "a machine that is revoked stays revoked")
 	}
+	if k.resource == v1alpha1.Resource && !mayBind(old, sent) {
+		return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "a token that was used for a key is good for no other")
+	}
 	s.put(k, sent, "MODIFIED")
 	return answer(http.StatusOK, s.objects[k])
+}
+
+// mayBind is what the schema says of bindings: one stays, until the next token is used.
+func mayBind(old, sent object) bool {
+	was, is := old.binding(), sent.binding()
+	if equal(was, is) || is == nil && sent.phase() == v1alpha1.Revoked {
+		return true
+	}
+	spec, _ := sent["spec"].(map[string]any)
+	return is != nil && is["tokenID"] == spec["tokenID"] && (was == nil || was["tokenID"] != is["tokenID"])
 }
 
 func (s *Server) delete(k key, sent object) *http.Response {
@@ -139,6 +152,12 @@ func (o object) phase() v1alpha1.Phase {
 	status, _ := o["status"].(map[string]any)
 	phase, _ := status["phase"].(string)
 	return v1alpha1.Phase(phase)
+}
+
+func (o object) binding() map[string]any {
+	status, _ := o["status"].(map[string]any)
+	binding, _ := status["binding"].(map[string]any)
+	return binding
 }
 
 func (o object) copied() object {

@@ -243,6 +243,8 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	if err := change("spec", "tokenID", "def456"); err != nil {
 		t.Errorf("a further token: %v", err)
 	}
+	entry = bindsOnce(t, entry)
+	// A command of a version that knows no bindings revokes too.
 	entry.Object["status"] = status(v1alpha1.Revoked, certified)
 	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
 	if err != nil {
@@ -263,4 +265,53 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil || !slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
 		t.Errorf("an entry has another machine's name: %v", err)
 	}
+}
+
+// bindsOnce writes for which key an entry's token was used, and tries to write
+// anything else. It returns the entry with its next token.
+func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	bind := func(entry *unstructured.Unstructured, id, digit string) (*unstructured.Unstructured, error) {
+		changed := entry.DeepCopy()
+		changed.Object["status"] = status(v1alpha1.Issued)
+		if id != "" {
+			changed.Object["status"].(map[string]any)["binding"] = map[string]any{"tokenID": id, "publicKey": "sha256:" + strings.Repeat(digit, 64)}
+		}
+		return ledger(t).UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+	}
+	if _, err := bind(entry, "def456", "0"); err == nil {
+		t.Error("a token is used that the entry does not name")
+	}
+	if _, err := bind(entry, "abc123", "x"); err == nil {
+		t.Error("a token is used for what is no key")
+	}
+	bound, err := bind(entry, "abc123", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]func() (*unstructured.Unstructured, error){
+		"another key":       func() (*unstructured.Unstructured, error) { return bind(bound, "abc123", "1") },
+		"no key":            func() (*unstructured.Unstructured, error) { return bind(bound, "", "") },
+		"a key of no token": func() (*unstructured.Unstructured, error) { return bind(bound, "def456", "1") },
+	} {
+		if _, err := err(); err == nil {
+			t.Errorf("a token that was used is then bound to %s", what)
+		}
+	}
+	if err := unstructured.SetNestedField(bound.Object, "def456", "spec", "tokenID"); err != nil {
+		t.Fatal(err)
+	}
+	if bound, err = ledger(t).Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("after a token was used there is no other: %v", err)
+	}
+	if bound, err = bind(bound, "def456", "1"); err != nil {
+		t.Fatalf("the next token cannot be used: %v", err)
+	}
+	if err := unstructured.SetNestedField(bound.Object, "abc123", "spec", "tokenID"); err != nil {
+		t.Fatal(err)
+	}
+	if bound, err = ledger(t).Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return bound
 }

@@ -31,7 +31,7 @@ const (
 
 // files are those that `kubectl apply -k deploy/bootstrap` applies, but for the
 // config.
-var files = []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "daemonset.yaml"}
+var files = []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "approver/bindings.yaml", "daemonset.yaml"}
 
 // plane is shared by the tests. It has no node, and nothing that approves.
 var plane *localplane.Plane

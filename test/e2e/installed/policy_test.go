@@ -63,16 +63,16 @@ func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), token("aaaaa1"), dryRun); err != nil {
 		t.Errorf("a token of its own: %v", err)
 	}
-	challenge := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-challenge"}, Data: map[string][]byte{"key": make([]byte, 32)}}
-	if _, err := secrets.Create(t.Context(), challenge, dryRun); err != nil {
-		t.Errorf("the key of its challenges: %v", err)
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)}}
+	if _, err := secrets.Create(t.Context(), key, dryRun); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Errorf("its key: %v", err)
 	}
 	for name, c := range map[string]struct {
 		change func(*corev1.Secret)
 		why    string
 	}{
-		"the token of a service account": {func(s *corev1.Secret) { *s = *stolenAccount() }, "bootstrap tokens only"},
-		"any other secret":               {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens only"},
+		"the token of a service account": {func(s *corev1.Secret) { *s = *stolenAccount() }, "bootstrap tokens and its key only"},
+		"any other secret":               {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens and its key only"},
 		"a token of kubeadm's": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
 		}, "no other"},
@@ -102,41 +102,68 @@ func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
 	}
 }
 
-func TestTheServiceShortensItsOwnTokensOnly(t *testing.T) {
+// The policy keeps even who has the right to change Secrets besides, such as by an old
+// role, from it.
+func TestTheServiceChangesNoSecret(t *testing.T) {
 	service, admin := clients(t)
-	ours, kubeadms := token("bbbbb1"), token("bbbbb2")
-	kubeadms.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
-	// With an owner that is not there, they would be collected.
+	ours, key := token("bbbbb1"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)}}
+	// With an owner that is not there, it would be collected.
 	entry := createEntry(t, "alwaysallow", "policy-1", "worker-policy")
-	for _, s := range []*corev1.Secret{ours, kubeadms} {
-		s.OwnerReferences[0].Name, s.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
-		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+	ours.OwnerReferences[0].Name, ours.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
+	for _, s := range []*corev1.Secret{ours, key} {
+		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	update := func(s *corev1.Secret, change func(*corev1.Secret)) error {
-		changed := s.DeepCopy()
-		change(changed)
-		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), changed, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	update := func(client kubernetes.Interface, name string) error {
+		secret, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret.Annotations = map[string]string{"changed": "true"}
+		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	bind := func(s *corev1.Secret) {
-		s.Annotations = map[string]string{"node-authorizer.io/public-key": "sha256:00"}
-		s.Data["expiration"] = []byte(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+	for _, name := range []string{ours.Name, key.Name} {
+		if err := update(service, name); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			t.Errorf("update %s: %v", name, err)
+		}
 	}
-	if err := update(ours, bind); err != nil {
-		t.Errorf("it may not bind its own token: %v", err)
+	widened := boundAs(t, "node-authorizer-widened", "Role", "node-authorizer:bootstrap", func(client kubernetes.Interface) error {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "node-authorizer-key", metav1.GetOptions{})
+		return err
+	})
+	mayUpdateSecrets(t, "node-authorizer-widened")
+	eventually(t, "the policy refuses what the old role grants", func() (bool, error) {
+		err := update(widened, ours.Name)
+		return err != nil && strings.Contains(err.Error(), "changes no secret"), nil
+	})
+	refused(t, update(widened, key.Name), "changes no secret")
+}
+
+// mayUpdateSecrets gives a user the right that earlier versions of the service had.
+func mayUpdateSecrets(t *testing.T, user string) {
+	t.Helper()
+	_, admin := clients(t)
+	name := metav1.ObjectMeta{Name: user + "-update"}
+	_, err := admin.RbacV1().Roles(metav1.NamespaceSystem).Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: name, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	refused(t, update(kubeadms, bind), "no other")
-	refused(t, update(kubeadms, func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte(tokenGroup) }), "its own tokens only")
-	refused(t, update(ours, func(s *corev1.Secret) { s.Data["token-secret"] = []byte("fedcba9876543210") }), "not their id, secret or owner")
-	refused(t, update(ours, func(s *corev1.Secret) { s.OwnerReferences[0].Name = "aws-i-2" }), "not their id, secret or owner")
-	refused(t, update(ours, func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }), "no other usage")
+	_, err = admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // boundAs is a client of a user with a role of deploy/bootstrap, as a service that
 // runs as a static pod has it with its certificate.
-func boundAs(t *testing.T, user, kind, role string) kubernetes.Interface {
+func boundAs(t *testing.T, user, kind, role string, try func(kubernetes.Interface) error) kubernetes.Interface {
 	t.Helper()
 	_, admin := clients(t)
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
@@ -156,8 +183,8 @@ func boundAs(t *testing.T, user, kind, role string) kubernetes.Interface {
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	client := clientFor(t, config)
 	eventually(t, user+" has its rights", func() (bool, error) {
-		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "bootstrap-token-cccccc", metav1.GetOptions{})
-		return apierrors.IsNotFound(err), nil
+		err := try(client)
+		return err == nil || apierrors.IsNotFound(err), nil
 	})
 	return client
 }
@@ -169,29 +196,27 @@ func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
 		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	static := boundAs(t, "node-authorizer-static-pod", "Role", "node-authorizer:bootstrap")
+	readKey := func(client kubernetes.Interface) error {
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(t.Context(), "node-authorizer-key", metav1.GetOptions{})
+		return err
+	}
+	static := boundAs(t, "node-authorizer-static-pod", "Role", "node-authorizer:bootstrap", readKey)
 	if err := create(static, token("ddddd1")); err != nil {
 		t.Errorf("a token of its own: %v", err)
 	}
-	refused(t, create(static, stolenAccount()), "bootstrap tokens only")
+	refused(t, create(static, stolenAccount()), "bootstrap tokens and its key only")
 
-	approver := boundAs(t, "node-authorizer-approver-alone", "Role", "node-authorizer:approver")
+	approver := boundAs(t, "node-authorizer-approver-alone", "Role", "node-authorizer:approver", func(client kubernetes.Interface) error {
+		_, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), "node-authorizer-approver", metav1.GetOptions{})
+		return err
+	})
 	if err := create(approver, token("ddddd2")); !apierrors.IsForbidden(err) || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 		t.Errorf("the approver creates a token: %v", err)
 	}
-	_, admin := clients(t)
-	kubeadms := token("ddddd3")
-	kubeadms.OwnerReferences = nil
-	kubeadms.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
-	kubeadms, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), kubeadms, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	if err := readKey(approver); !apierrors.IsForbidden(err) {
+		t.Errorf("the approver reads the key of the service: %v", err)
 	}
-	kubeadms.Data["expiration"] = []byte(time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
-	_, err = approver.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), kubeadms, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-	refused(t, err, "no other")
-
-	if err := create(boundAs(t, "another-administrator", "ClusterRole", "cluster-admin"), stolenAccount()); err != nil {
+	if err := create(boundAs(t, "another-administrator", "ClusterRole", "cluster-admin", readKey), stolenAccount()); err != nil {
 		t.Errorf("an administrator is held to the policy: %v", err)
 	}
 }
@@ -220,22 +245,27 @@ func TestThePolicyHasNoWarnings(t *testing.T) {
 	})
 }
 
-func TestTheServiceReadsSecretsByNameOnly(t *testing.T) {
+func TestTheServiceReadsNoSecretButItsKey(t *testing.T) {
 	service, _ := clients(t)
 	secrets := service.CoreV1().Secrets(metav1.NamespaceSystem)
 	_, list := secrets.List(t.Context(), metav1.ListOptions{})
+	_, named := secrets.List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=bootstrap-token-cccccc"})
 	_, watch := secrets.Watch(t.Context(), metav1.ListOptions{})
-	_, elsewhere := service.CoreV1().Secrets(metav1.NamespaceDefault).Get(t.Context(), "any", metav1.GetOptions{})
+	_, elsewhere := service.CoreV1().Secrets(metav1.NamespaceDefault).Get(t.Context(), "node-authorizer-key", metav1.GetOptions{})
+	_, tokens := secrets.Get(t.Context(), "bootstrap-token-cccccc", metav1.GetOptions{})
+	_, certificate := secrets.Get(t.Context(), "node-authorizer-bootstrap-tls", metav1.GetOptions{})
+	_, patch := secrets.Patch(t.Context(), "node-authorizer-key", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 	for what, err := range map[string]error{
-		"list": list, "watch": watch, "get in another namespace": elsewhere,
-		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}),
+		"list": list, "list one": named, "watch": watch, "get in another namespace": elsewhere,
+		"get a token": tokens, "get its own certificate": certificate, "patch its key": patch,
+		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}), "delete its key": secrets.Delete(t.Context(), "node-authorizer-key", metav1.DeleteOptions{}),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := secrets.Get(t.Context(), "bootstrap-token-cccccc", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("get: %v", err)
+	if _, err := secrets.Get(t.Context(), "node-authorizer-key", metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Errorf("get its key: %v", err)
 	}
 }
 

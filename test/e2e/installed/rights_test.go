@@ -206,7 +206,7 @@ func usedByService() ([]string, error) {
 		right := e.Verb + " " + resource
 		if e.ObjectRef.Namespace != "" {
 			right += " " + e.ObjectRef.Namespace + "/"
-			if e.ObjectRef.Resource == "leases" && e.Verb != "create" {
+			if e.Verb != "create" {
 				right += e.ObjectRef.Name
 			}
 		}
@@ -219,7 +219,7 @@ func usedByService() ([]string, error) {
 }
 
 // grantedToService are the rights in the manifests: "get nodes", or
-// "get secrets kube-system/". The right to approve for a signer is left out: it is
+// "create secrets kube-system/", with the name where there is one. The right to approve for a signer is left out: it is
 // checked in addition to that of updating the approval. So is the one by which the
 // policy knows the service, which nobody uses.
 func grantedToService(t *testing.T) []string {

@@ -151,7 +151,7 @@ func (c *Cluster) planeOptions() localplane.Options {
 // install applies what deploy/bootstrap has for the cluster, without the
 // DaemonSet: there is no node that it could run on.
 func (c *Cluster) install(ctx context.Context) error {
-	for _, path := range []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml"} {
+	for _, path := range []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "approver/bindings.yaml"} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
@@ -33,6 +34,9 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 			continue
 		}
 		used[right(&event)] = true
+		if event.ObjectRef.Resource == "secrets" && event.Verb != "create" && event.ObjectRef.Name != ledger.KeySecretName {
+			t.Errorf("the service did %s %s", right(&event), event.ObjectRef.Name)
+		}
 		what := right(&event) + " " + event.ObjectRef.Namespace + "/" + event.ObjectRef.Name
 		// An informer whose watch is forbidden tries a list next.
 		what = strings.Replace(what, "list ", "watch ", 1)
@@ -75,7 +79,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 			t.Errorf("the roles grant %q, which nothing did", what)
 		}
 	}
-	for _, reading := range []string{"list secrets", "watch secrets", "delete secrets"} {
+	for _, reading := range []string{"list secrets", "watch secrets", "update secrets", "patch secrets", "delete secrets"} {
 		if used[reading] || granted[reading] {
 			t.Errorf("the service may %s", reading)
 		}

@@ -1,4 +1,4 @@
-package server
+package ledger_test
 
 import (
 	"bytes"
@@ -9,17 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
 // Replicas that start at once agree on one key.
-func TestReplicasShareTheKeyOfChallenges(t *testing.T) {
+func TestReplicasShareTheKeyOfTheService(t *testing.T) {
 	client := fake.NewClientset()
 	keys := make([][]byte, 8)
 	var replicas sync.WaitGroup
 	for i := range keys {
 		replicas.Go(func() {
 			var err error
-			if keys[i], err = challengeKey(t.Context(), client); err != nil {
+			if keys[i], err = ledger.ServiceKey(t.Context(), client); err != nil {
 				t.Error(err)
 			}
 		})
@@ -31,16 +33,16 @@ func TestReplicasShareTheKeyOfChallenges(t *testing.T) {
 		}
 	}
 	secrets, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(secrets.Items) != 1 || secrets.Items[0].Name != "node-authorizer-challenge" || secrets.Items[0].Type != corev1.SecretTypeOpaque {
+	if err != nil || len(secrets.Items) != 1 || secrets.Items[0].Name != "node-authorizer-key" || secrets.Items[0].Type != corev1.SecretTypeOpaque {
 		t.Errorf("got %+v, %v", secrets, err)
 	}
 }
 
-func TestABrokenKeyOfChallengesIsNotUsed(t *testing.T) {
+func TestABrokenKeyOfTheServiceIsNotUsed(t *testing.T) {
 	client := fake.NewClientset(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-authorizer-challenge"}, Data: map[string][]byte{"key": []byte("short")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-authorizer-key"}, Data: map[string][]byte{"key": []byte("short")},
 	})
-	if key, err := challengeKey(t.Context(), client); err == nil || key != nil || !strings.Contains(err.Error(), "has 5 bytes, want 32: delete the secret") {
+	if key, err := ledger.ServiceKey(t.Context(), client); err == nil || key != nil || !strings.Contains(err.Error(), "has 5 bytes, want 32: delete the secret") {
 		t.Errorf("got %q, %v", key, err)
 	}
 }
