@@ -3,10 +3,12 @@ package machines
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -361,11 +363,17 @@ func TestBodiesThatNoClientSends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// A machine may send ten requests at once; each of these is of another.
 			sender := launch(t, blue)
-			answer := ask(t, sender, blue.Replicas[0], m.NodeName(), []byte(body))
+			answer, err := sender.Ask(t.Context(), blue.Replicas[0], m.NodeName(), []byte(body))
 			want := http.StatusBadRequest
 			if name == "huge" {
+				// The server does not read it to the end, and closes the connection half a second
+				// after its answer, which a slow client may lose thereby.
+				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+					return
+				}
 				want = http.StatusRequestEntityTooLarge
 			}
+			orFatal(t, err)
 			if parsed := answer.parse(t); answer.Status != want || parsed.Status.Allowed || parsed.Status.Token != "" {
 				t.Errorf("answered %d %s", answer.Status, answer.Body)
 			}
