@@ -29,18 +29,41 @@ func (a *Authorizer) Explain(req *Request) Explanation {
 }
 
 // Message is the message of Explain's reason alone, at a fraction of its cost.
-// The answer is the one that Decide gave to the request.
+// The answer is the one that Decide gave to the request, also if the graph has changed
+// since; of one that was decoded from JSON, the message is that of its code.
 func (a *Authorizer) Message(req *Request, answer Answer) string {
-	if answer.Code == NoPathToObject {
+	switch {
+	case !answer.detailed():
+		return Summary(answer.Code)
+	case answer.Code == NoPathToObject && a.relatedNow(req):
+		return relatedSince(req, answer)
+	case answer.Code == NoPathToObject:
 		return noPathMessage(req, answer, a.nearest(answer.entry.kind, req.Namespace, req.Name, 1))
 	}
 	return a.reason(req, answer).Message
 }
 
+// detailed reports whether an answer holds all that its reason is made of. One that was
+// decoded from JSON does not.
+func (a Answer) detailed() bool {
+	switch a.Code {
+	case NotANode, UnnamedNode, NoRuleForResource:
+		return true
+	}
+	return a.entry != nil
+}
+
+// relatedNow reports whether the relation that an answer found missing has come since.
+func (a *Authorizer) relatedNow(req *Request) bool { return a.Decide(req).Decision == verdict.Allow }
+
 func (a *Authorizer) explain(req *Request, answer Answer) Explanation {
 	e := Explanation{Answer: answer}
 	if answer.rule != nil {
 		e.Rule = answer.rule.describe(answer.entry)
+	}
+	if answer.Code == NoPathToObject && a.relatedNow(req) {
+		e.Reason = verdict.Reason{Code: NoPathToObject, Message: relatedSince(req, answer)}
+		return e
 	}
 	if answer.Code == NoPathToObject {
 		nearest := a.nearest(answer.entry.kind, req.Namespace, req.Name, nearestLimit)

@@ -49,6 +49,12 @@ func noPathMessage(req *Request, answer Answer, nearest graph.Nearest) string {
 	return elsewhere(object, nearest.Paths[0], nearest.TotalNodes, answer.Node)
 }
 
+// relatedSince says that a refusal was right when it was decided and is not any more.
+func relatedSince(req *Request, answer Answer) string {
+	object := verdict.Object{Kind: answer.entry.kind.String(), Namespace: req.Namespace, Name: req.Name}
+	return "no relationship was found between node " + answer.Node + " and " + object.String() + " when this was decided; there is one by now"
+}
+
 // unrelated says what is missing when nothing leads from an object to any node.
 func unrelated(kind graph.Kind) string {
 	switch kind {
