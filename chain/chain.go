@@ -52,6 +52,9 @@ type Opinion struct {
 	// Error says why the authorizer could not evaluate the request; empty if it
 	// could. The decision is then NoOpinion, or the Deny of its failure policy.
 	Error string `json:"error,omitempty"`
+	// Node is what the Node authorizer answered, for its words at length
+	// ([nodeauthz.Authorizer.Message]); nil for other authorizers.
+	Node *nodeauthz.Answer `json:"-"`
 	// Repeatable is true for an Error that every API server with this configuration
 	// meets, because it follows from the request or from what a webhook answered: a
 	// match condition that cannot be evaluated, an answer that allows and denies. The

@@ -25,8 +25,13 @@ func (n node) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, error
 
 func (n node) brief(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
 	answer := n.authorizer.Decide(req)
-	return Opinion{
+	opinion := Opinion{
 		Decision: answer.Decision,
 		Reason:   verdict.Reason{Code: answer.Code, Message: nodeauthz.Summary(answer.Code)},
-	}, nil
+	}
+	if answer.Decision != verdict.Allow && answer.Code != nodeauthz.NotANode {
+		kept := answer // on the heap only here
+		opinion.Node = &kept
+	}
+	return opinion, nil
 }

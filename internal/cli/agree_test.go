@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -26,9 +26,11 @@ func sessionFrom(t *testing.T, paths ...string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	features := kubeversion.For(kubeversion.Latest)
-	node := nodeauthz.New(state.Graph, features)
-	return &session{state: state, features: features, node: node, chain: newChain(state, node), names: newNames(state), namespace: defaultNamespace}
+	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &session{Evaluator: evaluator, names: newNames(state), namespace: defaultNamespace}
 }
 
 // TestCommandsNeverDisagree puts random questions to can-i, explain, who-can and reach:
@@ -57,7 +59,7 @@ func TestCommandsNeverDisagree(t *testing.T) {
 				}
 			}
 			want := []string{yes, no}
-			if !s.state.Complete() {
+			if !s.State.Complete() {
 				want = append(want, unknown)
 			}
 			for _, answer := range append(want, "conditions", nameRestriction) {
@@ -96,7 +98,7 @@ func (s *session) knownNames() []string {
 	names := map[string]bool{}
 	for _, node := range s.knownNodes() {
 		names[node] = true
-		for _, o := range s.state.Graph.Reach(node) {
+		for _, o := range s.State.Graph.Reach(node) {
 			names[o.Name] = true
 		}
 	}

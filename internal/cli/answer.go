@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -61,10 +59,10 @@ type stateInfo struct {
 
 func (s *session) info() stateInfo {
 	return stateInfo{
-		Origin:              s.state.Origin,
-		KubernetesVersion:   s.features.Minor().String(),
+		Origin:              s.State.Origin,
+		KubernetesVersion:   s.Features.Minor().String(),
 		AuthorizationConfig: s.configured,
-		Authorizers:         visible(s.chain.Names()),
+		Authorizers:         visible(s.Chain.Names()),
 	}
 }
 
@@ -96,18 +94,18 @@ func (s *session) decide(ctx context.Context, who identity, q question, given wr
 // authorize puts the question to the chain.
 func (s *session) authorize(ctx context.Context, who identity, q question) (answer, chain.Result) {
 	req := q.request(who)
-	result, _ := s.chain.Explain(ctx, req) // the opinions tell the errors
+	result, _ := s.Chain.Explain(ctx, req) // the opinions tell the errors
 	result.Opinions = slices.DeleteFunc(result.Opinions, func(o chain.Opinion) bool {
 		return o.Authorizer == chain.NameMasters && o.Decision == verdict.NoOpinion
 	})
 	a := answer{
 		Answer: no, Identity: who, Request: q, Decision: result.Decision, DecidedBy: result.DecidedBy,
-		Reason: mainReason(result, who), State: s.info(),
+		Reason: evaluate.Main(result).Reason, State: s.info(),
 	}
-	var lacks []missing
+	var lacks []evaluate.Lack
 	if result.Decision != verdict.Allow {
-		lacks = s.lackFor(req, failedForPath(result), s.asksRBAC(result))
-		a.Missing = append(s.missingFor(req, result), lacks...)
+		a.Missing, lacks = s.turns(req, evaluate.Main(result).Code, s.asksRBAC(result))
+		a.Missing = append(a.Missing, s.lacking(lacks)...)
 	}
 	why := result.Doubt()
 	switch {
@@ -115,7 +113,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 		a.undecided(verdict.Reason{Code: codeEvaluationFailed, Message: why})
 	case len(lacks) > 0:
 		a.undecided(s.lackReason(lacks, who))
-		asFarAsShown(result.Opinions, s.state.Origin)
+		asFarAsShown(result.Opinions, s.State.Origin)
 	case s.needsRBAC(result) && (!who.isNode || s.configured != ""):
 		a.undecided(s.rbacNeeded(who))
 	case why != "":
@@ -161,56 +159,14 @@ func (s *session) rbacNeeded(who identity) verdict.Reason {
 	}
 	return verdict.Reason{
 		Code:    codeRBACNotLoaded,
-		Message: fmt.Sprintf("%s, and %s has no roles and bindings", why, s.state.Origin),
+		Message: fmt.Sprintf("%s, and %s has no roles and bindings", why, s.State.Origin),
 		Hint:    "add the roles and bindings with --from, or ask the cluster",
 	}
 }
 
-// mainReason picks the opinion that matters most to people.
-func mainReason(result chain.Result, who identity) verdict.Reason {
-	wanted := result.DecidedBy
-	if wanted == "" && who.isNode {
-		wanted = chain.NameNode
-	}
-	for _, o := range result.Opinions {
-		if o.Authorizer == wanted {
-			return o.Reason
-		}
-	}
-	if len(result.Opinions) == 0 {
-		return verdict.Reason{}
-	}
-	return result.Opinions[len(result.Opinions)-1].Reason
-}
-
-// missingFor lists what could not be read and might have allowed a request
-// about which nobody had an opinion.
-func (s *session) missingFor(req *nodeauthz.Request, result chain.Result) []missing {
-	return s.unread(req, failedForPath(result), s.asksRBAC(result))
-}
-
-// unread lists what could not be read and might relate the object to the node, if
-// that is why the Node authorizer has no opinion, or be a role, if RBAC was to be asked.
-func (s *session) unread(req *nodeauthz.Request, noPath, asksRBAC bool) []missing {
-	relevant := map[schema.GroupResource]bool{}
-	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && noPath {
-		relevant = holders(kind)
-	}
-	return s.missingWhere(func(m source.Missing) bool { return m.RBAC && asksRBAC || relevant[m.Resource] })
-}
-
-func (s *session) missingWhere(relevant func(source.Missing) bool) []missing {
-	var found []missing
-	for _, m := range s.state.Missing() {
-		if relevant(m) {
-			found = append(found, missing{Resource: m.Resource.String(), Reason: m.Reason})
-		}
-	}
-	return found
-}
-
-func failedForPath(result chain.Result) bool {
-	return slices.ContainsFunc(result.Opinions, func(o chain.Opinion) bool { return o.Code == nodeauthz.NoPathToObject })
+// turns lists what could turn a refusal of the authorizers.
+func (s *session) turns(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) (unread []missing, lacks []evaluate.Lack) {
+	return unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
 }
 
 // status is the exit status that an answer stands for.
@@ -247,7 +203,7 @@ func (a answer) line() string {
 	case a.Reason.Message != "":
 		line += ": " + a.Reason.Message
 	}
-	if names := unreadable(a.Missing); len(names) > 0 {
+	if names := unreadNames(a.Missing); len(names) > 0 {
 		line += "; but could not read " + strings.Join(names, ", ")
 	}
 	return line

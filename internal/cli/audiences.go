@@ -11,7 +11,7 @@ import (
 // pod of the same account only.
 func (s *session) addAudiences(o *reachedObject, restriction *noderestriction.Restriction) {
 	for _, path := range o.Paths {
-		pod, ok := s.state.Pod(path[0].To.Namespace, path[0].To.Name)
+		pod, ok := s.State.Pod(path[0].To.Namespace, path[0].To.Name)
 		if !ok {
 			continue
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -94,7 +94,7 @@ func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep
 	a.warnMissing(s.allMissing())
 	var left []string
 	if !keep {
-		left = replay.LeaveOutSystemNode(s.state.RBAC)
+		left = replay.LeaveOutSystemNode(s.State.RBAC)
 	}
 	report, read, err := a.replay(ctx, s, files)
 	if err != nil {
@@ -132,18 +132,16 @@ func (a *app) unseen(report *replay.Report) {
 // requireRBAC refuses a state without roles and bindings where these decide: every
 // request that the Node authorizer has no opinion about would be undecided.
 func (s *session) requireRBAC() error {
-	if s.state.RBACLoaded() || s.configured != "" && !slices.Contains(s.chain.Names(), chain.NameRBAC) {
+	if s.State.RBACLoaded() || s.configured != "" && !slices.Contains(s.Chain.Names(), chain.NameRBAC) {
 		return nil
 	}
 	return fmt.Errorf("%s has no roles and bindings, which decide what the Node authorizer does not: "+
-		"add them with --from, take a snapshot, or ask the cluster", s.state.Origin)
+		"add them with --from, take a snapshot, or ask the cluster", s.State.Origin)
 }
 
 func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*replay.Report, auditlog.Summary, error) {
-	evaluators := &replay.Evaluators{
-		Chain: s.chain, Node: s.node, Restriction: s.restriction(), State: s.state, Extra: s.configured != "",
-	}
-	if len(s.state.Missing()) > 0 || !s.state.Complete() {
+	evaluators := &replay.Evaluators{Evaluator: s.Evaluator, Extra: s.configured != ""}
+	if len(s.State.Missing()) > 0 || !s.State.Complete() {
 		evaluators.Missing = s.missingForAudit
 	}
 	progress := newProgress(a.streams)
@@ -155,15 +153,16 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 // Of an object or a node that files do not have, the log is the older one, which the
 // report says itself.
 func (s *session) missingForAudit(req *nodeauthz.Request, result chain.Result) string {
-	if unread := s.missingFor(req, result); len(unread) > 0 {
-		return "could not read " + strings.Join(resourceNames(unread), ", ")
+	code, asksRBAC := evaluate.Main(result).Code, s.asksRBAC(result)
+	if unread := s.Unread(req, code, asksRBAC); len(unread) > 0 {
+		return (&evaluate.UnreadError{Resources: unread}).Error()
 	}
-	noPath := failedForPath(result) && s.state.KnowsNode(nodeidentity.Of(req.User, req.Groups).Name)
-	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && source.NamesItsNode(kind) {
-		noPath = false
+	kind, ok := nodeauthz.KindOf(req.Group, req.Resource)
+	if !s.State.KnowsNode(nodeidentity.Of(req.User, req.Groups).Name) || ok && source.NamesItsNode(kind) {
+		code = ""
 	}
-	if lacks := s.lackFor(req, noPath, s.asksRBAC(result)); len(lacks) > 0 {
-		return inputLacks(lacks)
+	if lacks := s.Lacking(req, code, asksRBAC); len(lacks) > 0 {
+		return (&evaluate.LackError{Lacks: lacks}).Error()
 	}
 	return ""
 }

@@ -138,10 +138,10 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 }
 
 func (s *session) reach(node string, only filter) (reachResult, error) {
-	said := s.node.Reach(node)
+	said := s.Node.Reach(node)
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
-		Missing: append(s.allMissing(), s.lackForNode(node)...), State: s.info(), narrowed: only.narrows(),
+		Missing: append(s.allMissing(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {
@@ -160,14 +160,14 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 			o.addStanding(g, limits)
 		}
 	}
-	restriction := s.restriction()
+	restriction := s.Restriction
 	for i := range result.Objects {
 		if o := &result.Objects[i]; o.Kind == graph.ServiceAccount.String() {
 			s.addAudiences(o, restriction)
 		}
 	}
 	result.Totals = totals(result.Objects)
-	if s.state.RBACLoaded() {
+	if s.State.RBACLoaded() {
 		grants, err := s.rbacGrants(newIdentity(nodeidentity.User(node)), only)
 		if err != nil {
 			return result, err

@@ -10,16 +10,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
 // crowded is a session with one node that reaches 3,000 secrets in 100
 // namespaces.
-func crowded() *session {
+func crowded(t *testing.T) *session {
+	t.Helper()
 	g := graph.New()
 	for i := range 300 {
 		pod := &corev1.Pod{
@@ -31,14 +32,16 @@ func crowded() *session {
 		}
 		g.SetPod(pod)
 	}
-	features := kubeversion.For(kubeversion.Latest)
 	state := &source.State{Graph: g, RBAC: rbac.NewPolicy(), Origin: "file crowd.yaml"}
-	node := nodeauthz.New(g, features)
-	return &session{state: state, features: features, node: node, chain: newChain(state, node), names: newNames(state)}
+	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &session{Evaluator: evaluator, names: newNames(state), namespace: defaultNamespace}
 }
 
 func TestReachOfACrowdedNodeStaysReadable(t *testing.T) {
-	result, err := crowded().reach("worker", filter{})
+	result, err := crowded(t).reach("worker", filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

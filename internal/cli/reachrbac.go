@@ -27,7 +27,7 @@ type rbacGrant struct {
 // rbacGrants lists what roles and bindings give to a user. Bindings to roles
 // that do not exist give nothing.
 func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
-	grants, err := s.state.RBAC.Grants(who.User, who.Groups)
+	grants, err := s.State.RBAC.Grants(who.User, who.Groups)
 	if err != nil && !errors.Is(err, rbac.ErrRoleNotFound) {
 		return nil, err
 	}

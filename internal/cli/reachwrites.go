@@ -61,7 +61,7 @@ func (w *writeLimits) limits(g nodeauthz.Grant, verb string) (conditions []noder
 		return nil, false
 	}
 	req := w.writeRequest(w.who, q, operation)
-	answer, conditions := w.restriction().Consider(context.Background(), req, q.open(req))
+	answer, conditions := w.Restriction.Consider(context.Background(), req, q.open(req))
 	return conditions, answer.Decision != verdict.Allow
 }
 

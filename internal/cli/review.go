@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -99,14 +96,11 @@ func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
 }
 
 func (a *app) review(ctx context.Context, s *session, documents io.Reader, name string) error {
-	restriction := s.restriction()
-	authorize := s.nodeAlone()
+	authorize := s.nodeAlone
 	if s.configured != "" {
-		authorize = s.chained()
+		authorize = s.allAuthorizers
 	}
-	total, err := review.Stream(ctx, review.Evaluators{
-		Authorize: authorize, Admit: s.admit(restriction), Reads: restriction.Reads,
-	}, documents, a.out)
+	total, err := review.Stream(ctx, review.Evaluators{Authorize: authorize, Admit: s.admit, Reads: s.Restriction.Reads}, documents, a.out)
 	if err != nil {
 		if document := new(review.DocumentError); errors.As(err, &document) {
 			return fmt.Errorf("%s: %w", name, err)
@@ -125,44 +119,28 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 // nodeAlone puts reviews to the Node authorizer. A refusal says why; one that
 // an unreadable resource, or what files lack, might turn also says that it was not
 // decided.
-func (s *session) nodeAlone() review.Evaluate {
-	unread := s.unreadByKind()
-	return func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
-		answer := s.node.Decide(req)
-		if answer.Decision == verdict.Allow || answer.Code == nodeauthz.NotANode {
-			return review.Opinion{Decision: answer.Decision}, nil
-		}
-		opinion := review.Opinion{Decision: answer.Decision, Reason: s.node.Message(req, answer)}
-		if answer.Code != nodeauthz.NoPathToObject || len(unread) == 0 && s.state.Complete() {
-			return opinion, nil
-		}
-		kind, _ := nodeauthz.KindOf(req.Group, req.Resource)
-		if err := unread[kind]; err != nil {
-			return opinion, err
-		}
-		return opinion, s.lackError(req, true, false)
+func (s *session) nodeAlone(ctx context.Context, req *nodeauthz.Request) review.Access {
+	opinion, err := s.AuthorizeNode(ctx, req)
+	if opinion.Decision == verdict.Allow {
+		opinion.Reason = ""
 	}
+	return access(opinion, err)
 }
 
-// unreadByKind says, for the kinds about which answers may be incomplete, what
-// could not be read.
-func (s *session) unreadByKind() map[graph.Kind]error {
-	unread := map[graph.Kind]error{}
-	failed := map[schema.GroupResource]bool{}
-	for _, m := range s.state.Missing() {
-		failed[m.Resource] = true
+// allAuthorizers puts reviews to the configured authorizers. A refusal says what each
+// authorizer says, at length what the Node authorizer does; an answer that
+// cannot be relied on is none.
+func (s *session) allAuthorizers(ctx context.Context, req *nodeauthz.Request) review.Access {
+	return access(s.Review(ctx, req))
+}
+
+func access(opinion decision.Opinion, err error) review.Access {
+	answer := review.Access{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
+	if opinion.Detail != nil {
+		answer.Reason = opinion.Detail()
 	}
-	for _, kind := range graph.Kinds() {
-		var names []string
-		for resource := range holders(kind) {
-			if failed[resource] {
-				names = append(names, resource.String())
-			}
-		}
-		slices.Sort(names)
-		if len(names) > 0 {
-			unread[kind] = fmt.Errorf("could not read %s", strings.Join(names, ", "))
-		}
+	if err != nil {
+		answer.Decision, answer.EvaluationError = verdict.NoOpinion, err.Error()
 	}
-	return unread
+	return answer
 }

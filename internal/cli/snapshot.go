@@ -44,11 +44,11 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 			return err
 		}
 		a.warnMissing(s.allMissing())
-		if err := a.save(*file, s.state); err != nil {
+		if err := a.save(*file, s.State); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.errOut, snapshotSummary(s.state, *file))
-		if gaps := snapshotGaps(s.state); gaps != "" {
+		fmt.Fprintln(a.errOut, snapshotSummary(s.State, *file))
+		if gaps := snapshotGaps(s.State); gaps != "" {
 			a.failure("the snapshot is incomplete: %s", gaps)
 			a.status = statusUndecided
 		}

@@ -7,12 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 // stateFlags say where a cluster's state comes from and how the cluster behaves.
@@ -75,13 +73,9 @@ func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
 
 // session is a loaded state with everything that answers from it.
 type session struct {
-	state      *source.State
-	features   kubeversion.Features
-	node       *nodeauthz.Authorizer
-	chain      chain.Chain
-	restricted *noderestriction.Restriction // see restriction
-	// configured is the path of the chain's configuration; empty for the usual
-	// chain.
+	*evaluate.Evaluator
+	// configured is the path of the authorizers' configuration; empty for the usual
+	// ones.
 	configured string
 	names      *resources.Mapper
 	// namespace is the one given, else the kubeconfig's, else "default".
@@ -111,20 +105,11 @@ func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := nodeauthz.New(state.Graph, features)
-	s := &session{
-		state:      state,
-		features:   features,
-		node:       node,
-		chain:      newChain(state, node),
-		configured: f.authorization,
-		names:      newNames(state),
-		namespace:  f.defaultNamespace(),
+	evaluator, err := evaluate.New(cmd.Context(), state, evaluate.Options{Features: features, Authorizers: configuration})
+	if err != nil {
+		return nil, fmt.Errorf("building the configured authorizers: %w", err)
 	}
-	if configuration != nil {
-		s.chain, err = configuredChain(cmd.Context(), configuration, state, node)
-	}
-	return s, err
+	return &session{Evaluator: evaluator, configured: f.authorization, names: newNames(state), namespace: f.defaultNamespace()}, nil
 }
 
 func newNames(state *source.State) *resources.Mapper {
@@ -201,7 +186,7 @@ func (f *stateFlags) defaultNamespace() string {
 // knownNodes lists the nodes that have a Node object or that something is
 // related to, sorted.
 func (s *session) knownNodes() []string {
-	nodes := append(s.state.NodeNames(), s.state.Graph.Nodes()...)
+	nodes := append(s.State.NodeNames(), s.State.Graph.Nodes()...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
@@ -216,16 +201,12 @@ func (s *session) requireNode(name, instead string) error {
 	}
 	if len(known) == 0 {
 		return fmt.Errorf("unknown node %q: %s names no nodes: add Node objects, or pods with spec.nodeName, with --from%s",
-			name, s.state.Origin, instead)
+			name, s.State.Origin, instead)
 	}
-	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.state.Origin, len(known), didYouMean(name, known))
+	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.State.Origin, len(known), didYouMean(name, known))
 }
 
 // allMissing lists everything that could not be read.
 func (s *session) allMissing() []missing {
-	var all []missing
-	for _, m := range s.state.Missing() {
-		all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
-	}
-	return all
+	return unreadable(s.State.Missing())
 }

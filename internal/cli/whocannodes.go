@@ -6,7 +6,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -16,14 +16,14 @@ import (
 func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) {
 	known := s.knownNodes()
 	if len(known) == 0 {
-		return whoCanResult{}, fmt.Errorf("%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.state.Origin)
+		return whoCanResult{}, fmt.Errorf("%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin)
 	}
 	w := &whoCanSearch{
 		session: s, question: q,
 		result: whoCanResult{Request: q, Nodes: []nodeThatCan{}, NodesAsked: len(known), State: s.info()},
 	}
 	if w.kind, w.related = nodeauthz.KindOf(q.Group, q.Resource); w.related && q.Name != "" {
-		w.paths = s.node.PathsByNode(w.kind, q.Namespace, q.Name)
+		w.paths = s.Node.PathsByNode(w.kind, q.Namespace, q.Name)
 	}
 	for _, node := range known {
 		if err := w.ask(ctx, node); err != nil {
@@ -55,7 +55,7 @@ type whoCanSearch struct {
 func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	who := newIdentity(nodeidentity.User(node))
 	req := w.question.request(who)
-	decision, by, err := w.chain.Decide(ctx, req)
+	decision, by, err := w.Chain.Decide(ctx, req)
 	if err != nil {
 		return fmt.Errorf("deciding about node %s: %w", node, err)
 	}
@@ -85,8 +85,8 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 // notAllowed is what can-i makes of a request that no authorizer allows.
 func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
 	a := answer{Answer: no, Identity: who}
-	noPath := w.node.Decide(req).Code == nodeauthz.NoPathToObject
-	a.Missing = append(w.unread(req, noPath, true), w.lackFor(req, noPath, true)...)
+	unread, lacks := w.turns(req, w.Node.Decide(req).Code, true)
+	a.Missing = append(unread, w.lacking(lacks)...)
 	if len(a.Missing) > 0 {
 		a.Answer = unknown
 	}
@@ -113,13 +113,13 @@ func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
 	w.refused++
 	code := a.Reason.Code
 	if code == "" { // the authorizers refuse
-		code = w.node.Decide(req).Code
+		code = w.Node.Decide(req).Code
 	}
 	switch {
 	case code == nodeauthz.NoPathToObject || w.refused > 1 && (w.why == nil || w.why.Code != code):
 		w.why = nil
 	case w.refused == 1 && a.Reason.Code == "":
-		reason := w.node.Explain(req).Reason
+		reason := w.Node.Explain(req).Reason
 		w.why = &reason
 	case w.refused == 1:
 		w.why = &a.Reason
@@ -129,17 +129,17 @@ func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
 // addSome lists, where a name is required and the question has none, to which objects
 // the node can do it.
 func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
-	if !w.related || w.node.Decide(req).Code != nodeauthz.NameRequired {
+	if !w.related || w.Node.Decide(req).Code != nodeauthz.NameRequired {
 		return
 	}
 	some := nodeThatCanSome{Node: who.Node}
-	for _, object := range w.state.Graph.Objects(who.Node, w.kind) {
+	for _, object := range w.State.Graph.Objects(who.Node, w.kind) {
 		if w.question.Namespace != "" && object.Namespace != w.question.Namespace {
 			continue
 		}
 		named := *req
 		named.Namespace, named.Name = object.Namespace, object.Name
-		if w.node.Decide(&named).Decision == verdict.Allow {
+		if w.Node.Decide(&named).Decision == verdict.Allow {
 			some.Objects = append(some.Objects, object)
 		}
 	}
@@ -154,17 +154,8 @@ func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
 
 // someLacks lists what could relate more objects of the kind to a node and was not seen.
 func (w *whoCanSearch) someLacks(node string) []missing {
-	relevant := holders(w.kind)
-	lacks := w.missingWhere(func(m source.Missing) bool { return relevant[m.Resource] })
-	if w.state.Complete() {
-		return lacks
-	}
-	for _, gap := range w.state.NodeGaps(node) {
-		if relevant[gap.Resource] {
-			lacks = append(lacks, w.gaps([]source.Gap{gap})...)
-		}
-	}
-	return lacks
+	unread, lacks := w.Relating(node, w.kind)
+	return append(unreadable(unread), w.lacking(lacks)...)
 }
 
 // miss adds what is missing, each once.
@@ -182,11 +173,11 @@ func (w *whoCanSearch) miss(all []missing) {
 
 // reasonWhy is the message of a decision that rests on no path.
 func (s *session) reasonWhy(ctx context.Context, req *nodeauthz.Request) (string, error) {
-	said, err := s.chain.Explain(ctx, req)
+	said, err := s.Chain.Explain(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	return mainReason(said, newIdentity(req.User, req.Groups)).Message, nil
+	return evaluate.Main(said).Message, nil
 }
 
 func (r whoCanResult) status() int {

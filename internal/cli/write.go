@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -33,6 +34,7 @@ type admission struct {
 
 	// passes is what has to meet the conditions.
 	passes string
+	lacks  []evaluate.Lack
 }
 
 // operation returns the operation that API servers call a request, and false
@@ -63,7 +65,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 		}
 		return nil, nil
 	}
-	restriction := s.restriction()
+	restriction := s.Restriction
 	req := s.writeRequest(who, q, operation)
 	a := &admission{Operation: operation, Checks: restriction.Checks(req), passes: q.passes()}
 	readsObject, readsOld := restriction.Reads(req)
@@ -78,7 +80,8 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	}
 	answer, conditions := restriction.Consider(ctx, req, q.open(req))
 	if len(conditions) == 0 {
-		a.Answer, a.Missing = &answer, append(s.missingForWrite(req, answer), s.lackForWrite(req, answer)...)
+		unread, lacks := s.TurnsWrite(req, answer)
+		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.lacking(lacks)...), lacks
 		return a, nil
 	}
 	a.Conditions, a.Needs = conditions, needed(conditions)
@@ -178,8 +181,8 @@ func (s *session) admitted(a *answer, by *admission) {
 	case by.Answer == nil || by.Answer.Decision == verdict.Allow:
 	case by.undecided():
 		reason := undecidedReason(*by.Answer)
-		if len(unreadable(by.Missing)) < len(by.Missing) {
-			reason = s.lackReason(by.Missing, a.Identity)
+		if len(by.lacks) > 0 {
+			reason = s.lackReason(by.lacks, a.Identity)
 		}
 		a.undecided(reason)
 		a.Missing = by.Missing

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/graph"
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -30,9 +30,9 @@ func BenchmarkUnderAttack(b *testing.B) {
 	looks := make(chan struct{}, DefaultMaxPerNode)
 	w := New(quiet{}, Options{})
 	defer w.Stop()
-	authorize := w.Authorize(time.Hour, func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+	authorize := w.Authorize(time.Hour, func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
-		return review.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: true}, nil
+		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: true}, nil
 	}, func(req *nodeauthz.Request) bool {
 		allowed := node.Decide(req).Decision == verdict.Allow
 		looks <- struct{}{}

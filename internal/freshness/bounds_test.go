@@ -9,17 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // all puts requests to an evaluator at once and returns how many it allowed,
 // when all are answered.
-func all(t *testing.T, evaluate review.Evaluate, requests []*nodeauthz.Request) func() (allowed int) {
+func all(t *testing.T, evaluate decision.Authorize, requests []*nodeauthz.Request) func() (allowed int) {
 	var running sync.WaitGroup
-	opinions := make([]review.Opinion, len(requests))
+	opinions := make([]decision.Opinion, len(requests))
 	for i, req := range requests {
 		running.Go(func() {
 			var err error

@@ -5,34 +5,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// NotSynced is the code of answers that cannot be given yet: they would be
-// refusals, and the state that they would be about has not been read.
-const NotSynced verdict.Code = "NotSynced"
-
-// StateTooOld is the code of answers that cannot be given because the state that
-// they would be about is older than it may be.
-const StateTooOld verdict.Code = "StateTooOld"
-
 // Authorize wraps an evaluator of access reviews. An opinion that is stale is
 // held back, at most for the given time; 0 holds nothing back. Related reports,
 // at little cost and for a copy of the request, whether the graph now shows the
 // relation that was missing; only then the evaluator is asked again.
-func (w *Waiter) Authorize(limit time.Duration, next review.Evaluate, related func(*nodeauthz.Request) bool) review.Evaluate {
-	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related func(*nodeauthz.Request) bool) decision.Authorize {
+	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		complete, asked := w.complete(), w.queues.changes.Load()
 		opinion, err := next(ctx, req)
 		if err != nil || !opinion.Stale {
 			return opinion, err
 		}
 		if !complete {
-			return review.Opinion{
-				Decision: verdict.NoOpinion, Code: NotSynced, Node: opinion.Node, Authorizer: opinion.Authorizer,
+			return decision.Opinion{
+				Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: opinion.Node, Authorizer: opinion.Authorizer,
 			}, nodeauthz.ErrNotSynced
 		}
 		if limit <= 0 {
@@ -62,7 +54,7 @@ func accessQuestion(req *nodeauthz.Request, related func(*nodeauthz.Request) boo
 // Admit wraps an evaluator of admission requests. An answer that is stale is
 // held back, at most for the given time; 0 holds nothing back. The evaluator is
 // asked again after changes that concern the node.
-func (w *Waiter) Admit(limit time.Duration, next review.Admit) review.Admit {
+func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		complete, asked := w.complete(), w.queues.changes.Load()
 		answer := next(ctx, req)
@@ -86,10 +78,10 @@ func (w *Waiter) Admit(limit time.Duration, next review.Admit) review.Admit {
 // notSynced makes a refusal an error that clients try again after.
 func notSynced(refused noderestriction.Answer) noderestriction.Answer {
 	return noderestriction.Answer{
-		Decision: verdict.Deny, Code: NotSynced, Node: refused.Node, Rule: refused.Rule,
+		Decision: verdict.Deny, Code: decision.NotSynced, Node: refused.Node, Rule: refused.Rule,
 		Status: 500,
 		Reason: verdict.Reason{
-			Code:    NotSynced,
+			Code:    decision.NotSynced,
 			Message: "the state of the cluster has not been read yet",
 			Hint:    "try again in a moment",
 		},

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -27,12 +27,12 @@ func TestRefusalsBeforeTheSyncAreErrors(t *testing.T) {
 		begin := time.Now()
 		for _, node := range []string{"worker", "unheard-of"} {
 			opinion, err := authorize(t.Context(), get(node, "db"))
-			if !errors.Is(err, nodeauthz.ErrNotSynced) || opinion.Decision != verdict.NoOpinion || opinion.Code != freshness.NotSynced || opinion.Node != node {
+			if !errors.Is(err, nodeauthz.ErrNotSynced) || opinion.Decision != verdict.NoOpinion || opinion.Code != decision.NotSynced || opinion.Node != node {
 				t.Errorf("%s: opinion %+v, error %v", node, opinion, err)
 			}
 			answer := admit(t.Context(), &noderestriction.Request{User: node, Name: "api"})
-			if answer.Decision != verdict.Deny || answer.Status != 500 || answer.StatusReason != "" || answer.Code != freshness.NotSynced ||
-				answer.Reason.Code != freshness.NotSynced || answer.Node != node {
+			if answer.Decision != verdict.Deny || answer.Status != 500 || answer.StatusReason != "" || answer.Code != decision.NotSynced ||
+				answer.Reason.Code != decision.NotSynced || answer.Node != node {
 				t.Errorf("%s: answer %+v", node, answer)
 			}
 		}
@@ -62,7 +62,7 @@ func TestSyncDuringADecisionIsTooLate(t *testing.T) {
 	synced := false
 	w := freshness.New(c, freshness.Options{Synced: func() bool { return synced }})
 	defer w.Stop()
-	evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+	evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		opinion, err := c.evaluate(ctx, req)
 		synced = true
 		return opinion, err
@@ -75,19 +75,19 @@ func TestSyncDuringADecisionIsTooLate(t *testing.T) {
 func TestOtherAnswersAreNotHeldBack(t *testing.T) {
 	broken := errors.New("webhook audit: connection refused")
 	for rule, given := range map[string]struct {
-		opinion review.Opinion
+		opinion decision.Opinion
 		err     error
 	}{
-		"an allow":                             {review.Opinion{Decision: verdict.Allow, Node: "worker"}, nil},
-		"a refusal that news would not change": {review.Opinion{Decision: verdict.NoOpinion, Node: "worker", Code: nodeauthz.VerbNotAllowed}, nil},
-		"an error":                             {review.Opinion{Node: "worker", Stale: true}, broken},
+		"an allow":                             {decision.Opinion{Decision: verdict.Allow, Node: "worker"}, nil},
+		"a refusal that news would not change": {decision.Opinion{Decision: verdict.NoOpinion, Node: "worker", Code: nodeauthz.VerbNotAllowed}, nil},
+		"an error":                             {decision.Opinion{Node: "worker", Stale: true}, broken},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, o := newCluster(), &outcomes{}
 				w := freshness.New(c, freshness.Options{Waited: o.waited})
 				defer w.Stop()
-				opinion, err := w.Authorize(limit, func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+				opinion, err := w.Authorize(limit, func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
 					return given.opinion, given.err
 				}, c.probe)(t.Context(), get("worker", "db"))
 				if opinion.Decision != given.opinion.Decision || !errors.Is(err, given.err) {
@@ -140,7 +140,7 @@ func TestNewsBeforeTheWait(t *testing.T) {
 		w := freshness.New(c, freshness.Options{Waited: o.waited})
 		defer w.Stop()
 		late := false
-		evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+		evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 			opinion, err := c.evaluate(ctx, req)
 			if !late {
 				late = true

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -60,12 +60,12 @@ func (c *cluster) has(node, secret string) bool {
 }
 
 // evaluate allows what the cluster relates at the time.
-func (c *cluster) evaluate(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func (c *cluster) evaluate(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 	c.asked.Add(1)
 	if c.has(req.User, req.Name) {
-		return review.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Node: req.User}, nil
+		return decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Node: req.User}, nil
 	}
-	return review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject, Node: req.User, Stale: true}, nil
+	return decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject, Node: req.User, Stale: true}, nil
 }
 
 func (c *cluster) probe(req *nodeauthz.Request) bool {

@@ -3,7 +3,7 @@ package observe
 import (
 	"context"
 
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -27,8 +27,8 @@ const (
 )
 
 // Authorize counts the opinions of an evaluator of access reviews.
-func (m *Metrics) Authorize(next review.Evaluate) review.Evaluate {
-	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func (m *Metrics) Authorize(next decision.Authorize) decision.Authorize {
+	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
 		outcome := outcomeError
 		if err == nil {
@@ -45,7 +45,7 @@ func (m *Metrics) Authorize(next review.Evaluate) review.Evaluate {
 
 // Admit counts the answers of an evaluator of admission requests. One that says
 // "try again" is an error.
-func (m *Metrics) Admit(next review.Admit) review.Admit {
+func (m *Metrics) Admit(next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		answer := next(ctx, req)
 		outcome := outcomeOf(answer.Decision)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -57,12 +57,12 @@ func want(t *testing.T, m *observe.Metrics, lines ...string) {
 }
 
 // says is an evaluator that always says the same.
-func says(opinion review.Opinion, err error) review.Evaluate {
-	return func(context.Context, *nodeauthz.Request) (review.Opinion, error) { return opinion, err }
+func says(opinion decision.Opinion, err error) decision.Authorize {
+	return func(context.Context, *nodeauthz.Request) (decision.Opinion, error) { return opinion, err }
 }
 
 // answers is the same for writes.
-func answers(answer noderestriction.Answer) review.Admit {
+func answers(answer noderestriction.Answer) decision.Admit {
 	return func(context.Context, *noderestriction.Request) noderestriction.Answer { return answer }
 }
 
@@ -76,52 +76,52 @@ func secret() *nodeauthz.Request {
 func TestDecisionsAreCounted(t *testing.T) {
 	for _, tc := range []struct {
 		rule    string
-		opinion review.Opinion
+		opinion decision.Opinion
 		err     error
 		req     *nodeauthz.Request
 		want    string
 	}{
 		{
 			"an allow",
-			review.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject},
+			decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject},
 			nil, secret(),
 			`{code="PathToObject",decision="allow",resource="secrets",type="authorize"}`,
 		},
 		{
 			"no opinion",
-			review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject},
+			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject},
 			nil, secret(),
 			`{code="NoPathToObject",decision="no_opinion",resource="secrets",type="authorize"}`,
 		},
 		{
 			"a denial",
-			review.Opinion{Decision: verdict.Deny, Code: "AlwaysDeny"},
+			decision.Opinion{Decision: verdict.Deny, Code: "AlwaysDeny"},
 			nil, secret(),
 			`{code="AlwaysDeny",decision="deny",resource="secrets",type="authorize"}`,
 		},
 		{
 			"an error, whatever comes with it",
-			review.Opinion{Decision: verdict.Allow, Code: "NotSynced"},
+			decision.Opinion{Decision: verdict.Allow, Code: "NotSynced"},
 			errors.New("not yet"), secret(),
 			`{code="NotSynced",decision="error",resource="secrets",type="authorize"}`,
 		},
 		{
 			"a resource with a group",
-			review.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName},
+			decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName},
 			nil,
 			&nodeauthz.Request{Group: "coordination.k8s.io", Resource: "leases", ResourceRequest: true},
 			`{code="OwnName",decision="allow",resource="leases.coordination.k8s.io",type="authorize"}`,
 		},
 		{
 			"what callers make up is all the same",
-			review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
+			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
 			nil,
 			&nodeauthz.Request{Group: "made.up", Resource: "secrets", ResourceRequest: true},
 			`{code="NoRuleForResource",decision="no_opinion",resource="other",type="authorize"}`,
 		},
 		{
 			"a path",
-			review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
+			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
 			nil, &nodeauthz.Request{Path: "/metrics"},
 			`{code="NoRuleForResource",decision="no_opinion",resource="non_resource",type="authorize"}`,
 		},
@@ -344,7 +344,7 @@ func TestMetricsPageHasEveryMetric(t *testing.T) {
 // However many names callers make up, the number of time series stays small.
 func TestLabelsDoNotGrowWithRequests(t *testing.T) {
 	m := observe.NewMetrics()
-	evaluate := m.Authorize(says(review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource}, nil))
+	evaluate := m.Authorize(says(decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource}, nil))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -60,8 +60,8 @@ const (
 // Authorize logs the refusals of an evaluator of access reviews. A user who is
 // not a node and about whom nobody has an opinion is not refused: that is for
 // other authorizers to do.
-func (r *Refusals) Authorize(next review.Evaluate) review.Evaluate {
-	return func(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func (r *Refusals) Authorize(next decision.Authorize) decision.Authorize {
+	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
 		if err == nil && (opinion.Decision == verdict.Allow || opinion.Code == nodeauthz.NotANode) {
 			return opinion, err
@@ -74,7 +74,7 @@ func (r *Refusals) Authorize(next review.Evaluate) review.Evaluate {
 }
 
 // Admit logs the refusals of an evaluator of admission requests.
-func (r *Refusals) Admit(next review.Admit) review.Admit {
+func (r *Refusals) Admit(next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		answer := next(ctx, req)
 		if answer.Decision != verdict.Allow && r.logger.Enabled() && r.limit.allows(answer.Node) {
@@ -84,7 +84,7 @@ func (r *Refusals) Admit(next review.Admit) review.Admit {
 	}
 }
 
-func accessMessage(opinion *review.Opinion, err error) string {
+func accessMessage(opinion *decision.Opinion, err error) string {
 	switch {
 	case err != nil:
 		return notDecided
@@ -134,7 +134,7 @@ func (l *line) identity(node, user string) *line {
 	return l.add("user", user)
 }
 
-func accessLine(req *nodeauthz.Request, opinion *review.Opinion) *line {
+func accessLine(req *nodeauthz.Request, opinion *decision.Opinion) *line {
 	l := new(line).add("type", typeAuthorize).identity(opinion.Node, req.User).add("verb", req.Verb)
 	if req.ResourceRequest {
 		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name)

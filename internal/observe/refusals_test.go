@@ -15,8 +15,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -47,8 +47,8 @@ func (j *journal) take() []string {
 // plenty is a limit that is not met.
 func plenty() observe.RefusalOptions { return observe.RefusalOptions{PerSecond: 1000, Burst: 1000} }
 
-func noPath() review.Opinion {
-	return review.Opinion{
+func noPath() decision.Opinion {
+	return decision.Opinion{
 		Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject, Node: "worker-1", Reason: "NoPathToObject: short",
 		Detail: func() string { return "secret shop/db is referenced by pod shop/api on node worker-2" },
 	}
@@ -57,7 +57,7 @@ func noPath() review.Opinion {
 func TestLinesOfRefusedAccess(t *testing.T) {
 	for _, tc := range []struct {
 		rule    string
-		opinion review.Opinion
+		opinion decision.Opinion
 		err     error
 		req     *nodeauthz.Request
 		want    string // empty: none
@@ -68,20 +68,20 @@ func TestLinesOfRefusedAccess(t *testing.T) {
 		},
 		{
 			"a denial says who decided",
-			review.Opinion{Decision: verdict.Deny, Code: "AlwaysDeny", Authorizer: "deny", Reason: "everything is denied"},
+			decision.Opinion{Decision: verdict.Deny, Code: "AlwaysDeny", Authorizer: "deny", Reason: "everything is denied"},
 			nil,
 			&nodeauthz.Request{User: "jane", Verb: "update", Group: "storage.k8s.io", Resource: "csinodes", Subresource: "status", Name: "worker-2", ResourceRequest: true},
 			`"level"=0 "msg"="request refused" "type"="authorize" "user"="jane" "verb"="update" "resource"="csinodes.storage.k8s.io/status" "name"="worker-2" "code"="AlwaysDeny" "authorizer"="deny" "reason"="everything is denied"`,
 		},
 		{
 			"an error is no refusal",
-			review.Opinion{Decision: verdict.NoOpinion, Code: "NotSynced", Node: "worker-1"},
+			decision.Opinion{Decision: verdict.NoOpinion, Code: "NotSynced", Node: "worker-1"},
 			nodeauthz.ErrNotSynced,
 			&nodeauthz.Request{User: "system:node:worker-1", Verb: "get", Path: "/metrics"},
 			`"level"=0 "msg"="request could not be decided" "type"="authorize" "node"="worker-1" "verb"="get" "path"="/metrics" "code"="NotSynced" "error"="` + nodeauthz.ErrNotSynced.Error() + `"`,
 		},
-		{"an allow is not logged", review.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName}, nil, secret(), ""},
-		{"nor is somebody who is not a node", review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil, secret(), ""},
+		{"an allow is not logged", decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName}, nil, secret(), ""},
+		{"nor is somebody who is not a node", decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil, secret(), ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			j := &journal{}

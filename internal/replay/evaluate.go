@@ -2,27 +2,20 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Evaluators answer the requests of a log.
 type Evaluators struct {
-	// Chain is the authorizers, in order.
-	Chain chain.Chain
-	// Node says why the Node authorizer has no opinion.
-	Node *nodeauthz.Authorizer
-	// Restriction is asked about writes that the chain allows.
-	Restriction *noderestriction.Restriction
-	// State is what they all answer from.
-	State *source.State
+	*evaluate.Evaluator
 	// Missing, if set, says what of the state could not be read, or is not in it, and
 	// might have allowed a request about which the chain has no opinion; empty if that is
 	// nothing.
@@ -81,18 +74,18 @@ type answer struct {
 func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
 
 func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
-	decision, authorizer, err := ev.Chain.Settled(ctx, req)
-	switch {
-	case err != nil:
-		return answer{err: err}
-	case decision == verdict.Allow:
+	result, _ := ev.Chain.Brief(ctx, req) // the opinions tell the errors
+	switch why := result.Doubt(); {
+	case why != "":
+		return answer{err: errors.New(why)}
+	case result.Decision == verdict.Allow:
 		return answer{}
-	case authorizer != "":
-		return answer{refusedBy: authorizer, code: chain.CodeWebhookDenies}
+	case result.DecidedBy != "":
+		return answer{refusedBy: result.DecidedBy, code: chain.CodeWebhookDenies}
 	}
 	a := answer{refusedBy: ByAuthorization, code: chain.CodeNoBindingAllows}
 	if by.standing == Conforming || by.standing == EmptyName {
-		a.code = ev.Node.Decide(req).Code
+		a.code = evaluate.Main(result).Code
 		a.caveat = ev.caveat(req, by.node, a.code)
 	}
 	return a
@@ -122,7 +115,7 @@ func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason
 	if ev.Missing != nil {
 		unsure = ev.Missing(req, result)
 	}
-	return mainReason(result, by), unsure
+	return evaluate.Main(result).Reason, unsure
 }
 
 // What evaluators say, in a report.
@@ -144,20 +137,4 @@ func (ev *Evaluators) asNode(ctx context.Context, req *request, node string) str
 		return saysAllow
 	}
 	return saysRefuse
-}
-
-// mainReason is that of the authorizer that denies, for nodes that of the Node
-// authorizer, and else that of the last one asked.
-func mainReason(result chain.Result, by who) verdict.Reason {
-	wanted := result.DecidedBy
-	if wanted == "" && (by.standing == Conforming || by.standing == EmptyName) {
-		wanted = chain.NameNode
-	}
-	var last verdict.Reason
-	for _, o := range result.Opinions {
-		if last = o.Reason; o.Authorizer == wanted {
-			break
-		}
-	}
-	return last
 }

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 // evaluators answer from testdata/cluster.yaml, as after the move to Node
@@ -26,10 +24,11 @@ func evaluators(t *testing.T) *Evaluators {
 	if left := LeaveOutSystemNode(state.RBAC); len(left) != 1 || left[0] != "ClusterRoleBinding system:node" {
 		t.Fatalf("left out %v", left)
 	}
-	features := kubeversion.For(kubeversion.Latest)
-	node := nodeauthz.New(state.Graph, features)
-	links := chain.Chain{chain.Masters(), chain.Node(node), chain.RBAC(state.RBAC)}
-	return &Evaluators{Chain: links, Node: node, Restriction: noderestriction.New(state, links, features), State: state}
+	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Evaluators{Evaluator: evaluator}
 }
 
 // auditLog is a log that is made line by line.

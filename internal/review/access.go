@@ -119,8 +119,8 @@ func checkedAccessReview(apiVersion string, spec *authorizationv1.SubjectAccessR
 
 // Answer puts the review to an authorizer and returns the document that answers
 // it, a SubjectAccessReview with nothing but a status, in the version asked.
-func (r *AccessReview) Answer(ctx context.Context, evaluate Evaluate) []byte {
-	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(Status(ctx, evaluate, &r.Spec))})
+func (r *AccessReview) Answer(ctx context.Context, authorize Authorize) []byte {
+	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(Status(ctx, authorize, &r.Spec))})
 }
 
 // The answer is the same in both versions.

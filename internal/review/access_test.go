@@ -3,7 +3,6 @@ package review
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -50,32 +49,27 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		document string
-		opinion  Opinion
-		err      error
+		access   Access
 		want     string
 	}{
 		{
 			"allowed", accessV1,
-			Opinion{Decision: verdict.Allow},
-			nil,
+			Access{Decision: verdict.Allow},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`,
 		},
 		{
 			"denied", accessBeta,
-			Opinion{Decision: verdict.Deny, Reason: "a <reason>"},
-			nil,
+			Access{Decision: verdict.Deny, Reason: "a <reason>"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"denied":true,"reason":"a <reason>"}}`,
 		},
 		{
 			"no opinion", accessBeta,
-			Opinion{Decision: verdict.NoOpinion, Reason: "because"},
-			nil,
+			Access{Decision: verdict.NoOpinion, Reason: "because"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"reason":"because"}}`,
 		},
 		{
-			"not decided, whatever the opinion", accessV1,
-			Opinion{Decision: verdict.Allow},
-			errors.New("not synced"),
+			"not decided", accessV1,
+			Access{Decision: verdict.NoOpinion, EvaluationError: "not synced"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false,"evaluationError":"not synced"}}`,
 		},
 	} {
@@ -84,11 +78,11 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := r.Answer(t.Context(), func(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+			got := r.Answer(t.Context(), func(_ context.Context, req *nodeauthz.Request) Access {
 				if req.User != "system:node:worker-1" || req.Name != "db" {
 					t.Errorf("asked %+v", req)
 				}
-				return tc.opinion, tc.err
+				return tc.access
 			})
 			if string(got) != tc.want {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)

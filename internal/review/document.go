@@ -14,35 +14,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Opinion is the answer of an authorizer, or of a chain of them, to one
-// request.
-type Opinion struct {
+// Access is the answer to a SubjectAccessReview.
+type Access struct {
 	Decision verdict.Decision
-	// Reason is one line that is shown to the one who asks; empty for an Allow
-	// that needs none.
+	// Reason is one line; empty for an Allow that needs none.
 	Reason string
-	// Code is the stable name of the reason; empty when there is none.
-	Code verdict.Code
-	// Node is the node that asks; empty if none does.
-	Node string
-	// Authorizer decided; empty when none did.
-	Authorizer string
-	// EvaluationError is what failed beside a decision that stands all the same, such as
-	// the Deny of a failure policy; empty if nothing did.
+	// EvaluationError says what could not be decided, or failed beside a decision that
+	// stands all the same; empty if nothing did.
 	EvaluationError string
-	// Detail is nil, or returns the reason at length, for logs: it may name
-	// objects and nodes that the one who asks must not know of.
-	Detail func() string
-	// Stale is true for a refusal that may only be for want of news: the API
-	// server may already hold what would make it an Allow.
-	Stale bool
 }
 
-// Evaluate puts one request to an authorizer. An error means that the question
-// could not be decided; it becomes the status's evaluationError, and the
-// request is not allowed. It must be safe for concurrent use and must not keep
+// Authorize answers one request. It must be safe for concurrent use and must not keep
 // the request.
-type Evaluate func(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+type Authorize func(ctx context.Context, req *nodeauthz.Request) Access
 
 // kindError says that a document is of another kind than the one wanted.
 type kindError struct {
@@ -96,19 +80,16 @@ func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 }
 
 // Status answers a valid review.
-func Status(ctx context.Context, evaluate Evaluate, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func Status(ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	req, ignored := Attributes(spec)
-	opinion, err := evaluate(ctx, &req)
-	if err != nil {
-		opinion.Decision = verdict.NoOpinion
-		ignored = append(Ignored{err.Error()}, ignored...)
-	} else if opinion.EvaluationError != "" {
-		ignored = append(Ignored{opinion.EvaluationError}, ignored...)
+	access := authorize(ctx, &req)
+	if access.EvaluationError != "" {
+		ignored = append(Ignored{access.EvaluationError}, ignored...)
 	}
 	return authorizationv1.SubjectAccessReviewStatus{
-		Allowed:         opinion.Decision == verdict.Allow,
-		Denied:          opinion.Decision == verdict.Deny,
-		Reason:          opinion.Reason,
+		Allowed:         access.Decision == verdict.Allow,
+		Denied:          access.Decision == verdict.Deny,
+		Reason:          access.Reason,
 		EvaluationError: ignored.String(),
 	}
 }

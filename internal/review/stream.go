@@ -16,7 +16,7 @@ type Summary struct {
 
 // Evaluators answer the documents of a stream, each kind its own.
 type Evaluators struct {
-	Authorize Evaluate
+	Authorize Authorize
 	Admit     Admit
 	// Reads says which objects Admit looks at.
 	Reads Reads

@@ -22,16 +22,16 @@ import (
 )
 
 // byName allows what is named "yes", denies "no", and cannot evaluate "error".
-func byName(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+func byName(_ context.Context, req *nodeauthz.Request) Access {
 	switch req.Name {
 	case "yes":
-		return Opinion{Decision: verdict.Allow}, nil
+		return Access{Decision: verdict.Allow}
 	case "no":
-		return Opinion{Decision: verdict.Deny, Reason: "because"}, nil
+		return Access{Decision: verdict.Deny, Reason: "because"}
 	case "error":
-		return Opinion{Decision: verdict.Allow}, errors.New("cannot say")
+		return Access{Decision: verdict.NoOpinion, EvaluationError: "cannot say"}
 	}
-	return Opinion{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}, nil
+	return Access{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}
 }
 
 // named evaluates both kinds of documents by the name of the object.

@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -85,11 +85,15 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 		w.logger.Info("the API server has a version that is not supported: deciding by the rules of another",
 			"version", serverVersion, "rules", features.Minor().String())
 	}
-	related := func(req *nodeauthz.Request) bool { return d.node.Decide(req).Decision == verdict.Allow }
+	authorize := d.AuthorizeNode
+	if w.chain != nil {
+		authorize = d.Authorize
+	}
+	related := func(req *nodeauthz.Request) bool { return d.Node.Decide(req).Decision == verdict.Allow }
 	w.answers.Store(w.answersOf(features.Minor(),
-		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(), related),
+		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(authorize), related),
 		waiter.Admit(w.config.Admission.FreshnessWait.Duration, d.admit),
-		d.restriction.Reads,
+		d.Restriction.Reads,
 	))
 	w.metrics.Build(observe.Build{Version: w.opts.Version, Commit: w.opts.Commit, KubernetesVersion: features.Minor().String()})
 	w.logger.Info("deciding", "rules", features.Minor().String())
@@ -97,19 +101,11 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 
 // decider makes the evaluators for one version.
 func (w *webhooks) decider(ctx context.Context, live *source.Live, features kubeversion.Features) (*decider, error) {
-	state := live.State()
-	d := &decider{
-		state: state, ages: live, tooOld: w.metrics.TooOld, node: nodeauthz.New(state.Graph, features), asksRBAC: w.asksRBAC(),
-		restriction: noderestriction.New(&restrictionState{state, live}, w.reviews, features),
-	}
-	if w.chain == nil {
-		return d, nil
-	}
-	var err error
-	if d.chain, err = w.chain.Build(ctx, chain.Parts{Node: d.node, RBAC: state.RBAC}); err != nil {
+	evaluator, err := evaluate.New(ctx, live.State(), evaluate.Options{Features: features, Authorizers: w.chain, Access: w.reviews, Ages: live})
+	if err != nil {
 		return nil, fmt.Errorf("authorization.configFile: %w", err)
 	}
-	return d, nil
+	return &decider{Evaluator: evaluator, tooOld: w.metrics.TooOld}, nil
 }
 
 func (w *webhooks) asksRBAC() bool { return w.chain != nil && w.chain.Asks(chain.NameRBAC) }

@@ -2,22 +2,21 @@ package server
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
-// standAlone are the resources on which only questions about themselves depend.
-// While one of them may not be read, those questions alone go without an answer,
-// and the server is ready: a newer Kubernetes may serve a resource that an older
-// role does not grant.
+// standAlone are the resources on which only questions about themselves depend, and CSI
+// drivers, on which tokens for their own audiences depend. While one of them may not be
+// read, those questions alone go without an answer, and the server is ready: a newer
+// Kubernetes may serve a resource that an older role does not grant.
 func standAlone(resource schema.GroupResource) bool {
 	switch resource {
 	case schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"},
+		schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"},
 		schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"},
 		schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}:
 		return true
@@ -44,38 +43,4 @@ func rights(missing []source.Missing) (note string, err error) {
 		return "questions about these have no answer: " + strings.Join(dispensable, "; "), nil
 	}
 	return "", nil
-}
-
-// unread is the error for a refusal that might be an allow if more could be
-// read; nil if all that matters to it was read.
-func unread(missing []source.Missing, req *nodeauthz.Request) error {
-	if len(missing) == 0 {
-		return nil
-	}
-	kind, known := nodeauthz.KindOf(req.Group, req.Resource)
-	var resources []string
-	for _, m := range missing {
-		if known && slices.Contains(m.Affects, kind) {
-			resources = append(resources, m.Resource.String())
-		}
-	}
-	return unreadError(resources)
-}
-
-// unreadRBAC is the same for RBAC.
-func unreadRBAC(missing []source.Missing) error {
-	var resources []string
-	for _, m := range missing {
-		if m.RBAC {
-			resources = append(resources, m.Resource.String())
-		}
-	}
-	return unreadError(resources)
-}
-
-func unreadError(resources []string) error {
-	if len(resources) == 0 {
-		return nil
-	}
-	return fmt.Errorf("not decided: the server may not read %s; bind the cluster role of node-authorizer to its user", strings.Join(resources, ", "))
 }

@@ -6,8 +6,7 @@ import (
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/chain"
-	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -22,22 +21,22 @@ import (
 var errClusterUnknown = errors.New("the server has not reached the API server of the cluster yet: retry")
 
 // nodeBeforeCluster is the Node authorizer's answer.
-func nodeBeforeCluster(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func nodeBeforeCluster(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	if !identity.IsNode {
-		return review.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil
+		return decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil
 	}
-	return review.Opinion{Decision: verdict.NoOpinion, Code: freshness.NotSynced, Node: identity.Name}, errClusterUnknown
+	return decision.Opinion{Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: identity.Name}, errClusterUnknown
 }
 
 // chainBeforeCluster is a chain's answer, which depends on RBAC for all but the
 // masters.
-func chainBeforeCluster(ctx context.Context, req *nodeauthz.Request) (review.Opinion, error) {
-	if decision, _ := chain.Masters().Decide(ctx, req); decision == verdict.Allow {
-		return review.Opinion{Decision: decision, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
+func chainBeforeCluster(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	if said, _ := chain.Masters().Decide(ctx, req); said == verdict.Allow {
+		return decision.Opinion{Decision: said, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
 	}
-	return review.Opinion{
-		Decision: verdict.NoOpinion, Code: freshness.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name,
+	return decision.Opinion{
+		Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name,
 	}, errClusterUnknown
 }
 
@@ -56,7 +55,7 @@ func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderes
 // notYet is the answer to a write about which the state says too little: clients
 // try again.
 func notYet(node, message string, err error) noderestriction.Answer {
-	return undecided(node, freshness.NotSynced, message, err)
+	return undecided(node, decision.NotSynced, message, err)
 }
 
 // undecided is the answer to a write that cannot be decided.

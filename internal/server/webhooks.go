@@ -11,6 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -70,7 +71,7 @@ func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *re
 			return nil, fmt.Errorf("authorization.configFile: %w", err)
 		}
 	}
-	before := review.Evaluate(nodeBeforeCluster)
+	before := decision.Authorize(nodeBeforeCluster)
 	if w.chain != nil {
 		before = chainBeforeCluster
 	}
@@ -126,7 +127,7 @@ func (w *webhooks) current(handler func(*answers) http.Handler) http.Handler {
 }
 
 // answersOf wraps evaluators in what counts and logs, and these in HTTP.
-func (w *webhooks) answersOf(minor kubeversion.Minor, authorize review.Evaluate, admit review.Admit, reads review.Reads) *answers {
+func (w *webhooks) answersOf(minor kubeversion.Minor, authorize decision.Authorize, admit decision.Admit, reads review.Reads) *answers {
 	return &answers{
 		minor:     minor,
 		authorize: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), w.options(authorizePath)),

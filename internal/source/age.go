@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
@@ -49,11 +51,22 @@ const (
 func KindsAbout(about graph.Kind) Kinds {
 	var on Kinds
 	for k := range kindCount {
-		if slices.Contains(k.describe().affects, about) {
+		if slices.Contains(k.describe().relates, about) {
 			on |= 1 << k
 		}
 	}
 	return on
+}
+
+// Resources are those of the kinds' objects.
+func (on Kinds) Resources() []schema.GroupResource {
+	var all []schema.GroupResource
+	for k := range kindCount {
+		if on&(1<<k) != 0 {
+			all = append(all, k.describe().groupResource())
+		}
+	}
+	return all
 }
 
 // RBACKinds are the kinds that answers of the RBAC authorizer come from.

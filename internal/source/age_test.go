@@ -469,7 +469,7 @@ func TestKindsAbout(t *testing.T) {
 		graph.ConfigMap:             Pods,
 		graph.PersistentVolumeClaim: Pods,
 		graph.PersistentVolume:      Pods | PersistentVolumes,
-		graph.ServiceAccount:        Pods | PersistentVolumes | PersistentVolumeClaims | CSIDrivers | ServiceAccounts,
+		graph.ServiceAccount:        Pods,
 		graph.VolumeAttachment:      1 << kindVolumeAttachment,
 		graph.ResourceSlice:         1 << kindResourceSlice,
 		graph.PodCertificateRequest: 1 << kindPodCertificateRequest,

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -41,12 +41,12 @@ func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
 		}
 	}})
 	defer waiter.Stop()
-	authorize := waiter.Authorize(time.Minute, func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+	authorize := waiter.Authorize(time.Minute, func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
 		if answer.Code == nodeauthz.NoPathToObject {
 			waiting.Add(1)
 		}
-		return review.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject}, nil
+		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject}, nil
 	}, func(req *nodeauthz.Request) bool { return node.Decide(req).Decision == verdict.Allow })
 
 	var running sync.WaitGroup

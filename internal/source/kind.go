@@ -36,10 +36,10 @@ type kindInfo struct {
 	// are kept are the same in all of them, unless decode says otherwise.
 	versions   []string
 	namespaced bool
-	// affects are the kinds of objects about which answers may be incomplete
-	// when objects of this kind cannot be read.
-	affects []graph.Kind
-	// rbac is true when answers of RBAC may be incomplete as well.
+	// relates are the kinds of objects whose relations to nodes come from objects of
+	// this kind.
+	relates []graph.Kind
+	// rbac is true for what answers of RBAC come from.
 	rbac bool
 }
 
@@ -54,43 +54,34 @@ const (
 var kinds = [kindCount]kindInfo{
 	kindClusterRole:        {name: "ClusterRole", group: groupRBAC, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
 	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: groupRBAC, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
-	kindCSIDriver: {
-		name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"},
-		affects: []graph.Kind{graph.ServiceAccount},
-	},
-	kindNode: {name: "Node", resource: "nodes", versions: []string{"v1"}, affects: []graph.Kind{graph.Node}},
+	kindCSIDriver:          {name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"}},
+	kindNode:               {name: "Node", resource: "nodes", versions: []string{"v1"}},
 	kindPersistentVolume: {
 		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
-		affects: []graph.Kind{graph.Secret, graph.ServiceAccount, graph.PersistentVolume},
+		relates: []graph.Kind{graph.Secret, graph.PersistentVolume},
 	},
-	kindPersistentVolumeClaim: {
-		name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{graph.ServiceAccount},
-	},
+	kindPersistentVolumeClaim: {name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true},
 	kindPod: {
 		name: "Pod", resource: "pods", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{
+		relates: []graph.Kind{
 			graph.Pod, graph.Secret, graph.ConfigMap, graph.ServiceAccount,
 			graph.PersistentVolumeClaim, graph.PersistentVolume, graph.ResourceClaim,
 		},
 	},
 	kindPodCertificateRequest: {
 		name: "PodCertificateRequest", group: groupCertificates, resource: "podcertificaterequests", namespaced: true,
-		versions: []string{"v1", "v1beta1", "v1alpha1"}, affects: []graph.Kind{graph.PodCertificateRequest},
+		versions: []string{"v1", "v1beta1", "v1alpha1"}, relates: []graph.Kind{graph.PodCertificateRequest},
 	},
 	kindResourceSlice: {
 		name: "ResourceSlice", group: groupResource, resource: "resourceslices",
-		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, affects: []graph.Kind{graph.ResourceSlice},
+		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, relates: []graph.Kind{graph.ResourceSlice},
 	},
-	kindRole:        {name: "Role", group: groupRBAC, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
-	kindRoleBinding: {name: "RoleBinding", group: groupRBAC, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
-	kindServiceAccount: {
-		name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true,
-		affects: []graph.Kind{graph.ServiceAccount},
-	},
+	kindRole:           {name: "Role", group: groupRBAC, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRoleBinding:    {name: "RoleBinding", group: groupRBAC, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true},
 	kindVolumeAttachment: {
 		name: "VolumeAttachment", group: groupStorage, resource: "volumeattachments", versions: []string{"v1"},
-		affects: []graph.Kind{graph.VolumeAttachment},
+		relates: []graph.Kind{graph.VolumeAttachment},
 	},
 }
 

@@ -102,11 +102,11 @@ func TestListWithoutRights(t *testing.T) {
 	state := list(t, s, LiveOptions{})
 	var got []string
 	for _, m := range state.Missing() {
-		got = append(got, fmt.Sprintf("%s affects %v, rbac %v: %s", m.Resource, m.Affects, m.RBAC, m.Reason))
+		got = append(got, fmt.Sprintf("%s rbac %v: %s", m.Resource, m.Kind&RBACKinds() != 0, m.Reason))
 	}
 	want := []string{
-		`clusterroles.rbac.authorization.k8s.io affects [], rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
-		`resourceslices.resource.k8s.io affects [ResourceSlice], rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User "reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and watch on resourceslices.resource.k8s.io to the user`,
+		`clusterroles.rbac.authorization.k8s.io rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
+		`resourceslices.resource.k8s.io rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User "reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and watch on resourceslices.resource.k8s.io to the user`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("missing is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -66,10 +66,8 @@ type Missing struct {
 	Resource schema.GroupResource
 	// Reason is one line for people, with what to do about it.
 	Reason string
-	// Affects are the kinds of objects about which answers may be incomplete.
-	Affects []graph.Kind
-	// RBAC is true when answers of the RBAC authorizer may be incomplete.
-	RBAC bool
+	// Kind is that of the resource's objects, a set of one.
+	Kind Kinds
 }
 
 // facts are what is known about the reading itself.
@@ -160,7 +158,7 @@ func (s *State) warn(class, line string) {
 // miss records that a kind could not be read. It reports whether that is new.
 func (s *State) miss(k kind, reason string) (Missing, bool) {
 	info := k.describe()
-	m := Missing{Resource: info.groupResource(), Reason: reason, Affects: info.affects, RBAC: info.rbac}
+	m := Missing{Resource: info.groupResource(), Reason: reason, Kind: 1 << k}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, known := s.facts.missing[k]

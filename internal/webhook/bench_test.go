@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -46,16 +46,16 @@ func shop() *graph.Graph {
 }
 
 // decides is the evaluator of the Node authorizer alone.
-func decides(node *nodeauthz.Authorizer) review.Evaluate {
-	return func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func decides(node *nodeauthz.Authorizer) decision.Authorize {
+	return func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
-		return review.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Reason: string(answer.Code)}, nil
+		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Reason: string(answer.Code)}, nil
 	}
 }
 
 // constant answers the same to everything that can be decoded.
-func constant(context.Context, *nodeauthz.Request) (review.Opinion, error) {
-	return review.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Reason: string(nodeauthz.PathToObject)}, nil
+func constant(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+	return decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Reason: string(nodeauthz.PathToObject)}, nil
 }
 
 // BenchmarkAuthorize compares what is served, with everything that is wrapped

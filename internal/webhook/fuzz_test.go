@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -47,8 +47,8 @@ func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func(
 // evaluator.
 func FuzzAuthorize(f *testing.F) {
 	seeds(f)
-	handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
-		return review.Opinion{Decision: verdict.NoOpinion, Reason: req.Name + req.User}, nil
+	handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+		return decision.Opinion{Decision: verdict.NoOpinion, Reason: req.Name + req.User}, nil
 	}, webhook.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		checkAnswer(t, handler, body, func(text []byte) {

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -27,9 +27,9 @@ import (
 func handlers(t testing.TB, opts webhook.Options) map[string]http.Handler {
 	t.Helper()
 	return map[string]http.Handler{
-		"authorize": webhook.Authorize(func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
+		"authorize": webhook.Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
 			t.Error("the authorizer was asked")
-			return review.Opinion{}, nil
+			return decision.Opinion{}, nil
 		}, opts),
 		"admit": webhook.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 			t.Error("NodeRestriction was asked")

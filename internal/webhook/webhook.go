@@ -6,7 +6,10 @@ import (
 	"net/http"
 
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Options say what handlers accept. The zero value has the defaults.
@@ -47,20 +50,31 @@ func (o Options) withDefaults() Options {
 
 // Authorize returns the handler that answers SubjectAccessReviews, of v1 and
 // v1beta1, each in its own version.
-func Authorize(evaluate review.Evaluate, opts Options) http.Handler {
+func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
 	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeAccessReview(body)
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, evaluate), nil }, nil
+		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, access(authorize)), nil }, nil
 	})
+}
+
+// access is an evaluator as reviews ask it: an error is no decision.
+func access(authorize decision.Authorize) review.Authorize {
+	return func(ctx context.Context, req *nodeauthz.Request) review.Access {
+		opinion, err := authorize(ctx, req)
+		if err != nil {
+			return review.Access{Decision: verdict.NoOpinion, Reason: opinion.Reason, EvaluationError: err.Error()}
+		}
+		return review.Access{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
+	}
 }
 
 // Admit returns the handler that answers AdmissionReviews, of v1. Reads says
 // which objects have to be decoded.
-func Admit(admit review.Admit, reads review.Reads, opts Options) http.Handler {
+func Admit(admit decision.Admit, reads review.Reads, opts Options) http.Handler {
 	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeAdmission(body, reads)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/review"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -64,19 +64,19 @@ func answered[D any](t testing.TB, w *httptest.ResponseRecorder) D {
 func readsAll(*noderestriction.Request) (object, oldObject bool) { return true, true }
 
 func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
-	refused := review.Opinion{
+	refused := decision.Opinion{
 		Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject,
 		Reason: "NoPathToObject: no relationship found between this node and this object",
 	}
 	for _, tc := range []struct {
 		rule    string
 		file    string
-		opinion review.Opinion
+		opinion decision.Opinion
 		err     error
 		want    authorizationv1.SubjectAccessReviewStatus
 		version string
 	}{
-		{"an allow", "access.json", review.Opinion{Decision: verdict.Allow}, nil, authorizationv1.SubjectAccessReviewStatus{Allowed: true}, "v1"},
+		{"an allow", "access.json", decision.Opinion{Decision: verdict.Allow}, nil, authorizationv1.SubjectAccessReviewStatus{Allowed: true}, "v1"},
 		{
 			"no opinion leaves it to others", "access.json", refused, nil,
 			authorizationv1.SubjectAccessReviewStatus{Reason: refused.Reason},
@@ -84,14 +84,14 @@ func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
 		},
 		{
 			"a denial says so", "access.json",
-			review.Opinion{Decision: verdict.Deny, Reason: "no"},
+			decision.Opinion{Decision: verdict.Deny, Reason: "no"},
 			nil,
 			authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: "no"},
 			"v1",
 		},
 		{
 			"an error allows nothing, whatever comes with it", "access.json",
-			review.Opinion{Decision: verdict.Allow},
+			decision.Opinion{Decision: verdict.Allow},
 			nodeauthz.ErrNotSynced,
 			authorizationv1.SubjectAccessReviewStatus{EvaluationError: nodeauthz.ErrNotSynced.Error()},
 			"v1",
@@ -100,7 +100,7 @@ func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var asked nodeauthz.Request
-			handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+			handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
 				asked = *req
 				return tc.opinion, tc.err
 			}, webhook.Options{Rejected: func(reason string) { t.Errorf("rejected: %s", reason) }})
@@ -172,11 +172,11 @@ func TestCallersThatGoAwayCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)
-	handler := webhook.Authorize(func(ctx context.Context, _ *nodeauthz.Request) (review.Opinion, error) {
+	handler := webhook.Authorize(func(ctx context.Context, _ *nodeauthz.Request) (decision.Opinion, error) {
 		if !errors.Is(context.Cause(ctx), gone) {
 			t.Errorf("context has not ended: %v", ctx)
 		}
-		return review.Opinion{}, nil
+		return decision.Opinion{}, nil
 	}, webhook.Options{})
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(document(t, "access.json"))).WithContext(ctx)
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")

@@ -25,8 +25,8 @@ import (
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
-	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -68,8 +68,8 @@ func served(t *testing.T) map[string]family {
 	m.RefusalsNotLogged(1)
 	m.CertificateExpires("/tls.crt", time.Now())
 	m.CertificateReloadFailed()
-	_, _ = m.Authorize(func(context.Context, *nodeauthz.Request) (review.Opinion, error) {
-		return review.Opinion{}, errors.New("not synced")
+	_, _ = m.Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+		return decision.Opinion{}, errors.New("not synced")
 	})(t.Context(), &nodeauthz.Request{})
 	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}

@@ -13,13 +13,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/replay"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 const auditMethod = `What ` + "`audit`" + ` does for each line of an audit log: decode it, find out whether a kubelet is
@@ -132,12 +130,11 @@ func (b *bench) auditOneCore(state *source.State, text []byte) (auditRate, error
 }
 
 func (b *bench) auditThroughput(state *source.State, text []byte, clock func() time.Duration) (auditRate, error) {
-	node := nodeauthz.New(state.Graph, kubeversion.For(kubeversion.Latest))
-	links := chain.Chain{chain.Masters(), chain.Node(node), chain.RBAC(state.RBAC)}
-	evaluators := &replay.Evaluators{
-		Chain: links, Node: node, State: state,
-		Restriction: noderestriction.New(state, links, kubeversion.For(kubeversion.Latest)),
+	evaluator, err := evaluate.New(b.ctx, state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
+	if err != nil {
+		return auditRate{}, err
 	}
+	evaluators := &replay.Evaluators{Evaluator: evaluator}
 	n := float64(bytes.Count(text, []byte{'\n'}))
 	var r auditRate
 	for i := range b.fillRounds {

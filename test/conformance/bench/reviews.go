@@ -85,13 +85,13 @@ func (b *bench) load(l landscape) (*source.State, error) {
 }
 
 // alone puts reviews to the Node authorizer, as review does by default.
-func alone(node *nodeauthz.Authorizer) review.Evaluate {
-	return func(_ context.Context, req *nodeauthz.Request) (review.Opinion, error) {
+func alone(node *nodeauthz.Authorizer) review.Authorize {
+	return func(_ context.Context, req *nodeauthz.Request) review.Access {
 		answer := node.Decide(req)
 		if answer.Decision == verdict.Allow {
-			return review.Opinion{Decision: answer.Decision}, nil
+			return review.Access{Decision: answer.Decision}
 		}
-		return review.Opinion{Decision: answer.Decision, Reason: node.Message(req, answer)}, nil
+		return review.Access{Decision: answer.Decision, Reason: node.Message(req, answer)}
 	}
 }
 
@@ -144,18 +144,18 @@ func (t *table) addReview(what string, got throughput) {
 	t.add(what, percent(got.share()), thousands(median(got.review)), thousands(median(got.floor)), thousands(median(got.standard)))
 }
 
-func (b *bench) oneCore(evaluate review.Evaluate, documents []byte) (throughput, error) {
+func (b *bench) oneCore(authorize review.Authorize, documents []byte) (throughput, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	return b.throughput(evaluate, documents, processTime)
+	return b.throughput(authorize, documents, processTime)
 }
 
-func (b *bench) allCores(evaluate review.Evaluate, documents []byte) (throughput, error) {
+func (b *bench) allCores(authorize review.Authorize, documents []byte) (throughput, error) {
 	begin := time.Now()
-	return b.throughput(evaluate, documents, func() time.Duration { return time.Since(begin) })
+	return b.throughput(authorize, documents, func() time.Duration { return time.Since(begin) })
 }
 
 // throughput takes turns between review and the loops.
-func (b *bench) throughput(evaluate review.Evaluate, documents []byte, clock func() time.Duration) (throughput, error) {
+func (b *bench) throughput(authorize review.Authorize, documents []byte, clock func() time.Duration) (throughput, error) {
 	n := float64(bytes.Count(documents, []byte{'\n'}))
 	var t throughput
 	for i := range b.fillRounds {
@@ -165,7 +165,7 @@ func (b *bench) throughput(evaluate review.Evaluate, documents []byte, clock fun
 			run  func() error
 		}{
 			{&t.review, func() error {
-				_, err := review.Stream(b.ctx, review.Evaluators{Authorize: evaluate}, bytes.NewReader(documents), io.Discard)
+				_, err := review.Stream(b.ctx, review.Evaluators{Authorize: authorize}, bytes.NewReader(documents), io.Discard)
 				return err
 			}},
 			{&t.floor, func() error { return eachDocument(documents, recode) }},

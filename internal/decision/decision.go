@@ -1,0 +1,56 @@
+// Package decision holds what evaluators answer to one request: the types that
+// those who make decisions, count them, log them, hold them back and encode them have
+// in common.
+package decision
+
+import (
+	"context"
+
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// The codes of what could not be decided.
+const (
+	// NotSynced is the code of answers that cannot be given yet: they would be
+	// refusals, and the state that they would be about has not been read.
+	NotSynced verdict.Code = "NotSynced"
+	// StateTooOld is the code of answers that cannot be given because the state that
+	// they would be about is older than it may be.
+	StateTooOld verdict.Code = "StateTooOld"
+)
+
+// Opinion is the answer of an authorizer, or of a chain of them, to one
+// request.
+type Opinion struct {
+	Decision verdict.Decision
+	// Reason is one line that is shown to the one who asks; empty for an Allow
+	// that needs none.
+	Reason string
+	// Code is the stable name of the reason; empty when there is none.
+	Code verdict.Code
+	// Node is the node that asks; empty if none does.
+	Node string
+	// Authorizer decided; empty when none did.
+	Authorizer string
+	// EvaluationError is what failed beside a decision that stands all the same, such as
+	// the Deny of a failure policy; empty if nothing did.
+	EvaluationError string
+	// Detail is nil, or returns the reason of this decision at length: it may name
+	// objects and nodes that the one who asks must not know of.
+	Detail func() string
+	// Stale is true for a refusal that the API server may already hold the reason to turn
+	// into an Allow.
+	Stale bool
+}
+
+// Authorize puts one request to an authorizer. An error means that the question
+// could not be decided; it becomes the status's evaluationError, and the
+// request is not allowed. It must be safe for concurrent use and must not keep
+// the request.
+type Authorize func(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+
+// Admit puts one write to NodeRestriction. It must be safe for concurrent use
+// and must not keep the request.
+type Admit func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer

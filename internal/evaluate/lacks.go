@@ -1,0 +1,145 @@
+package evaluate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Lack is something that files do not hold and that could turn a refusal.
+type Lack struct {
+	source.Gap
+	// RolesAndBindings is true if there are none at all.
+	RolesAndBindings bool
+}
+
+// Lacking lists what files do not hold and might have allowed a request that nobody
+// allowed: the objects that could relate it to the node, if that is why the Node
+// authorizer has no opinion, and the roles, if RBAC was to be asked.
+func (e *Evaluator) Lacking(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) []Lack {
+	if e.State.Complete() {
+		return nil
+	}
+	var all []Lack
+	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && code == nodeauthz.NoPathToObject {
+		node := nodeidentity.Of(req.User, req.Groups).Name
+		all = append(all, gaps(e.State.Gaps(node, kind, req.Namespace, req.Name))...)
+	}
+	if asksRBAC {
+		all = append(all, e.lackingRoles(chain.MissingRoles(e.State.RBAC, req))...)
+	}
+	return all
+}
+
+// LackingForNode lists what files do not hold and might be within a node's reach.
+func (e *Evaluator) LackingForNode(node string) []Lack {
+	if e.State.Complete() {
+		return nil
+	}
+	user, groups := nodeidentity.User(node)
+	_, err := e.State.RBAC.Grants(user, groups)
+	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(unresolvedIn(err))...)
+}
+
+// Relating is what could relate more objects of a kind to a node, and could not be read,
+// or is not in files.
+func (e *Evaluator) Relating(node string, kind graph.Kind) ([]source.Missing, []Lack) {
+	on := source.KindsAbout(kind)
+	var lacks []Lack
+	for _, gap := range e.State.NodeGaps(node) {
+		named := strings.Split(gap.Resource.String(), ",")
+		if slices.ContainsFunc(on.Resources(), func(r schema.GroupResource) bool { return slices.Contains(named, r.String()) }) {
+			lacks = append(lacks, Lack{Gap: gap})
+		}
+	}
+	return unread(e.State, on), lacks
+}
+
+func gaps(all []source.Gap) []Lack {
+	lacking := make([]Lack, len(all))
+	for i, gap := range all {
+		lacking[i] = Lack{Gap: gap}
+	}
+	return lacking
+}
+
+const groupRBAC = "rbac.authorization.k8s.io"
+
+// lackingRoles are the roles of bindings that apply to the user, or all roles and
+// bindings if there are none.
+func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
+	if !e.State.RBACLoaded() {
+		return []Lack{{
+			Gap:              source.Gap{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterrolebindings"}, Lacks: "roles and bindings"},
+			RolesAndBindings: true,
+		}}
+	}
+	var all []Lack
+	for _, u := range unresolved {
+		all = append(all, Lack{Gap: source.Gap{
+			Resource: schema.GroupResource{Group: groupRBAC, Resource: strings.ToLower(u.Role.Kind) + "s"},
+			Lacks:    u.Role.String(), Because: fmt.Sprintf(", which %s grants", u.Binding),
+		}})
+	}
+	return all
+}
+
+// unresolvedIn returns the bindings to roles that do not exist in an error that joins
+// them.
+func unresolvedIn(err error) []rbac.Unresolved {
+	var found []rbac.Unresolved
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	for _, e := range joined.Unwrap() {
+		if u := (rbac.Unresolved{}); errors.As(e, &u) && errors.Is(u, rbac.ErrRoleNotFound) {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// lackingForWrite lists what files do not hold and might have turned a refusal of
+// NodeRestriction: objects that it looked up, or their uids.
+func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderestriction.Answer) []Lack {
+	if answer.Decision == verdict.Allow || e.State.Complete() {
+		return nil
+	}
+	lack := func(resource, what string) []Lack {
+		return []Lack{{Gap: source.Gap{Resource: schema.GroupResource{Resource: resource}, Lacks: what}}}
+	}
+	absent := strings.TrimSuffix(answer.Reason.Message, " does not exist")
+	switch answer.Code {
+	case noderestriction.PodNotFound:
+		if req.Name == "" && req.Object == nil {
+			return nil // a deletion of many, which is refused whatever there is
+		}
+		return lack("pods", absent)
+	case noderestriction.NodeNotFound:
+		return lack("nodes", "node "+answer.Node)
+	case noderestriction.ServiceAccountNotFound:
+		return lack("serviceaccounts", absent)
+	case noderestriction.NodeUIDMismatch:
+		if node, ok := e.State.Node(answer.Node); ok && node.UID == "" {
+			return lack("nodes", "the uid of node "+answer.Node)
+		}
+	case noderestriction.AudienceLookupFailed:
+		found := lack("persistentvolumeclaims,persistentvolumes,csidrivers", "what leads to the CSI drivers of the pod")
+		found[0].Because = fmt.Sprintf(" (%v)", answer.Err)
+		return found
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package evaluate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/node-authorizer/node-authorizer/chain"
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+)
+
+// Ages say whether the state may be used. The live state of package source does.
+type Ages interface {
+	// Fresh reports whether all of it may. It takes no lock.
+	Fresh() bool
+	// TooOld returns an error if one of the kinds may not.
+	TooOld(source.Kinds) error
+}
+
+// noAges are those of a state that does not get older: of files, or of one list.
+type noAges struct{}
+
+func (noAges) Fresh() bool { return true }
+
+func (noAges) TooOld(source.Kinds) error { return nil }
+
+// tooOldIn is the error for what an authorizer said, if the state that it comes from is
+// too old.
+func (e *Evaluator) tooOldIn(o *chain.Opinion, req *nodeauthz.Request) error {
+	switch {
+	case e.ages.Fresh():
+		return nil
+	case o.Authorizer == chain.NameNode:
+		return e.ages.TooOld(authorizationReads(o.Code, req))
+	case o.Authorizer == chain.NameRBAC:
+		return e.ages.TooOld(source.RBACKinds())
+	}
+	return nil
+}
+
+// restrictionState is the state as NodeRestriction may see it: what is too old
+// is not there, so that nothing is allowed because of it.
+type restrictionState struct {
+	state *source.State
+	ages  Ages
+}
+
+func (s *restrictionState) known(on source.Kinds) bool {
+	return s.ages.Fresh() || s.ages.TooOld(on) == nil
+}
+
+// Pod implements noderestriction.Pods.
+func (s *restrictionState) Pod(namespace, name string) (*corev1.Pod, bool) {
+	if !s.known(source.Pods) {
+		return nil, false
+	}
+	return s.state.Pod(namespace, name)
+}
+
+// Node implements noderestriction.Nodes.
+func (s *restrictionState) Node(name string) (*corev1.Node, bool) {
+	if !s.known(source.Nodes) {
+		return nil, false
+	}
+	return s.state.Node(name)
+}
+
+// ServiceAccount implements noderestriction.ServiceAccounts.
+func (s *restrictionState) ServiceAccount(namespace, name string) (*corev1.ServiceAccount, bool) {
+	if !s.known(source.ServiceAccounts) {
+		return nil, false
+	}
+	return s.state.ServiceAccount(namespace, name)
+}
+
+// PersistentVolumeClaim implements noderestriction.Volumes.
+func (s *restrictionState) PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool) {
+	if !s.known(source.PersistentVolumeClaims) {
+		return nil, false
+	}
+	return s.state.PersistentVolumeClaim(namespace, name)
+}
+
+// PersistentVolume implements noderestriction.Volumes.
+func (s *restrictionState) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
+	if !s.known(source.PersistentVolumes) {
+		return nil, false
+	}
+	return s.state.PersistentVolume(name)
+}
+
+// CSIDriver implements noderestriction.Volumes.
+func (s *restrictionState) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
+	if !s.known(source.CSIDrivers) {
+		return nil, false
+	}
+	return s.state.CSIDriver(name)
+}

@@ -1,0 +1,74 @@
+package evaluate
+
+import (
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// authorizationReads are the kinds that an answer of the Node authorizer comes from:
+// those that relate objects to nodes, if it rests on a relation, found or missing.
+func authorizationReads(code verdict.Code, req *nodeauthz.Request) source.Kinds {
+	if code != nodeauthz.PathToObject && code != nodeauthz.NoPathToObject {
+		return 0
+	}
+	kind, known := nodeauthz.KindOf(req.Group, req.Resource)
+	if !known {
+		return 0
+	}
+	return source.KindsAbout(kind)
+}
+
+// admissionReads are the kinds that an answer of NodeRestriction comes from.
+func admissionReads(req *noderestriction.Request, code verdict.Code) source.Kinds {
+	switch code {
+	case noderestriction.RestrictionsMet:
+		return checkedKinds(req)
+	case noderestriction.PodNotFound, noderestriction.PodUIDMismatch, noderestriction.PodNotOnNode,
+		noderestriction.PodUsesOtherServiceAccount, noderestriction.CertificateForMirrorPod:
+		return source.Pods
+	case noderestriction.NodeNotFound, noderestriction.NodeUIDMismatch:
+		return source.Nodes
+	case noderestriction.ServiceAccountNotFound, noderestriction.ServiceAccountUIDMismatch:
+		return source.ServiceAccounts
+	case noderestriction.AudienceNotAllowed, noderestriction.AudienceLookupFailed:
+		return source.Pods | source.PersistentVolumeClaims | source.PersistentVolumes | source.CSIDrivers
+	}
+	return 0
+}
+
+// checkedKinds are the kinds in which NodeRestriction looks something up before it
+// allows a write.
+func checkedKinds(req *noderestriction.Request) source.Kinds {
+	switch req.Resource {
+	case "pods":
+		if req.Operation == noderestriction.Create && req.Subresource == "" {
+			return source.Nodes // that a mirror pod is owned by
+		}
+		return source.Pods
+	case "serviceaccounts":
+		return source.Pods | source.PersistentVolumeClaims | source.PersistentVolumes | source.CSIDrivers
+	case "podcertificaterequests":
+		return source.Pods | source.Nodes | source.ServiceAccounts
+	}
+	return 0
+}
+
+// asksAuthorizers reports whether an answer of NodeRestriction rests on what
+// authorizers said to it.
+func asksAuthorizers(code verdict.Code) bool {
+	return code == noderestriction.AudienceNotAllowed || code == noderestriction.SignerNotAllowed ||
+		code == noderestriction.AuthorizationFailed
+}
+
+// unread are the resources of some kinds that could not be read.
+func unread(state *source.State, on source.Kinds) []source.Missing {
+	missing := state.Missing()
+	if on == 0 || len(missing) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(missing, func(m source.Missing) bool { return m.Kind&on == 0 })
+}

@@ -1,0 +1,191 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/cli"
+	"github.com/node-authorizer/node-authorizer/internal/server"
+)
+
+// sharedCluster is the cluster that both are asked about: pod web of shop on node a,
+// with a secret, a volume and a volume of a CSI driver.
+func sharedCluster() map[string][]string {
+	const bound = `"claimRef": {"namespace": "shop", "name": %q}`
+	return map[string][]string{
+		"nodes": {`{"metadata": {"name": "a", "uid": "uid-a"}}`, `{"metadata": {"name": "b", "uid": "uid-b"}}`},
+		"pods": {`{"metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"}, "spec": {"nodeName": "a", "serviceAccountName": "default",
+			"volumes": [{"name": "s", "secret": {"secretName": "db"}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+			{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "vault"}}]}}]}}`},
+		"serviceaccounts":        {`{"metadata": {"namespace": "shop", "name": "default", "uid": "uid-default"}}`},
+		"persistentvolumeclaims": {`{"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv"}}`},
+		"persistentvolumes": {`{"metadata": {"name": "pv"}, "spec": {` + fmt.Sprintf(bound, "data") + `,
+			"csi": {"driver": "disk.example", "volumeHandle": "1", "nodePublishSecretRef": {"namespace": "shop", "name": "disk"}}}}`},
+		"csidrivers":        {`{"metadata": {"name": "disk.example"}, "spec": {"tokenRequests": [{"audience": "disk"}]}}`},
+		"volumeattachments": {`{"metadata": {"name": "va"}, "spec": {"nodeName": "a", "attacher": "disk.example", "source": {"persistentVolumeName": "pv"}}}`},
+		"resourceslices":    {`{"metadata": {"name": "slice"}, "spec": {"nodeName": "a", "driver": "gpu.example", "pool": {"name": "a"}}}`},
+		"clusterroles":      {`{"metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]}`},
+		"clusterrolebindings": {`{"metadata": {"name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+			"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`},
+		"roles":        {`{"metadata": {"namespace": "shop", "name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}`},
+		"rolebindings": {`{"metadata": {"namespace": "shop", "name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}, "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`},
+	}
+}
+
+// sharedReviews are questions about it, by what they are.
+func sharedReviews() map[string]string {
+	reviews := map[string]string{}
+	for _, user := range []string{"system:node:a", "system:node:b", "alice"} {
+		groups := `["system:nodes", "system:authenticated"]`
+		if user == "alice" {
+			groups = `["system:authenticated"]`
+		}
+		for _, asked := range []string{
+			"get secrets shop db", "get secrets shop disk", "get secrets shop other", "list secrets shop -",
+			"get configmaps shop kube-root-ca.crt", "get configmaps shop other", "get pods shop web", "get pods shop other",
+			"get persistentvolumeclaims shop data", "get persistentvolumes - pv", "get persistentvolumes - other",
+			"get serviceaccounts shop default", "get serviceaccounts shop other", "create serviceaccounts/token shop default", "create serviceaccounts/token shop other",
+			"get nodes - a", "get services shop web", "get volumeattachments.storage.k8s.io - va", "get volumeattachments.storage.k8s.io - other",
+			"get resourceslices.resource.k8s.io - slice", "delete resourceslices.resource.k8s.io - other",
+			"get resourceclaims.resource.k8s.io shop other", "get podcertificaterequests.certificates.k8s.io shop other",
+		} {
+			reviews[user+": "+asked] = accessReview(user, groups, strings.Fields(asked))
+		}
+		for _, audience := range []string{"vault", "disk", "other"} {
+			for _, pod := range []string{"web", "other"} {
+				reviews[user+": token for "+audience+" of pod "+pod] = admissionReview(user, groups, "CREATE", "serviceaccounts", "token", "default",
+					`"kind": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}`,
+					fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"namespace": "shop", "name": "default"},
+						"spec": {"audiences": [%q], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": %q, "uid": "uid-%s"}}}`, audience, pod, pod))
+			}
+		}
+		for _, pod := range []string{"web", "other"} {
+			reviews[user+": eviction of pod "+pod] = admissionReview(user, groups, "CREATE", "pods", "eviction", pod,
+				`"kind": {"group": "policy", "version": "v1", "kind": "Eviction"}`,
+				fmt.Sprintf(`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": "shop", "name": %q}}`, pod))
+			reviews[user+": deletion of pod "+pod] = admissionReview(user, groups, "DELETE", "pods", "", pod, `"kind": {"version": "v1", "kind": "Pod"}`, "null")
+		}
+		reviews[user+": mirror pod"] = admissionReview(user, groups, "CREATE", "pods", "", "mirror", `"kind": {"version": "v1", "kind": "Pod"}`,
+			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "mirror", "annotations": {"kubernetes.io/config.mirror": "1"},
+			"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "uid-a", "controller": true}]}, "spec": {"nodeName": "a"}}`)
+	}
+	return reviews
+}
+
+func accessReview(user, groups string, asked []string) string {
+	resource, group, _ := strings.Cut(asked[1], ".")
+	resource, subresource, _ := strings.Cut(resource, "/")
+	empty := strings.NewReplacer("-", "")
+	namespace, name := asked[2], asked[3]
+	if namespace == "-" {
+		namespace = empty.Replace(namespace)
+	}
+	if name == "-" {
+		name = ""
+	}
+	return fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "groups": %s, "resourceAttributes":
+		{"verb": %q, "group": %q, "version": "v1", "resource": %q, "subresource": %q, "namespace": %q, "name": %q}}}`,
+		user, groups, asked[0], group, resource, subresource, namespace, name)
+}
+
+func admissionReview(user, groups, operation, resource, subresource, name, kind, object string) string {
+	return fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1", %s,
+		"resource": {"version": "v1", "resource": %q}, "subResource": %q, "name": %q, "namespace": "shop", "operation": %q,
+		"userInfo": {"username": %q, "groups": %s}, "object": %s, "oldObject": null}}`, kind, resource, subresource, name, operation, user, groups, object)
+}
+
+// outcome is what an answer comes to: allowed, refused, or not decided.
+func outcome(t *testing.T, answer string) string {
+	t.Helper()
+	if strings.Contains(answer, `"AdmissionReview"`) {
+		var review admissionv1.AdmissionReview
+		decode(t, answer, &review)
+		switch {
+		case review.Response.Allowed:
+			return "allowed"
+		case review.Response.Result.Code >= 500:
+			return "not decided"
+		}
+		return "refused"
+	}
+	var review authorizationv1.SubjectAccessReview
+	decode(t, answer, &review)
+	switch {
+	case review.Status.Allowed:
+		return "allowed"
+	case review.Status.EvaluationError != "":
+		return "not decided"
+	}
+	return "refused"
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+}
+
+// TestServerAndCommandLineAgree puts the same questions about the same cluster to the
+// webhooks of a server and to the command review, with every right to read missing in
+// turn.
+func TestServerAndCommandLineAgree(t *testing.T) {
+	t.Parallel()
+	missing := []string{"none"}
+	for resource := range sharedCluster() {
+		missing = append(missing, resource)
+	}
+	const chain = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"
+	for mode, authorization := range map[string]string{"Node": "", "Chain": chain} {
+		for _, resource := range missing {
+			t.Run(mode+" without "+resource, func(t *testing.T) {
+				t.Parallel()
+				s := server.Serve(t, sharedCluster(), []string{resource}, authorization)
+				counts := map[string]int{}
+				for asked, document := range sharedReviews() {
+					if isAdmission(document) && strings.Contains(resource, "role") {
+						continue // the server asks the API server what the command line asks RBAC
+					}
+					web, line := s.Review(document), commandLine(t, s, document)
+					if outcome(t, web) != outcome(t, line) {
+						t.Errorf("%s\nserver:       %s\ncommand line: %s", asked, web, line)
+					}
+					counts[outcome(t, web)]++
+				}
+				if counts["allowed"] == 0 || counts["refused"]+counts["not decided"] == 0 {
+					t.Errorf("outcomes: %v", counts)
+				}
+			})
+		}
+	}
+}
+
+func isAdmission(document string) bool { return strings.Contains(document, `"AdmissionReview"`) }
+
+// commandLine runs the command review.
+func commandLine(t *testing.T, s *server.TestedServer, document string) string {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, s.API), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"node-authorizer", "review", "--kubeconfig", kubeconfig}
+	if s.AuthorizationConfig != "" {
+		args = append(args, "--authorization-config", s.AuthorizationConfig)
+	}
+	var out, errs bytes.Buffer
+	if status := cli.Main(args, strings.NewReader(document), &out, &errs); status > 1 {
+		t.Fatalf("exit status %d: %s", status, errs.String())
+	}
+	return out.String()
+}
