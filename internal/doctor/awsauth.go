@@ -15,14 +15,14 @@ import (
 // awsAuth checks how AWS roles are mapped, and says what becomes of their nodes.
 func awsAuth(e *examination) {
 	sources := e.cluster.sources()
-	f := newForeteller(e)
+	f := newRolePredictor(e)
 	e.written(sources, f.rules)
 	e.unread()
 	e.accessEntriesFirst(sources)
-	e.report.Roles = f.foretell(append(sources[:len(sources):len(sources)], accessEntrySource(e.cluster.AccessEntries)))
+	e.report.Roles = f.predict(append(sources[:len(sources):len(sources)], accessEntrySource(e.cluster.AccessEntries)))
 	for i := range e.report.Roles {
-		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
-		if r.fate.Source != accessEntrySourceName { // EKS sees to those
+		r := &roleCheck{examination: e, predicted: &e.report.Roles[i]}
+		if r.predicted.Source != accessEntrySourceName { // EKS sees to those
 			r.check()
 		}
 	}
@@ -62,21 +62,21 @@ func (e *examination) unread() {
 	}
 }
 
-// roleCheck is a role whose fate is known.
+// roleCheck is a role whose prediction is known.
 type roleCheck struct {
 	*examination
-	fate *RoleFate
+	predicted *RolePrediction
 }
 
 // say adds a finding about a field of the role's entry.
 func (r *roleCheck) say(code finding.Code, severity finding.Severity, field, message, consequence, remedy string) {
-	at := r.fate.Place
+	at := r.predicted.Place
 	at.Key = strings.TrimPrefix(at.Key+"."+field, ".")
-	if m := r.cluster.AWSAuth; m != nil && r.fate.Source == m.Place.Object {
+	if m := r.cluster.AWSAuth; m != nil && r.predicted.Source == m.Place.Object {
 		at = m.field(at, field)
 	}
 	r.found(finding.Finding{
-		Code: code, Severity: severity, Place: at, Subject: r.fate.ARN, Message: message, Consequence: consequence, Remedy: remedy,
+		Code: code, Severity: severity, Place: at, Subject: r.predicted.ARN, Message: message, Consequence: consequence, Remedy: remedy,
 	})
 }
 
@@ -104,9 +104,9 @@ const (
 )
 
 func (r *roleCheck) check() {
-	switch r.fate.Purpose {
+	switch r.predicted.Purpose {
 	case ForNodes:
-		if r.fate.User != "" {
+		if r.predicted.User != "" {
 			r.username()
 			r.rights()
 		}
@@ -119,7 +119,7 @@ func (r *roleCheck) check() {
 
 // username checks that each node has a name of its own, and its own.
 func (r *roleCheck) username() {
-	name := r.fate.Username
+	name := r.predicted.Username
 	template, err := iam.ParseTemplate(name)
 	if err != nil {
 		return // found as it was read
@@ -127,27 +127,27 @@ func (r *roleCheck) username() {
 	switch {
 	case !strings.HasPrefix(name, nodeidentity.UserPrefix):
 		r.say(NodeRoleUsername, finding.Error, "username",
-			fmt.Sprintf("the username %q is not that of a node", name), r.fate.summary(),
+			fmt.Sprintf("the username %q is not that of a node", name), r.predicted.summary(),
 			fmt.Sprintf("write username: %s, with the groups %s", r.rightUsername(), nodeGroups))
 	case !template.UsesSession():
 		r.say(NodeRoleUsernameFixed, finding.Error, "username",
 			fmt.Sprintf("all nodes of the role are the one user %s", name),
-			"at most one of them is the node of that name; "+r.fate.summary(),
+			"at most one of them is the node of that name; "+r.predicted.summary(),
 			"write username: "+r.rightUsername())
-	case r.fate.User == nodeidentity.UserPrefix+r.fate.Node:
+	case r.predicted.User == nodeidentity.UserPrefix+r.predicted.Node:
 	case template.Uses(iam.PlaceholderPrivateDNSName):
 		r.say(NodeRoleUsernameOfOtherNode, finding.Error, "username",
-			fmt.Sprintf("node %s would be the user %s", r.fate.Node, r.fate.User), r.fate.summary(),
+			fmt.Sprintf("node %s would be the user %s", r.predicted.Node, r.predicted.User), r.predicted.summary(),
 			"have the kubelet register with its instance's private DNS name, without --hostname-override")
 	case r.mayBeHybrid():
 		r.say(NodeRoleUsernameIsInstanceID, finding.Warning, "username",
-			fmt.Sprintf("the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s", r.fate.User, r.fate.Node),
-			"if instances use the role, "+r.fate.summary(),
+			fmt.Sprintf("the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s", r.predicted.User, r.predicted.Node),
+			"if instances use the role, "+r.predicted.summary(),
 			"if EC2 instances use the role, write username: "+nodeUsername+"; nothing is wrong if EKS Hybrid Nodes use it")
 	default:
 		r.say(NodeRoleUsernameIsInstanceID, finding.Error, "username",
-			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.fate.User, r.fate.Node),
-			r.fate.summary(), "write username: "+nodeUsername+", unless none but EKS Hybrid Nodes use the role")
+			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.predicted.User, r.predicted.Node),
+			r.predicted.summary(), "write username: "+nodeUsername+", unless none but EKS Hybrid Nodes use the role")
 	}
 }
 
@@ -157,15 +157,15 @@ func (r *roleCheck) mayBeHybrid() bool {
 	if r.usedByInstances() {
 		return false
 	}
-	others := slices.ContainsFunc(r.report.Roles, func(f RoleFate) bool {
-		return f.Purpose == ForNodes && f.ARN != r.fate.ARN && strings.Contains(f.Username, iam.PlaceholderPrivateDNSName)
+	others := slices.ContainsFunc(r.report.Roles, func(f RolePrediction) bool {
+		return f.Purpose == ForNodes && f.ARN != r.predicted.ARN && strings.Contains(f.Username, iam.PlaceholderPrivateDNSName)
 	})
-	return !r.fate.Seen || others
+	return !r.predicted.Seen || others
 }
 
 // rightUsername is the username of an entry for nodes of the role's kind.
 func (r *roleCheck) rightUsername() string {
-	if r.fate.Purpose == ForHybrid {
+	if r.predicted.Purpose == ForHybrid {
 		return sessionUsername
 	}
 	return nodeUsername
@@ -173,38 +173,38 @@ func (r *roleCheck) rightUsername() string {
 
 // rights checks what the role's nodes may do as such users.
 func (r *roleCheck) rights() {
-	inNodes := slices.Contains(r.fate.Groups, nodeidentity.Group)
-	named := strings.HasPrefix(r.fate.Username, nodeidentity.UserPrefix)
+	inNodes := slices.Contains(r.predicted.Groups, nodeidentity.Group)
+	named := strings.HasPrefix(r.predicted.Username, nodeidentity.UserPrefix)
 	switch {
-	case r.fate.ClusterAdmin:
+	case r.predicted.ClusterAdmin:
 		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds it to what is its own"
 		if !inNodes && named {
 			consequence = "its nodes work, but " + consequence
 		}
 		r.say(NodeRoleIsAdministrator, finding.Error, "groups",
-			fmt.Sprintf("every node of the role may do everything: it is in %s", strings.Join(r.fate.Groups, ", ")), consequence,
+			fmt.Sprintf("every node of the role may do everything: it is in %s", strings.Join(r.predicted.Groups, ", ")), consequence,
 			fmt.Sprintf("write the groups %s, and username: %s", nodeGroups, r.rightUsername()))
 	case named && !inNodes:
 		r.say(NodeRoleWithoutNodesGroup, finding.Error, "groups",
-			"the group "+nodeidentity.Group+" is missing", r.fate.summary(), "write the groups "+nodeGroups)
-	case r.fate.NodeIdentity && r.fate.Serving.Value == No:
+			"the group "+nodeidentity.Group+" is missing", r.predicted.summary(), "write the groups "+nodeGroups)
+	case r.predicted.NodeIdentity && r.predicted.Serving.Value == No:
 		r.say(NodeRoleWithoutRequests, finding.Warning, "groups",
-			"its nodes may not ask for certificates", r.fate.summary(),
+			"its nodes may not ask for certificates", r.predicted.summary(),
 			fmt.Sprintf("write the groups %s, and bind the cluster role system:node-bootstrapper to %s", nodeGroups, groupBootstrappers))
 	}
 }
 
 // fargate checks a pod execution role, whose sessions are called after nodes.
 func (r *roleCheck) fargate() {
-	template, err := iam.ParseTemplate(r.fate.Username)
+	template, err := iam.ParseTemplate(r.predicted.Username)
 	switch {
 	case err != nil:
 		return
 	case template.Uses(iam.PlaceholderPrivateDNSName):
 		r.say(FargateUsername, finding.Error, "username",
-			"a Fargate role has the username of EC2 instances", r.fate.summary(),
+			"a Fargate role has the username of EC2 instances", r.predicted.summary(),
 			"write username: "+sessionUsername+"; instances need a role and an entry of their own")
-	case !slices.Contains(r.fate.Groups, groupNodeProxier):
+	case !slices.Contains(r.predicted.Groups, groupNodeProxier):
 		r.say(FargateWithoutNodeProxier, finding.Warning, "groups",
 			"the group "+groupNodeProxier+" is missing", "kube-proxy on the role's Fargate nodes may not read services",
 			fmt.Sprintf("write the groups %s, %s and %s", groupBootstrappers, nodeidentity.Group, groupNodeProxier))
@@ -215,7 +215,7 @@ func (r *roleCheck) fargate() {
 			"instances are known by their ids, which their nodes are not called: they do not become Ready",
 			"give Fargate and instances a role each; instances need username: "+nodeUsername)
 	}
-	if r.fate.ClusterAdmin {
+	if r.predicted.ClusterAdmin {
 		r.rights()
 	}
 }
@@ -223,13 +223,13 @@ func (r *roleCheck) fargate() {
 // usedByInstances reports whether an instance's kubelet was seen to use the role.
 func (r *roleCheck) usedByInstances() bool {
 	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
-		return strings.EqualFold(c.RoleARN, r.fate.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
+		return strings.EqualFold(c.RoleARN, r.predicted.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
 			!strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+machinePrefix)
 	})
 }
 
 // summary says in one line what becomes of a node.
-func (f *RoleFate) summary() string {
+func (f *RolePrediction) summary() string {
 	switch {
 	case f.Registers.Value == No:
 		return "its nodes do not register, and those that are there become NotReady: " + f.Registers.Why
@@ -244,7 +244,7 @@ func (f *RoleFate) summary() string {
 }
 
 // unmapped reports nodes' roles without an entry, and mappings without nodes' roles.
-func (e *examination) unmapped(sources []*mappingSource, f *foreteller) {
+func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	if len(sources) == 0 || slices.ContainsFunc(sources, (*mappingSource).broken) {
 		return
 	}
@@ -269,7 +269,7 @@ func (e *examination) unmapped(sources []*mappingSource, f *foreteller) {
 			Remedy:      entryFor(role),
 		}))
 	}
-	forNodes := slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool { return r.Purpose.makesNodes() })
+	forNodes := slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool { return r.Purpose.makesNodes() })
 	mayBe := slices.ContainsFunc(e.cluster.AccessEntries, func(a AccessEntry) bool { return a.Type == "" })
 	if !forNodes && !mayBe {
 		e.found(e.unlessMappedElsewhere(f.names(), finding.Finding{
@@ -292,7 +292,7 @@ func (e *examination) unlessAccessEntry(whom string) string {
 
 // isMapped reports whether a role has an entry, by its ARN in lower case.
 func (e *examination) isMapped(arn string) bool {
-	return e.cluster.accessEntry(arn) != nil || slices.ContainsFunc(e.report.Roles, func(r RoleFate) bool {
+	return e.cluster.accessEntry(arn) != nil || slices.ContainsFunc(e.report.Roles, func(r RolePrediction) bool {
 		return strings.ToLower(withoutPath(r.ARN)) == arn
 	})
 }

@@ -49,9 +49,9 @@ const (
 	masters      = "system:masters"
 )
 
-// outcome is a fate in short: registers, Ready, logs and exec, known as its node,
+// outcome is a prediction in short: registers, Ready, logs and exec, known as its node,
 // administrator.
-func outcome(f RoleFate) string {
+func outcome(f RolePrediction) string {
 	return fmt.Sprintf("%s %s %s %t %t", f.Registers.Value, f.Ready.Value, f.Serving.Value, f.NodeIdentity, f.ClusterAdmin)
 }
 
@@ -139,8 +139,8 @@ func TestThreeMappingsAndTheRightOne(t *testing.T) {
 	}
 }
 
-// TestFateFollowsWhatTheClusterAllows shows that outcomes are evaluated, not looked up.
-func TestFateFollowsWhatTheClusterAllows(t *testing.T) {
+// TestPredictionFollowsWhatTheClusterAllows shows that outcomes are evaluated, not looked up.
+func TestPredictionFollowsWhatTheClusterAllows(t *testing.T) {
 	apiServer := func(flags string) string {
 		return fmt.Sprintf("\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver, namespace: kube-system}\nspec:\n  containers:\n  - name: kube-apiserver\n    command: [kube-apiserver, %s]\n", flags)
 	}

@@ -13,7 +13,7 @@ import (
 // accounts compares the accounts of the nodes' roles with the one given, or with that
 // of most of them.
 func (e *examination) accounts() {
-	of := func(r *RoleFate) string {
+	of := func(r *RolePrediction) string {
 		if arn, err := iam.ParseARN(r.ARN); err == nil && r.Purpose.makesNodes() {
 			return arn.Account
 		}
@@ -39,7 +39,7 @@ func (e *examination) accounts() {
 		if expected == "" || account == "" || account == expected {
 			continue
 		}
-		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
+		r := &roleCheck{examination: e, predicted: &e.report.Roles[i]}
 		r.say(RoleAccount, severity, "rolearn",
 			fmt.Sprintf("the role is of account %s, and %s%s", account, known, expected),
 			"a node whose role is of another account than the entry is Unauthorized",

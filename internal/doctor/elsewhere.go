@@ -48,7 +48,7 @@ func (e *examination) allReady(nodes []string) bool {
 }
 
 // names are those of the cluster's nodes of AWS.
-func (f *foreteller) names() []string {
+func (f *rolePredictor) names() []string {
 	names := make([]string, len(f.nodes))
 	for i := range f.nodes {
 		names[i] = f.nodes[i].name

@@ -35,7 +35,7 @@ type Report struct {
 	Checks []CheckResult `json:"checks"`
 	// Roles are the mapped AWS principals that give a node its identity, or were meant
 	// to, each with what will happen to a node that uses it.
-	Roles    []RoleFate        `json:"roles"`
+	Roles    []RolePrediction  `json:"roles"`
 	Findings []finding.Finding `json:"findings"`
 	// Missing is what the checks lack, all together.
 	Missing []Missing `json:"missing,omitempty"`
@@ -80,7 +80,7 @@ type examination struct {
 
 // Examine makes the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
-	e := &examination{cluster: c, options: o, report: &Report{Origin: c.Origin, Roles: []RoleFate{}, Checks: []CheckResult{}}}
+	e := &examination{cluster: c, options: o, report: &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}}}
 	e.examine()
 	e.finish()
 	return e.report

@@ -10,26 +10,26 @@ import (
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/hybrid-nodes-cluster-prep.html
 func (r *roleCheck) hybrid() {
-	template, err := iam.ParseTemplate(r.fate.Username)
+	template, err := iam.ParseTemplate(r.predicted.Username)
 	if err != nil {
 		return // found as it was read
 	}
 	if template.Uses(iam.PlaceholderPrivateDNSName) {
 		severity := finding.Error
-		if !r.fate.Seen {
+		if !r.predicted.Seen {
 			severity = finding.Warning // its name alone says what it is for
 		}
 		r.say(HybridUsername, severity, "username",
-			"a role of hybrid nodes has the username of EC2 instances", r.fate.summary(),
+			"a role of hybrid nodes has the username of EC2 instances", r.predicted.summary(),
 			"if machines outside of EC2 use the role, write username: "+sessionUsername+"; instances need a role and an entry of their own")
 		return
 	}
-	if r.fate.User == "" {
+	if r.predicted.User == "" {
 		return
 	}
 	r.username()
 	r.rights()
-	if r.fate.NodeIdentity && template.UsesSession() {
+	if r.predicted.NodeIdentity && template.UsesSession() {
 		r.say(HybridSessionName, finding.Info, "username",
 			"the name of a node is that of its session, which whoever may assume the role chooses, as EKS Hybrid Nodes want it",
 			"a principal that may assume the role under any name can be any node of the cluster, instances among them",

@@ -16,8 +16,8 @@ func hybridNode(name string) string {
 
 const sessionName = `"system:node:{{SessionName}}"`
 
-// roleOf is the fate of a role by the end of its ARN.
-func roleOf(t *testing.T, report *Report, name string) RoleFate {
+// roleOf is the prediction of a role by the end of its ARN.
+func roleOf(t *testing.T, report *Report, name string) RolePrediction {
 	t.Helper()
 	for _, r := range report.Roles {
 		if strings.HasSuffix(r.ARN, "/"+name) {
@@ -25,7 +25,7 @@ func roleOf(t *testing.T, report *Report, name string) RoleFate {
 		}
 	}
 	t.Fatalf("there is no role %s: %+v", name, report.Roles)
-	return RoleFate{}
+	return RolePrediction{}
 }
 
 func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
@@ -96,11 +96,11 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			report := run(readText(t, test.text), awsAuth)
 			wantFindings(t, report.Findings, test.want...)
-			if fate := roleOf(t, report, test.role); fate.Purpose != test.purpose || outcome(fate) != test.outcome {
-				t.Errorf("%s, %s, want %s, %s: %+v", fate.Purpose, outcome(fate), test.purpose, test.outcome, fate)
+			if prediction := roleOf(t, report, test.role); prediction.Purpose != test.purpose || outcome(prediction) != test.outcome {
+				t.Errorf("%s, %s, want %s, %s: %+v", prediction.Purpose, outcome(prediction), test.purpose, test.outcome, prediction)
 			}
 			for _, f := range report.Findings {
-				if fate := roleOf(t, report, test.role); fate.Purpose == ForHybrid && strings.Contains(f.Remedy, "EC2PrivateDNSName") {
+				if prediction := roleOf(t, report, test.role); prediction.Purpose == ForHybrid && strings.Contains(f.Remedy, "EC2PrivateDNSName") {
 					t.Errorf("the remedy breaks hybrid nodes: %s", f.Remedy)
 				}
 			}
@@ -116,8 +116,8 @@ func TestKubeletsOfMachinesShowTheirRole(t *testing.T) {
 			nodeText("ip-10-0-0-7.eu-west-1.compute.internal", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal"))
 		c.Requests = []CertificateRequest{{Name: "csr-1", CommonName: "system:node:" + name, RoleARN: arn}}
 		report := run(c, awsAuth)
-		if fate := roleOf(t, report, "machines"); fate.Purpose != purpose {
-			t.Errorf("%s: the role is for %s, want %s", name, fate.Purpose, purpose)
+		if prediction := roleOf(t, report, "machines"); prediction.Purpose != purpose {
+			t.Errorf("%s: the role is for %s, want %s", name, prediction.Purpose, purpose)
 		}
 		for _, f := range report.Findings {
 			if wrong := f.Code == NodeRoleUsernameIsInstanceID && f.Severity == finding.Error; wrong != (purpose == ForNodes) {

@@ -224,7 +224,7 @@ func TestNoCustomResourcesAreNoFault(t *testing.T) {
 		t.Fatalf("err = %v, aws-auth = %v", err, c.AWSAuth)
 	}
 	report := Examine(c, Options{})
-	if !slices.ContainsFunc(report.Roles, func(r RoleFate) bool { return r.Source == resourceMappings }) {
+	if !slices.ContainsFunc(report.Roles, func(r RolePrediction) bool { return r.Source == resourceMappings }) {
 		t.Errorf("roles are %+v", report.Roles)
 	}
 }

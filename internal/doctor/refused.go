@@ -9,8 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// authenticator is the program whose outcomes the fates of a source's roles are.
-func (f *foreteller) authenticator(s *mappingSource) string {
+// authenticator is the program whose outcomes the predictions of a source's roles are.
+func (f *rolePredictor) authenticator(s *mappingSource) string {
 	switch {
 	case s.purposes != nil:
 		return eksAccessEntries
@@ -66,7 +66,7 @@ func (s *mappingSource) mistake(at finding.Place) string {
 }
 
 // takenText says whose outcomes a role's are where that makes a difference.
-func (f *RoleFate) takenText() string {
+func (f *RolePrediction) takenText() string {
 	switch {
 	case f.NodeAuthorizer == (Outcome{}):
 		return ""
@@ -77,7 +77,7 @@ func (f *RoleFate) takenText() string {
 }
 
 // refusedText is what node-authorizer makes of the role's nodes instead.
-func (f *RoleFate) refusedText() string {
+func (f *RolePrediction) refusedText() string {
 	if f.NodeAuthorizer == (Outcome{}) {
 		return ""
 	}

@@ -111,7 +111,7 @@ func (r *Report) rolesText(p *render.Page) {
 	}
 }
 
-func (f *RoleFate) text(p *render.Page) {
+func (f *RolePrediction) text(p *render.Page) {
 	title := "Role " + f.ARN
 	if f.ARN == "" {
 		title = "Role whose ARN is missing"
@@ -155,7 +155,7 @@ func (o Outcome) text() string {
 
 // isolation says whether the Node authorizer and NodeRestriction hold the node to
 // what is its own.
-func (f *RoleFate) isolation() string {
+func (f *RolePrediction) isolation() string {
 	switch {
 	case f.User == "":
 		return ""

@@ -15,7 +15,7 @@ import (
 const groupWindowsProxy = "eks:kube-proxy-windows"
 
 // windows checks the roles of Windows nodes.
-func (e *examination) windows(f *foreteller) {
+func (e *examination) windows(f *rolePredictor) {
 	var there []string
 	for _, s := range f.nodes {
 		if s.windows && s.kind == ForNodes {
@@ -25,19 +25,19 @@ func (e *examination) windows(f *foreteller) {
 	var candidates []*roleCheck
 	served := false
 	for i := range e.report.Roles {
-		r := &roleCheck{examination: e, fate: &e.report.Roles[i]}
-		if r.fate.Purpose != ForNodes || r.fate.User == "" {
+		r := &roleCheck{examination: e, predicted: &e.report.Roles[i]}
+		if r.predicted.Purpose != ForNodes || r.predicted.User == "" {
 			continue
 		}
-		enough := slices.Contains(r.fate.Groups, groupWindowsProxy) || f.readsSlices(r.fate)
+		enough := slices.Contains(r.predicted.Groups, groupWindowsProxy) || f.readsSlices(r.predicted)
 		served = served || enough
-		users := f.users[strings.ToLower(r.fate.ARN)]
+		users := f.users[strings.ToLower(r.predicted.ARN)]
 		using := slices.DeleteFunc(slices.Clone(there), func(node string) bool { return !users[node] })
 		switch {
 		case enough:
 		case len(using) > 0:
 			r.withoutWindowsProxy(finding.Error, "Windows nodes use the role: "+some(using))
-		case strings.Contains(strings.ToLower(roleName(r.fate.ARN)), "windows"):
+		case strings.Contains(strings.ToLower(roleName(r.predicted.ARN)), "windows"):
 			r.withoutWindowsProxy(finding.Warning, "the role is called like one of Windows nodes")
 		case len(users) == 0:
 			candidates = append(candidates, r)
@@ -53,7 +53,7 @@ func (e *examination) windows(f *foreteller) {
 
 func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 	remedy := fmt.Sprintf("if Windows nodes use the role, write the groups %s, and %s", nodeGroups, groupWindowsProxy)
-	if r.fate.Source == accessEntrySourceName {
+	if r.predicted.Source == accessEntrySourceName {
 		remedy = "if Windows nodes use the role, replace its access entry by one of type EC2_WINDOWS"
 	}
 	r.say(WindowsWithoutKubeProxy, severity, "groups",
@@ -64,11 +64,11 @@ func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 
 // readsSlices reports whether a role's nodes may read what kube-proxy needs by another
 // way, where all roles and bindings are known.
-func (f *foreteller) readsSlices(fate *RoleFate) bool {
+func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
-		return fate.ClusterAdmin
+		return prediction.ClusterAdmin
 	}
-	k := kubelet{user: fate.User, groups: append(slices.Clone(fate.Groups), groupAuthenticated), node: fate.Node}
+	k := kubelet{user: prediction.User, groups: append(slices.Clone(prediction.Groups), groupAuthenticated), node: prediction.Node}
 	for _, verb := range []string{"list", "watch"} {
 		if ok, _ := f.may(k, access{verb: verb, group: "discovery.k8s.io", resource: "endpointslices"}); !ok {
 			return false

@@ -80,7 +80,7 @@ func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
 // said is what kube-apiserver says to a kubelet.
 type said struct{ registers, ready, requests bool }
 
-func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RoleFate) said {
+func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePrediction) said {
 	t.Helper()
 	may := func(verb, group, resource, subresource, namespace, name string) bool {
 		t.Helper()

@@ -11,9 +11,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// foreteller says what becomes of the nodes that use a role.
-type foreteller struct {
-	*predictor
+// rolePredictor says what nodes that use a role will be able to do.
+type rolePredictor struct {
+	*accessPredictor
 	cluster *Cluster
 	rules   iam.Rules
 	// ours is true where node-authorizer is the cluster's authenticator.
@@ -26,9 +26,9 @@ type foreteller struct {
 	region string
 }
 
-func newForeteller(e *examination) *foreteller {
-	f := &foreteller{
-		predictor: newPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
+func newRolePredictor(e *examination) *rolePredictor {
+	f := &rolePredictor{
+		accessPredictor: newAccessPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
 		region: e.region(), ours: slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
 	}
 	for i := range e.cluster.Nodes {
@@ -50,7 +50,7 @@ func newForeteller(e *examination) *foreteller {
 
 // samples are the nodes for which a role is tried: those that were seen to use it, all
 // of the cluster's of its kind otherwise, or one that is made up.
-func (f *foreteller) samples(arn string, purpose Purpose) []sample {
+func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	var using, alike []sample
 	users := f.users[strings.ToLower(arn)]
 	for _, s := range f.nodes {
@@ -82,7 +82,7 @@ func kindOf(purpose Purpose) Purpose {
 // purpose guesses what a role is for. A username made of the session's name is that of
 // hybrid nodes where the role is called so, or nodes of the kind are there and no
 // instance was seen to use the role.
-func (f *foreteller) purpose(arn, username string, groups []string) Purpose {
+func (f *rolePredictor) purpose(arn, username string, groups []string) Purpose {
 	guess := purposeOf(arn, username, groups, len(f.users[strings.ToLower(arn)]) > 0)
 	if guess != ForNodes {
 		return guess
@@ -111,63 +111,63 @@ func (f *foreteller) purpose(arn, username string, groups []string) Purpose {
 	return ForNodes
 }
 
-// fate predicts what becomes of a node that uses a mapped role. Of several nodes it
+// predictRole predicts for a node that uses a mapped role. Of several nodes it
 // shows the first for which something does not work, or else the first.
-func (f *foreteller) fate(s *mappingSource, m iam.Mapping) RoleFate {
+func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePrediction {
 	purpose := f.purpose(m.ARN, m.Username, m.Groups)
 	if s.purposes[m.ARN] != "" {
 		purpose = s.purposes[m.ARN]
 	}
-	var shown RoleFate
+	var shown RolePrediction
 	var who *kubelet
 	for i, node := range f.samples(m.ARN, purpose) {
-		fate, k := f.fateOf(s, m, node)
-		if i == 0 || !fate.Works() {
-			shown, who = fate, k
+		prediction, k := f.predictNode(s, m, node)
+		if i == 0 || !prediction.Works() {
+			shown, who = prediction, k
 		}
-		if !fate.Works() {
+		if !prediction.Works() {
 			break
 		}
 	}
 	shown.Purpose = purpose
-	f.judge(&shown, who)
+	f.predictAdmin(&shown, who)
 	return shown
 }
 
-// fateOf is the fate of one node. The kubelet is nil if it is turned away.
-func (f *foreteller) fateOf(s *mappingSource, m iam.Mapping, node sample) (RoleFate, *kubelet) {
-	fate := RoleFate{
+// predictNode predicts for one node. The kubelet is nil if it is not authenticated.
+func (f *rolePredictor) predictNode(s *mappingSource, m iam.Mapping, node sample) (RolePrediction, *kubelet) {
+	prediction := RolePrediction{
 		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
 		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 	}
 	k, err := f.user(s, m, node)
 	if err != nil {
-		fate.turnedAway(err.Error())
-		return fate, nil
+		prediction.unauthorized(err.Error())
+		return prediction, nil
 	}
-	f.tell(&fate, k)
-	return fate, &k
+	f.predictAccess(&prediction, k)
+	return prediction, &k
 }
 
-// tell puts what becomes of a kubelet into a fate.
-func (f *foreteller) tell(fate *RoleFate, k kubelet) {
-	fate.User = k.user
-	fate.NodeIdentity = k.isNode()
-	fate.Registers = f.registers(k)
-	fate.Ready = f.ready(k, fate.Registers)
-	fate.Serving = f.serving(k)
+// predictAccess puts into a prediction what a kubelet may do.
+func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
+	prediction.User = k.user
+	prediction.NodeIdentity = k.isNode()
+	prediction.Registers = f.registers(k)
+	prediction.Ready = f.ready(k, prediction.Registers)
+	prediction.Serving = f.serving(k)
 }
 
-// judge says whether the kubelet of a fate may do everything. It takes a look at all
-// of RBAC, and is left to the one node that is shown.
-func (f *foreteller) judge(fate *RoleFate, k *kubelet) {
+// predictAdmin says whether the kubelet of a prediction may do everything. It reads all
+// of RBAC, and is done only for the one node that is shown.
+func (f *rolePredictor) predictAdmin(prediction *RolePrediction, k *kubelet) {
 	if k != nil {
-		_, fate.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
+		_, prediction.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
 	}
 }
 
 // user is who a node's kubelet is in Kubernetes. An error says why it is nobody.
-func (f *foreteller) user(s *mappingSource, m iam.Mapping, node sample) (kubelet, error) {
+func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kubelet, error) {
 	arn, err := iam.ParseARN(m.ARN)
 	if err != nil {
 		return kubelet{}, err
@@ -226,20 +226,20 @@ func withoutPath(arn string) string {
 	return strings.Replace(arn, ":role"+path, ":role/", 1)
 }
 
-// turnedAway is the fate of a node whose kubelet gets no name.
-func (f *RoleFate) turnedAway(why string) {
+// unauthorized is the prediction for a node whose kubelet is not authenticated.
+func (f *RolePrediction) unauthorized(why string) {
 	f.Registers = Outcome{No, "Unauthorized: " + why}
 	f.Ready = Outcome{No, "it does not register"}
 	f.Serving = Outcome{No, "it cannot ask for a certificate"}
 }
 
-// lost is the fate of a node whose role has an entry that cannot be used.
-func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Finding) RoleFate {
+// predictUnusable is for a node whose role has an entry that cannot be used.
+func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because finding.Finding) RolePrediction {
 	purpose := f.purpose(w.arn, w.username, w.groups)
 	node := f.samples(w.arn, purpose)[0]
 	at := because.Place
 	at.Key = w.key
-	fate := RoleFate{
+	prediction := RolePrediction{
 		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
 		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 	}
@@ -248,39 +248,39 @@ func (f *foreteller) lost(s *mappingSource, w writtenRole, because finding.Findi
 	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours && pathOf(w.arn) == "" {
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
-			f.tell(&fate, k)
-			f.judge(&fate, &k)
-			return fate
+			f.predictAccess(&prediction, k)
+			f.predictAdmin(&prediction, &k)
+			return prediction
 		}
 	}
-	fate.turnedAway(because.Message)
-	return fate
+	prediction.unauthorized(because.Message)
+	return prediction
 }
 
-// foretell predicts for every role of every source, those for nodes first.
-func (f *foreteller) foretell(sources []*mappingSource) []RoleFate {
-	fates := []RoleFate{}
+// predict predicts for every role of every source, those for nodes first.
+func (f *rolePredictor) predict(sources []*mappingSource) []RolePrediction {
+	predictions := []RolePrediction{}
 	for _, s := range sources {
-		for _, fate := range f.ofSource(s) {
-			if fate.Authenticator == IAMAuthenticator {
-				fate.NodeAuthorizer = refused(sources, s, fate.ARN)
+		for _, prediction := range f.ofSource(s) {
+			if prediction.Authenticator == IAMAuthenticator {
+				prediction.NodeAuthorizer = refused(sources, s, prediction.ARN)
 			}
-			fates = append(fates, fate)
+			predictions = append(predictions, prediction)
 		}
 	}
-	if !slices.ContainsFunc(fates, func(r RoleFate) bool { return r.Purpose != ForOthers }) {
-		for i := range fates {
-			fates[i].Purpose = NotKnown
+	if !slices.ContainsFunc(predictions, func(r RolePrediction) bool { return r.Purpose != ForOthers }) {
+		for i := range predictions {
+			predictions[i].Purpose = NotKnown
 		}
 	}
-	slices.SortStableFunc(fates, func(a, b RoleFate) int { return cmp.Compare(a.Purpose.rank(), b.Purpose.rank()) })
-	return fates
+	slices.SortStableFunc(predictions, func(a, b RolePrediction) int { return cmp.Compare(a.Purpose.rank(), b.Purpose.rank()) })
+	return predictions
 }
 
 // counts reports whether of several entries about a role it is this one, which is not
 // used, that decides: the last one for aws-iam-authenticator, here the one with the
 // mistake.
-func (f *foreteller) counts(s *mappingSource, i int, because finding.Finding) bool {
+func (f *rolePredictor) counts(s *mappingSource, i int, because finding.Finding) bool {
 	if f.ours {
 		return because.Code != iam.MappingDuplicate
 	}
@@ -288,12 +288,12 @@ func (f *foreteller) counts(s *mappingSource, i int, because finding.Finding) bo
 }
 
 // ofSource predicts for the roles of a source, in its order.
-func (f *foreteller) ofSource(s *mappingSource) []RoleFate {
-	var fates []RoleFate
+func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
+	var predictions []RolePrediction
 	covered := func(arn string) bool { return s.purposes == nil && f.cluster.accessEntry(arn) != nil }
 	for _, m := range s.mappings.Roles {
 		if !covered(m.ARN) {
-			fates = append(fates, f.fate(s, m))
+			predictions = append(predictions, f.predictRole(s, m))
 		}
 	}
 	for i, w := range s.written {
@@ -301,19 +301,19 @@ func (f *foreteller) ofSource(s *mappingSource) []RoleFate {
 			continue
 		}
 		if because, ok := s.unusable(w); ok && f.counts(s, i, because) {
-			fates = append(fates, f.lost(s, w, because))
+			predictions = append(predictions, f.predictUnusable(s, w, because))
 		}
 	}
-	for i := range fates {
-		if fates[i].Groups == nil {
-			fates[i].Groups = []string{}
+	for i := range predictions {
+		if predictions[i].Groups == nil {
+			predictions[i].Groups = []string{}
 		}
 	}
-	slices.SortStableFunc(fates, func(a, b RoleFate) int {
+	slices.SortStableFunc(predictions, func(a, b RolePrediction) int {
 		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.KeyLine, b.Place.KeyLine),
 			cmp.Compare(a.Place.Object, b.Place.Object), cmp.Compare(a.ARN, b.ARN))
 	})
-	return fates
+	return predictions
 }
 
 func (p Purpose) rank() int {

@@ -23,9 +23,9 @@ var errNoInstance = errors.New("the session of a Fargate pod is not called after
 
 var errNoInstanceOutside = errors.New("the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up")
 
-// predictor says what a user may do who is meant to be a node: it asks the authorizers
+// accessPredictor says what a user may do who is meant to be a node: it asks the authorizers
 // that the cluster's API servers ask, as far as that shows.
-type predictor struct {
+type accessPredictor struct {
 	chain chain.Chain
 	// restricted is whether NodeRestriction holds nodes to their own names.
 	restricted bool
@@ -36,11 +36,11 @@ type predictor struct {
 	unasked string
 }
 
-// newPredictor takes what the cluster does not show as a usual cluster has it: Node
+// newAccessPredictor takes what the cluster does not show as a usual cluster has it: Node
 // before RBAC, NodeRestriction, and no right for system:nodes but to ask for
 // certificates.
-func newPredictor(c *Cluster) *predictor {
-	p := &predictor{chain: chain.Chain{chain.Masters()}, restricted: true}
+func newAccessPredictor(c *Cluster) *accessPredictor {
+	p := &accessPredictor{chain: chain.Chain{chain.Masters()}, restricted: true}
 	version := c.Version
 	if version == 0 {
 		version = kubeversion.Latest
@@ -136,7 +136,7 @@ type access struct {
 
 const leaseNamespace = "kube-node-lease"
 
-func (p *predictor) may(k kubelet, a access) (bool, string) {
+func (p *accessPredictor) may(k kubelet, a access) (bool, string) {
 	request := &nodeauthz.Request{
 		User: k.user, Groups: k.groups, Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource,
 		Namespace: a.namespace, ResourceRequest: true, Version: "v1",
@@ -149,7 +149,7 @@ func (p *predictor) may(k kubelet, a access) (bool, string) {
 }
 
 // all asks for several and says which is refused, or who allows them.
-func (p *predictor) all(k kubelet, list ...access) (refused, by string) {
+func (p *accessPredictor) all(k kubelet, list ...access) (refused, by string) {
 	for _, a := range list {
 		ok, who := p.may(k, a)
 		if !ok {
@@ -177,7 +177,7 @@ func requestCertificate() access {
 }
 
 // registers says whether the kubelet creates its Node.
-func (p *predictor) registers(k kubelet) Outcome {
+func (p *accessPredictor) registers(k kubelet) Outcome {
 	refused, by := p.all(k, createNode())
 	identity := k.identity()
 	switch {
@@ -190,7 +190,7 @@ func (p *predictor) registers(k kubelet) Outcome {
 }
 
 // ready says whether the kubelet keeps its Node Ready.
-func (p *predictor) ready(k kubelet, registers Outcome) Outcome {
+func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 	refused, by := p.all(k, keepReady()...)
 	lease, _ := p.all(k, keepReady()[2])
 	switch {
@@ -208,7 +208,7 @@ func (p *predictor) ready(k kubelet, registers Outcome) Outcome {
 
 // serving says whether the kubelet gets its serving certificate. Kubernetes approves
 // none by itself; approvers compare who asks with what is asked for.
-func (p *predictor) serving(k kubelet) Outcome {
+func (p *accessPredictor) serving(k kubelet) Outcome {
 	commonName := nodeidentity.UserPrefix + k.node
 	refused, _ := p.all(k, requestCertificate())
 	switch {
@@ -225,7 +225,7 @@ func (p *predictor) serving(k kubelet) Outcome {
 }
 
 // refused is the outcome of something that nobody who can be asked allows.
-func (p *predictor) refused(why string) Outcome {
+func (p *accessPredictor) refused(why string) Outcome {
 	if p.unasked == "" {
 		return Outcome{No, why}
 	}
@@ -233,7 +233,7 @@ func (p *predictor) refused(why string) Outcome {
 }
 
 // refusal says why an access is refused: who the kubelet is to the authorizers.
-func (p *predictor) refusal(k kubelet, phrase string) string {
+func (p *accessPredictor) refusal(k kubelet, phrase string) string {
 	rbac := "RBAC does not let it"
 	if p.assumed != "" {
 		rbac = "the RBAC of " + p.assumed + " does not let it"

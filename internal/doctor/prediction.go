@@ -27,8 +27,8 @@ func (o Outcome) doubt() string {
 	return o.Why
 }
 
-// RoleFate is what will happen to a node that uses an AWS role, as it is mapped.
-type RoleFate struct {
+// RolePrediction is what will happen to a node that uses an AWS role, as it is mapped.
+type RolePrediction struct {
 	// Purpose is what the role is for, as far as that shows.
 	Purpose  Purpose  `json:"purpose"`
 	ARN      string   `json:"arn"`
@@ -63,6 +63,6 @@ type RoleFate struct {
 }
 
 // Works is whether everything works for the node, as that node.
-func (f *RoleFate) Works() bool {
+func (f *RolePrediction) Works() bool {
 	return f.Registers.Value == Yes && f.Ready.Value == Yes && f.Serving.Value == Yes
 }
