@@ -188,18 +188,18 @@ func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, 
 
 // deleteTokens deletes the Secrets of an entry's tokens and says what became of
 // the one in spec.
-func (r *revocation) deleteTokens(ctx context.Context, entry *v1alpha1.NodeAttestation) (tokenFate, error) {
+func (r *revocation) deleteTokens(ctx context.Context, entry *v1alpha1.NodeAttestation) (tokenOutcome, error) {
 	ids := entry.TokenIDs()
-	fate, err := r.deleteToken(ctx, entry, ids[0])
+	outcome, err := r.deleteToken(ctx, entry, ids[0])
 	for _, earlier := range ids[1:] {
 		if err == nil {
 			_, err = r.deleteToken(ctx, entry, earlier)
 		}
 	}
-	return fate, err
+	return outcome, err
 }
 
-func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttestation, id string) (tokenFate, error) {
+func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttestation, id string) (tokenOutcome, error) {
 	secrets, name := r.client.CoreV1().Secrets(ledger.TokenNamespace), ledger.TokenSecretName(id)
 	secret, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -232,7 +232,7 @@ type revokedMachine struct {
 	InstanceID      string         `json:"instanceID"`
 	Before          v1alpha1.Phase `json:"before"`
 	TokenID         string         `json:"tokenID"`
-	Token           tokenFate      `json:"token"`
+	Token           tokenOutcome      `json:"token"`
 	// CertificateExpiration is when its last known client certificate ends; null
 	// if none is known.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration"`
@@ -240,15 +240,15 @@ type revokedMachine struct {
 	entry *v1alpha1.NodeAttestation
 }
 
-// tokenFate is what became of a token.
-type tokenFate string
+// tokenOutcome is what revocation did with a token.
+type tokenOutcome string
 
 const (
-	tokenDeleted tokenFate = "deleted"
-	tokenAbsent  tokenFate = "absent"
-	tokenExists  tokenFate = "exists"
-	tokenKept    tokenFate = "kept"
-	tokenOfOther tokenFate = "not of this machine"
+	tokenDeleted tokenOutcome = "deleted"
+	tokenAbsent  tokenOutcome = "absent"
+	tokenExists  tokenOutcome = "exists"
+	tokenKept    tokenOutcome = "kept"
+	tokenOfOther tokenOutcome = "not of this machine"
 )
 
 func newRevokedMachine(entry *v1alpha1.NodeAttestation) revokedMachine {
