@@ -3,7 +3,7 @@ package chain
 import (
 	"context"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -30,11 +30,11 @@ type always struct {
 
 func (a always) Name() string { return a.name }
 
-func (a always) Decide(context.Context, *nodeauthz.Request) (verdict.Decision, error) {
+func (a always) Decide(context.Context, *access.Request) (verdict.Decision, error) {
 	return a.opinion.Decision, nil
 }
 
-func (a always) Explain(context.Context, *nodeauthz.Request) (Opinion, error) { return a.opinion, nil }
+func (a always) Explain(context.Context, *access.Request) (Opinion, error) { return a.opinion, nil }
 
 // Unavailable is a link in the place of an authorizer that cannot be asked: it
 // fails with the error.
@@ -47,10 +47,10 @@ type unavailable struct {
 
 func (u unavailable) Name() string { return u.name }
 
-func (u unavailable) Decide(context.Context, *nodeauthz.Request) (verdict.Decision, error) {
+func (u unavailable) Decide(context.Context, *access.Request) (verdict.Decision, error) {
 	return verdict.NoOpinion, u.err
 }
 
-func (u unavailable) Explain(context.Context, *nodeauthz.Request) (Opinion, error) {
+func (u unavailable) Explain(context.Context, *access.Request) (Opinion, error) {
 	return Opinion{Decision: verdict.NoOpinion}, u.err
 }

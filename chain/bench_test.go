@@ -3,17 +3,17 @@ package chain
 import (
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
-func ownSecret() *nodeauthz.Request {
-	return &nodeauthz.Request{
+func ownSecret() *access.Request {
+	return &access.Request{
 		User: "system:node:a", Groups: []string{"system:nodes", "system:authenticated"},
 		Verb: "get", Version: "v1", Resource: "secrets", Namespace: "shop", Name: "pull", ResourceRequest: true,
 	}
 }
 
-func foreignSecret() *nodeauthz.Request {
+func foreignSecret() *access.Request {
 	req := ownSecret()
 	req.Name = "other"
 	return req
@@ -48,7 +48,7 @@ func BenchmarkChain(b *testing.B) {
 		"webhook-excluded": withHook("has(request.resourceAttributes)", "!('system:nodes' in request.groups)"),
 		"webhook-cached":   withHook(),
 	} {
-		for kind, req := range map[string]*nodeauthz.Request{"own": ownSecret(), "foreign": foreignSecret()} {
+		for kind, req := range map[string]*access.Request{"own": ownSecret(), "foreign": foreignSecret()} {
 			b.Run(name+"/"+kind+"/decide", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

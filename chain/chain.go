@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -30,15 +31,15 @@ type Authorizer interface {
 	// webhook is configured with.
 	Name() string
 	// Decide answers fast.
-	Decide(ctx context.Context, req *nodeauthz.Request) (verdict.Decision, error)
+	Decide(ctx context.Context, req *access.Request) (verdict.Decision, error)
 	// Explain also says why.
-	Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+	Explain(ctx context.Context, req *access.Request) (Opinion, error)
 }
 
 // briefer is a link with a shorter and cheaper form of its explanation, which
 // may be shown to whoever made the request. Without one, Explain is used.
 type briefer interface {
-	brief(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+	brief(ctx context.Context, req *access.Request) (Opinion, error)
 }
 
 // Opinion is what one authorizer says to a request.
@@ -81,7 +82,7 @@ type Chain []Authorizer
 
 // Decide answers fast and names the authorizer that decided. An error joins
 // those of the authorizers that failed; the decision is then NoOpinion.
-func (c Chain) Decide(ctx context.Context, req *nodeauthz.Request) (decision verdict.Decision, by string, err error) {
+func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	var failed []error
 	for _, a := range c {
 		decision, err := a.Decide(ctx, req)
@@ -99,7 +100,7 @@ func (c Chain) Decide(ctx context.Context, req *nodeauthz.Request) (decision ver
 // words that may be shown to whoever made the request: they name no other
 // objects or nodes, and nothing of a webhook's configuration. With an error, which is as in Decide, the result
 // holds all opinions.
-func (c Chain) Brief(ctx context.Context, req *nodeauthz.Request) (Result, error) {
+func (c Chain) Brief(ctx context.Context, req *access.Request) (Result, error) {
 	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) {
 		if short, ok := a.(briefer); ok {
 			return short.brief(ctx, req)
@@ -110,11 +111,11 @@ func (c Chain) Brief(ctx context.Context, req *nodeauthz.Request) (Result, error
 
 // Explain answers with everything that the authorizers asked have to say. With
 // an error, which is as in Decide, the result holds all opinions.
-func (c Chain) Explain(ctx context.Context, req *nodeauthz.Request) (Result, error) {
+func (c Chain) Explain(ctx context.Context, req *access.Request) (Result, error) {
 	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) { return a.Explain(ctx, req) })
 }
 
-func (c Chain) opinions(ctx context.Context, req *nodeauthz.Request, ask func(Authorizer) (Opinion, error)) (Result, error) {
+func (c Chain) opinions(ctx context.Context, req *access.Request, ask func(Authorizer) (Opinion, error)) (Result, error) {
 	result := Result{Decision: verdict.NoOpinion, Opinions: make([]Opinion, 0, len(c))}
 	var failed []error
 	for i, a := range c {

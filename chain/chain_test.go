@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -19,11 +19,11 @@ type fixed struct {
 
 func (f fixed) Name() string { return f.name }
 
-func (f fixed) Decide(context.Context, *nodeauthz.Request) (verdict.Decision, error) {
+func (f fixed) Decide(context.Context, *access.Request) (verdict.Decision, error) {
 	return f.decision, f.err
 }
 
-func (f fixed) Explain(context.Context, *nodeauthz.Request) (Opinion, error) {
+func (f fixed) Explain(context.Context, *access.Request) (Opinion, error) {
 	return Opinion{Decision: f.decision}, f.err
 }
 
@@ -50,11 +50,11 @@ func TestChain(t *testing.T) {
 		{"an error is never an answer", Chain{fail("a"), none("b")}, verdict.NoOpinion, "", 2, nil, broken},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			decision, by, err := tc.chain.Decide(t.Context(), &nodeauthz.Request{})
+			decision, by, err := tc.chain.Decide(t.Context(), &access.Request{})
 			if decision != tc.decision || by != tc.by || !errors.Is(err, tc.err) {
 				t.Errorf("Decide = %s by %q, %v", decision, by, err)
 			}
-			got, err := tc.chain.Explain(t.Context(), &nodeauthz.Request{})
+			got, err := tc.chain.Explain(t.Context(), &access.Request{})
 			if got.Decision != tc.decision || got.DecidedBy != tc.by || !errors.Is(err, tc.err) {
 				t.Errorf("Explain = %+v, %v", got, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -17,14 +17,14 @@ type masters struct{}
 
 func (masters) Name() string { return NameMasters }
 
-func (masters) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
+func (masters) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
 	if slices.Contains(req.Groups, NameMasters) {
 		return verdict.Allow, nil
 	}
 	return verdict.NoOpinion, nil
 }
 
-func (m masters) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (m masters) Explain(ctx context.Context, req *access.Request) (Opinion, error) {
 	decision, err := m.Decide(ctx, req)
 	if decision == verdict.Allow {
 		return Opinion{Decision: decision, Reason: verdict.Reason{
@@ -38,7 +38,7 @@ func (m masters) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, 
 	}}, err
 }
 
-func (m masters) brief(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (m masters) brief(ctx context.Context, req *access.Request) (Opinion, error) {
 	decision, err := m.Decide(ctx, req)
 	reason := verdict.Reason{Code: CodeNotPrivileged, Message: "the user is not in group " + NameMasters}
 	if decision == verdict.Allow {

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -43,42 +44,42 @@ func cluster() Chain {
 }
 
 func TestNodeThenRBAC(t *testing.T) {
-	node := func(r nodeauthz.Request) nodeauthz.Request {
+	node := func(r access.Request) access.Request {
 		r.User, r.Groups, r.ResourceRequest = "system:node:a", []string{"system:nodes"}, r.Path == ""
 		return r
 	}
 	for _, tc := range []struct {
 		rule     string
-		req      nodeauthz.Request
+		req      access.Request
 		decision verdict.Decision
 		by       string
 		code     verdict.Code // of the last asked
 		says     string
 	}{
 		{
-			"Node allows what its pods need", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "pull"}),
+			"Node allows what its pods need", node(access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "pull"}),
 			verdict.Allow, NameNode, nodeauthz.PathToObject, "secret shop/pull",
 		},
 		{
-			"RBAC allows what Node leaves open", node(nodeauthz.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
+			"RBAC allows what Node leaves open", node(access.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
 			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
 		},
 		{
-			"RBAC allows URLs", node(nodeauthz.Request{Verb: "get", Path: "/healthz"}),
+			"RBAC allows URLs", node(access.Request{Verb: "get", Path: "/healthz"}),
 			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
 		},
 		{
-			"a role that does not exist grants nothing", node(nodeauthz.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}),
+			"a role that does not exist grants nothing", node(access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}),
 			verdict.NoOpinion, "", CodeNoBindingAllows, "none of the 2 bindings that apply to user system:node:a allows it",
 		},
 		{
 			"a user without bindings",
-			nodeauthz.Request{User: "ada", Verb: "get", Resource: "pods", ResourceRequest: true},
+			access.Request{User: "ada", Verb: "get", Resource: "pods", ResourceRequest: true},
 			verdict.NoOpinion, "", CodeNoBindingAllows, "no role is bound to user ada or its groups",
 		},
 		{
 			"system:masters may do everything",
-			nodeauthz.Request{User: "root", Groups: []string{"system:masters"}, Verb: "get", Resource: "pods", ResourceRequest: true},
+			access.Request{User: "root", Groups: []string{"system:masters"}, Verb: "get", Resource: "pods", ResourceRequest: true},
 			verdict.Allow, NameMasters, CodePrivilegedGroup, "system:masters",
 		},
 	} {
@@ -105,7 +106,7 @@ func TestRBACHints(t *testing.T) {
 		"two": "it differs in the resource name",
 		"":    "it differs in the resource name",
 	} {
-		opinion, err := cluster()[2].Explain(t.Context(), &nodeauthz.Request{
+		opinion, err := cluster()[2].Explain(t.Context(), &access.Request{
 			User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true,
 		})
 		if err != nil || !strings.HasSuffix(opinion.Hint, want) {

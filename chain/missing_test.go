@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -26,7 +26,7 @@ func TestMissingRoles(t *testing.T) {
 	bind("shop", "known", "there", nodes)
 	bind("shop", "people", "gone", []rbacv1.Subject{{Kind: "User", Name: "ada"}})
 	bind("other", "elsewhere", "gone", nodes)
-	req := &nodeauthz.Request{
+	req := &access.Request{
 		User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "list", Version: "v1",
 		Resource: "secrets", Namespace: "shop", ResourceRequest: true,
 	}

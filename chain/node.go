@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -14,16 +15,16 @@ type node struct{ authorizer *nodeauthz.Authorizer }
 
 func (node) Name() string { return NameNode }
 
-func (n node) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
+func (n node) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
 	return n.authorizer.Decide(req).Decision, nil
 }
 
-func (n node) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (n node) Explain(_ context.Context, req *access.Request) (Opinion, error) {
 	e := n.authorizer.Explain(req)
 	return Opinion{Decision: e.Decision, Rule: e.Rule, Reason: e.Reason}, nil
 }
 
-func (n node) brief(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (n node) brief(_ context.Context, req *access.Request) (Opinion, error) {
 	answer := n.authorizer.Decide(req)
 	opinion := Opinion{
 		Decision: answer.Decision,

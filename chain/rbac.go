@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -20,21 +20,20 @@ type rbacLink struct{ policy *rbac.Policy }
 
 func (rbacLink) Name() string { return NameRBAC }
 
-func (l rbacLink) Decide(_ context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
-	d := l.policy.Evaluate(rbacRequest(req))
+func (l rbacLink) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
+	d := l.policy.Evaluate(req)
 	if d.Allowed {
 		return verdict.Allow, nil
 	}
 	return verdict.NoOpinion, unreadable(d.Unresolved)
 }
 
-func (l rbacLink) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
-	asked := rbacRequest(req)
-	d := l.policy.Evaluate(asked)
+func (l rbacLink) Explain(_ context.Context, req *access.Request) (Opinion, error) {
+	d := l.policy.Evaluate(req)
 	if d.Allowed {
 		return allowedByBinding(d.Grant), nil
 	}
-	findings := l.policy.Explain(asked)
+	findings := l.policy.Explain(req)
 	return Opinion{
 		Decision: verdict.NoOpinion,
 		Reason: verdict.Reason{
@@ -45,8 +44,8 @@ func (l rbacLink) Explain(_ context.Context, req *nodeauthz.Request) (Opinion, e
 	}, unreadable(d.Unresolved)
 }
 
-func (l rbacLink) brief(_ context.Context, req *nodeauthz.Request) (Opinion, error) {
-	d := l.policy.Evaluate(rbacRequest(req))
+func (l rbacLink) brief(_ context.Context, req *access.Request) (Opinion, error) {
+	d := l.policy.Evaluate(req)
 	if d.Allowed {
 		return allowedByBinding(d.Grant), nil
 	}
@@ -61,15 +60,6 @@ func allowedByBinding(g rbac.Grant) Opinion {
 		Decision: verdict.Allow,
 		Rule:     ruleText(g),
 		Reason:   verdict.Reason{Code: CodeBindingAllows, Message: "allowed by " + g.String()},
-	}
-}
-
-func rbacRequest(req *nodeauthz.Request) rbac.Request {
-	return rbac.Request{
-		User: req.User, Groups: req.Groups, Verb: req.Verb,
-		ResourceRequest: req.ResourceRequest,
-		APIGroup:        req.Group, Resource: req.Resource, Subresource: req.Subresource,
-		Namespace: req.Namespace, Name: req.Name, Path: req.Path,
 	}
 }
 
@@ -103,7 +93,7 @@ func ruleText(g rbac.Grant) string {
 	return text
 }
 
-func noBinding(req *nodeauthz.Request, findings []rbac.Finding) string {
+func noBinding(req *access.Request, findings []rbac.Finding) string {
 	switch len(findings) {
 	case 0:
 		return fmt.Sprintf("no role is bound to user %s or its groups", req.User)
@@ -130,9 +120,9 @@ func rbacHint(findings []rbac.Finding) string {
 // MissingRoles returns the bindings that apply to a request and refer to roles that
 // the policy does not have. They grant nothing; whoever knows the policy only in part
 // cannot tell what they would grant.
-func MissingRoles(p *rbac.Policy, req *nodeauthz.Request) []rbac.Unresolved {
+func MissingRoles(p *rbac.Policy, req *access.Request) []rbac.Unresolved {
 	var all []rbac.Unresolved
-	for _, u := range p.Evaluate(rbacRequest(req)).Unresolved {
+	for _, u := range p.Evaluate(req).Unresolved {
 		if errors.Is(u, rbac.ErrRoleNotFound) {
 			all = append(all, u)
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -16,7 +16,7 @@ import (
 // that is away says nothing about what it answered elsewhere or at another time, whatever
 // its failure policy makes of that. What fails in the same way each time, such as a match
 // condition that cannot be evaluated, is decided as the API server does.
-func (c Chain) Settled(ctx context.Context, req *nodeauthz.Request) (decision verdict.Decision, by string, err error) {
+func (c Chain) Settled(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	if !slices.ContainsFunc(c, isWebhook) {
 		return c.Decide(ctx, req)
 	}

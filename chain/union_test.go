@@ -15,7 +15,7 @@ import (
 	webhookauthorizer "k8s.io/apiserver/plugin/pkg/authorizer/webhook"
 	webhookmetrics "k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -32,7 +32,7 @@ func TestChainsDecideAsKubernetesDoes(t *testing.T) {
 		ours, theirs := built(t, parts, authorizers...), kubernetesChain(t, parts, authorizers)
 		for range 10 {
 			req := randomRequest(random)
-			want, _, wantErr := theirs.Authorize(t.Context(), attributes(req))
+			want, _, wantErr := theirs.Authorize(t.Context(), req.Attributes())
 			got, err := ours.Explain(t.Context(), req)
 			if outcome := outcomeOf(got, err); outcome != kubernetesOutcome(want, wantErr) {
 				t.Fatalf("got %s, Kubernetes %s (%v)\nrequest %+v\n%s", outcome, kubernetesOutcome(want, wantErr), wantErr, req, strings.Join(authorizers, ""))
@@ -104,8 +104,8 @@ func randomAuthorizers(random *rand.Rand, h *hook) []string {
 	return all[:1+random.IntN(len(all))]
 }
 
-func randomRequest(random *rand.Rand) *nodeauthz.Request {
-	req := &nodeauthz.Request{
+func randomRequest(random *rand.Rand) *access.Request {
+	req := &access.Request{
 		User: pick(random, "system:node:a", "system:node:b", "ada"), Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
 		Verb: pick(random, "get", "list", "delete"),
 	}
@@ -168,11 +168,9 @@ func kubernetesAuthorizer(t *testing.T, a *configured, parts Parts) authorizer.A
 
 func kubernetesRBAC(policy *rbac.Policy) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-		if policy.Evaluate(rbacRequest(&nodeauthz.Request{
-			User: a.GetUser().GetName(), Groups: a.GetUser().GetGroups(), Verb: a.GetVerb(),
-			Group: a.GetAPIGroup(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
-			Namespace: a.GetNamespace(), Name: a.GetName(), Path: a.GetPath(), ResourceRequest: a.IsResourceRequest(),
-		})).Allowed {
+		var req access.Request
+		access.FromAttributes(a, &req)
+		if policy.Evaluate(&req).Allowed {
 			return authorizer.DecisionAllow, "", nil
 		}
 		return authorizer.DecisionNoOpinion, "", nil

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -27,8 +26,8 @@ type webhook struct {
 
 func (w *webhook) Name() string { return w.name }
 
-func (w *webhook) Decide(ctx context.Context, req *nodeauthz.Request) (verdict.Decision, error) {
-	answer, _, err := w.authorizer.Authorize(ctx, attributes(req))
+func (w *webhook) Decide(ctx context.Context, req *access.Request) (verdict.Decision, error) {
+	answer, _, err := w.authorizer.Authorize(ctx, req.Attributes())
 	decision := decisionOf(answer)
 	if err != nil && decision == verdict.Deny {
 		return decision, nil // the failure policy's
@@ -47,13 +46,13 @@ func withoutQuery(err error) error {
 	return &url.Error{Op: failed.Op, URL: address, Err: failed.Err}
 }
 
-func (w *webhook) Explain(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (w *webhook) Explain(ctx context.Context, req *access.Request) (Opinion, error) {
 	answer := w.ask(ctx, req)
 	return w.opinion(&answer, w.message(&answer))
 }
 
 // brief leaves out match conditions and addresses.
-func (w *webhook) brief(ctx context.Context, req *nodeauthz.Request) (Opinion, error) {
+func (w *webhook) brief(ctx context.Context, req *access.Request) (Opinion, error) {
 	answer := w.ask(ctx, req)
 	message := answer.reason
 	switch {
@@ -82,8 +81,8 @@ type answer struct {
 	repeatable bool
 }
 
-func (w *webhook) ask(ctx context.Context, req *nodeauthz.Request) (a answer) {
-	decision, reason, err := w.authorizer.Authorize(withTrace(ctx, &a.trace), attributes(req))
+func (w *webhook) ask(ctx context.Context, req *access.Request) (a answer) {
+	decision, reason, err := w.authorizer.Authorize(withTrace(ctx, &a.trace), req.Attributes())
 	a.decision, a.reason, a.err = decisionOf(decision), oneLine(reason), withoutQuery(err)
 	switch {
 	case err != nil:
@@ -162,17 +161,6 @@ func oneLine(text string) string {
 		return strings.ToValidUTF8(line[:maxLine], "") + "…"
 	}
 	return line
-}
-
-// attributes is a request in the form that Kubernetes' authorizers take.
-func attributes(req *nodeauthz.Request) *authorizer.AttributesRecord {
-	return &authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra},
-		Verb: req.Verb, Namespace: req.Namespace,
-		APIGroup: req.Group, APIVersion: req.Version, Resource: req.Resource, Subresource: req.Subresource, Name: req.Name,
-		ResourceRequest: req.ResourceRequest, Path: req.Path,
-		FieldSelectorRequirements: req.FieldSelector, LabelSelectorRequirements: req.LabelSelector,
-	}
 }
 
 // decisionOf fails closed for decisions that do not exist yet.

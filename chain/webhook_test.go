@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // about asks about an object by name; "" asks for a URL.
-func about(name string) *nodeauthz.Request {
+func about(name string) *access.Request {
 	if name == "" {
-		return &nodeauthz.Request{User: "ada", Verb: "get", Path: "/metrics"}
+		return &access.Request{User: "ada", Verb: "get", Path: "/metrics"}
 	}
-	return &nodeauthz.Request{User: "ada", Verb: "get", Version: "v1", Resource: "pods", Namespace: "shop", Name: name, ResourceRequest: true}
+	return &access.Request{User: "ada", Verb: "get", Version: "v1", Resource: "pods", Namespace: "shop", Name: name, ResourceRequest: true}
 }
 
 func TestWebhook(t *testing.T) {
@@ -210,7 +210,7 @@ func TestWebhookHearsTheRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := &nodeauthz.Request{
+	req := &access.Request{
 		User: "ada", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"scope": {"a", "b"}},
 		Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "none", ResourceRequest: true,
 		FieldSelector: fields.Requirements{{Field: "spec.x", Operator: selection.Equals, Value: "y"}},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -47,8 +48,8 @@ func WithDetailedReasons() Option {
 // Authorize implements authorizer.Authorizer: DecisionAllow or
 // DecisionNoOpinion. The reason is empty for users that are not nodes.
 func (a *Authorizer) Authorize(ctx context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
-	var req Request
-	requestOf(attrs, &req)
+	var req access.Request
+	access.FromAttributes(attrs, &req)
 	decision, code, node, e, r := a.decide(&req)
 	if decision == verdict.Allow {
 		return authorizer.DecisionAllow, "", nil
@@ -80,39 +81,6 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// requestOf reads attributes into an empty request. Pointers to records, which
-// is what kube-apiserver passes, are read directly: their methods copy the whole
-// record each time.
-func requestOf(attrs authorizer.Attributes, req *Request) {
-	if record, ok := attrs.(*authorizer.AttributesRecord); ok {
-		requestOfRecord(record, req)
-		return
-	}
-	req.User, req.Groups = identityOf(attrs.GetUser())
-	req.Verb = attrs.GetVerb()
-	req.ResourceRequest = attrs.IsResourceRequest()
-	req.Group, req.Resource, req.Subresource = attrs.GetAPIGroup(), attrs.GetResource(), attrs.GetSubresource()
-	req.Namespace, req.Name, req.Path = attrs.GetNamespace(), attrs.GetName(), attrs.GetPath()
-	// Requirements that could be parsed count; as in Kubernetes, an error about
-	// others does not matter, since one requirement is enough.
-	req.FieldSelector, _ = attrs.GetFieldSelector()
-}
-
-func requestOfRecord(r *authorizer.AttributesRecord, req *Request) {
-	req.User, req.Groups = identityOf(r.User)
-	req.Verb, req.ResourceRequest = r.Verb, r.ResourceRequest
-	req.Group, req.Resource, req.Subresource = r.APIGroup, r.Resource, r.Subresource
-	req.Namespace, req.Name, req.Path = r.Namespace, r.Name, r.Path
-	req.FieldSelector = r.FieldSelectorRequirements
-}
-
-func identityOf(u user.Info) (name string, groups []string) {
-	if u == nil {
-		return "", nil
-	}
-	return u.GetName(), u.GetGroups()
-}
-
 // RulesFor implements authorizer.RuleResolver: the rules of a node in a
 // namespace and at cluster scope, with the names of the objects that its pods
 // need. Rules that hold only with a field selector cannot be put in this form;
@@ -121,7 +89,7 @@ func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) 
 	if u == nil {
 		return nil, nil, false, nil
 	}
-	probe := a.Decide(&Request{User: u.GetName(), Groups: u.GetGroups()})
+	probe := a.Decide(&access.Request{User: u.GetName(), Groups: u.GetGroups()})
 	if probe.Node == "" {
 		return nil, nil, false, nil
 	}

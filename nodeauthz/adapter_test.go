@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -22,7 +23,7 @@ import (
 // attributes is a foreign implementation of authorizer.Attributes.
 type attributes struct{ authorizer.Attributes }
 
-func recordOf(req *nodeauthz.Request) authorizer.AttributesRecord {
+func recordOf(req *access.Request) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: &user.DefaultInfo{Name: req.User, Groups: req.Groups},
 		Verb: req.Verb, APIGroup: req.Group, APIVersion: "v1", Resource: req.Resource, Subresource: req.Subresource,
@@ -33,8 +34,8 @@ func recordOf(req *nodeauthz.Request) authorizer.AttributesRecord {
 
 // everyRequest has a request for most of the rules, from three nodes and from
 // others.
-func everyRequest() []*nodeauthz.Request {
-	var all []*nodeauthz.Request
+func everyRequest() []*access.Request {
+	var all []*access.Request
 	for _, node := range []string{"worker-1", "worker-3", ""} {
 		for _, verb := range []string{"get", "list", "create", "update", "delete", "deletecollection", "proxy"} {
 			for _, object := range []string{"", "shop/", "shop/db", "worker-1", "kube-node-lease/worker-1"} {
@@ -111,7 +112,7 @@ func TestAuthorizeMakesTheBestOfASelectorThatDidNotParse(t *testing.T) {
 func TestDecisionsHaveNoConditions(t *testing.T) {
 	a := latest(nodeauthz.WithSynced(func() bool { return false }))
 	for _, tc := range []struct {
-		request *nodeauthz.Request
+		request *access.Request
 		allowed bool
 		err     error
 	}{
@@ -148,7 +149,7 @@ func TestBeforeTheGraphHasSynced(t *testing.T) {
 		}
 	})
 	t.Run("what no relation can change is refused as ever", func(t *testing.T) {
-		for _, req := range []*nodeauthz.Request{
+		for _, req := range []*access.Request{
 			by1("delete", "secrets", "shop/db"), by1("list", "secrets", "shop/"), by1("get", "nodes", "worker-2"), from("", "get", "secrets", "shop/db"),
 		} {
 			if decision, _, err := a.Authorize(t.Context(), recordOf(req)); decision != authorizer.DecisionNoOpinion || err != nil {
@@ -192,12 +193,12 @@ func TestReasons(t *testing.T) {
 	for _, tc := range []struct {
 		rule    string
 		a       *nodeauthz.Authorizer
-		request *nodeauthz.Request
+		request *access.Request
 		want    string
 	}{
 		{"are one fixed sentence", latest(), missing, "no relationship found between this node and this object"},
 		{"or the message of the explanation", latest(nodeauthz.WithDetailedReasons()), missing, latest().Explain(missing).Reason.Message},
-		{"but none for users that are not nodes", latest(nodeauthz.WithDetailedReasons()), &nodeauthz.Request{User: "jane", ResourceRequest: true}, ""},
+		{"but none for users that are not nodes", latest(nodeauthz.WithDetailedReasons()), &access.Request{User: "jane", ResourceRequest: true}, ""},
 		{"nor for what is allowed", latest(nodeauthz.WithDetailedReasons()), by1("get", "secrets", "shop/db"), ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestAnswersDoNotAllocate(t *testing.T) {
 	for name, a := range map[string]*nodeauthz.Authorizer{
 		"as it is": latest(), "with options": latest(nodeauthz.WithDetailedReasons(), nodeauthz.WithSynced(func() bool { return true })),
 	} {
-		for _, req := range []*nodeauthz.Request{
+		for _, req := range []*access.Request{
 			by1("get", "secrets", "shop/db"), by1("get", "secrets", "vault/orders-key"), by1("get", "persistentvolumes", "pv-orders"),
 			by1("create", "serviceaccounts/token", "shop/api"), by1("list", "pods", "", "spec.nodeName=worker-1"), by1("get", "pods", "shop/api"),
 			by1("get", "nodes", "worker-1"), by1("update", "leases.coordination.k8s.io", "kube-node-lease/worker-1"), by1("create", "events", "shop/"),
@@ -232,7 +233,7 @@ func TestAnswersDoNotAllocate(t *testing.T) {
 				}
 			}
 		}
-		for _, req := range []*nodeauthz.Request{by1("get", "secrets", "shop/tls"), by1("delete", "secrets", "shop/db"), by1("get", "nodes", "worker-2")} {
+		for _, req := range []*access.Request{by1("get", "secrets", "shop/tls"), by1("delete", "secrets", "shop/db"), by1("get", "nodes", "worker-2")} {
 			if n := testing.AllocsPerRun(100, func() { a.Decide(req) }); n != 0 {
 				t.Errorf("%s: refusing %s %s allocates %v times", name, req.Verb, req.Resource, n)
 			}

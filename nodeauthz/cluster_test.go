@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -87,8 +88,8 @@ func volume(name, claim, secret string) *corev1.PersistentVolume {
 // the resource as kubectl qualifies it (csinodes.storage.k8s.io/status), the
 // object as NAMESPACE/NAME (shop/db, shop/ for all in a namespace, worker-1 for
 // an object without one, "" for all), and the field selector, if any.
-func from(node, verb, resource, object string, selector ...string) *nodeauthz.Request {
-	req := &nodeauthz.Request{Verb: verb, ResourceRequest: true, Name: object}
+func from(node, verb, resource, object string, selector ...string) *access.Request {
+	req := &access.Request{Verb: verb, ResourceRequest: true, Name: object}
 	req.User, req.Groups = nodeidentity.User(node)
 	qualified, subresource, _ := strings.Cut(resource, "/")
 	req.Subresource = subresource
@@ -103,12 +104,12 @@ func from(node, verb, resource, object string, selector ...string) *nodeauthz.Re
 }
 
 // by1 is from worker-1, which most tests ask for.
-func by1(verb, resource, object string, selector ...string) *nodeauthz.Request {
+func by1(verb, resource, object string, selector ...string) *access.Request {
 	return from("worker-1", verb, resource, object, selector...)
 }
 
 // whole is by1 with a slash in the name of the resource.
-func whole(verb, group, resource, object string) *nodeauthz.Request {
+func whole(verb, group, resource, object string) *access.Request {
 	req := by1(verb, "", object)
 	req.Group, req.Resource = group, resource
 	return req
@@ -123,7 +124,7 @@ func latest(opts ...nodeauthz.Option) *nodeauthz.Authorizer {
 // answer.
 type rule struct {
 	shows   string
-	request *nodeauthz.Request
+	request *access.Request
 	code    verdict.Code
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -29,7 +30,7 @@ func Example() {
 
 	for _, node := range []string{"worker-1", "worker-2"} {
 		user, groups := nodeidentity.User(node)
-		answer := authorizer.Decide(&nodeauthz.Request{
+		answer := authorizer.Decide(&access.Request{
 			User: user, Groups: groups,
 			Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
 		})
@@ -55,7 +56,7 @@ func ExampleAuthorizer_Explain() {
 	authorizer := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))
 
 	user, groups := nodeidentity.User("worker-2")
-	refusal := authorizer.Explain(&nodeauthz.Request{
+	refusal := authorizer.Explain(&access.Request{
 		User: user, Groups: groups,
 		Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db", ResourceRequest: true,
 	})

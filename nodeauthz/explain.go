@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -24,14 +25,14 @@ type Explanation struct {
 const nearestLimit = 3
 
 // Explain decides like Decide and says why.
-func (a *Authorizer) Explain(req *Request) Explanation {
+func (a *Authorizer) Explain(req *access.Request) Explanation {
 	return a.explain(req, a.Decide(req))
 }
 
 // Message is the message of Explain's reason alone, at a fraction of its cost.
 // The answer is the one that Decide gave to the request, also if the graph has changed
 // since; of one that was decoded from JSON, the message is that of its code.
-func (a *Authorizer) Message(req *Request, answer Answer) string {
+func (a *Authorizer) Message(req *access.Request, answer Answer) string {
 	switch {
 	case !answer.detailed():
 		return Summary(answer.Code)
@@ -54,9 +55,11 @@ func (a Answer) detailed() bool {
 }
 
 // relatedNow reports whether the relation that an answer found missing has come since.
-func (a *Authorizer) relatedNow(req *Request) bool { return a.Decide(req).Decision == verdict.Allow }
+func (a *Authorizer) relatedNow(req *access.Request) bool {
+	return a.Decide(req).Decision == verdict.Allow
+}
 
-func (a *Authorizer) explain(req *Request, answer Answer) Explanation {
+func (a *Authorizer) explain(req *access.Request, answer Answer) Explanation {
 	e := Explanation{Answer: answer}
 	if answer.rule != nil {
 		e.Rule = answer.rule.describe(answer.entry)
@@ -96,7 +99,7 @@ func qualified(group, resource, subresource string) string {
 }
 
 // reason builds the text of an answer.
-func (a *Authorizer) reason(req *Request, answer Answer) verdict.Reason {
+func (a *Authorizer) reason(req *access.Request, answer Answer) verdict.Reason {
 	reason := verdict.Reason{Code: answer.Code, Message: Summary(answer.Code)}
 	switch answer.Code {
 	case PathToObject:
@@ -120,7 +123,7 @@ func (a *Authorizer) reason(req *Request, answer Answer) verdict.Reason {
 	return reason
 }
 
-func notANode(req *Request) string {
+func notANode(req *access.Request) string {
 	if strings.HasPrefix(req.User, nodeidentity.UserPrefix) {
 		return fmt.Sprintf("user %q is not in group %s", req.User, nodeidentity.Group)
 	}
@@ -128,7 +131,7 @@ func notANode(req *Request) string {
 }
 
 // target renders what a request is about: "secrets shop/db", "pods/eviction".
-func target(req *Request) string {
+func target(req *access.Request) string {
 	t := resourceName(req)
 	switch {
 	case req.Name != "" && req.Namespace != "":

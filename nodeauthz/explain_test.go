@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
@@ -46,9 +47,9 @@ func TestExplanations(t *testing.T) {
 	for _, section := range []struct {
 		title    string
 		a        *nodeauthz.Authorizer
-		requests []*nodeauthz.Request
+		requests []*access.Request
 	}{
-		{"Allowed", a, []*nodeauthz.Request{
+		{"Allowed", a, []*access.Request{
 			by1("get", "secrets", "shop/db"),
 			by1("get", "secrets", "vault/orders-key"),
 			by1("get", "persistentvolumes", "pv-orders"),
@@ -61,7 +62,7 @@ func TestExplanations(t *testing.T) {
 			by1("create", "pods/eviction", "shop/api"),
 			by1("list", "runtimeclasses.node.k8s.io", ""),
 		}},
-		{"No path", a, []*nodeauthz.Request{
+		{"No path", a, []*access.Request{
 			by1("get", "secrets", "shop/unheard-of"),
 			by1("get", "configmaps", "shop/pages"),
 			by1("get", "secrets", "shop/tls"),
@@ -80,7 +81,7 @@ func TestExplanations(t *testing.T) {
 			by1("delete", "resourceslices.resource.k8s.io", "unheard-of"),
 			by1("get", "podcertificaterequests.certificates.k8s.io", "shop/web-cert"),
 		}},
-		{"Refused whatever the relations", a, []*nodeauthz.Request{
+		{"Refused whatever the relations", a, []*access.Request{
 			stranger, outsider, unnamed, health,
 			by1("get", "deployments.apps", "shop/api"),
 			by1("create", "pods/exec", "shop/api"),
@@ -103,12 +104,12 @@ func TestExplanations(t *testing.T) {
 			by1("watch", "pods", ""),
 			by1("list", "resourceslices.resource.k8s.io", ""),
 		}},
-		{"Refused in 1.33", old, []*nodeauthz.Request{
+		{"Refused in 1.33", old, []*access.Request{
 			by1("get", "serviceaccounts", "shop/api"),
 			by1("list", "clustertrustbundles.certificates.k8s.io", ""),
 			by1("create", "podcertificaterequests.certificates.k8s.io", "shop/"),
 		}},
-		{"Refused in 1.34 with gates off", off, []*nodeauthz.Request{
+		{"Refused in 1.34 with gates off", off, []*access.Request{
 			by1("get", "serviceaccounts", "shop/api"),
 			by1("update", "clustertrustbundles.certificates.k8s.io", "ca"),
 		}},
@@ -121,7 +122,7 @@ func TestExplanations(t *testing.T) {
 	compareGolden(t, "explanations.golden", b.String())
 }
 
-func writeExplanation(b *strings.Builder, req *nodeauthz.Request, e nodeauthz.Explanation) {
+func writeExplanation(b *strings.Builder, req *access.Request, e nodeauthz.Explanation) {
 	fmt.Fprintf(b, "\n%s %s %s%s\n", req.User, req.Verb, question(req), selector(req))
 	line := func(name string, value any) {
 		if text := fmt.Sprint(value); text != "" {
@@ -142,7 +143,7 @@ func writeExplanation(b *strings.Builder, req *nodeauthz.Request, e nodeauthz.Ex
 }
 
 // question is what a request is about, as from takes it.
-func question(req *nodeauthz.Request) string {
+func question(req *access.Request) string {
 	if !req.ResourceRequest {
 		return req.Path
 	}
@@ -159,7 +160,7 @@ func question(req *nodeauthz.Request) string {
 	return strings.TrimSpace(resource + " " + req.Name)
 }
 
-func selector(req *nodeauthz.Request) string {
+func selector(req *access.Request) string {
 	var all []string
 	for _, r := range req.FieldSelector {
 		all = append(all, " "+r.Field+string(r.Operator)+r.Value)
@@ -169,7 +170,7 @@ func selector(req *nodeauthz.Request) string {
 
 func TestExplanationIsReadableAsJSON(t *testing.T) {
 	for _, tc := range []struct {
-		request *nodeauthz.Request
+		request *access.Request
 		want    string
 	}{
 		{by1("get", "nodes", "worker-1"), `{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -34,7 +35,7 @@ func TestMessageOfAnAnswerThatTheGraphHasOutrun(t *testing.T) {
 // What is lost in JSON is not asked for.
 func TestMessageOfAnAnswerFromJSON(t *testing.T) {
 	a := nodeauthz.New(newCluster(), kubeversion.For(kubeversion.Latest))
-	for _, req := range []*nodeauthz.Request{
+	for _, req := range []*access.Request{
 		by1("get", "secrets", "shop/db"), by1("get", "secrets", "shop/none"), by1("delete", "secrets", "shop/db"),
 		by1("get", "nodes", "worker-2"), by1("get", "widgets", "shop/db"), from("", "get", "secrets", "shop/db"),
 		by1("get", "secrets", "db"), by1("list", "pods", ""), by1("update", "pods/status", "shop/db"), by1("update", "nodes/proxy", "worker-1"),

@@ -3,6 +3,7 @@ package nodeauthz_test
 import (
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	. "github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -32,7 +33,7 @@ func TestEveryMinor(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		shows   string
-		request *Request
+		request *access.Request
 		gates   string // where the minor has them; empty: the defaults of all
 		codes   []since
 	}{

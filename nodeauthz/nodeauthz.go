@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -43,14 +44,14 @@ type Answer struct {
 }
 
 // Decide answers one request. It allocates nothing and takes no lock.
-func (a *Authorizer) Decide(req *Request) Answer {
+func (a *Authorizer) Decide(req *access.Request) Answer {
 	decision, code, node, e, r := a.decide(req)
 	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
 }
 
 // decide is Decide with results that stay in registers: copying an Answer takes
 // as long as all the rest for requests that do not ask the graph.
-func (a *Authorizer) decide(req *Request) (verdict.Decision, verdict.Code, string, *entry, *rule) {
+func (a *Authorizer) decide(req *access.Request) (verdict.Decision, verdict.Code, string, *entry, *rule) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	switch {
 	case !identity.IsNode:
@@ -73,7 +74,7 @@ func (a *Authorizer) decide(req *Request) (verdict.Decision, verdict.Code, strin
 }
 
 // check evaluates a rule's condition.
-func (a *Authorizer) check(r *resource, c condition, node string, req *Request) (verdict.Decision, verdict.Code) {
+func (a *Authorizer) check(r *resource, c condition, node string, req *access.Request) (verdict.Decision, verdict.Code) {
 	switch c {
 	case granted:
 		return verdict.Allow, GrantedToNodes
@@ -92,7 +93,7 @@ func (a *Authorizer) check(r *resource, c condition, node string, req *Request) 
 	return checkLease(c, node, req)
 }
 
-func (a *Authorizer) checkRelated(r *resource, node string, req *Request) (verdict.Decision, verdict.Code) {
+func (a *Authorizer) checkRelated(r *resource, node string, req *access.Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Name == "":
 		return verdict.NoOpinion, NameRequired
@@ -106,7 +107,7 @@ func (a *Authorizer) checkRelated(r *resource, node string, req *Request) (verdi
 	return verdict.NoOpinion, NoPathToObject
 }
 
-func checkOwnName(r *resource, node string, req *Request) (verdict.Decision, verdict.Code) {
+func checkOwnName(r *resource, node string, req *access.Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Name == node:
 		return verdict.Allow, OwnName
@@ -116,7 +117,7 @@ func checkOwnName(r *resource, node string, req *Request) (verdict.Decision, ver
 	return verdict.NoOpinion, NotOwnNode
 }
 
-func checkSelected(node string, req *Request) (verdict.Decision, verdict.Code) {
+func checkSelected(node string, req *access.Request) (verdict.Decision, verdict.Code) {
 	for i := range req.FieldSelector {
 		r := &req.FieldSelector[i]
 		if r.Field == nodeNameField && r.Operator == selection.Equals && r.Value == node {
@@ -126,7 +127,7 @@ func checkSelected(node string, req *Request) (verdict.Decision, verdict.Code) {
 	return verdict.NoOpinion, FieldSelectorRequired
 }
 
-func checkLease(c condition, node string, req *Request) (verdict.Decision, verdict.Code) {
+func checkLease(c condition, node string, req *access.Request) (verdict.Decision, verdict.Code) {
 	switch {
 	case req.Namespace != leasesNamespace:
 		return verdict.NoOpinion, NotLeaseNamespace

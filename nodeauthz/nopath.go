@@ -3,6 +3,7 @@ package nodeauthz
 import (
 	"fmt"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -31,7 +32,7 @@ func relation(path verdict.Path) string {
 }
 
 // noPath says who refers to the object instead.
-func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
+func noPath(req *access.Request, answer Answer, nearest graph.Nearest) verdict.Reason {
 	reason := verdict.Reason{Code: NoPathToObject, Message: noPathMessage(req, answer, nearest)}
 	if len(nearest.Paths) > 0 {
 		reason.Path = nearest.Paths[0]
@@ -40,7 +41,7 @@ func noPath(req *Request, answer Answer, nearest graph.Nearest) verdict.Reason {
 	return reason
 }
 
-func noPathMessage(req *Request, answer Answer, nearest graph.Nearest) string {
+func noPathMessage(req *access.Request, answer Answer, nearest graph.Nearest) string {
 	kind := answer.entry.kind
 	object := verdict.Object{Kind: kind.String(), Namespace: req.Namespace, Name: req.Name}
 	if len(nearest.Paths) == 0 {
@@ -50,7 +51,7 @@ func noPathMessage(req *Request, answer Answer, nearest graph.Nearest) string {
 }
 
 // relatedSince says that a refusal was right when it was decided and is not any more.
-func relatedSince(req *Request, answer Answer) string {
+func relatedSince(req *access.Request, answer Answer) string {
 	object := verdict.Object{Kind: answer.entry.kind.String(), Namespace: req.Namespace, Name: req.Name}
 	return "no relationship was found between node " + answer.Node + " and " + object.String() + " when this was decided; there is one by now"
 }

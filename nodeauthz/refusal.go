@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // refusal fills in the reasons that need no graph.
-func refusal(req *Request, answer Answer, features kubeversion.Features, reason *verdict.Reason) {
+func refusal(req *access.Request, answer Answer, features kubeversion.Features, reason *verdict.Reason) {
 	switch answer.Code {
 	case NoRuleForResource:
 		if !req.ResourceRequest {
@@ -54,7 +55,7 @@ func refusal(req *Request, answer Answer, features kubeversion.Features, reason 
 }
 
 // singleObjectHint is for lists and watches without a name.
-func singleObjectHint(req *Request, name string) string {
+func singleObjectHint(req *access.Request, name string) string {
 	if verb(req.Verb)&(list|watch) == 0 {
 		return ""
 	}
@@ -69,7 +70,7 @@ func given(what, value string) string {
 	return fmt.Sprintf("the request has %s %s", what, value)
 }
 
-func resourceName(req *Request) string {
+func resourceName(req *access.Request) string {
 	return qualified(req.Group, req.Resource, req.Subresource)
 }
 

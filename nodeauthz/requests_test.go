@@ -6,12 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	. "github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 func TestWhoIsANode(t *testing.T) {
-	as := func(user string, groups ...string) *Request {
+	as := func(user string, groups ...string) *access.Request {
 		req := by1("get", "secrets", "shop/db")
 		req.User, req.Groups = user, groups
 		return req
@@ -41,14 +42,14 @@ func TestWhoIsANode(t *testing.T) {
 		}
 	})
 	t.Run("a request of nobody for nothing is no decision", func(t *testing.T) {
-		if answer := latest().Decide(&Request{}); answer.Decision != verdict.NoOpinion || answer.Code != NotANode {
+		if answer := latest().Decide(&access.Request{}); answer.Decision != verdict.NoOpinion || answer.Code != NotANode {
 			t.Errorf("got %+v", answer)
 		}
 	})
 }
 
 func TestPathsThatAreNoResources(t *testing.T) {
-	url := func(verb, path string) *Request {
+	url := func(verb, path string) *access.Request {
 		req := by1(verb, "secrets", "shop/db") // must not count
 		req.ResourceRequest, req.Path = false, path
 		return req
@@ -82,7 +83,7 @@ func TestSlashInTheResource(t *testing.T) {
 		{"pods/log", whole("get", "", "pods/log", "shop/api"), NoRuleForResource},
 		{"secrets/status", whole("get", "", "secrets/status", "shop/db"), NoRuleForResource},
 		{"a trailing slash", whole("get", "", "secrets/", "shop/db"), NoRuleForResource},
-		{"a subresource of one", func() *Request {
+		{"a subresource of one", func() *access.Request {
 			req := whole("update", "", "nodes/status", "worker-1")
 			req.Subresource = "status"
 			return req
@@ -91,7 +92,7 @@ func TestSlashInTheResource(t *testing.T) {
 }
 
 func TestFieldSelectors(t *testing.T) {
-	list := func(requirements ...fields.Requirement) *Request {
+	list := func(requirements ...fields.Requirement) *access.Request {
 		req := by1("list", "pods", "")
 		req.FieldSelector = requirements
 		return req

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -128,16 +128,7 @@ type asked struct {
 	authorizer authorizer.UnconditionalAuthorizer
 }
 
-func (a asked) Authorize(ctx context.Context, access *Access) (allowed bool, reason string, err error) {
-	decision, reason, err := a.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User:            &user.DefaultInfo{Name: access.User, UID: access.UID, Groups: access.Groups, Extra: access.Extra},
-		Verb:            access.Verb,
-		APIGroup:        access.Group,
-		APIVersion:      access.Version,
-		Resource:        access.Resource,
-		Namespace:       access.Namespace,
-		Name:            access.Name,
-		ResourceRequest: true,
-	})
+func (a asked) Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error) {
+	decision, reason, err := a.authorizer.Authorize(ctx, req.Attributes())
 	return decision == authorizer.DecisionAllow, reason, err
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
@@ -157,9 +158,9 @@ func TestAskAuthorizer(t *testing.T) {
 		authorizer.DecisionAllow: true, authorizer.DecisionDeny: false, authorizer.DecisionNoOpinion: false,
 	} {
 		r := &recorder{decision: decision}
-		allowed, reason, err := noderestriction.AskAuthorizer(r).Authorize(t.Context(), &noderestriction.Access{
+		allowed, reason, err := noderestriction.AskAuthorizer(r).Authorize(t.Context(), &access.Request{
 			User: "system:node:worker-1", UID: "u", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}},
-			Verb: "verb", Group: "group", Version: "v1", Resource: "resource", Namespace: "shop", Name: "web",
+			Verb: "verb", ResourceRequest: true, Group: "group", Version: "v1", Resource: "resource", Namespace: "shop", Name: "web",
 		})
 		if allowed != want || reason != "because" || err != nil {
 			t.Errorf("%v: got %v, %q, %v", decision, allowed, reason, err)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -210,7 +211,7 @@ func (e expectation) checkListed(t *testing.T, c *cluster, r *noderestriction.Re
 // "verb group version resource namespace/name", for worker-1.
 type grants map[string]bool
 
-func (g grants) Authorize(_ context.Context, a *noderestriction.Access) (allowed bool, reason string, err error) {
+func (g grants) Authorize(_ context.Context, a *access.Request) (allowed bool, reason string, err error) {
 	question := a.Verb + " " + a.Group + " " + a.Version + " " + a.Resource + " " + a.Namespace + "/" + a.Name
 	return a.User == "system:node:worker-1" && g[question], "", nil
 }
@@ -221,6 +222,6 @@ type failing struct {
 	allowed bool
 }
 
-func (f failing) Authorize(context.Context, *noderestriction.Access) (allowed bool, reason string, err error) {
+func (f failing) Authorize(context.Context, *access.Request) (allowed bool, reason string, err error) {
 	return f.allowed, "", f.err
 }

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 // Operation is what a request does to an object, as admission.k8s.io spells it.
@@ -90,26 +92,10 @@ type ResourceSlices interface {
 	ResourceSliceNode(name string) (node string, ok bool)
 }
 
-// Access is a question for the cluster's authorizers: may the node have a token
-// or a certificate that its pod does not ask for?
-type Access struct {
-	User   string
-	UID    string
-	Groups []string
-	Extra  map[string][]string
-
-	Verb    string
-	Group   string
-	Version string
-	// Resource is the audience, or the signer's name with colons for slashes.
-	Resource  string
-	Namespace string
-	// Name of the service account.
-	Name string
-}
-
-// Authorizer answers for the cluster's authorizers. An error beside true does
+// Authorizer answers for the cluster's authorizers whether a node may have a token or a
+// certificate that its pod does not ask for: the request's Resource is the audience, or
+// the signer's name with colons for slashes, and its Name that of the service account. An error beside true does
 // not matter; an error beside false says that the question could not be decided.
 type Authorizer interface {
-	Authorize(ctx context.Context, a *Access) (allowed bool, reason string, err error)
+	Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error)
 }

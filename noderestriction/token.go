@@ -2,6 +2,8 @@ package noderestriction
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 func boundToPod(_ *question, token *authenticationv1.TokenRequest) *refusal {
@@ -95,9 +97,9 @@ func (q *question) ask(verb, resource, serviceAccount string) (bool, error) {
 	if q.authorizer == nil {
 		return false, nil
 	}
-	allowed, _, err := q.authorizer.Authorize(q.ctx, &Access{
+	allowed, _, err := q.authorizer.Authorize(q.ctx, &access.Request{
 		User: q.req.User, UID: q.req.UID, Groups: q.req.Groups, Extra: q.req.Extra,
-		Verb: verb, Group: q.req.Group, Version: q.req.Version, Resource: resource,
+		Verb: verb, ResourceRequest: true, Group: q.req.Group, Version: q.req.Version, Resource: resource,
 		Namespace: q.req.Namespace, Name: serviceAccount,
 	})
 	return allowed, err

@@ -107,7 +107,7 @@ func TestAggregation(t *testing.T) {
 			if tt.compute {
 				opts = append(opts, rbac.ComputeAggregation())
 			}
-			got := fill(t, rbac.NewPolicy(opts...), append(tt.objects, bind)...).Evaluate(getPod)
+			got := fill(t, rbac.NewPolicy(opts...), append(tt.objects, bind)...).Evaluate(&getPod)
 			if got.Allowed != tt.want || got.Grant.AggregatedFrom != tt.from {
 				t.Errorf("decision = %+v", got)
 			}
@@ -118,17 +118,17 @@ func TestAggregation(t *testing.T) {
 func TestComputedAggregationFollowsChanges(t *testing.T) {
 	p := fill(t, rbac.NewPolicy(rbac.ComputeAggregation()),
 		aggregated("all", "x"), clusterRoleBinding("b", "all", user("ann")))
-	if p.Evaluate(getPod).Allowed {
+	if p.Evaluate(&getPod).Allowed {
 		t.Fatal("allowed by nothing")
 	}
 	p.SetClusterRole(labelled(clusterRole("part", allow("get", "pods")), "x"))
-	got := p.Evaluate(getPod)
+	got := p.Evaluate(&getPod)
 	want := `rule 0 of ClusterRole "all" (from ClusterRole "part"), which ClusterRoleBinding "b" grants to User "ann"`
 	if !got.Allowed || got.Grant.String() != want {
 		t.Fatalf("decision = %+v", got)
 	}
 	p.DeleteClusterRole("part")
-	if p.Evaluate(getPod).Allowed {
+	if p.Evaluate(&getPod).Allowed {
 		t.Error("allowed by a deleted role")
 	}
 }
@@ -150,7 +150,7 @@ func TestInvalidAggregationIsReported(t *testing.T) {
 		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}},
 	}
 	p := fill(t, rbac.NewPolicy(rbac.ComputeAggregation()), role, clusterRoleBinding("b", "all", user("ann")))
-	got := p.Evaluate(getPod).Unresolved
+	got := p.Evaluate(&getPod).Unresolved
 	want := `ClusterRoleBinding "b" to ClusterRole "all": cluster role "all": aggregation rule, selector 0: "Near" is not a valid label selector operator`
 	if len(got) != 1 || got[0].Error() != want {
 		t.Errorf("unresolved = %v", got)

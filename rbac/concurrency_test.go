@@ -44,11 +44,11 @@ func TestReadersSeeWholeStates(t *testing.T) {
 					return
 				default:
 				}
-				if !p.Evaluate(getPod).Allowed {
+				if !p.Evaluate(&getPod).Allowed {
 					t.Error("the steady binding does not allow")
 					return
 				}
-				p.Explain(getPod)
+				p.Explain(&getPod)
 				p.RulesFor(getPod.User, getPod.Groups, "shop")
 			}
 		})
@@ -76,7 +76,7 @@ func TestAnswerDoesNotDependOnOrderOfInsertion(t *testing.T) {
 		p := policy(t, objects...)
 		resource, nonResource, err := p.RulesFor(getPod.User, getPod.Groups, "shop")
 		return []any{
-			p.Evaluate(getPod), p.Evaluate(denied), p.Explain(getPod), p.Explain(denied),
+			p.Evaluate(&getPod), p.Evaluate(&denied), p.Explain(&getPod), p.Explain(&denied),
 			resource, nonResource, err.Error(),
 		}
 	}
@@ -95,7 +95,7 @@ func TestAnswerDoesNotDependOnOrderOfInsertion(t *testing.T) {
 func TestAllowedAnswerAllocatesNothing(t *testing.T) {
 	p := crowd(t)
 	if n := testing.AllocsPerRun(100, func() {
-		if !p.Evaluate(getPod).Allowed {
+		if !p.Evaluate(&getPod).Allowed {
 			t.Fatal("not allowed")
 		}
 	}); n != 0 {
@@ -123,7 +123,7 @@ func BenchmarkEvaluateAmong10000Bindings(b *testing.B) {
 	p := crowd(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Evaluate(getPod)
+		p.Evaluate(&getPod)
 	}
 }
 
@@ -133,7 +133,7 @@ func BenchmarkEvaluateUnansweredAmong10000Bindings(b *testing.B) {
 	req.Verb = "delete"
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Evaluate(req)
+		p.Evaluate(&req)
 	}
 }
 

@@ -2,7 +2,7 @@
 // binding, and which rule of its role, lets a user do what was asked.
 //
 // A [Policy] holds roles and bindings and is changed one object at a time, from
-// a watch or from files. [Policy.Evaluate] answers one [Request] and names the
+// a watch or from files. [Policy.Evaluate] answers one [access.Request] and names the
 // binding, role, rule and subject that decided; [Policy.Explain] says the same
 // of every binding that applies to the user; [Policy.RulesFor] lists what a
 // user may do in a namespace. [RuleAllows] matches a single rule.

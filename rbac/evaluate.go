@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 // Grant is one rule of one role that one binding gives to one subject.
@@ -74,14 +76,14 @@ type Decision struct {
 }
 
 // Evaluate answers the request. An answer that allows costs no allocation.
-func (p *Policy) Evaluate(req Request) Decision {
+func (p *Policy) Evaluate(req *access.Request) Decision {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
 	var s search
-	s.scopeRLocked(p, "", &req)
+	s.scopeRLocked(p, "", req)
 	if s.found.binding == nil && req.Namespace != "" {
-		s.scopeRLocked(p, req.Namespace, &req)
+		s.scopeRLocked(p, req.Namespace, req)
 	}
 	if s.found.binding == nil {
 		return Decision{Unresolved: s.sortedUnresolved()}
@@ -99,7 +101,7 @@ type search struct {
 	unresolved []Unresolved
 }
 
-func (s *search) scopeRLocked(p *Policy, scope string, req *Request) {
+func (s *search) scopeRLocked(p *Policy, scope string, req *access.Request) {
 	index := p.byScope[scope]
 	if len(index) == 0 {
 		return
@@ -110,7 +112,7 @@ func (s *search) scopeRLocked(p *Policy, scope string, req *Request) {
 	}
 }
 
-func (s *search) listRLocked(p *Policy, entries []entry, req *Request) {
+func (s *search) listRLocked(p *Policy, entries []entry, req *access.Request) {
 	for _, e := range entries {
 		if s.found.binding != nil {
 			if e.binding == s.found.binding {

@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -23,18 +24,18 @@ func Example() {
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web"}},
 	})
 
-	req := rbac.Request{
+	req := access.Request{
 		User:            "system:serviceaccount:shop:web",
 		ResourceRequest: true,
 		Verb:            "list",
 		Resource:        "pods",
 		Namespace:       "shop",
 	}
-	fmt.Println(p.Evaluate(req).Grant)
+	fmt.Println(p.Evaluate(&req).Grant)
 
 	req.Verb = "delete"
-	fmt.Println(p.Evaluate(req).Allowed)
-	for _, f := range p.Explain(req) {
+	fmt.Println(p.Evaluate(&req).Allowed)
+	for _, f := range p.Explain(&req) {
 		fmt.Printf("%s comes nearest, but for its %s\n", f.Grant.Binding, f.Mismatch)
 	}
 	// Output:

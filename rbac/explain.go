@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 // Finding is what one binding that applies to the user means for a request.
@@ -26,18 +28,18 @@ type Finding struct {
 // namespace and cluster-wide, what it means for the request. Findings come in
 // the order of evaluation, so the first that allows is the Grant of
 // [Policy.Evaluate].
-func (p *Policy) Explain(req Request) []Finding {
+func (p *Policy) Explain(req *access.Request) []Finding {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
 	var findings []Finding
 	for _, e := range p.appliesRLocked(req.User, req.Groups, req.Namespace) {
-		findings = append(findings, p.findingRLocked(e, &req))
+		findings = append(findings, p.findingRLocked(e, req))
 	}
 	return findings
 }
 
-func (p *Policy) findingRLocked(e entry, req *Request) Finding {
+func (p *Policy) findingRLocked(e entry, req *access.Request) Finding {
 	rules, err := p.rulesRLocked(e.binding)
 	nearest, missing := -1, Mismatch(0)
 	for i := range rules.rules {

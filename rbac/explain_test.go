@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 		clusterRoleBinding("g", "reader", user("bob")),
 	)
 	var got []string
-	for _, f := range p.Explain(getPod) {
+	for _, f := range p.Explain(&getPod) {
 		got = append(got, fmt.Sprintf("%s rule %d: %v [%s] %v", f.Grant.Binding, f.Grant.RuleIndex, f.Allows, f.Mismatch, f.Err))
 	}
 	want := []string{

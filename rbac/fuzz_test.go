@@ -8,6 +8,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -157,12 +158,12 @@ func (w *world) change() {
 }
 
 func (w *world) compare(t *testing.T) {
-	req := rbac.Request{
+	req := access.Request{
 		User: w.pick(users), Groups: w.some(groups), Verb: w.pick(verbs), ResourceRequest: w.next(4) > 0,
-		APIGroup: w.pick(apiGroups), Resource: w.pick(plain), Subresource: w.pick(subs),
+		Group: w.pick(apiGroups), Resource: w.pick(plain), Subresource: w.pick(subs),
 		Namespace: w.pick(namespaces), Name: w.pick(append(names, "")), Path: w.pick(urls),
 	}
-	got, want := w.policy.Evaluate(req), w.model.evaluate(req)
+	got, want := w.policy.Evaluate(&req), w.model.evaluate(req)
 	where := ""
 	if got.Allowed {
 		w.allowed++
@@ -175,7 +176,7 @@ func (w *world) compare(t *testing.T) {
 		t.Errorf("%+v: allowed by %q, want %q", req, where, want)
 	}
 	first := rbac.Grant{}
-	for _, finding := range w.policy.Explain(req) {
+	for _, finding := range w.policy.Explain(&req) {
 		if finding.Allows {
 			first = finding.Grant
 			break
@@ -204,7 +205,7 @@ func newModel() *model {
 }
 
 // evaluate returns the first binding that allows, as "namespace/name", or "".
-func (m *model) evaluate(req rbac.Request) string {
+func (m *model) evaluate(req access.Request) string {
 	var keys []string
 	for key := range m.bindings {
 		keys = append(keys, key)
@@ -231,7 +232,7 @@ func (m *model) evaluate(req rbac.Request) string {
 	return ""
 }
 
-func (b modelBinding) names(req rbac.Request) bool {
+func (b modelBinding) names(req access.Request) bool {
 	for _, s := range b.subjects {
 		ns := s.Namespace
 		if ns == "" {
@@ -247,7 +248,7 @@ func (b modelBinding) names(req rbac.Request) bool {
 	return false
 }
 
-func modelRuleAllows(rule rbacv1.PolicyRule, req rbac.Request) bool {
+func modelRuleAllows(rule rbacv1.PolicyRule, req access.Request) bool {
 	if !in(rule.Verbs, "*", req.Verb) {
 		return false
 	}
@@ -256,7 +257,7 @@ func modelRuleAllows(rule rbacv1.PolicyRule, req rbac.Request) bool {
 		if req.Subresource != "" {
 			asked = []string{"*", req.Resource + "/" + req.Subresource, "*/" + req.Subresource}
 		}
-		return in(rule.APIGroups, "*", req.APIGroup) && in(rule.Resources, asked...) &&
+		return in(rule.APIGroups, "*", req.Group) && in(rule.Resources, asked...) &&
 			(rule.ResourceNames == nil || in(rule.ResourceNames, req.Name))
 	}
 	for _, url := range rule.NonResourceURLs {

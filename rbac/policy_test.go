@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -80,13 +81,13 @@ func fill(t testing.TB, p *rbac.Policy, objects ...any) *rbac.Policy {
 }
 
 // getPod is a request of ann, who is in the group dev, for a pod of shop.
-var getPod = rbac.Request{
+var getPod = access.Request{
 	User: "ann", Groups: []string{"dev", "system:authenticated"},
 	ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "shop", Name: "web",
 }
 
 func TestSubjects(t *testing.T) {
-	as := func(user string, groups ...string) rbac.Request {
+	as := func(user string, groups ...string) access.Request {
 		req := getPod
 		req.User, req.Groups = user, groups
 		return req
@@ -98,7 +99,7 @@ func TestSubjects(t *testing.T) {
 	tests := []struct {
 		name    string
 		binding any
-		req     rbac.Request
+		req     access.Request
 		want    bool
 	}{
 		{"a user by name", inBinding(user("ann")), as("ann"), true},
@@ -122,7 +123,7 @@ func TestSubjects(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := policy(t, clusterRole("r", allow("get", "pods")), tt.binding)
-			if got := p.Evaluate(tt.req); got.Allowed != tt.want {
+			if got := p.Evaluate(&tt.req); got.Allowed != tt.want {
 				t.Errorf("allowed = %v", got.Allowed)
 			}
 		})
@@ -130,7 +131,7 @@ func TestSubjects(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
-	in := func(namespace string) rbac.Request {
+	in := func(namespace string) access.Request {
 		req := getPod
 		req.Namespace = namespace
 		return req
@@ -139,7 +140,7 @@ func TestScope(t *testing.T) {
 	tests := []struct {
 		name    string
 		objects []any
-		req     rbac.Request
+		req     access.Request
 		want    bool
 	}{
 		{
@@ -208,7 +209,7 @@ func TestScope(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := policy(t, tt.objects...).Evaluate(tt.req); got.Allowed != tt.want {
+			if got := policy(t, tt.objects...).Evaluate(&tt.req); got.Allowed != tt.want {
 				t.Errorf("allowed = %v", got.Allowed)
 			}
 		})
@@ -223,7 +224,7 @@ func TestDecisionNamesWhatAllowed(t *testing.T) {
 		clusterRoleBinding("z", "reader", user("bob"), group("dev"), user("ann")),
 		clusterRoleBinding("gone", "missing", user("ann")),
 	)
-	got := p.Evaluate(getPod)
+	got := p.Evaluate(&getPod)
 	if !got.Allowed || got.Unresolved != nil {
 		t.Fatalf("decision = %+v", got)
 	}
@@ -238,7 +239,7 @@ func TestDecisionNamesWhatAllowed(t *testing.T) {
 	}
 	p.DeleteClusterRoleBinding("z")
 	want = `rule 0 of Role "shop/reader", which RoleBinding "shop/a" grants to User "ann"`
-	if got := p.Evaluate(getPod).Grant.String(); got != want {
+	if got := p.Evaluate(&getPod).Grant.String(); got != want {
 		t.Errorf("grant = %s\nwant    %s", got, want)
 	}
 }
@@ -247,7 +248,7 @@ func TestDecisionGivesServiceAccountItsNamespace(t *testing.T) {
 	p := policy(t, role("shop", "r", allow("get", "pods")), roleBinding("shop", "b", "Role", "r", serviceAccount("", "web")))
 	req := getPod
 	req.User = "system:serviceaccount:shop:web"
-	if got := p.Evaluate(req).Grant.Subject; got != serviceAccount("shop", "web") {
+	if got := p.Evaluate(&req).Grant.Subject; got != serviceAccount("shop", "web") {
 		t.Errorf("subject = %+v", got)
 	}
 }
@@ -259,7 +260,7 @@ func TestUnresolvedBindingGrantsNothingAndIsReported(t *testing.T) {
 		clusterRoleBinding("other", "missing", user("bob")),
 		roleBinding("shop", "d", "Cabal", "x", user("ann")),
 	)
-	got := p.Evaluate(getPod)
+	got := p.Evaluate(&getPod)
 	if got.Allowed {
 		t.Fatal("allowed")
 	}
@@ -286,7 +287,7 @@ func TestPolicyFollowsChanges(t *testing.T) {
 	step := func(what string, want bool, change func()) {
 		t.Helper()
 		change()
-		if got := p.Evaluate(getPod).Allowed; got != want {
+		if got := p.Evaluate(&getPod).Allowed; got != want {
 			t.Fatalf("%s: allowed = %v", what, got)
 		}
 	}

@@ -4,36 +4,13 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
 )
-
-// Request is what RBAC looks at in a request.
-type Request struct {
-	// User is the user name and Groups are all groups of the user, including
-	// system:authenticated and the like, which nothing here adds.
-	User   string
-	Groups []string
-
-	// Verb is the API verb of a resource request (get, list, create, …) or the
-	// lower-case HTTP method of a non-resource request.
-	Verb string
-
-	// ResourceRequest tells the two kinds of request apart. If true the fields
-	// APIGroup to Name hold, else Path.
-	ResourceRequest bool
-	APIGroup        string
-	Resource        string
-	Subresource     string
-	// Namespace is empty for cluster-scoped resources and for requests across
-	// all namespaces.
-	Namespace string
-	// Name is empty if the request names no single object.
-	Name string
-	Path string
-}
 
 // RuleAllows reports whether the rule covers the request, whoever makes it and
 // wherever it is made.
-func RuleAllows(rule *rbacv1.PolicyRule, req *Request) bool {
+func RuleAllows(rule *rbacv1.PolicyRule, req *access.Request) bool {
 	return mismatch(rule, req) == 0
 }
 
@@ -87,7 +64,7 @@ func (m Mismatch) nearness() int {
 	return n
 }
 
-func mismatch(rule *rbacv1.PolicyRule, req *Request) Mismatch {
+func mismatch(rule *rbacv1.PolicyRule, req *access.Request) Mismatch {
 	var m Mismatch
 	if !containsOrAll(rule.Verbs, req.Verb) {
 		m |= VerbMismatch
@@ -98,7 +75,7 @@ func mismatch(rule *rbacv1.PolicyRule, req *Request) Mismatch {
 		}
 		return m
 	}
-	if !containsOrAll(rule.APIGroups, req.APIGroup) {
+	if !containsOrAll(rule.APIGroups, req.Group) {
 		m |= APIGroupMismatch
 	}
 	if !coversResource(rule.Resources, req.Resource, req.Subresource) {

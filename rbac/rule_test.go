@@ -5,17 +5,18 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
 func TestRuleAllows(t *testing.T) {
-	getPods := rbac.Request{ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "shop", Name: "web"}
-	with := func(change func(*rbac.Request)) rbac.Request {
+	getPods := access.Request{ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "shop", Name: "web"}
+	with := func(change func(*access.Request)) access.Request {
 		req := getPods
 		change(&req)
 		return req
 	}
-	url := func(verb, path string) rbac.Request { return rbac.Request{Verb: verb, Path: path} }
+	url := func(verb, path string) access.Request { return access.Request{Verb: verb, Path: path} }
 	rule := func(verbs, groups, resources []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{Verbs: verbs, APIGroups: groups, Resources: resources, ResourceNames: names}
 	}
@@ -27,7 +28,7 @@ func TestRuleAllows(t *testing.T) {
 	tests := []struct {
 		name string
 		rule rbacv1.PolicyRule
-		req  rbac.Request
+		req  access.Request
 		want bool
 	}{
 		{"verb, group and resource have to match", rule(get, core, []string{"pods"}), getPods, true},
@@ -45,34 +46,34 @@ func TestRuleAllows(t *testing.T) {
 
 		{
 			"a subresource is named after its resource", rule(get, core, []string{"pods/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+			with(func(r *access.Request) { r.Subresource = "log" }), true,
 		},
 		{
 			"a resource does not include its subresources", rule(get, core, []string{"pods"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), false,
+			with(func(r *access.Request) { r.Subresource = "log" }), false,
 		},
 		{"a subresource does not include its resource", rule(get, core, []string{"pods/log"}), getPods, false},
 		{
 			"*/log is the subresource of any resource", rule(get, core, []string{"*/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+			with(func(r *access.Request) { r.Subresource = "log" }), true,
 		},
 		{
 			"*/log is not another subresource that ends alike", rule(get, core, []string{"*/log"}),
-			with(func(r *rbac.Request) { r.Subresource = "catalog" }), false,
+			with(func(r *access.Request) { r.Subresource = "catalog" }), false,
 		},
 		{"*/log is no resource", rule(get, core, []string{"*/log"}), getPods, false},
 		{"*/ is nothing", rule(get, core, []string{"*/"}), getPods, false},
 		{
 			"* includes subresources", rule(get, core, []string{"*"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), true,
+			with(func(r *access.Request) { r.Subresource = "log" }), true,
 		},
 		{
 			"pods/* is no wildcard", rule(get, core, []string{"pods/*"}),
-			with(func(r *rbac.Request) { r.Subresource = "log" }), false,
+			with(func(r *access.Request) { r.Subresource = "log" }), false,
 		},
 		{
 			"a resource may contain slashes", rule(get, core, []string{"https://sts.example.com"}),
-			with(func(r *rbac.Request) { r.Resource = "https://sts.example.com" }), true,
+			with(func(r *access.Request) { r.Resource = "https://sts.example.com" }), true,
 		},
 
 		{"no resource names is any name", rule(get, core, []string{"pods"}), getPods, true},
@@ -80,12 +81,12 @@ func TestRuleAllows(t *testing.T) {
 		{"another name does not match", rule(get, core, []string{"pods"}, "db"), getPods, false},
 		{
 			"names exclude requests without a name", rule(get, core, []string{"pods"}, "web"),
-			with(func(r *rbac.Request) { r.Name = "" }), false,
+			with(func(r *access.Request) { r.Name = "" }), false,
 		},
 		{"* is no wildcard for names", rule(get, core, []string{"pods"}, "*"), getPods, false},
 		{
 			"an empty listed name is the request without a name", rule(get, core, []string{"pods"}, ""),
-			with(func(r *rbac.Request) { r.Name = "" }), true,
+			with(func(r *access.Request) { r.Name = "" }), true,
 		},
 
 		{"a URL matches exactly", urlRule("get", "/healthz"), url("get", "/healthz"), true},

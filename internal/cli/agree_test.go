@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -191,8 +192,8 @@ func (g standingGrant) covers(q question) bool {
 
 // covers reports whether the rule allows the question.
 func (g rbacGrant) covers(q question, who identity) bool {
-	return (g.Namespace == "" || g.Namespace == q.Namespace) && rbac.RuleAllows(&g.Rule, &rbac.Request{
+	return (g.Namespace == "" || g.Namespace == q.Namespace) && rbac.RuleAllows(&g.Rule, &access.Request{
 		User: who.User, Groups: who.Groups, Verb: q.Verb, ResourceRequest: true,
-		APIGroup: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
+		Group: q.Group, Resource: q.Resource, Subresource: q.Subresource, Namespace: q.Namespace, Name: q.Name,
 	})
 }

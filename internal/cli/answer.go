@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -165,7 +166,7 @@ func (s *session) rbacNeeded(who identity) verdict.Reason {
 }
 
 // turns lists what could turn a refusal of the authorizers.
-func (s *session) turns(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) (unread []missing, lacks []evaluate.Lack) {
+func (s *session) turns(req *access.Request, code verdict.Code, asksRBAC bool) (unread []missing, lacks []evaluate.Lack) {
 	return unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
@@ -152,7 +153,7 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 // missingForAudit says what was not seen of the state and could have allowed a request.
 // Of an object or a node that files do not have, the log is the older one, which the
 // report says itself.
-func (s *session) missingForAudit(req *nodeauthz.Request, result chain.Result) string {
+func (s *session) missingForAudit(req *access.Request, result chain.Result) string {
 	code, asksRBAC := evaluate.Main(result).Code, s.asksRBAC(result)
 	if unread := s.Unread(req, code, asksRBAC); len(unread) > 0 {
 		return (&evaluate.UnreadError{Resources: unread}).Error()

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // The verbs of API requests and of URLs, and those that only RBAC gives a
@@ -172,12 +172,12 @@ func (q question) String() string {
 }
 
 // request puts the question in the mouth of a user.
-func (q question) request(who identity) *nodeauthz.Request {
+func (q question) request(who identity) *access.Request {
 	version := "*" // of all versions, as in a SubjectAccessReview without one
 	if q.URL != "" {
 		version = ""
 	}
-	return &nodeauthz.Request{
+	return &access.Request{
 		User: who.User, Groups: who.Groups,
 		Verb: q.Verb, Group: q.Group, Version: version, Resource: q.Resource, Subresource: q.Subresource,
 		Namespace: q.Namespace, Name: q.Name, FieldSelector: q.selector,

@@ -7,6 +7,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -62,9 +63,9 @@ func (w *writeLimits) ownNames(rule rbacv1.PolicyRule) []string {
 func (w *writeLimits) writesOwnNameOnly(rule *rbacv1.PolicyRule, of nodeauthz.Grant) bool {
 	for _, verb := range []string{"create", "update", "patch", "delete"} {
 		for _, subresource := range []string{"", "status"} {
-			if !rbac.RuleAllows(rule, &rbac.Request{
+			if !rbac.RuleAllows(rule, &access.Request{
 				User: w.who.User, Groups: w.who.Groups, Verb: verb, ResourceRequest: true,
-				APIGroup: of.Group, Resource: of.Resource, Subresource: subresource, Namespace: of.Namespace,
+				Group: of.Group, Resource: of.Resource, Subresource: subresource, Namespace: of.Namespace,
 			}) {
 				continue
 			}

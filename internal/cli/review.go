@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/review"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -119,23 +119,24 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 // nodeAlone puts reviews to the Node authorizer. A refusal says why; one that
 // an unreadable resource, or what files lack, might turn also says that it was not
 // decided.
-func (s *session) nodeAlone(ctx context.Context, req *nodeauthz.Request) review.Access {
+func (s *session) nodeAlone(ctx context.Context, req *access.Request) review.AccessAnswer {
 	opinion, err := s.AuthorizeNode(ctx, req)
 	if opinion.Decision == verdict.Allow {
 		opinion.Reason = ""
 	}
-	return access(opinion, err)
+	return reviewed(opinion, err)
 }
 
 // allAuthorizers puts reviews to the configured authorizers. A refusal says what each
 // authorizer says, at length what the Node authorizer does; an answer that
 // cannot be relied on is none.
-func (s *session) allAuthorizers(ctx context.Context, req *nodeauthz.Request) review.Access {
-	return access(s.Review(ctx, req))
+func (s *session) allAuthorizers(ctx context.Context, req *access.Request) review.AccessAnswer {
+	return reviewed(s.Review(ctx, req))
 }
 
-func access(opinion decision.Opinion, err error) review.Access {
-	answer := review.Access{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
+// reviewed is an opinion as the answer to a review: an error is no decision.
+func reviewed(opinion decision.Opinion, err error) review.AccessAnswer {
+	answer := review.AccessAnswer{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
 	if opinion.Detail != nil {
 		answer.Reason = opinion.Detail()
 	}

@@ -232,7 +232,7 @@ type revokedMachine struct {
 	InstanceID      string         `json:"instanceID"`
 	Before          v1alpha1.Phase `json:"before"`
 	TokenID         string         `json:"tokenID"`
-	Token           tokenOutcome      `json:"token"`
+	Token           tokenOutcome   `json:"token"`
 	// CertificateExpiration is when its last known client certificate ends; null
 	// if none is known.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
@@ -83,7 +84,7 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 }
 
 // notAllowed is what can-i makes of a request that no authorizer allows.
-func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
+func (w *whoCanSearch) notAllowed(who identity, req *access.Request) answer {
 	a := answer{Answer: no, Identity: who}
 	unread, lacks := w.turns(req, w.Node.Decide(req).Code, true)
 	a.Missing = append(unread, w.lacking(lacks)...)
@@ -93,7 +94,7 @@ func (w *whoCanSearch) notAllowed(who identity, req *nodeauthz.Request) answer {
 	return a
 }
 
-func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *nodeauthz.Request) error {
+func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *access.Request) error {
 	if can.DecidedBy == chain.NameNode {
 		can.Paths = w.paths[can.Node]
 	}
@@ -109,7 +110,7 @@ func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *nodeauthz.
 
 // refuse keeps the reason for as long as it is the same for all nodes that are
 // refused. Reasons about a path to the object are each node's own.
-func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
+func (w *whoCanSearch) refuse(a answer, req *access.Request) {
 	w.refused++
 	code := a.Reason.Code
 	if code == "" { // the authorizers refuse
@@ -128,7 +129,7 @@ func (w *whoCanSearch) refuse(a answer, req *nodeauthz.Request) {
 
 // addSome lists, where a name is required and the question has none, to which objects
 // the node can do it.
-func (w *whoCanSearch) addSome(who identity, req *nodeauthz.Request) {
+func (w *whoCanSearch) addSome(who identity, req *access.Request) {
 	if !w.related || w.Node.Decide(req).Code != nodeauthz.NameRequired {
 		return
 	}
@@ -172,7 +173,7 @@ func (w *whoCanSearch) miss(all []missing) {
 }
 
 // reasonWhy is the message of a decision that rests on no path.
-func (s *session) reasonWhy(ctx context.Context, req *nodeauthz.Request) (string, error) {
+func (s *session) reasonWhy(ctx context.Context, req *access.Request) (string, error) {
 	said, err := s.Chain.Explain(ctx, req)
 	if err != nil {
 		return "", err

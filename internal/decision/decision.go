@@ -6,7 +6,7 @@ package decision
 import (
 	"context"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -49,7 +49,7 @@ type Opinion struct {
 // could not be decided; it becomes the status's evaluationError, and the
 // request is not allowed. It must be safe for concurrent use and must not keep
 // the request.
-type Authorize func(ctx context.Context, req *nodeauthz.Request) (Opinion, error)
+type Authorize func(ctx context.Context, req *access.Request) (Opinion, error)
 
 // Admit puts one write to NodeRestriction. It must be safe for concurrent use
 // and must not keep the request.

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 // unseen is the check of what only an API server shows, where none does.
@@ -123,10 +123,10 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 		if !r.conforms() || !ready[node] || slices.Contains(r.Groups, groupMasters) {
 			continue
 		}
-		status := rbac.Request{
+		status := access.Request{
 			User: r.Requester, Groups: r.Groups, Verb: "patch", ResourceRequest: true, Resource: "nodes", Subresource: "status", Name: node,
 		}
-		if d := p.cluster.RBAC.Evaluate(status); !d.Allowed && len(d.Unresolved) == 0 {
+		if d := p.cluster.RBAC.Evaluate(&status); !d.Allowed && len(d.Unresolved) == 0 {
 			return fmt.Sprintf("%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node), true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -125,8 +126,8 @@ func (k kubelet) isNode() bool {
 	return identity.IsNode && identity.Name == k.node && k.node != ""
 }
 
-// access is a request that kubelets make.
-type access struct {
+// kubeletRequest is a request that kubelets make.
+type kubeletRequest struct {
 	verb, group, resource, subresource, namespace string
 	// named is whether it is about the object with the node's name.
 	named bool
@@ -136,8 +137,8 @@ type access struct {
 
 const leaseNamespace = "kube-node-lease"
 
-func (p *accessPredictor) may(k kubelet, a access) (bool, string) {
-	request := &nodeauthz.Request{
+func (p *accessPredictor) may(k kubelet, a kubeletRequest) (bool, string) {
+	request := &access.Request{
 		User: k.user, Groups: k.groups, Verb: a.verb, Group: a.group, Resource: a.resource, Subresource: a.subresource,
 		Namespace: a.namespace, ResourceRequest: true, Version: "v1",
 	}
@@ -149,7 +150,7 @@ func (p *accessPredictor) may(k kubelet, a access) (bool, string) {
 }
 
 // all asks for several and says which is refused, or who allows them.
-func (p *accessPredictor) all(k kubelet, list ...access) (refused, by string) {
+func (p *accessPredictor) all(k kubelet, list ...kubeletRequest) (refused, by string) {
 	for _, a := range list {
 		ok, who := p.may(k, a)
 		if !ok {
@@ -160,20 +161,20 @@ func (p *accessPredictor) all(k kubelet, list ...access) (refused, by string) {
 	return "", by
 }
 
-func createNode() access {
-	return access{verb: "create", resource: "nodes", phrase: "create its Node"}
+func createNode() kubeletRequest {
+	return kubeletRequest{verb: "create", resource: "nodes", phrase: "create its Node"}
 }
 
-func keepReady() []access {
-	return []access{
+func keepReady() []kubeletRequest {
+	return []kubeletRequest{
 		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
 		{verb: "create", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
 		{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
 	}
 }
 
-func requestCertificate() access {
-	return access{verb: "create", group: groupCertificates, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
+func requestCertificate() kubeletRequest {
+	return kubeletRequest{verb: "create", group: groupCertificates, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
 }
 
 // registers says whether the kubelet creates its Node.

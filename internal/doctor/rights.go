@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -38,9 +39,9 @@ type right struct {
 	// forNodes and forEveryone complete who has it: "every node reads …".
 	forNodes, forEveryone string
 	// requests are those of which a rule has to allow one.
-	requests []rbac.Request
+	requests []access.Request
 	// matters says whether a rule for the one name matters; nil if any does.
-	matters func(a audience, r *rbac.Request) bool
+	matters func(a audience, r *access.Request) bool
 	// byName is true where a rule for one name is as grave as one for all.
 	byName bool
 	// mild is true for what NodeRestriction holds nodes to, whoever allows it.
@@ -101,7 +102,7 @@ func rights() []right {
 			forNodes:    "draws pods to itself, or drives them from other nodes, by labels, taints and conditions",
 			forEveryone: "decides where pods run, by labels, taints and conditions of nodes",
 			requests:    concat(verbs("", "nodes", "", "update", "patch", "delete"), verbs("", "nodes", "status", "update", "patch")),
-			matters: func(a audience, r *rbac.Request) bool {
+			matters: func(a audience, r *access.Request) bool {
 				return r.Name == "" || a.node == "" || r.Name != a.node
 			},
 		},
@@ -110,7 +111,7 @@ func rights() []right {
 
 // ofKubernetesSigners leaves out signers of others, and a first client certificate for
 // machines that are about to join: that is what they are there to ask for.
-func ofKubernetesSigners(a audience, r *rbac.Request) bool {
+func ofKubernetesSigners(a audience, r *access.Request) bool {
 	if r.Subresource == "nodeclient" {
 		return !a.joining
 	}
@@ -120,7 +121,7 @@ func ofKubernetesSigners(a audience, r *rbac.Request) bool {
 
 // nodesOwn are requests that a kubelet makes all the time; a role that allows them all
 // is what nodes had before there was a Node authorizer, whatever it is called.
-func nodesOwn() []rbac.Request {
+func nodesOwn() []access.Request {
 	return concat(
 		verbs("", "nodes", "", "create"), verbs("", "nodes", "status", "patch"),
 		verbs("", "pods", "", "list", "watch"), verbs("", "pods", "status", "patch"),
@@ -128,18 +129,18 @@ func nodesOwn() []rbac.Request {
 	)
 }
 
-func verbs(group, resource, subresource string, verbs ...string) []rbac.Request {
-	requests := make([]rbac.Request, len(verbs))
+func verbs(group, resource, subresource string, verbs ...string) []access.Request {
+	requests := make([]access.Request, len(verbs))
 	for i, verb := range verbs {
-		requests[i] = rbac.Request{
-			Verb: verb, ResourceRequest: true, APIGroup: group, Resource: resource, Subresource: subresource,
+		requests[i] = access.Request{
+			Verb: verb, ResourceRequest: true, Group: group, Resource: resource, Subresource: subresource,
 		}
 	}
 	return requests
 }
 
-func concat(lists ...[]rbac.Request) []rbac.Request {
-	var all []rbac.Request
+func concat(lists ...[]access.Request) []access.Request {
+	var all []access.Request
 	for _, l := range lists {
 		all = append(all, l...)
 	}
@@ -169,7 +170,7 @@ func (r *right) allowedBy(rule *rbacv1.PolicyRule, a audience, namespace string)
 
 // ofCluster reports whether a request is about what is in no namespace. A cluster role
 // can be bound in one.
-func ofCluster(r *rbac.Request) bool {
+func ofCluster(r *access.Request) bool {
 	switch r.Resource {
 	case "nodes", "users", "groups", "signers", "certificatesigningrequests", "mutatingwebhookconfigurations":
 		return true
@@ -200,7 +201,7 @@ func has(list []string, want string) bool {
 }
 
 // allowsAll reports whether rules together allow every request.
-func allowsAll(rules []rbacv1.PolicyRule, requests []rbac.Request) bool {
+func allowsAll(rules []rbacv1.PolicyRule, requests []access.Request) bool {
 	for _, request := range requests {
 		allowed := false
 		for i := range rules {

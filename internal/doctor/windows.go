@@ -70,7 +70,7 @@ func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	}
 	k := kubelet{user: prediction.User, groups: append(slices.Clone(prediction.Groups), groupAuthenticated), node: prediction.Node}
 	for _, verb := range []string{"list", "watch"} {
-		if ok, _ := f.may(k, access{verb: verb, group: "discovery.k8s.io", resource: "endpointslices"}); !ok {
+		if ok, _ := f.may(k, kubeletRequest{verb: verb, group: "discovery.k8s.io", resource: "endpointslices"}); !ok {
 			return false
 		}
 	}

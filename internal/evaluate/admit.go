@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -55,12 +55,7 @@ func (e *Evaluator) TurnsWrite(req *noderestriction.Request, answer noderestrict
 type ownAccess struct{ *Evaluator }
 
 // Authorize implements noderestriction.Authorizer.
-func (a ownAccess) Authorize(ctx context.Context, access *noderestriction.Access) (allowed bool, reason string, err error) {
-	req := &nodeauthz.Request{
-		User: access.User, UID: access.UID, Groups: access.Groups, Extra: access.Extra,
-		Verb: access.Verb, Group: access.Group, Version: access.Version, Resource: access.Resource,
-		Namespace: access.Namespace, Name: access.Name, ResourceRequest: true,
-	}
+func (a ownAccess) Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error) {
 	decision, by, err := a.Chain.Settled(ctx, req)
 	allowed = decision == verdict.Allow
 	if allowed || err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -15,7 +16,7 @@ import (
 // AuthorizeNode puts a request to the Node authorizer alone. The error of a refusal that
 // something could turn is an [*UnreadError], a [*LackError], or that of a state which is
 // too old.
-func (e *Evaluator) AuthorizeNode(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	answer := e.Node.Decide(req)
 	opinion := decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node}
 	if answer.Code == nodeauthz.NotANode {
@@ -39,7 +40,7 @@ func (e *Evaluator) AuthorizeNode(_ context.Context, req *nodeauthz.Request) (de
 // Authorize puts a request to all authorizers. The errors are those of AuthorizeNode, and
 // those of authorizers that failed. An authorizer whose state is too old has no opinion, as
 // one that fails.
-func (e *Evaluator) Authorize(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func (e *Evaluator) Authorize(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 	result, old, err := e.ask(ctx, req)
 	return e.opinion(req, result, old, err)
 }
@@ -48,7 +49,7 @@ func (e *Evaluator) Authorize(ctx context.Context, req *nodeauthz.Request) (deci
 // failure policy decides about a webhook that did not answer is no answer, because the
 // API server's own call may be answered. What fails for the API server too is in
 // EvaluationError.
-func (e *Evaluator) Review(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func (e *Evaluator) Review(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 	result, old, _ := e.ask(ctx, req) // the opinions have the errors
 	if why := result.Doubt(); why != "" {
 		return decision.Opinion{Decision: verdict.NoOpinion}, errors.New(why)
@@ -76,7 +77,7 @@ func askedBefore(result chain.Result) (code verdict.Code, rbac bool) {
 	return code, rbac
 }
 
-func (e *Evaluator) opinion(req *nodeauthz.Request, result chain.Result, old, err error) (decision.Opinion, error) {
+func (e *Evaluator) opinion(req *access.Request, result chain.Result, old, err error) (decision.Opinion, error) {
 	identity, main := nodeidentity.Of(req.User, req.Groups), Main(result)
 	opinion := decision.Opinion{
 		Decision: result.Decision, Reason: result.Reason(), Code: main.Code, Node: identity.Name, Authorizer: result.DecidedBy,
@@ -98,7 +99,7 @@ func (e *Evaluator) opinion(req *nodeauthz.Request, result chain.Result, old, er
 }
 
 // inFull is the reason of a result, with the Node authorizer's at length.
-func (e *Evaluator) inFull(req *nodeauthz.Request, result chain.Result) string {
+func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 	for i := range result.Opinions {
 		if o := &result.Opinions[i]; o.Node != nil {
 			o.Message = e.Node.Message(req, *o.Node)
@@ -109,7 +110,7 @@ func (e *Evaluator) inFull(req *nodeauthz.Request, result chain.Result) string {
 
 // ask asks the authorizers until one decides with a state that is not too old.
 // Old is the error of those whose state is.
-func (e *Evaluator) ask(ctx context.Context, req *nodeauthz.Request) (result chain.Result, old, err error) {
+func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.Result, old, err error) {
 	rest, failed := e.Chain.Brief(ctx, req)
 	if e.ages.Fresh() {
 		return rest, nil, failed

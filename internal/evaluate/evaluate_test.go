@@ -8,6 +8,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -82,7 +83,7 @@ func TestWhatTurnsAnAuthorization(t *testing.T) {
 		if tc.user == "" {
 			user, groups = "ann", nil
 		}
-		req := &nodeauthz.Request{
+		req := &access.Request{
 			User: user, Groups: groups, ResourceRequest: true, Verb: tc.verb, Group: tc.group, Resource: tc.resource,
 			Subresource: tc.subresource, Namespace: tc.namespace, Name: tc.name,
 		}
@@ -211,11 +212,11 @@ type denier struct{}
 
 func (denier) Name() string { return "denier" }
 
-func (denier) Decide(context.Context, *nodeauthz.Request) (verdict.Decision, error) {
+func (denier) Decide(context.Context, *access.Request) (verdict.Decision, error) {
 	return verdict.Deny, nil
 }
 
-func (denier) Explain(context.Context, *nodeauthz.Request) (chain.Opinion, error) {
+func (denier) Explain(context.Context, *access.Request) (chain.Opinion, error) {
 	return chain.Opinion{Decision: verdict.Deny}, nil
 }
 
@@ -223,7 +224,7 @@ func (denier) Explain(context.Context, *nodeauthz.Request) (chain.Opinion, error
 // asks what an API server answers learns that it is not known.
 func TestADenialAfterWhatCouldNotBeRead(t *testing.T) {
 	user, groups := nodeidentity.User("a")
-	req := &nodeauthz.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}
+	req := &access.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}
 	for resource, unread := range map[string]bool{"clusterroles": true, "pods": true, "persistentvolumes": true, "nodes": false} {
 		e := newEvaluator(t, without(readResources[resource], resource))
 		e.Chain = append(e.Chain, denier{})

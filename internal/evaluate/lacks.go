@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -28,7 +29,7 @@ type Lack struct {
 // Lacking lists what files do not hold and might have allowed a request that nobody
 // allowed: the objects that could relate it to the node, if that is why the Node
 // authorizer has no opinion, and the roles, if RBAC was to be asked.
-func (e *Evaluator) Lacking(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) []Lack {
+func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC bool) []Lack {
 	if e.State.Complete() {
 		return nil
 	}

@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // Ages say whether the state may be used. The live state of package source does.
@@ -26,7 +26,7 @@ func (noAges) TooOld(source.Kinds) error { return nil }
 
 // tooOldIn is the error for what an authorizer said, if the state that it comes from is
 // too old.
-func (e *Evaluator) tooOldIn(o *chain.Opinion, req *nodeauthz.Request) error {
+func (e *Evaluator) tooOldIn(o *chain.Opinion, req *access.Request) error {
 	switch {
 	case e.ages.Fresh():
 		return nil

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"slices"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -11,7 +12,7 @@ import (
 
 // authorizationReads are the kinds that an answer of the Node authorizer comes from:
 // those that relate objects to nodes, if it rests on a relation, found or missing.
-func authorizationReads(code verdict.Code, req *nodeauthz.Request) source.Kinds {
+func authorizationReads(code verdict.Code, req *access.Request) source.Kinds {
 	if code != nodeauthz.PathToObject && code != nodeauthz.NoPathToObject {
 		return 0
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -45,7 +45,7 @@ func (e *LackError) Error() string {
 
 // Unread are the resources that could not be read and could turn a refusal by the Node
 // authorizer, for the reason that the code names, and by RBAC, if it was asked.
-func (e *Evaluator) Unread(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) []source.Missing {
+func (e *Evaluator) Unread(req *access.Request, code verdict.Code, asksRBAC bool) []source.Missing {
 	on := authorizationReads(code, req)
 	if asksRBAC {
 		on |= source.RBACKinds()
@@ -54,7 +54,7 @@ func (e *Evaluator) Unread(req *nodeauthz.Request, code verdict.Code, asksRBAC b
 }
 
 // undecided is the error of a refusal that something could turn; nil if nothing can.
-func (e *Evaluator) undecided(req *nodeauthz.Request, code verdict.Code, asksRBAC bool) error {
+func (e *Evaluator) undecided(req *access.Request, code verdict.Code, asksRBAC bool) error {
 	if missing := e.Unread(req, code, asksRBAC); len(missing) > 0 {
 		return &UnreadError{missing}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -30,16 +31,16 @@ func BenchmarkUnderAttack(b *testing.B) {
 	looks := make(chan struct{}, DefaultMaxPerNode)
 	w := New(quiet{}, Options{})
 	defer w.Stop()
-	authorize := w.Authorize(time.Hour, func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	authorize := w.Authorize(time.Hour, func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
 		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: true}, nil
-	}, func(req *nodeauthz.Request) bool {
+	}, func(req *access.Request) bool {
 		allowed := node.Decide(req).Decision == verdict.Allow
 		looks <- struct{}{}
 		return allowed
 	})
-	request := func(i int) *nodeauthz.Request {
-		return &nodeauthz.Request{
+	request := func(i int) *access.Request {
+		return &access.Request{
 			User: "system:node:worker", Groups: []string{"system:nodes"}, Verb: "get", Resource: "secrets",
 			Namespace: "shop", Name: fmt.Sprintf("secret-%d", i), ResourceRequest: true,
 		}

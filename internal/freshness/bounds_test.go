@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // all puts requests to an evaluator at once and returns how many it allowed,
 // when all are answered.
-func all(t *testing.T, evaluate decision.Authorize, requests []*nodeauthz.Request) func() (allowed int) {
+func all(t *testing.T, evaluate decision.Authorize, requests []*access.Request) func() (allowed int) {
 	var running sync.WaitGroup
 	opinions := make([]decision.Opinion, len(requests))
 	for i, req := range requests {
@@ -40,8 +40,8 @@ func all(t *testing.T, evaluate decision.Authorize, requests []*nodeauthz.Reques
 	}
 }
 
-func times(n int, req func(i int) *nodeauthz.Request) []*nodeauthz.Request {
-	requests := make([]*nodeauthz.Request, n)
+func times(n int, req func(i int) *access.Request) []*access.Request {
+	requests := make([]*access.Request, n)
 	for i := range requests {
 		requests[i] = req(i)
 	}
@@ -55,7 +55,7 @@ func TestOneLookForAllThatAskTheSame(t *testing.T) {
 		c, o := newCluster(), &outcomes{}
 		w := freshness.New(c, freshness.Options{Waited: o.waited, MaxPerNode: requests, MaxTotal: requests})
 		defer w.Stop()
-		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), times(requests, func(int) *nodeauthz.Request { return get("worker", "db") }))
+		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), times(requests, func(int) *access.Request { return get("worker", "db") }))
 		for range changes {
 			c.relate("worker", "else")
 			synctest.Wait()
@@ -80,7 +80,7 @@ func TestChangesOfOtherNodesCostNothing(t *testing.T) {
 		c := newCluster()
 		w := freshness.New(c, freshness.Options{})
 		defer w.Stop()
-		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), []*nodeauthz.Request{get("worker", "db")})
+		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), []*access.Request{get("worker", "db")})
 		for i := range 1000 {
 			c.relate(fmt.Sprintf("node-%d", i), "db")
 		}
@@ -99,11 +99,11 @@ func TestChangesInTheMeantimeAreOneBatch(t *testing.T) {
 		w := freshness.New(c, freshness.Options{})
 		defer w.Stop()
 		hold := make(chan struct{})
-		probe := func(req *nodeauthz.Request) bool {
+		probe := func(req *access.Request) bool {
 			<-hold
 			return c.probe(req)
 		}
-		answered := all(t, w.Authorize(limit, c.evaluate, probe), []*nodeauthz.Request{get("worker", "db")})
+		answered := all(t, w.Authorize(limit, c.evaluate, probe), []*access.Request{get("worker", "db")})
 		c.tell("worker")
 		synctest.Wait()
 		for range 1000 {
@@ -138,9 +138,9 @@ func TestTooManyAreAnsweredAtOnce(t *testing.T) {
 				w := freshness.New(c, tc.opts)
 				defer w.Stop()
 				evaluate := w.Authorize(limit, c.evaluate, c.probe)
-				answered := all(t, evaluate, times(requests, func(i int) *nodeauthz.Request { return get(tc.node(i), fmt.Sprintf("secret-%d", i)) }))
+				answered := all(t, evaluate, times(requests, func(i int) *access.Request { return get(tc.node(i), fmt.Sprintf("secret-%d", i)) }))
 				o.want(t, map[string]int{"authorize limited": requests - tc.waits})
-				other := all(t, evaluate, []*nodeauthz.Request{get("other", "db")})
+				other := all(t, evaluate, []*access.Request{get("other", "db")})
 				answered()
 				other()
 				o.want(t, map[string]int{
@@ -148,7 +148,7 @@ func TestTooManyAreAnsweredAtOnce(t *testing.T) {
 					"authorize expired": tc.waits + tc.others,
 				})
 				// Whoever comes after them waits again.
-				all(t, evaluate, []*nodeauthz.Request{get("worker", "db")})()
+				all(t, evaluate, []*access.Request{get("worker", "db")})()
 				o.want(t, map[string]int{
 					"authorize limited": requests - tc.waits + 1 - tc.others,
 					"authorize expired": tc.waits + tc.others + 1,
@@ -165,7 +165,7 @@ func TestRequestsAreNotKept(t *testing.T) {
 		c := newCluster()
 		w := freshness.New(c, freshness.Options{})
 		defer w.Stop()
-		evaluate := w.Authorize(limit, c.evaluate, func(req *nodeauthz.Request) bool {
+		evaluate := w.Authorize(limit, c.evaluate, func(req *access.Request) bool {
 			return req.Groups[0] == "system:nodes" && c.probe(req)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,7 @@ func TestRequestsAreNotKept(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		answered := all(t, evaluate, []*nodeauthz.Request{get("worker", "db")})
+		answered := all(t, evaluate, []*access.Request{get("worker", "db")})
 		cancel()
 		<-done
 		first.User, first.Name, first.Groups[0] = "used", "for something else", "now"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -15,8 +16,8 @@ import (
 // held back, at most for the given time; 0 holds nothing back. Related reports,
 // at little cost and for a copy of the request, whether the graph now shows the
 // relation that was missing; only then the evaluator is asked again.
-func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related func(*nodeauthz.Request) bool) decision.Authorize {
-	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related func(*access.Request) bool) decision.Authorize {
+	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		complete, asked := w.complete(), w.queues.changes.Load()
 		opinion, err := next(ctx, req)
 		if err != nil || !opinion.Stale {
@@ -38,14 +39,14 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 	}
 }
 
-// access is what a missing relation depends on, for requests of one node.
-type access struct{ verb, group, resource, subresource, namespace, name string }
+// relationKey is what a missing relation depends on, for requests of one node.
+type relationKey struct{ verb, group, resource, subresource, namespace, name string }
 
-func accessQuestion(req *nodeauthz.Request, related func(*nodeauthz.Request) bool, asked uint64) *question {
+func accessQuestion(req *access.Request, related func(*access.Request) bool, asked uint64) *question {
 	kept := *req
 	kept.Groups, kept.FieldSelector = slices.Clone(req.Groups), slices.Clone(req.FieldSelector)
 	return &question{
-		key:   access{req.Verb, req.Group, req.Resource, req.Subresource, req.Namespace, req.Name},
+		key:   relationKey{req.Verb, req.Group, req.Resource, req.Subresource, req.Namespace, req.Name},
 		probe: func() bool { return related(&kept) },
 		asked: asked,
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -62,7 +63,7 @@ func TestSyncDuringADecisionIsTooLate(t *testing.T) {
 	synced := false
 	w := freshness.New(c, freshness.Options{Synced: func() bool { return synced }})
 	defer w.Stop()
-	evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	evaluate := w.Authorize(limit, func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := c.evaluate(ctx, req)
 		synced = true
 		return opinion, err
@@ -87,7 +88,7 @@ func TestOtherAnswersAreNotHeldBack(t *testing.T) {
 				c, o := newCluster(), &outcomes{}
 				w := freshness.New(c, freshness.Options{Waited: o.waited})
 				defer w.Stop()
-				opinion, err := w.Authorize(limit, func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+				opinion, err := w.Authorize(limit, func(context.Context, *access.Request) (decision.Opinion, error) {
 					return given.opinion, given.err
 				}, c.probe)(t.Context(), get("worker", "db"))
 				if opinion.Decision != given.opinion.Decision || !errors.Is(err, given.err) {
@@ -140,7 +141,7 @@ func TestNewsBeforeTheWait(t *testing.T) {
 		w := freshness.New(c, freshness.Options{Waited: o.waited})
 		defer w.Stop()
 		late := false
-		evaluate := w.Authorize(limit, func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+		evaluate := w.Authorize(limit, func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 			opinion, err := c.evaluate(ctx, req)
 			if !late {
 				late = true

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -60,7 +61,7 @@ func (c *cluster) has(node, secret string) bool {
 }
 
 // evaluate allows what the cluster relates at the time.
-func (c *cluster) evaluate(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func (c *cluster) evaluate(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	c.asked.Add(1)
 	if c.has(req.User, req.Name) {
 		return decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Node: req.User}, nil
@@ -68,7 +69,7 @@ func (c *cluster) evaluate(_ context.Context, req *nodeauthz.Request) (decision.
 	return decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoPathToObject, Node: req.User, Stale: true}, nil
 }
 
-func (c *cluster) probe(req *nodeauthz.Request) bool {
+func (c *cluster) probe(req *access.Request) bool {
 	c.probed.Add(1)
 	return c.has(req.User, req.Name)
 }
@@ -82,8 +83,8 @@ func (c *cluster) admit(_ context.Context, req *noderestriction.Request) noderes
 	return noderestriction.Answer{Decision: verdict.Deny, Code: noderestriction.PodNotFound, Node: req.User, Status: 404, Stale: true}
 }
 
-func get(node, secret string) *nodeauthz.Request {
-	return &nodeauthz.Request{User: node, Verb: "get", Resource: "secrets", Namespace: "shop", Name: secret, ResourceRequest: true}
+func get(node, secret string) *access.Request {
+	return &access.Request{User: node, Verb: "get", Resource: "secrets", Namespace: "shop", Name: secret, ResourceRequest: true}
 }
 
 // outcomes counts how waits end.

@@ -3,8 +3,8 @@ package observe
 import (
 	"context"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -28,7 +28,7 @@ const (
 
 // Authorize counts the opinions of an evaluator of access reviews.
 func (m *Metrics) Authorize(next decision.Authorize) decision.Authorize {
-	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
 		outcome := outcomeError
 		if err == nil {

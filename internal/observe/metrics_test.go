@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
@@ -58,7 +59,7 @@ func want(t *testing.T, m *observe.Metrics, lines ...string) {
 
 // says is an evaluator that always says the same.
 func says(opinion decision.Opinion, err error) decision.Authorize {
-	return func(context.Context, *nodeauthz.Request) (decision.Opinion, error) { return opinion, err }
+	return func(context.Context, *access.Request) (decision.Opinion, error) { return opinion, err }
 }
 
 // answers is the same for writes.
@@ -66,8 +67,8 @@ func answers(answer noderestriction.Answer) decision.Admit {
 	return func(context.Context, *noderestriction.Request) noderestriction.Answer { return answer }
 }
 
-func secret() *nodeauthz.Request {
-	return &nodeauthz.Request{
+func secret() *access.Request {
+	return &access.Request{
 		User: "system:node:worker-1", Groups: []string{"system:nodes"}, Verb: "get", Resource: "secrets",
 		Namespace: "shop", Name: "db", ResourceRequest: true,
 	}
@@ -78,7 +79,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 		rule    string
 		opinion decision.Opinion
 		err     error
-		req     *nodeauthz.Request
+		req     *access.Request
 		want    string
 	}{
 		{
@@ -109,20 +110,20 @@ func TestDecisionsAreCounted(t *testing.T) {
 			"a resource with a group",
 			decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName},
 			nil,
-			&nodeauthz.Request{Group: "coordination.k8s.io", Resource: "leases", ResourceRequest: true},
+			&access.Request{Group: "coordination.k8s.io", Resource: "leases", ResourceRequest: true},
 			`{code="OwnName",decision="allow",resource="leases.coordination.k8s.io",type="authorize"}`,
 		},
 		{
 			"what callers make up is all the same",
 			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
 			nil,
-			&nodeauthz.Request{Group: "made.up", Resource: "secrets", ResourceRequest: true},
+			&access.Request{Group: "made.up", Resource: "secrets", ResourceRequest: true},
 			`{code="NoRuleForResource",decision="no_opinion",resource="other",type="authorize"}`,
 		},
 		{
 			"a path",
 			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
-			nil, &nodeauthz.Request{Path: "/metrics"},
+			nil, &access.Request{Path: "/metrics"},
 			`{code="NoRuleForResource",decision="no_opinion",resource="non_resource",type="authorize"}`,
 		},
 	} {

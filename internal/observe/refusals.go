@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -61,7 +62,7 @@ const (
 // not a node and about whom nobody has an opinion is not refused: that is for
 // other authorizers to do.
 func (r *Refusals) Authorize(next decision.Authorize) decision.Authorize {
-	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
 		if err == nil && (opinion.Decision == verdict.Allow || opinion.Code == nodeauthz.NotANode) {
 			return opinion, err
@@ -134,7 +135,7 @@ func (l *line) identity(node, user string) *line {
 	return l.add("user", user)
 }
 
-func accessLine(req *nodeauthz.Request, opinion *decision.Opinion) *line {
+func accessLine(req *access.Request, opinion *decision.Opinion) *line {
 	l := new(line).add("type", typeAuthorize).identity(opinion.Node, req.User).add("verb", req.Verb)
 	if req.ResourceRequest {
 		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name)

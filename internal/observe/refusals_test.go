@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -59,7 +60,7 @@ func TestLinesOfRefusedAccess(t *testing.T) {
 		rule    string
 		opinion decision.Opinion
 		err     error
-		req     *nodeauthz.Request
+		req     *access.Request
 		want    string // empty: none
 	}{
 		{
@@ -70,14 +71,14 @@ func TestLinesOfRefusedAccess(t *testing.T) {
 			"a denial says who decided",
 			decision.Opinion{Decision: verdict.Deny, Code: "AlwaysDeny", Authorizer: "deny", Reason: "everything is denied"},
 			nil,
-			&nodeauthz.Request{User: "jane", Verb: "update", Group: "storage.k8s.io", Resource: "csinodes", Subresource: "status", Name: "worker-2", ResourceRequest: true},
+			&access.Request{User: "jane", Verb: "update", Group: "storage.k8s.io", Resource: "csinodes", Subresource: "status", Name: "worker-2", ResourceRequest: true},
 			`"level"=0 "msg"="request refused" "type"="authorize" "user"="jane" "verb"="update" "resource"="csinodes.storage.k8s.io/status" "name"="worker-2" "code"="AlwaysDeny" "authorizer"="deny" "reason"="everything is denied"`,
 		},
 		{
 			"an error is no refusal",
 			decision.Opinion{Decision: verdict.NoOpinion, Code: "NotSynced", Node: "worker-1"},
 			nodeauthz.ErrNotSynced,
-			&nodeauthz.Request{User: "system:node:worker-1", Verb: "get", Path: "/metrics"},
+			&access.Request{User: "system:node:worker-1", Verb: "get", Path: "/metrics"},
 			`"level"=0 "msg"="request could not be decided" "type"="authorize" "node"="worker-1" "verb"="get" "path"="/metrics" "code"="NotSynced" "error"="` + nodeauthz.ErrNotSynced.Error() + `"`,
 		},
 		{"an allow is not logged", decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.OwnName}, nil, secret(), ""},

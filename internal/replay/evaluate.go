@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -19,7 +20,7 @@ type Evaluators struct {
 	// Missing, if set, says what of the state could not be read, or is not in it, and
 	// might have allowed a request about which the chain has no opinion; empty if that is
 	// nothing.
-	Missing func(req *nodeauthz.Request, result chain.Result) string
+	Missing func(req *access.Request, result chain.Result) string
 	// Extra is true if an authorizer looks at what else is known of a user.
 	Extra bool
 }

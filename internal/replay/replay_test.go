@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/internal/render"
@@ -259,7 +260,7 @@ func TestWhatCouldNotBeDecidedIsNoRefusal(t *testing.T) {
 	}
 
 	ev = evaluators(t)
-	ev.Missing = func(*nodeauthz.Request, chain.Result) string { return "could not read pods" }
+	ev.Missing = func(*access.Request, chain.Result) string { return "could not read pods" }
 	report = replayed(t, ev, log)
 	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Undecided[0].Error != "could not read pods" || report.Undecided[0].Count != 2 {
 		t.Errorf("got %+v, %+v", report.Totals, report.Undecided)

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // request is what authorizers were asked about an event.
-type request = nodeauthz.Request
+type request = access.Request
 
 // paths reads what the path of a request says of it, as kube-apiserver does. It keeps
 // what it has read, because kubelets send the same requests again and again.

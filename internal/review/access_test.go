@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -49,27 +49,27 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		document string
-		access   Access
+		access   AccessAnswer
 		want     string
 	}{
 		{
 			"allowed", accessV1,
-			Access{Decision: verdict.Allow},
+			AccessAnswer{Decision: verdict.Allow},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`,
 		},
 		{
 			"denied", accessBeta,
-			Access{Decision: verdict.Deny, Reason: "a <reason>"},
+			AccessAnswer{Decision: verdict.Deny, Reason: "a <reason>"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"denied":true,"reason":"a <reason>"}}`,
 		},
 		{
 			"no opinion", accessBeta,
-			Access{Decision: verdict.NoOpinion, Reason: "because"},
+			AccessAnswer{Decision: verdict.NoOpinion, Reason: "because"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"reason":"because"}}`,
 		},
 		{
 			"not decided", accessV1,
-			Access{Decision: verdict.NoOpinion, EvaluationError: "not synced"},
+			AccessAnswer{Decision: verdict.NoOpinion, EvaluationError: "not synced"},
 			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false,"evaluationError":"not synced"}}`,
 		},
 	} {
@@ -78,7 +78,7 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := r.Answer(t.Context(), func(_ context.Context, req *nodeauthz.Request) Access {
+			got := r.Answer(t.Context(), func(_ context.Context, req *access.Request) AccessAnswer {
 				if req.User != "system:node:worker-1" || req.Name != "db" {
 					t.Errorf("asked %+v", req)
 				}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 // Attributes returns the request that a valid spec asks about, and what of its
@@ -22,8 +22,8 @@ import (
 // become Equals and NotEquals, as a parsed selector has them; everything else is
 // dropped. A raw selector that cannot be parsed, or is longer than 64 KiB, is dropped whole. A version that
 // is not given stands for all, "*".
-func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (nodeauthz.Request, Ignored) {
-	req := nodeauthz.Request{User: spec.User, Groups: spec.Groups, UID: spec.UID, Extra: extra(spec.Extra)}
+func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (access.Request, Ignored) {
+	req := access.Request{User: spec.User, Groups: spec.Groups, UID: spec.UID, Extra: extra(spec.Extra)}
 	if spec.ResourceAttributes == nil {
 		req.Verb, req.Path = spec.NonResourceAttributes.Verb, spec.NonResourceAttributes.Path
 		return req, nil

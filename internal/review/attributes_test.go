@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 func specWith(selector *authorizationv1.FieldSelectorAttributes) *authorizationv1.SubjectAccessReviewSpec {
@@ -146,7 +146,7 @@ func TestAttributesAreTakenOver(t *testing.T) {
 			Verb: "create", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "api",
 		},
 	})
-	if want := (nodeauthz.Request{
+	if want := (access.Request{
 		User: "u", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"scope": {"a", "b"}},
 		Verb: "create", Group: "apps", Version: "v1", Resource: "deployments",
 		Subresource: "scale", Namespace: "shop", Name: "api", ResourceRequest: true,
@@ -159,7 +159,7 @@ func TestAttributesAreTakenOver(t *testing.T) {
 	url, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
 		User: "u", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/healthz"},
 	})
-	if want := (nodeauthz.Request{User: "u", Verb: "get", Path: "/healthz"}); !reflect.DeepEqual(url, want) {
+	if want := (access.Request{User: "u", Verb: "get", Path: "/healthz"}); !reflect.DeepEqual(url, want) {
 		t.Errorf("got %+v, want %+v", url, want)
 	}
 }

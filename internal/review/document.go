@@ -9,13 +9,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Access is the answer to a SubjectAccessReview.
-type Access struct {
+// AccessAnswer is the answer to a SubjectAccessReview.
+type AccessAnswer struct {
 	Decision verdict.Decision
 	// Reason is one line; empty for an Allow that needs none.
 	Reason string
@@ -26,7 +26,7 @@ type Access struct {
 
 // Authorize answers one request. It must be safe for concurrent use and must not keep
 // the request.
-type Authorize func(ctx context.Context, req *nodeauthz.Request) Access
+type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
 
 // kindError says that a document is of another kind than the one wanted.
 type kindError struct {
@@ -82,14 +82,14 @@ func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 // Status answers a valid review.
 func Status(ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	req, ignored := Attributes(spec)
-	access := authorize(ctx, &req)
-	if access.EvaluationError != "" {
-		ignored = append(Ignored{access.EvaluationError}, ignored...)
+	answer := authorize(ctx, &req)
+	if answer.EvaluationError != "" {
+		ignored = append(Ignored{answer.EvaluationError}, ignored...)
 	}
 	return authorizationv1.SubjectAccessReviewStatus{
-		Allowed:         access.Decision == verdict.Allow,
-		Denied:          access.Decision == verdict.Deny,
-		Reason:          access.Reason,
+		Allowed:         answer.Decision == verdict.Allow,
+		Denied:          answer.Decision == verdict.Deny,
+		Reason:          answer.Reason,
 		EvaluationError: ignored.String(),
 	}
 }

@@ -16,22 +16,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // byName allows what is named "yes", denies "no", and cannot evaluate "error".
-func byName(_ context.Context, req *nodeauthz.Request) Access {
+func byName(_ context.Context, req *access.Request) AccessAnswer {
 	switch req.Name {
 	case "yes":
-		return Access{Decision: verdict.Allow}
+		return AccessAnswer{Decision: verdict.Allow}
 	case "no":
-		return Access{Decision: verdict.Deny, Reason: "because"}
+		return AccessAnswer{Decision: verdict.Deny, Reason: "because"}
 	case "error":
-		return Access{Decision: verdict.NoOpinion, EvaluationError: "cannot say"}
+		return AccessAnswer{Decision: verdict.NoOpinion, EvaluationError: "cannot say"}
 	}
-	return Access{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}
+	return AccessAnswer{Decision: verdict.NoOpinion, Reason: "no opinion <- of " + req.Name}
 }
 
 // named evaluates both kinds of documents by the name of the object.

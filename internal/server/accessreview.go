@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
 // accessReviewTimeout is how long the API server may take for one answer. It
@@ -53,15 +52,11 @@ func newAccessReviews(cluster *rest.Config, config v1alpha1.AccessReviews, faile
 }
 
 // Authorize implements noderestriction.Authorizer.
-func (r *accessReviews) Authorize(ctx context.Context, a *noderestriction.Access) (allowed bool, reason string, err error) {
-	decision, reason, err := r.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: a.User, UID: a.UID, Groups: a.Groups, Extra: a.Extra},
-		Verb: a.Verb, APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource,
-		Namespace: a.Namespace, Name: a.Name, ResourceRequest: true,
-	})
+func (r *accessReviews) Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error) {
+	decision, reason, err := r.authorizer.Authorize(ctx, req.Attributes())
 	if err != nil {
 		r.failed()
-		return false, reason, fmt.Errorf("ask the API server whether %s may %s %s: %w", a.User, a.Verb, a.Resource, err)
+		return false, reason, fmt.Errorf("ask the API server whether %s may %s %s: %w", req.User, req.Verb, req.Resource, err)
 	}
 	return decision == authorizer.DecisionAllow, reason, nil
 }

@@ -22,11 +22,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
@@ -52,7 +52,7 @@ func TestServeAttacked(t *testing.T) {
 	restriction := noderestriction.New(emptyState{}, nil, kubeversion.For(kubeversion.Latest))
 	options := webhook.Options{Queue: queue}
 	s.serve(parts{webhooks: map[string]http.Handler{
-		"/authorize": webhook.Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, options),
+		"/authorize": webhook.Authorize(func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, options),
 		"/admit":     webhook.Admit(restriction.Decide, restriction.Reads, options),
 		"/mutate":    webhook.Mutate(options),
 	}})

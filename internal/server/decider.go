@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
@@ -23,7 +23,7 @@ type decider struct {
 
 // authorize wraps the evaluator of the mode that is configured.
 func (d *decider) authorize(next decision.Authorize) decision.Authorize {
-	return func(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
 		if err == nil {
 			return opinion, nil

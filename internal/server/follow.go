@@ -8,13 +8,13 @@ import (
 
 	"k8s.io/client-go/discovery"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -89,7 +89,7 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 	if w.chain != nil {
 		authorize = d.Authorize
 	}
-	related := func(req *nodeauthz.Request) bool { return d.Node.Decide(req).Decision == verdict.Allow }
+	related := func(req *access.Request) bool { return d.Node.Decide(req).Decision == verdict.Allow }
 	w.answers.Store(w.answersOf(features.Minor(),
 		waiter.Authorize(w.config.Authorization.FreshnessWait.Duration, d.authorize(authorize), related),
 		waiter.Admit(w.config.Admission.FreshnessWait.Duration, d.admit),

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // pipes is a listener in memory, so that the time of a bubble passes.
@@ -68,7 +68,7 @@ func TestManySmallBodiesDoNotStall(t *testing.T) {
 		s.reload = time.Hour
 		listener := inMemory(s.shell.webhook)
 		s.serve(parts{webhooks: map[string]http.Handler{"/authorize": webhook.Authorize(
-			func(context.Context, *nodeauthz.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, webhook.Options{Queue: webhook.NewQueue()})}})
+			func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, webhook.Options{Queue: webhook.NewQueue()})}})
 		config := &tls.Config{
 			RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*s.callers.client("kube-apiserver")},
 		}

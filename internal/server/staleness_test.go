@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -18,7 +19,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -71,7 +71,7 @@ func agingDecider(t *testing.T, ages evaluate.Ages, access noderestriction.Autho
 // nobody lets no node request anything.
 type nobody struct{}
 
-func (nobody) Authorize(context.Context, *noderestriction.Access) (bool, string, error) {
+func (nobody) Authorize(context.Context, *access.Request) (bool, string, error) {
 	return false, "", nil
 }
 
@@ -124,7 +124,7 @@ func TestAnswersThatDependOnOldStateAreErrors(t *testing.T) {
 		if tc.user != "" {
 			user, groups = tc.user, nil
 		}
-		req := &nodeauthz.Request{
+		req := &access.Request{
 			User: user, Groups: groups, ResourceRequest: true, Verb: tc.verb, Group: tc.group, Resource: tc.resource,
 			Subresource: tc.subresource, Namespace: tc.namespace, Name: tc.name,
 		}
@@ -168,7 +168,7 @@ func TestAChainWithOldState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, counted := agingDecider(t, stubAges(tc.old), nobody{})
-			opinion, err := d.authorize(d.Authorize)(t.Context(), &nodeauthz.Request{
+			opinion, err := d.authorize(d.Authorize)(t.Context(), &access.Request{
 				User: tc.user, Groups: tc.groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: tc.secret,
 			})
 			got := fmt.Sprint(opinion.Decision, " by ", opinion.Authorizer)
@@ -190,7 +190,7 @@ func TestAChainAsksOnWhenARelationIsOld(t *testing.T) {
 	d, _ := agingDecider(t, stubAges(source.Pods), nobody{})
 	d.Chain = append(d.Chain, chain.AlwaysAllow())
 	user, groups := nodeidentity.User("a")
-	opinion, err := d.authorize(d.Authorize)(t.Context(), &nodeauthz.Request{
+	opinion, err := d.authorize(d.Authorize)(t.Context(), &access.Request{
 		User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db",
 	})
 	if err != nil || opinion.Decision != verdict.Allow || opinion.Authorizer != chain.AlwaysAllow().Name() {
@@ -332,7 +332,7 @@ func TestAnOutageThatLastsTooLong(t *testing.T) {
 func TestAllowTakesNoMoreMemory(t *testing.T) {
 	d, _ := agingDecider(t, stubAges(0), nobody{})
 	user, groups := nodeidentity.User("a")
-	req := &nodeauthz.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}
+	req := &access.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}
 	if n := testing.AllocsPerRun(1000, func() {
 		if opinion, err := d.AuthorizeNode(t.Context(), req); err != nil || opinion.Decision != verdict.Allow {
 			t.Fatal(opinion, err)
@@ -361,7 +361,7 @@ func (a agingMeanwhile) TooOld(on source.Kinds) error {
 // everybody lets nodes request everything, and takes its time.
 type everybody struct{ meanwhile func() }
 
-func (e everybody) Authorize(context.Context, *noderestriction.Access) (bool, string, error) {
+func (e everybody) Authorize(context.Context, *access.Request) (bool, string, error) {
 	e.meanwhile()
 	return true, "", nil
 }

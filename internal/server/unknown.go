@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -21,7 +22,7 @@ import (
 var errClusterUnknown = errors.New("the server has not reached the API server of the cluster yet: retry")
 
 // nodeBeforeCluster is the Node authorizer's answer.
-func nodeBeforeCluster(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func nodeBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	if !identity.IsNode {
 		return decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NotANode}, nil
@@ -31,7 +32,7 @@ func nodeBeforeCluster(_ context.Context, req *nodeauthz.Request) (decision.Opin
 
 // chainBeforeCluster is a chain's answer, which depends on RBAC for all but the
 // masters.
-func chainBeforeCluster(ctx context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+func chainBeforeCluster(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 	if said, _ := chain.Masters().Decide(ctx, req); said == verdict.Allow {
 		return decision.Opinion{Decision: said, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 const (
@@ -50,7 +50,7 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := mustLoad(t, "roles.yaml", selectingRole+tc.rules+selectedRole)
 			may := func(s *State, verb string) bool {
-				return s.RBAC.Evaluate(rbac.Request{User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true}).Allowed
+				return s.RBAC.Evaluate(&access.Request{User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true}).Allowed
 			}
 			if may(s, "get") != tc.gets || may(s, "delete") != tc.all {
 				t.Errorf("may get: %t, may delete: %t", may(s, "get"), may(s, "delete"))

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -41,19 +42,19 @@ func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
 		}
 	}})
 	defer waiter.Stop()
-	authorize := waiter.Authorize(time.Minute, func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	authorize := waiter.Authorize(time.Minute, func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
 		if answer.Code == nodeauthz.NoPathToObject {
 			waiting.Add(1)
 		}
 		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject}, nil
-	}, func(req *nodeauthz.Request) bool { return node.Decide(req).Decision == verdict.Allow })
+	}, func(req *access.Request) bool { return node.Decide(req).Decision == verdict.Allow })
 
 	var running sync.WaitGroup
 	for i := range pods {
 		user, groups := "system:node:"+name("worker", i%nodes), []string{"system:nodes"}
 		running.Go(func() {
-			opinion, err := authorize(t.Context(), &nodeauthz.Request{
+			opinion, err := authorize(t.Context(), &access.Request{
 				User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: name("secret", i), ResourceRequest: true,
 			})
 			if err != nil || opinion.Decision != verdict.Allow {

@@ -15,7 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/access"
 )
 
 func snapshot(t *testing.T, s *State) []byte {
@@ -145,7 +145,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 `
 	allows := func(s *State) bool {
-		return s.RBAC.Evaluate(rbac.Request{User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true}).Allowed
+		return s.RBAC.Evaluate(&access.Request{User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true}).Allowed
 	}
 	files := mustLoad(t, "a.yaml", manifests)
 	if !allows(files) {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/freshness"
@@ -47,14 +48,14 @@ func shop() *graph.Graph {
 
 // decides is the evaluator of the Node authorizer alone.
 func decides(node *nodeauthz.Authorizer) decision.Authorize {
-	return func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	return func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
 		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Reason: string(answer.Code)}, nil
 	}
 }
 
 // constant answers the same to everything that can be decoded.
-func constant(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+func constant(context.Context, *access.Request) (decision.Opinion, error) {
 	return decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Reason: string(nodeauthz.PathToObject)}, nil
 }
 
@@ -88,7 +89,7 @@ func BenchmarkAdmit(b *testing.B) {
 func authorizeStack(node *nodeauthz.Authorizer) http.Handler {
 	metrics := observe.NewMetrics()
 	refusals := observe.NewRefusals(logr.Discard(), observe.RefusalOptions{})
-	related := func(req *nodeauthz.Request) bool { return node.Decide(req).Decision == verdict.Allow }
+	related := func(req *access.Request) bool { return node.Decide(req).Decision == verdict.Allow }
 	waiter := freshness.New(newsless{}, freshness.Options{Waited: metrics.Waited})
 	evaluate := refusals.Authorize(metrics.Authorize(waiter.Authorize(0, decides(node), related)))
 	return metrics.HTTP("authorize", webhook.Authorize(evaluate, webhook.Options{}))

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
 // unread is a body that must not be read.
@@ -27,7 +27,7 @@ func (u unread) Read([]byte) (int, error) {
 // allocated for it. Who finds no room is told to come again.
 func TestBodiesWaitForRoom(t *testing.T) {
 	q := &Queue{small: newLimit(mb, math.MaxInt, 0), read: newLimit(8*mb, math.MaxInt, 0), decode: newLimit(8*mb, 1, 0), wait: time.Minute}
-	handler := Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{}, errors.New("undecided")
 	}, Options{Queue: q, MaxBodyBytes: 4 * mb})
 	taken, err := q.enter(t.Context(), 7*mb)
@@ -82,7 +82,7 @@ func TestBodiesWaitForRoom(t *testing.T) {
 // The room is given back before the question is decided, which may take seconds.
 func TestDecidingTakesNoRoom(t *testing.T) {
 	q := NewQueue()
-	handler := Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 		if q.small.taken != 0 || q.read.taken != 0 {
 			t.Error("the body is kept while the question is decided")
 		}

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -47,7 +47,7 @@ func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func(
 // evaluator.
 func FuzzAuthorize(f *testing.F) {
 	seeds(f)
-	handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+	handler := webhook.Authorize(func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{Decision: verdict.NoOpinion, Reason: req.Name + req.User}, nil
 	}, webhook.Options{})
 	f.Fuzz(func(t *testing.T, body []byte) {

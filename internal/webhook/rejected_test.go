@@ -16,10 +16,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
@@ -27,7 +27,7 @@ import (
 func handlers(t testing.TB, opts webhook.Options) map[string]http.Handler {
 	t.Helper()
 	return map[string]http.Handler{
-		"authorize": webhook.Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+		"authorize": webhook.Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 			t.Error("the authorizer was asked")
 			return decision.Opinion{}, nil
 		}, opts),

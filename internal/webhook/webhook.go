@@ -5,10 +5,10 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/review"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -57,18 +57,18 @@ func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, access(authorize)), nil }, nil
+		return func(ctx context.Context) ([]byte, error) { return asked.Answer(ctx, reviewed(authorize)), nil }, nil
 	})
 }
 
-// access is an evaluator as reviews ask it: an error is no decision.
-func access(authorize decision.Authorize) review.Authorize {
-	return func(ctx context.Context, req *nodeauthz.Request) review.Access {
+// reviewed is an evaluator as reviews ask it: an error is no decision.
+func reviewed(authorize decision.Authorize) review.Authorize {
+	return func(ctx context.Context, req *access.Request) review.AccessAnswer {
 		opinion, err := authorize(ctx, req)
 		if err != nil {
-			return review.Access{Decision: verdict.NoOpinion, Reason: opinion.Reason, EvaluationError: err.Error()}
+			return review.AccessAnswer{Decision: verdict.NoOpinion, Reason: opinion.Reason, EvaluationError: err.Error()}
 		}
-		return review.Access{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
+		return review.AccessAnswer{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
 	}
 }
 

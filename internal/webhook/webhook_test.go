@@ -19,6 +19,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -99,8 +100,8 @@ func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
 		{"v1beta1", "access-v1beta1.json", refused, nil, authorizationv1.SubjectAccessReviewStatus{Reason: refused.Reason}, "v1beta1"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			var asked nodeauthz.Request
-			handler := webhook.Authorize(func(_ context.Context, req *nodeauthz.Request) (decision.Opinion, error) {
+			var asked access.Request
+			handler := webhook.Authorize(func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 				asked = *req
 				return tc.opinion, tc.err
 			}, webhook.Options{Rejected: func(reason string) { t.Errorf("rejected: %s", reason) }})
@@ -172,7 +173,7 @@ func TestCallersThatGoAwayCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)
-	handler := webhook.Authorize(func(ctx context.Context, _ *nodeauthz.Request) (decision.Opinion, error) {
+	handler := webhook.Authorize(func(ctx context.Context, _ *access.Request) (decision.Opinion, error) {
 		if !errors.Is(context.Cause(ctx), gone) {
 			t.Errorf("context has not ended: %v", ctx)
 		}
@@ -190,17 +191,17 @@ func TestCallersThatGoAwayCancel(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	evaluate := decides(nodeauthz.New(shop(), kubeversion.For(kubeversion.Latest)))
 	handler := webhook.Authorize(evaluate, webhook.Options{})
-	access := document(t, "access.json")
+	template := document(t, "access.json")
 	var running sync.WaitGroup
 	for i := range 8 {
 		running.Go(func() {
 			for j := range 200 {
 				name := fmt.Sprintf("secret-%d", (i*200+j)%1000)
 				node := fmt.Sprintf("worker-%d", j%100)
-				body := bytes.ReplaceAll([]byte(access), []byte(`"name": "db"`), []byte(`"name": "`+name+`"`))
+				body := bytes.ReplaceAll([]byte(template), []byte(`"name": "db"`), []byte(`"name": "`+name+`"`))
 				body = bytes.ReplaceAll(body, []byte("system:node:worker-1"), []byte("system:node:"+node))
 				got := post(t, handler, string(body)).Body.String()
-				want, err := evaluate(t.Context(), &nodeauthz.Request{
+				want, err := evaluate(t.Context(), &access.Request{
 					User: "system:node:" + node, Groups: []string{"system:nodes"}, Verb: "get", Resource: "secrets",
 					Namespace: "shop", Name: name, ResourceRequest: true,
 				})

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
@@ -75,7 +76,7 @@ func (tr *trial) decide(t *testing.T, r *generate.Request, check bool) protocol.
 	return ourDecision(answer.Decision)
 }
 
-func (tr *trial) checkExplanation(t *testing.T, r *generate.Request, req *nodeauthz.Request, answer nodeauthz.Answer) {
+func (tr *trial) checkExplanation(t *testing.T, r *generate.Request, req *access.Request, answer nodeauthz.Answer) {
 	t.Helper()
 	explained := tr.ours.Explain(req)
 	if explained.Decision != answer.Decision || explained.Code != answer.Code || explained.Reason.Code != answer.Code {

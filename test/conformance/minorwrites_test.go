@@ -112,8 +112,11 @@ func (tr *minorWrites) report(t *testing.T, w *generate.Write, ours noderestrict
 func (tr *minorWrites) compare(ours noderestriction.Answer, theirs protocol.Admitted) string {
 	var asked *protocol.Access
 	if a := tr.asked.asked; a != nil {
-		asked = new(protocol.Access(*a))
-		asked.Version = "v1" // before 1.37, whatever the version of the service account
+		asked = &protocol.Access{
+			User: a.User, UID: a.UID, Groups: a.Groups, Extra: a.Extra, Verb: a.Verb,
+			Group: a.Group, Resource: a.Resource, Namespace: a.Namespace, Name: a.Name,
+			Version: "v1", // before 1.37, whatever the version of the service account
+		}
 	}
 	switch allowed := ours.Decision == verdict.Allow; {
 	case allowed != (theirs.Status == 200):

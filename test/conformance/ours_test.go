@@ -10,9 +10,9 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 )
 
@@ -64,8 +64,8 @@ func apply(g *graph.Graph, e generate.Event) {
 }
 
 // requestOf converts a question to ours.
-func requestOf(r *generate.Request) *nodeauthz.Request {
-	return &nodeauthz.Request{
+func requestOf(r *generate.Request) *access.Request {
+	return &access.Request{
 		User:            r.User,
 		Groups:          r.Groups,
 		Verb:            r.Verb,

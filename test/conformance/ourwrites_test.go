@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/rbac"
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
@@ -92,12 +93,12 @@ var errFault = errors.New("the authorizer was told to fail")
 // ourGrants asks our RBAC, with faults, and notes what it was asked last.
 type ourGrants struct {
 	policy *rbac.Policy
-	asked  *noderestriction.Access
+	asked  *access.Request
 }
 
-func (g *ourGrants) Authorize(_ context.Context, a *noderestriction.Access) (bool, string, error) {
+func (g *ourGrants) Authorize(_ context.Context, a *access.Request) (bool, string, error) {
 	g.asked = a
-	switch d := g.policy.Evaluate(accessRequest(a)); protocol.FaultOf(a.Resource, a.Namespace, a.Name) {
+	switch d := g.policy.Evaluate(a); protocol.FaultOf(a.Resource, a.Namespace, a.Name) {
 	case protocol.Failing:
 		return false, "", errFault
 	case protocol.Stumbling:
@@ -107,26 +108,16 @@ func (g *ourGrants) Authorize(_ context.Context, a *noderestriction.Access) (boo
 	}
 }
 
-func accessRequest(a *noderestriction.Access) rbac.Request {
-	return rbac.Request{
-		User: a.User, Groups: a.Groups, Verb: a.Verb, ResourceRequest: true, APIGroup: a.Group, Resource: a.Resource,
-		Namespace: a.Namespace, Name: a.Name,
-	}
-}
-
 // theirGrants asks the in-tree RBAC authorizer, with the same faults, and notes
 // what it was asked last.
 type theirGrants struct {
 	authorizer.UnconditionalAuthorizer
-	asked *noderestriction.Access
+	asked *access.Request
 }
 
 func (g *theirGrants) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	subject := a.GetUser()
-	g.asked = &noderestriction.Access{
-		User: subject.GetName(), UID: subject.GetUID(), Groups: subject.GetGroups(), Extra: subject.GetExtra(), Verb: a.GetVerb(),
-		Group: a.GetAPIGroup(), Version: a.GetAPIVersion(), Resource: a.GetResource(), Namespace: a.GetNamespace(), Name: a.GetName(),
-	}
+	g.asked = new(access.Request)
+	access.FromAttributes(a, g.asked)
 	switch d, reason, err := g.UnconditionalAuthorizer.Authorize(ctx, a); protocol.FaultOf(a.GetResource(), a.GetNamespace(), a.GetName()) {
 	case protocol.Failing:
 		return authorizer.DecisionNoOpinion, "", errFault

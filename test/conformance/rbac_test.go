@@ -27,7 +27,7 @@ func TestRandomPolicies(t *testing.T) {
 		ours, theirs := policyOf(p, generate.NewPolicy(seed+1)), inTreePolicy(p)
 		for _, r := range p.Requests(seed, b.requests) {
 			asked++
-			got := ours.Evaluate(policyRequest(&r))
+			got := ours.Evaluate(requestOf(&r))
 			d, reason, err := theirs.Authorize(context.Background(), intree.Attributes(&r))
 			if err != nil {
 				t.Fatal(err)
@@ -95,13 +95,6 @@ func fill(policy *rbac.Policy, p *generate.Policy) {
 func inTreePolicy(p *generate.Policy) *intreerbac.RBACAuthorizer {
 	_, roles := validation.NewTestRuleResolver(p.Roles, p.RoleBindings, p.ClusterRoles, p.ClusterRoleBindings)
 	return intreerbac.New(roles, roles, roles, roles)
-}
-
-func policyRequest(r *generate.Request) rbac.Request {
-	return rbac.Request{
-		User: r.User, Groups: r.Groups, Verb: r.Verb, ResourceRequest: r.ResourceRequest(), APIGroup: r.Group,
-		Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name, Path: r.Path,
-	}
 }
 
 // compareRules compares what both list as the user's rules, in any order.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
@@ -29,7 +30,6 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
-	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
@@ -68,9 +68,9 @@ func served(t *testing.T) map[string]family {
 	m.RefusalsNotLogged(1)
 	m.CertificateExpires("/tls.crt", time.Now())
 	m.CertificateReloadFailed()
-	_, _ = m.Authorize(func(context.Context, *nodeauthz.Request) (decision.Opinion, error) {
+	_, _ = m.Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{}, errors.New("not synced")
-	})(t.Context(), &nodeauthz.Request{})
+	})(t.Context(), &access.Request{})
 	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
@@ -86,12 +87,12 @@ func (b *bench) load(l landscape) (*source.State, error) {
 
 // alone puts reviews to the Node authorizer, as review does by default.
 func alone(node *nodeauthz.Authorizer) review.Authorize {
-	return func(_ context.Context, req *nodeauthz.Request) review.Access {
+	return func(_ context.Context, req *access.Request) review.AccessAnswer {
 		answer := node.Decide(req)
 		if answer.Decision == verdict.Allow {
-			return review.Access{Decision: answer.Decision}
+			return review.AccessAnswer{Decision: answer.Decision}
 		}
-		return review.Access{Decision: answer.Decision, Reason: node.Message(req, answer)}
+		return review.AccessAnswer{Decision: answer.Decision, Reason: node.Message(req, answer)}
 	}
 }
 
