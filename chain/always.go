@@ -30,11 +30,9 @@ type always struct {
 
 func (a always) Name() string { return a.name }
 
-func (a always) Decide(context.Context, *access.Request) (verdict.Decision, error) {
-	return a.opinion.Decision, nil
+func (a always) Authorize(context.Context, *access.Request, Detail) (Opinion, error) {
+	return a.opinion, nil
 }
-
-func (a always) Explain(context.Context, *access.Request) (Opinion, error) { return a.opinion, nil }
 
 // Unavailable is a link in the place of an authorizer that cannot be asked: it
 // fails with the error.
@@ -47,10 +45,6 @@ type unavailable struct {
 
 func (u unavailable) Name() string { return u.name }
 
-func (u unavailable) Decide(context.Context, *access.Request) (verdict.Decision, error) {
-	return verdict.NoOpinion, u.err
-}
-
-func (u unavailable) Explain(context.Context, *access.Request) (Opinion, error) {
+func (u unavailable) Authorize(context.Context, *access.Request, Detail) (Opinion, error) {
 	return Opinion{Decision: verdict.NoOpinion}, u.err
 }

@@ -24,23 +24,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Authorizer is one link of a chain. Both methods give the same decision for
-// the same state and request.
+// Authorizer is one link of a chain.
 type Authorizer interface {
 	// Name is what people know the authorizer by: "Node", or the name that a
 	// webhook is configured with.
 	Name() string
-	// Decide answers fast.
-	Decide(ctx context.Context, req *access.Request) (verdict.Decision, error)
-	// Explain also says why.
-	Explain(ctx context.Context, req *access.Request) (Opinion, error)
+	// Authorize decides. The decision and the error do not depend on the detail, which
+	// says how much of a reason is wanted.
+	Authorize(ctx context.Context, req *access.Request, detail Detail) (Opinion, error)
 }
 
-// briefer is a link with a shorter and cheaper form of its explanation, which
-// may be shown to whoever made the request. Without one, Explain is used.
-type briefer interface {
-	brief(ctx context.Context, req *access.Request) (Opinion, error)
-}
+// Detail is how much of its reason an authorizer gives beside its decision.
+type Detail uint8
+
+const (
+	// DecisionOnly asks for no reason: whatever one would cost can be left out.
+	DecisionOnly Detail = iota
+	// Brief asks for a code and words that may be shown to whoever made the request: they
+	// name no other objects or nodes, and nothing of a webhook's configuration.
+	Brief
+	// Full asks for everything that the authorizer has to say.
+	Full
+)
 
 // Opinion is what one authorizer says to a request.
 type Opinion struct {
@@ -85,41 +90,34 @@ type Chain []Authorizer
 func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	var failed []error
 	for _, a := range c {
-		decision, err := a.Decide(ctx, req)
+		opinion, err := a.Authorize(ctx, req, DecisionOnly)
 		switch {
 		case err != nil:
 			failed = append(failed, failure(a, err))
-		case decision != verdict.NoOpinion:
-			return decision, a.Name(), nil
+		case opinion.Decision != verdict.NoOpinion:
+			return opinion.Decision, a.Name(), nil
 		}
 	}
 	return verdict.NoOpinion, "", errors.Join(failed...)
 }
 
-// Brief answers like Decide, asks each authorizer once, and gives the reasons in
-// words that may be shown to whoever made the request: they name no other
-// objects or nodes, and nothing of a webhook's configuration. With an error, which is as in Decide, the result
-// holds all opinions.
+// Brief answers like Decide and gives the reasons as [Brief] asks for them. With an
+// error, which is as in Decide, the result holds all opinions.
 func (c Chain) Brief(ctx context.Context, req *access.Request) (Result, error) {
-	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) {
-		if short, ok := a.(briefer); ok {
-			return short.brief(ctx, req)
-		}
-		return a.Explain(ctx, req)
-	})
+	return c.authorize(ctx, req, func(Authorizer) Detail { return Brief })
 }
 
 // Explain answers with everything that the authorizers asked have to say. With
 // an error, which is as in Decide, the result holds all opinions.
 func (c Chain) Explain(ctx context.Context, req *access.Request) (Result, error) {
-	return c.opinions(ctx, req, func(a Authorizer) (Opinion, error) { return a.Explain(ctx, req) })
+	return c.authorize(ctx, req, func(Authorizer) Detail { return Full })
 }
 
-func (c Chain) opinions(ctx context.Context, req *access.Request, ask func(Authorizer) (Opinion, error)) (Result, error) {
+func (c Chain) authorize(ctx context.Context, req *access.Request, detail func(Authorizer) Detail) (Result, error) {
 	result := Result{Decision: verdict.NoOpinion, Opinions: make([]Opinion, 0, len(c))}
 	var failed []error
 	for i, a := range c {
-		opinion, err := ask(a)
+		opinion, err := a.Authorize(ctx, req, detail(a))
 		opinion.Authorizer = a.Name()
 		if err != nil {
 			opinion.Decision, opinion.Error = verdict.NoOpinion, err.Error()

@@ -19,11 +19,7 @@ type fixed struct {
 
 func (f fixed) Name() string { return f.name }
 
-func (f fixed) Decide(context.Context, *access.Request) (verdict.Decision, error) {
-	return f.decision, f.err
-}
-
-func (f fixed) Explain(context.Context, *access.Request) (Opinion, error) {
+func (f fixed) Authorize(context.Context, *access.Request, Detail) (Opinion, error) {
 	return Opinion{Decision: f.decision}, f.err
 }
 

@@ -17,32 +17,27 @@ type masters struct{}
 
 func (masters) Name() string { return NameMasters }
 
-func (masters) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
-	if slices.Contains(req.Groups, NameMasters) {
-		return verdict.Allow, nil
+func (masters) Authorize(_ context.Context, req *access.Request, detail Detail) (Opinion, error) {
+	opinion := Opinion{Decision: verdict.NoOpinion, Reason: verdict.Reason{
+		Code: CodeNotPrivileged, Message: "the user is not in group " + NameMasters,
+	}}
+	if Privileged(req) {
+		opinion = Opinion{Decision: verdict.Allow, Reason: verdict.Reason{
+			Code: CodePrivilegedGroup, Message: "members of " + NameMasters + " may do everything",
+		}}
 	}
-	return verdict.NoOpinion, nil
+	if detail == Full {
+		opinion.Message = privilegeOf(req.User, opinion.Decision)
+	}
+	return opinion, nil
 }
 
-func (m masters) Explain(ctx context.Context, req *access.Request) (Opinion, error) {
-	decision, err := m.Decide(ctx, req)
+func privilegeOf(user string, decision verdict.Decision) string {
 	if decision == verdict.Allow {
-		return Opinion{Decision: decision, Reason: verdict.Reason{
-			Code:    CodePrivilegedGroup,
-			Message: fmt.Sprintf("user %s is in group %s, which may do everything", req.User, NameMasters),
-		}}, err
+		return fmt.Sprintf("user %s is in group %s, which may do everything", user, NameMasters)
 	}
-	return Opinion{Decision: decision, Reason: verdict.Reason{
-		Code:    CodeNotPrivileged,
-		Message: fmt.Sprintf("user %s is not in group %s", req.User, NameMasters),
-	}}, err
+	return fmt.Sprintf("user %s is not in group %s", user, NameMasters)
 }
 
-func (m masters) brief(ctx context.Context, req *access.Request) (Opinion, error) {
-	decision, err := m.Decide(ctx, req)
-	reason := verdict.Reason{Code: CodeNotPrivileged, Message: "the user is not in group " + NameMasters}
-	if decision == verdict.Allow {
-		reason = verdict.Reason{Code: CodePrivilegedGroup, Message: "members of " + NameMasters + " may do everything"}
-	}
-	return Opinion{Decision: decision, Reason: reason}, err
-}
+// Privileged reports whether whoever asks is in the group that may do everything.
+func Privileged(req *access.Request) bool { return slices.Contains(req.Groups, NameMasters) }

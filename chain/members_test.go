@@ -106,9 +106,9 @@ func TestRBACHints(t *testing.T) {
 		"two": "it differs in the resource name",
 		"":    "it differs in the resource name",
 	} {
-		opinion, err := cluster()[2].Explain(t.Context(), &access.Request{
+		opinion, err := cluster()[2].Authorize(t.Context(), &access.Request{
 			User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true,
-		})
+		}, Full)
 		if err != nil || !strings.HasSuffix(opinion.Hint, want) {
 			t.Errorf("hint for %q = %q, %v", name, opinion.Hint, err)
 		}

@@ -15,17 +15,15 @@ type node struct{ authorizer *nodeauthz.Authorizer }
 
 func (node) Name() string { return NameNode }
 
-func (n node) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
-	return n.authorizer.Decide(req).Decision, nil
-}
-
-func (n node) Explain(_ context.Context, req *access.Request) (Opinion, error) {
-	e := n.authorizer.Explain(req)
-	return Opinion{Decision: e.Decision, Rule: e.Rule, Reason: e.Reason}, nil
-}
-
-func (n node) brief(_ context.Context, req *access.Request) (Opinion, error) {
+func (n node) Authorize(_ context.Context, req *access.Request, detail Detail) (Opinion, error) {
+	if detail == Full {
+		e := n.authorizer.Explain(req)
+		return Opinion{Decision: e.Decision, Rule: e.Rule, Reason: e.Reason}, nil
+	}
 	answer := n.authorizer.Decide(req)
+	if detail == DecisionOnly {
+		return Opinion{Decision: answer.Decision}, nil
+	}
 	opinion := Opinion{
 		Decision: answer.Decision,
 		Reason:   verdict.Reason{Code: answer.Code, Message: nodeauthz.Summary(answer.Code)},

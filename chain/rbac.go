@@ -20,39 +20,23 @@ type rbacLink struct{ policy *rbac.Policy }
 
 func (rbacLink) Name() string { return NameRBAC }
 
-func (l rbacLink) Decide(_ context.Context, req *access.Request) (verdict.Decision, error) {
+func (l rbacLink) Authorize(_ context.Context, req *access.Request, detail Detail) (Opinion, error) {
 	d := l.policy.Evaluate(req)
-	if d.Allowed {
-		return verdict.Allow, nil
-	}
-	return verdict.NoOpinion, unreadable(d.Unresolved)
-}
-
-func (l rbacLink) Explain(_ context.Context, req *access.Request) (Opinion, error) {
-	d := l.policy.Evaluate(req)
-	if d.Allowed {
+	switch {
+	case d.Allowed && detail == DecisionOnly:
+		return Opinion{Decision: verdict.Allow}, nil
+	case d.Allowed:
 		return allowedByBinding(d.Grant), nil
 	}
-	findings := l.policy.Explain(req)
-	return Opinion{
-		Decision: verdict.NoOpinion,
-		Reason: verdict.Reason{
-			Code:    CodeNoBindingAllows,
-			Message: noBinding(req, findings),
-			Hint:    rbacHint(findings),
-		},
-	}, unreadable(d.Unresolved)
-}
-
-func (l rbacLink) brief(_ context.Context, req *access.Request) (Opinion, error) {
-	d := l.policy.Evaluate(req)
-	if d.Allowed {
-		return allowedByBinding(d.Grant), nil
+	opinion := Opinion{Decision: verdict.NoOpinion}
+	switch detail {
+	case Full:
+		findings := l.policy.Explain(req)
+		opinion.Reason = verdict.Reason{Code: CodeNoBindingAllows, Message: noBinding(req, findings), Hint: rbacHint(findings)}
+	case Brief:
+		opinion.Reason = verdict.Reason{Code: CodeNoBindingAllows, Message: "no role that is bound to the user allows it"}
 	}
-	return Opinion{
-		Decision: verdict.NoOpinion,
-		Reason:   verdict.Reason{Code: CodeNoBindingAllows, Message: "no role that is bound to the user allows it"},
-	}, unreadable(d.Unresolved)
+	return opinion, unreadable(d.Unresolved)
 }
 
 func allowedByBinding(g rbac.Grant) Opinion {

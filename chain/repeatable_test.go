@@ -55,7 +55,7 @@ func TestAContradictionThatIsKeptIsOneAgain(t *testing.T) {
 	h := newHook(t)
 	link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{cached: true}))[1]
 	for range 2 {
-		if o, _ := link.Explain(t.Context(), about("both")); o.Decision != verdict.Deny || !o.Repeatable {
+		if o, _ := link.Authorize(t.Context(), about("both"), Full); o.Decision != verdict.Deny || !o.Repeatable {
 			t.Errorf("got %+v", o)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAQuestionThatIsBrokenOffIsNotRepeatable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{}))[1]
-	if o, err := link.Explain(ctx, about("both")); err == nil || o.Repeatable {
+	if o, err := link.Authorize(ctx, about("both"), Full); err == nil || o.Repeatable {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }

@@ -20,12 +20,11 @@ func (c Chain) Settled(ctx context.Context, req *access.Request) (decision verdi
 	if !slices.ContainsFunc(c, isWebhook) {
 		return c.Decide(ctx, req)
 	}
-	result, _ := c.opinions(ctx, req, func(a Authorizer) (Opinion, error) {
-		if w, ok := a.(*webhook); ok {
-			return w.brief(ctx, req)
+	result, _ := c.authorize(ctx, req, func(a Authorizer) Detail {
+		if isWebhook(a) {
+			return Brief // it says whether the webhook could be asked
 		}
-		decision, err := a.Decide(ctx, req)
-		return Opinion{Decision: decision}, err
+		return DecisionOnly
 	})
 	if why := result.Doubt(); why != "" {
 		return verdict.NoOpinion, "", errors.New(why)

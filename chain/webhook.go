@@ -26,13 +26,25 @@ type webhook struct {
 
 func (w *webhook) Name() string { return w.name }
 
-func (w *webhook) Decide(ctx context.Context, req *access.Request) (verdict.Decision, error) {
+func (w *webhook) Authorize(ctx context.Context, req *access.Request, detail Detail) (Opinion, error) {
+	if detail == DecisionOnly {
+		return w.decide(ctx, req)
+	}
+	answer := w.ask(ctx, req)
+	if detail == Full {
+		return w.opinion(&answer, w.message(&answer))
+	}
+	return w.opinion(&answer, w.briefMessage(&answer))
+}
+
+// decide does not look at how Kubernetes' client comes to its answer.
+func (w *webhook) decide(ctx context.Context, req *access.Request) (Opinion, error) {
 	answer, _, err := w.authorizer.Authorize(ctx, req.Attributes())
 	decision := decisionOf(answer)
-	if err != nil && decision == verdict.Deny {
-		return decision, nil // the failure policy's
+	if decision == verdict.Deny {
+		err = nil // the failure policy's
 	}
-	return decision, withoutQuery(err)
+	return Opinion{Decision: decision}, withoutQuery(err)
 }
 
 // withoutQuery takes the query from the address in an error. It is the client's
@@ -46,27 +58,21 @@ func withoutQuery(err error) error {
 	return &url.Error{Op: failed.Op, URL: address, Err: failed.Err}
 }
 
-func (w *webhook) Explain(ctx context.Context, req *access.Request) (Opinion, error) {
-	answer := w.ask(ctx, req)
-	return w.opinion(&answer, w.message(&answer))
-}
-
-// brief leaves out match conditions and addresses.
-func (w *webhook) brief(ctx context.Context, req *access.Request) (Opinion, error) {
-	answer := w.ask(ctx, req)
-	message := answer.reason
+// briefMessage leaves out match conditions and addresses.
+func (w *webhook) briefMessage(a *answer) string {
 	switch {
-	case answer.code == CodeWebhookFailed:
-		message = "the webhook failed, and " + w.outcome(&answer)
-	case answer.code == CodeWebhookNotAsked:
-		message = "the webhook is not asked about such requests"
-	case message == "":
-		message = map[verdict.Code]string{
-			CodeWebhookAllows: "the webhook allows it", CodeWebhookDenies: "the webhook denies it",
-			CodeWebhookNoOpinion: "the webhook has no opinion",
-		}[answer.code]
+	case a.code == CodeWebhookFailed:
+		return "the webhook failed, and " + w.outcome(a)
+	case a.code == CodeWebhookNotAsked:
+		return "the webhook is not asked about such requests"
+	case a.reason != "":
+		return a.reason
+	case a.code == CodeWebhookAllows:
+		return "the webhook allows it"
+	case a.code == CodeWebhookDenies:
+		return "the webhook denies it"
 	}
-	return w.opinion(&answer, message)
+	return "the webhook has no opinion"
 }
 
 // answer is what became of one request.

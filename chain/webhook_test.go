@@ -74,7 +74,7 @@ func TestWebhook(t *testing.T) {
 		t.Run(tc.rule, func(t *testing.T) {
 			link := built(t, Parts{}, tc.hook.yaml("authz.example.com", tc.options))[1]
 			tc.hook.reviews()
-			o, err := link.Explain(t.Context(), about(tc.name))
+			o, err := link.Authorize(t.Context(), about(tc.name), Full)
 			if o.Decision != tc.decision || o.Code != tc.code || !strings.Contains(o.Message, tc.says) {
 				t.Errorf("Explain = %s, %s, %q", o.Decision, o.Code, o.Message)
 			}
@@ -84,8 +84,8 @@ func TestWebhook(t *testing.T) {
 			if got := len(tc.hook.reviews()); got != tc.calls {
 				t.Errorf("called %d times, want %d", got, tc.calls)
 			}
-			if decision, err := link.Decide(t.Context(), about(tc.name)); decision != tc.decision || (err != nil) != tc.fails {
-				t.Errorf("Decide = %s, %v", decision, err)
+			if o, err := link.Authorize(t.Context(), about(tc.name), DecisionOnly); o.Decision != tc.decision || (err != nil) != tc.fails {
+				t.Errorf("Decide = %s, %v", o.Decision, err)
 			}
 			if tc.failed && !strings.Contains(o.Hint, tc.hook.kubeconfig) {
 				t.Errorf("the hint %q does not say where the address comes from", o.Hint)
@@ -112,15 +112,15 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 		t.Run(tc.policy, func(t *testing.T) {
 			h := newHook(t)
 			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: patience.String(), policy: tc.policy}))[1]
-			o, err := link.Explain(t.Context(), about("slow"))
+			o, err := link.Authorize(t.Context(), about("slow"), Full)
 			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) || (err != nil) != tc.fails || (o.Error != "") == tc.fails {
 				t.Errorf("Explain = %+v, %v", o, err)
 			}
 			if !strings.Contains(o.Hint, h.kubeconfig) || strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
 				t.Errorf("the hint %q does not name the kubeconfig, or the credentials are shown", o.Hint)
 			}
-			if decision, err := link.Decide(t.Context(), about("slow")); decision != tc.decision || (err != nil) != tc.fails {
-				t.Errorf("Decide = %s, %v", decision, err)
+			if o, err := link.Authorize(t.Context(), about("slow"), DecisionOnly); o.Decision != tc.decision || (err != nil) != tc.fails {
+				t.Errorf("Decide = %s, %v", o.Decision, err)
 			}
 			h.Close() // waits for requests that are on their way
 			if calls := len(h.reviews()); calls > 2 {
@@ -225,7 +225,7 @@ func TestWebhookHearsTheRequest(t *testing.T) {
 				"request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.x' && r.operator == 'In' && r.values == ['y'])",
 				"request.resourceAttributes.labelSelector.requirements.exists(r, r.key == 'app' && r.values == ['api'])",
 			}}))[1]
-			if o, err := link.Explain(t.Context(), req); err != nil || o.Code != CodeWebhookNoOpinion {
+			if o, err := link.Authorize(t.Context(), req, Full); err != nil || o.Code != CodeWebhookNoOpinion {
 				t.Fatalf("got %+v, %v", o, err)
 			}
 			want := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/` + version + `","metadata":{},"spec":{
@@ -255,11 +255,11 @@ func TestAnswersAreCachedAsConfigured(t *testing.T) {
 		for _, cached := range []bool{true, false} {
 			h := newHook(t)
 			link := built(t, Parts{}, h.yaml("a", hookOptions{cached: cached}))[1]
-			first, err := link.Explain(t.Context(), about(name))
+			first, err := link.Authorize(t.Context(), about(name), Full)
 			if err != nil {
 				t.Fatal(err)
 			}
-			second, err := link.Explain(t.Context(), about(name))
+			second, err := link.Authorize(t.Context(), about(name), Full)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +337,7 @@ func TestPodsAskTheirAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]verdict.Decision{"allow": verdict.Allow, "403": verdict.Deny} {
-		if o, err := links[1].Explain(t.Context(), about(name)); err != nil || o.Decision != want {
+		if o, err := links[1].Authorize(t.Context(), about(name), Full); err != nil || o.Decision != want {
 			t.Errorf("%s: got %+v, %v", name, o, err)
 		} else if told := strings.Contains(o.Hint, "service account"); told != (name == "403") {
 			t.Errorf("%s: the hint is %q", name, o.Hint)
@@ -358,7 +358,7 @@ func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
 		for name, code := range want {
 			all.Go(func() {
 				for range 20 {
-					if o, _ := links[1].Explain(t.Context(), about(name)); o.Code != code {
+					if o, _ := links[1].Authorize(t.Context(), about(name), Full); o.Code != code {
 						t.Errorf("%s: got %s, %s", name, o.Code, o.Message)
 					}
 				}

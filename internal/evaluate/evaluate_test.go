@@ -2,6 +2,7 @@ package evaluate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ func has(list, word string) bool { return strings.Contains(" "+list+" ", " "+wor
 
 func checkTurns(t *testing.T, what string, decision verdict.Decision, err error, turns bool) {
 	t.Helper()
-	if _, unread := err.(*evaluate.UnreadError); decision != verdict.NoOpinion || unread != turns || err != nil && !unread {
+	if _, unread := errors.AsType[*evaluate.UnreadError](err); decision != verdict.NoOpinion || unread != turns || err != nil && !unread {
 		t.Errorf("%s: %v, %v; want an error: %v", what, decision, err, turns)
 	}
 }
@@ -212,11 +213,7 @@ type denier struct{}
 
 func (denier) Name() string { return "denier" }
 
-func (denier) Decide(context.Context, *access.Request) (verdict.Decision, error) {
-	return verdict.Deny, nil
-}
-
-func (denier) Explain(context.Context, *access.Request) (chain.Opinion, error) {
+func (denier) Authorize(context.Context, *access.Request, chain.Detail) (chain.Opinion, error) {
 	return chain.Opinion{Decision: verdict.Deny}, nil
 }
 
@@ -232,7 +229,7 @@ func TestADenialAfterWhatCouldNotBeRead(t *testing.T) {
 			t.Errorf("a server without %s: %v, %v", resource, opinion.Decision, err)
 		}
 		opinion, err := e.Review(t.Context(), req)
-		if _, is := err.(*evaluate.UnreadError); is != unread || !is && (err != nil || opinion.Decision != verdict.Deny) {
+		if _, is := errors.AsType[*evaluate.UnreadError](err); is != unread || !is && (err != nil || opinion.Decision != verdict.Deny) {
 			t.Errorf("a review without %s: %v, %v", resource, opinion.Decision, err)
 		}
 	}

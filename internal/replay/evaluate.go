@@ -108,7 +108,7 @@ func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Cavea
 }
 
 // explain says why the chain refuses. Unsure is why the refusal cannot be relied on.
-func (ev *Evaluators) explain(ctx context.Context, req *request, by who) (reason verdict.Reason, unsure string) {
+func (ev *Evaluators) explain(ctx context.Context, req *request) (reason verdict.Reason, unsure string) {
 	result, _ := ev.Chain.Explain(ctx, req) // the opinions tell the errors
 	if why := result.Doubt(); why != "" {
 		return reason, why

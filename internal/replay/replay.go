@@ -146,7 +146,7 @@ func (m *merger) addWouldBe(o *outcome, node string) {
 	if d.answer.reason.Code != "" {
 		r.Message, r.Hint = d.answer.reason.Message, d.answer.reason.Hint
 	} else if !m.would.full() || m.ev.Missing != nil {
-		reason, unsure := m.ev.explain(m.ctx, &d.asked, o.by)
+		reason, unsure := m.ev.explain(m.ctx, &d.asked)
 		r.Code, r.Message, r.Hint = cmp.Or(reason.Code, r.Code), reason.Message, reason.Hint
 		if unsure != "" {
 			r.Error = unsure
@@ -179,7 +179,7 @@ func (m *merger) addRefused(o *outcome, node string) {
 		r.Evaluators, r.Code, r.Caveat = saysRefuse, d.answer.code, d.answer.caveat
 		reason, unsure := d.answer.reason, ""
 		if reason.Code == "" && !m.refused.full() {
-			reason, unsure = m.ev.explain(m.ctx, &d.asked, o.by)
+			reason, unsure = m.ev.explain(m.ctx, &d.asked)
 		}
 		r.Code, r.Message, r.Hint = cmp.Or(reason.Code, r.Code), reason.Message, reason.Hint
 		if unsure != "" {

@@ -32,9 +32,9 @@ func nodeBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion
 
 // chainBeforeCluster is a chain's answer, which depends on RBAC for all but the
 // masters.
-func chainBeforeCluster(ctx context.Context, req *access.Request) (decision.Opinion, error) {
-	if said, _ := chain.Masters().Decide(ctx, req); said == verdict.Allow {
-		return decision.Opinion{Decision: said, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
+func chainBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion, error) {
+	if chain.Privileged(req) {
+		return decision.Opinion{Decision: verdict.Allow, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
 	}
 	return decision.Opinion{
 		Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: nodeidentity.Of(req.User, req.Groups).Name,
