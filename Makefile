@@ -106,9 +106,13 @@ test-stale: ## Run the tests on real control planes that wait until state is too
 lint: ## Check formatting and run the linters.
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
-	for module in $(MODULES); do \
-		(cd $$module && go vet ./... && go tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...); \
-	done
+	@failed=; for module in $(MODULES); do (cd $$module && $(lint-module)) || failed="$$failed $$module"; done; \
+	if [ -n "$$failed" ]; then echo "lint failed in:$$failed"; exit 1; fi
+	@dead=$$($(TOOL) deadcode -test ./...); if [ -n "$$dead" ]; then echo "nothing calls:"; echo "$$dead"; exit 1; fi
+
+lint-tool = go tool -modfile=$(CURDIR)/tools/go.mod
+lint-module = go vet ./... && $(lint-tool) staticcheck ./... && $(lint-tool) go-errorlint ./... && \
+	$(lint-tool) unparam ./... && $(lint-tool) bodyclose -test=false ./...
 
 .PHONY: fmt
 fmt: ## Format the Go code.

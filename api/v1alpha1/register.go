@@ -9,9 +9,6 @@ import (
 // GroupVersion is that of all types here.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
-// GroupVersionKind is that of an entry.
-func GroupVersionKind() schema.GroupVersionKind { return GroupVersion().WithKind(Kind) }
-
 // AddToScheme makes the types known to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &NodeAttestation{}, &NodeAttestationList{})

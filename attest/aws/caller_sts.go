@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,7 +89,7 @@ func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query url.Valu
 
 // withoutURL takes the URL, with the machine's signature in it, out of an error.
 func withoutURL(err error) error {
-	if e, ok := err.(*url.Error); ok { //nolint:errorlint // The client returns just that.
+	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}
 	return err

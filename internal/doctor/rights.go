@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -182,22 +183,13 @@ func ofCluster(r *access.Request) bool {
 
 // everything reports whether a rule allows all verbs on all resources.
 func everything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && has(rule.Verbs, "*") && has(rule.APIGroups, "*") && has(rule.Resources, "*")
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
 // wildcard reports whether a rule is about resources that nobody thought of when it
 // was written.
 func wildcard(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && has(rule.APIGroups, "*") && has(rule.Resources, "*")
-}
-
-func has(list []string, want string) bool {
-	for _, s := range list {
-		if s == want {
-			return true
-		}
-	}
-	return false
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
 // allowsAll reports whether rules together allow every request.

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,7 +182,7 @@ func readSelectors(into *request, query string) {
 // server does if it can read all of the options.
 func readName(into *request, selector fields.Selector, values url.Values) {
 	name, one := selector.RequiresExactMatch(metav1.ObjectNameField)
-	if !one || into.Name != "" || into.Verb == "deletecollection" || len(path.IsValidPathSegmentName(name)) > 0 {
+	if !one || into.Name != "" || into.Verb == "deletecollection" || len(content.IsPathSegmentName(name)) > 0 {
 		return
 	}
 	var options internalversion.ListOptions

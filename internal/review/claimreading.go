@@ -96,7 +96,8 @@ func (r *claimReading) object() runtime.Object {
 	claim := &corev1.PersistentVolumeClaim{
 		TypeMeta: r.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
-			Name: m.Name, GenerateName: m.GenerateName, Namespace: m.Namespace, SelfLink: m.SelfLink, UID: m.UID, Generation: m.Generation,
+			Name: m.Name, GenerateName: m.GenerateName, Namespace: m.Namespace, UID: m.UID, Generation: m.Generation,
+			SelfLink:          m.SelfLink, //lint:ignore SA1019 NodeRestriction compares it
 			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
 			Labels: m.Labels.decoded, Annotations: m.Annotations.decoded, OwnerReferences: m.OwnerReferences.decoded, Finalizers: m.Finalizers.decoded,
 		},

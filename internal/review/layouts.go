@@ -93,7 +93,8 @@ func (r *nodeReading) object() runtime.Object {
 	return &corev1.Node{
 		TypeMeta:   r.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{Name: r.Metadata.Name, Labels: r.Metadata.Labels.decoded, OwnerReferences: r.Metadata.OwnerReferences.decoded},
-		Spec:       corev1.NodeSpec{Taints: r.Spec.Taints.decoded, ConfigSource: r.Spec.ConfigSource},
+		//lint:ignore SA1019 NodeRestriction refuses it
+		Spec: corev1.NodeSpec{Taints: r.Spec.Taints.decoded, ConfigSource: r.Spec.ConfigSource},
 	}
 }
 

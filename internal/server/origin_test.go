@@ -23,7 +23,7 @@ func newOriginClient(s *joinServer) *originClient {
 	return &originClient{http: &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: &http.Transport{
-			Dial:                (&net.Dialer{Timeout: 5 * time.Second}).Dial,
+			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 5 * time.Second,
 			TLSClientConfig: &tls.Config{
 				RootCAs: pool(s.testShell.server), Certificates: []tls.Certificate{*s.callers.client("node-authorizer-client")},

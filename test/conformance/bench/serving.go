@@ -52,8 +52,8 @@ func (b *bench) serving() (s section, err error) {
 		}
 		authorize.addServed(q.kind, r)
 		s.targets = append(s.targets,
-			atLeast("`/authorize` against the floor, "+q.kind, 0.8, r.throughput(theServer, theFloor), floorMissed),
-			atLeast("`/authorize` against the API server's own endpoint, "+q.kind, 4, r.throughput(theServer, theAPIServer), apiServerMissed))
+			atLeast("`/authorize` against the floor, "+q.kind, 0.8, r.throughput(theFloor), floorMissed),
+			atLeast("`/authorize` against the API server's own endpoint, "+q.kind, 4, r.throughput(theAPIServer), apiServerMissed))
 	}
 	admit := table{caption: "**`/admit`.**", header: servedHeader}
 	for _, q := range c.admissionQuestions(b.sizes.questions) {
@@ -62,7 +62,7 @@ func (b *bench) serving() (s section, err error) {
 			return s, err
 		}
 		admit.addServed(q.kind, r)
-		s.targets = append(s.targets, atLeast("`/admit` against the floor, "+q.kind, 0.8, r.throughput(theServer, theFloor), floorMissed))
+		s.targets = append(s.targets, atLeast("`/admit` against the floor, "+q.kind, 0.8, r.throughput(theFloor), floorMissed))
 	}
 	s.tables = append(s.tables, authorize, admit)
 	return s, nil
@@ -110,11 +110,11 @@ func (r servedRound) perRequest() float64 {
 // servedRounds has the rounds of each contestant.
 type servedRounds [][]servedRound
 
-// throughput compares two contestants round by round.
-func (r servedRounds) throughput(of, against contestant) spread {
+// throughput compares the server with another contestant, round by round.
+func (r servedRounds) throughput(against contestant) spread {
 	var ratios []float64
-	for i := range r[of] {
-		ratios = append(ratios, r[of][i].perSecond()/r[against][i].perSecond())
+	for i := range r[theServer] {
+		ratios = append(ratios, r[theServer][i].perSecond()/r[against][i].perSecond())
 	}
 	return spreadOf(ratios)
 }

@@ -2,6 +2,7 @@ package stale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -218,7 +219,7 @@ func (s *server) until(t *testing.T, limit time.Duration, what string, condition
 		if err == nil {
 			break
 		}
-		if wrong, ok := err.(wrongError); ok || time.Now().After(deadline) {
+		if wrong, ok := errors.AsType[wrongError](err); ok || time.Now().After(deadline) {
 			text, _ := os.ReadFile(s.LogFile())
 			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.ready(t.Context()), tail(string(text), 30))
 		}

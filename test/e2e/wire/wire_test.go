@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -121,7 +122,7 @@ func quiet(t *testing.T, connection net.Conn) {
 		t.Fatal(err)
 	}
 	got, err := ask(connection, "hello")
-	if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); !ok || !timeout.Timeout() {
 		t.Errorf("a silent connection answers %q, %v", got, err)
 	}
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
