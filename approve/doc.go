@@ -1,5 +1,8 @@
 // Package approve decides the CertificateSigningRequests of kubelets.
 //
+// Put a request into a [Question] with what is known of its machine; [Decide] says
+// whether to approve it, to deny it or to leave it alone, and why.
+//
 // A kubelet asks three times: with the bootstrap token of its machine for its
 // first client certificate, with that certificate for the next one, and with it
 // for the certificate of its own serving port. Each kind has an ordered list of

@@ -2,9 +2,10 @@
 // that allows or denies decides, and one without an opinion leaves the question
 // to the next. Its results keep what each authorizer said.
 //
-// A chain is made of links by hand, or from the AuthorizationConfiguration that
-// an API server reads ([Load]): the Node authorizer, RBAC, webhooks with their
-// match conditions and failure policies, AlwaysAllow and AlwaysDeny.
+// Make a [Chain] by hand, or [Load] the AuthorizationConfiguration that an API server
+// reads and build it: the Node authorizer, RBAC, webhooks with their match conditions and
+// failure policies, AlwaysAllow and AlwaysDeny. [Chain.Decide] answers fast,
+// [Chain.Brief] in words that whoever asked may see, [Chain.Explain] at length.
 //
 // An authorizer that fails has no opinion, and its error is kept: when nobody
 // after it allows or denies, the question could not be decided, and the chain

@@ -1,5 +1,10 @@
 // Package graph knows which node is related to which object, and by which path.
 //
+// Make a [Graph] with [New], fill it with the objects of a cluster from informers or
+// files, and ask [Graph.HasPath] whether a node reaches an object, [Graph.Path] by which
+// path, and [Graph.NodesReaching] which nodes do. Package nodeauthz decides requests
+// with it.
+//
 // A kubelet may read what its pods need. The relations that grant this form a
 // graph whose edges point to the node:
 //

@@ -1,6 +1,9 @@
 // Package iam turns an AWS IAM bearer token into a Kubernetes user, as nodes on AWS
 // use it to become "system:node:NAME" in "system:nodes".
 //
+// Make an [Authenticator] from a verifier of package iam/sts and the [Mappings] that
+// [ParseConfigMap] or [ParseFile] read.
+//
 // A token is a request to STS, GetCallerIdentity, that its bearer has signed and
 // somebody else sends. Three steps lead from it to a user: to verify (what the token
 // asks, [ParseToken]; whose it is, a [Verifier]), to map (the caller's ARN to a

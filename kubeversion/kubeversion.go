@@ -2,6 +2,10 @@
 // minor version, as the set of feature gates that matter to it with their
 // defaults.
 //
+// [Parse] reads a version and [For] returns its [Features]. [Features.WithOverrides]
+// applies the flag --feature-gates of an API server, and refuses a gate that the minor
+// does not have or does not let be set ([Features.Settable]).
+//
 // Sources: pkg/features/kube_features.go of each minor, and
 // https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/
 package kubeversion

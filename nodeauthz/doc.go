@@ -1,6 +1,10 @@
 // Package nodeauthz is the Node authorizer: it decides what a kubelet may read
 // and write, from a table of rules over the relations in a graph.
 //
+// Make an [Authorizer] with [New] from a graph that you fill, and ask
+// [Authorizer.Decide], or [Authorizer.Explain] for the reason. The authorizer is also an
+// authorizer of k8s.io/apiserver.
+//
 // Its decisions are those of the Node authorizer in kube-apiserver, for every
 // supported minor version and set of feature gates:
 //

@@ -1,4 +1,5 @@
-// Package nodeidentity says which node, if any, stands behind a user.
+// Package nodeidentity says which node, if any, stands behind a user: [Of] reads a user
+// name and groups, [User] writes them.
 //
 // A node's user name is "system:node:<name>" and its groups contain
 // "system:nodes"; both are required. The rest of the name is the node's name,

@@ -2,6 +2,9 @@
 // object that a kubelet creates, updates or deletes, where the Node authorizer
 // sees only its name.
 //
+// Make a [Restriction] with [New] and put each write to [Restriction.Decide], or give
+// its [Plugin] to an API server that is built on k8s.io/apiserver.
+//
 // Its decisions are those of the NodeRestriction admission plugin in
 // kube-apiserver, for every supported minor version and set of feature gates:
 //

@@ -1,5 +1,6 @@
 // Package verdict holds the words in which every part of node-authorizer
-// answers: a Decision, and a Reason that says why.
+// answers: a [Decision], and a [Reason] that says why. The evaluators return them;
+// programs compare the Reason's Code, and people read its Message, Path and Hint.
 //
 // A Reason is typed. Its Code is stable and documented in docs/reasons.md, so
 // that metrics, tests and people can key on it; its Message is one line for

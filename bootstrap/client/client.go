@@ -2,6 +2,8 @@
 // machine's evidence, shows it to the bootstrap service, and writes the token
 // that it gets into the kubeconfig from which the kubelet bootstraps.
 //
+// Call [Run] with the address of the service and a collector of package attest.
+//
 // It runs once, before the kubelet. A machine that has its bootstrap kubeconfig
 // is left alone. What can pass is tried again until a timeout: a service that
 // cannot be reached or is too busy, a cloud that does not know of the machine
