@@ -136,9 +136,16 @@ func watchRequests(conn net.Conn, state http.ConnState) {
 // requests as they have.
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := knownConnection(r.Context()); c.guarded != nil && c.guarded.begin() {
-			w.Header().Set("Connection", "close")
-			defer c.guarded.closeSoon() // the answer may take its time
+		if c := knownConnection(r.Context()).guarded; c != nil {
+			c.changeRequests(1)
+			defer c.changeRequests(-1)
+			if r.Body != http.NoBody && !c.known.Load() {
+				r.Body = &awaitedBody{r.Body, c}
+			}
+			if c.begin() {
+				w.Header().Set("Connection", "close")
+				defer c.closeSoon() // the answer may take its time
+			}
 		}
 		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
 	})
