@@ -79,7 +79,8 @@ func longestWait(conns []*guardedConn) (longest *guardedConn, waiting int) {
 //
 // An address that has as many connections as it may have loses one of its own. When there
 // are too many in all, slow callers of all addresses come first. If there are none, the
-// address loses a connection that has most of those on which the server waits.
+// address loses a connection that has most of those on which the server waits; among
+// addresses with equally many, the longest wait decides.
 func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 	if conns := g.from[source]; len(conns) >= g.limits.perAddress {
 		longest, _ := longestWait(conns)
@@ -95,7 +96,7 @@ func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 		if c.longerThan(longest) {
 			longest = c
 		}
-		if waiting > most {
+		if waiting > most || waiting == most && c.longerThan(ofMost) {
 			most, ofMost = waiting, c
 		}
 	}

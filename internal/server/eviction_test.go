@@ -158,6 +158,18 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 		},
 		{"time in the handshake's queue is no wait", join(connect(a), on(0, "compute"), connect(a), on(0, "long pause", "computed"), connect(a)), []int{1}},
 		{"in all: the address with most", connect(c, a, a, b, six), []int{1}},
+		{"in all: the longest wait, if all addresses have as many", connect(c, b, six, a, d), []int{0}},
+		{"in all: not the caller's own, if all addresses have as many", connect(c, b, six, a, a), []int{0}},
+		{
+			"in all: the longest wait, if several addresses have most",
+			join(connect(a, b, a, b), on(0, "request", "answer"), connect(c)),
+			[]int{1},
+		},
+		{
+			"in all: connections that are being served are not counted",
+			join(connect(a, a, b, c), on(0, "request"), on(1, "request", "answer"), connect(d)),
+			[]int{2},
+		},
 		{
 			"in all: a slow caller, before the address with most",
 			join(connect(b), on(0, "long pause"), connect(a, a, c, d)),
@@ -177,6 +189,24 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Attackers choose their addresses, and with them in which order these are sorted.
+func TestNoOrderOfAddressesDecidesOnEviction(t *testing.T) {
+	t.Parallel()
+	for _, addresses := range [][]int{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}, {3, 1, 4, 2}} {
+		for newcomer := range 6 {
+			synctest.Test(t, func(t *testing.T) {
+				var steps []step
+				for _, n := range append(addresses, newcomer) {
+					steps = append(steps, step{what: "connect", from: fmt.Sprintf("10.0.0.%d:1000", n)})
+				}
+				if closed := evicted(t, steps); fmt.Sprint(closed) != "[0]" {
+					t.Errorf("%v and then %d: closed %v, want the first", addresses, newcomer, closed)
+				}
+			})
+		}
 	}
 }
 
