@@ -36,7 +36,8 @@ type connectionLimits struct {
 const (
 	// handshakeBytes is how much of a handshake is read. A certificate may have 64 KiB.
 	handshakeBytes = 128 << 10
-	// closingTime is what is left of a connection after its last answer.
+	// closingTime is how long the server keeps a connection after its last answer, before
+	// it closes its side.
 	closingTime = 500 * time.Millisecond
 	// closedLogInterval is how often closed connections are logged.
 	closedLogInterval = time.Minute
@@ -63,6 +64,8 @@ type guard struct {
 	// closed counts since the last line of the log.
 	closed int
 	logged time.Time
+	// lingering are the connections that linger.
+	lingering sync.WaitGroup
 }
 
 // newGuard makes a guard; plain, of connections without TLS.
@@ -101,7 +104,7 @@ func (g *guard) admit(conn net.Conn) net.Conn {
 	}
 	victim, admitted := g.add(c)
 	if victim != nil {
-		victim.Close()
+		victim.abort()
 	}
 	if !admitted {
 		conn.Close()
@@ -129,7 +132,7 @@ func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 	g.accepted++
 	c.number = g.accepted
 	c.wait.progress(now)
-	c.timer = time.AfterFunc(g.limits.first, func() { c.Close() })
+	c.timer = time.AfterFunc(g.limits.first, c.expire)
 	return victim, true
 }
 
@@ -190,18 +193,20 @@ type guardedConn struct {
 	// shaken tells that the handshake has ended, computing that the connection has a slot
 	// for it.
 	shaken, computing atomic.Bool
-	// closed is closed with the connection, once.
+	// written tells that something has been written.
+	written atomic.Bool
+	// closed is closed with the connection, once. The connection may linger after that.
 	closed chan struct{}
 	once   sync.Once
 
 	// Under the guard's lock. Number is the order of arrival. Closing tells that the timer
 	// is that of the end. Rests counts how often no request was under way any more, which
 	// in HTTP/2 is also so when the connection begins.
-	number  uint64
-	wait    callerWait
-	closing bool
-	rests   int32
-	timer   *time.Timer
+	number                      uint64
+	wait                        callerWait
+	closing, lingering, aborted bool
+	rests                       int32
+	timer                       *time.Timer
 }
 
 var errReadsTooMuch = errors.New("the caller sent too much without being authenticated")
@@ -220,6 +225,11 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 		return 0, errReadsTooMuch
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
+	select {
+	case <-c.closed:
+		return 0, net.ErrClosed
+	default:
+	}
 	c.left.Add(-int64(n))
 	if err == nil && !c.shaken.Load() {
 		err = c.compute()
@@ -230,19 +240,10 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 // Write implements net.Conn.
 func (c *guardedConn) Write(b []byte) (int, error) {
 	c.computed()
+	c.written.Store(true)
 	c.changeWait(0, 1)
 	defer c.changeWait(0, -1)
 	return c.Conn.Write(b)
-}
-
-// Close implements net.Conn.
-func (c *guardedConn) Close() error {
-	c.computed()
-	c.once.Do(func() { close(c.closed) })
-	c.guard.mu.Lock()
-	c.guard.remove(c)
-	c.guard.mu.Unlock()
-	return c.Conn.Close()
 }
 
 // compute waits for a slot for the handshake.
