@@ -137,14 +137,13 @@ func watchRequests(conn net.Conn, state http.ConnState) {
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := knownConnection(r.Context()).guarded; c != nil {
-			c.changeRequests(1)
-			defer c.changeRequests(-1)
-			if r.Body != http.NoBody && !c.known.Load() {
-				r.Body = &awaitedBody{r.Body, c}
-			}
 			if c.begin() {
 				w.Header().Set("Connection", "close")
-				defer c.closeSoon() // the answer may take its time
+				c.closeSoon()
+			}
+			defer c.finish()
+			if r.Body != http.NoBody && !c.known.Load() {
+				r.Body = &awaitedBody{r.Body, c}
 			}
 		}
 		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)

@@ -188,8 +188,11 @@ type guardedConn struct {
 	known atomic.Bool
 	// left is how many bytes may still be read.
 	left atomic.Int64
-	// requests counts those that have begun.
-	requests atomic.Int32
+	// requests counts those that have begun, underWay those whose handlers run.
+	requests, underWay atomic.Int32
+	// last tells that nothing is read any more, because the last request has begun; ending,
+	// that the connection is closed when no request is under way.
+	last, ending atomic.Bool
 	// shaken tells that the handshake has ended, computing that the connection has a slot
 	// for it.
 	shaken, computing atomic.Bool
@@ -220,7 +223,11 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
 		// What else comes costs nothing, and the answer still goes out.
-		c.closeSoon()
+		if c.last.Load() {
+			c.closeSoon()
+		} else {
+			c.cutOff()
+		}
 		<-c.closed
 		return 0, errReadsTooMuch
 	}
@@ -300,13 +307,24 @@ func (c *guardedConn) limitBytes() {
 
 // begin counts a request. It reports whether it is the last on this connection.
 func (c *guardedConn) begin() (last bool) {
+	c.underWay.Add(1)
+	c.changeRequests(1)
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
 	}
 	if !c.guard.limits.bodies {
+		c.last.Store(true)
 		c.left.Store(0)
 	}
 	return true
+}
+
+// finish is called when the handler of a request has ended.
+func (c *guardedConn) finish() {
+	c.changeRequests(-1)
+	if c.underWay.Add(-1) == 0 && c.ending.Load() {
+		c.cutOff()
+	}
 }
 
 // setActive tells that a request is under way, or that none is.
@@ -333,8 +351,16 @@ func (c *guardedConn) setActive(active bool) {
 }
 
 // closeSoon closes the connection when its last answer has been sent, whether or not
-// the caller does.
+// the caller does. Requests under way are answered before.
 func (c *guardedConn) closeSoon() {
+	c.ending.Store(true)
+	if c.underWay.Load() == 0 {
+		c.cutOff()
+	}
+}
+
+// cutOff closes the connection after the time for its last answer.
+func (c *guardedConn) cutOff() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
 	if !c.closing {

@@ -136,6 +136,9 @@ type awaitedBody struct {
 
 // Read implements io.Reader.
 func (b *awaitedBody) Read(p []byte) (int, error) {
+	if b.conn.last.Load() {
+		return 0, errReadsTooMuch
+	}
 	b.conn.changeWait(-1, 0)
 	defer b.conn.changeWait(1, 0)
 	return b.ReadCloser.Read(p)
