@@ -80,7 +80,8 @@ func longestWait(conns []*guardedConn) (longest *guardedConn, waiting int) {
 // An address that has as many connections as it may have loses one of its own. When there
 // are too many in all, slow callers of all addresses come first. If there are none, the
 // address loses a connection that has most of those on which the server waits; among
-// addresses with equally many, the longest wait decides.
+// addresses with equally many, the longest wait decides. See queuedVictim for when the
+// server waits for no caller.
 func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 	if conns := g.from[source]; len(conns) >= g.limits.perAddress {
 		longest, _ := longestWait(conns)
@@ -100,10 +101,39 @@ func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 			most, ofMost = waiting, c
 		}
 	}
-	if longest != nil && now.Sub(longest.wait.start()) >= slowCaller {
+	switch {
+	case longest == nil:
+		return g.queuedVictim(source)
+	case now.Sub(longest.wait.start()) >= slowCaller:
 		return longest
 	}
 	return ofMost
+}
+
+// queuedVictim is the victim if the server waits for no caller. The address that has most
+// handshakes in the queue loses the last of them, if it still has more than the source
+// then: one that sends many handshakes does not keep others out, and those that are first
+// in the queue are not lost.
+func (g *guard) queuedVictim(source netip.Prefix) *guardedConn {
+	var last *guardedConn
+	most := len(g.from[source]) + 1
+	for _, conns := range g.from {
+		var newest *guardedConn
+		queued := 0
+		for _, c := range conns {
+			if c.shaken.Load() {
+				continue
+			}
+			queued++
+			if newest == nil || c.number > newest.number {
+				newest = c
+			}
+		}
+		if queued > most || queued == most && last != nil && newest.number > last.number {
+			most, last = queued, newest
+		}
+	}
+	return last
 }
 
 // changeWait notes that the server begins or ends to work for the caller, or to write.

@@ -45,6 +45,7 @@ type step struct {
 func evicted(t *testing.T, steps []step) []int {
 	t.Helper()
 	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour}, false, logr.Discard())
+	g.handshakes = make(chan struct{}, 8)
 	var all []*madeUp
 	var conns []*guardedConn
 	for _, s := range steps {
@@ -54,6 +55,7 @@ func evicted(t *testing.T, steps []step) []int {
 			conn, _ := g.admit(m).(*guardedConn)
 			all, conns = append(all, m), append(conns, conn)
 		case "request":
+			conns[s.conn].shaken.Store(true)
 			conns[s.conn].changeRequests(1)
 		case "answer":
 			conns[s.conn].changeRequests(-1)
@@ -174,6 +176,21 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 			"in all: a slow caller, before the address with most",
 			join(connect(b), on(0, "long pause"), connect(a, a, c, d)),
 			[]int{0},
+		},
+		{
+			"in all: of handshakes in the queue, the last of the address with most",
+			join(connect(a, a, b, c), on(0, "compute"), on(1, "compute"), on(2, "compute"), on(3, "compute"), connect(d)),
+			[]int{1},
+		},
+		{
+			"in all: of handshakes in the queue, none for an address that would have as many",
+			join(connect(a, a, b, c), on(0, "compute"), on(1, "compute"), on(2, "compute"), on(3, "compute"), connect(b)),
+			[]int{4},
+		},
+		{
+			"in all: requests that are being served are not taken for handshakes",
+			join(connect(a, a, b, c), on(0, "request"), on(1, "request"), on(2, "compute"), on(3, "compute"), connect(d)),
+			[]int{4},
 		},
 		{
 			"in all: if all are being served, the new one",

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,47 +49,6 @@ func TestARefusalDoesNotCutOffOtherRequests(t *testing.T) {
 	}
 	close(refused)
 	<-done
-}
-
-// The last request that a connection may have may take longer than the connection lasts
-// after its answer.
-func TestTheLastOfAThousandAnswersMayTakeTime(t *testing.T) {
-	t.Parallel()
-	s := newTestShell(t, allPorts)
-	limit := guardOf(s.shell.metrics).limits.requests
-	var served atomic.Int32
-	s.serve(parts{machines: refuses, metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if served.Add(1) == limit {
-			select {
-			case <-r.Context().Done(): // the connection is closed
-			case <-time.After(2 * closingTime):
-			}
-		}
-		_, _ = io.WriteString(w, "numbers")
-	})})
-	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(client.CloseIdleConnections)
-	for n := range limit + 1 {
-		var reused bool
-		got, err := traced(t, client, "http://"+s.shell.metrics.address().String()+"/metrics", &httptrace.ClientTrace{
-			GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
-		})
-		if err != nil || got.body != "numbers" {
-			t.Fatalf("request %d: got %+v, %v", n+1, got, err)
-		}
-		if want := n%limit != 0; reused != want {
-			t.Fatalf("request %d: on a connection that was there: %v, want %v", n+1, reused, want)
-		}
-	}
-}
-
-func traced(t *testing.T, client *http.Client, url string, trace *httptrace.ClientTrace) (response, error) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return read(client.Do(request))
 }
 
 // A thousand requests of one caller are all answered, on as many connections as it takes:
