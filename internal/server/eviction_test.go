@@ -261,18 +261,30 @@ func send(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
+// connect opens a connection without a handshake.
+func (s *testShell) connect(e *endpoint) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", e.address().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
 // A machine between two requests keeps its connection when others connect that do
 // nothing.
 func TestProgressKeepsAConnection(t *testing.T) {
 	t.Parallel()
 	s := bootstrapOf(t, 2, says("token"))
 	machine := s.dial(s.shell.bootstrap, nil, "http/1.1")
-	silent := s.dial(s.shell.bootstrap, nil, "http/1.1")
+	silent := s.connect(s.shell.bootstrap)
+	eventually(t, "both are connected", func() bool { return guardOf(s.shell.bootstrap).held() == 2 })
 	for range 3 {
 		send(t, machine, requestWithoutBody)
 		answered(t, machine, "token")
 	}
-	s.dial(s.shell.bootstrap, nil, "http/1.1")
+	s.connect(s.shell.bootstrap)
 	if err := closedByServer(silent); err != nil {
 		t.Error(err)
 	}
@@ -327,12 +339,7 @@ func TestRequestsBeingAnsweredAreNotCutOff(t *testing.T) {
 		<-begun
 	}
 	for range 4 {
-		raw, err := net.Dial("tcp", s.shell.bootstrap.address().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		if err := closedByServer(raw); err != nil {
+		if err := closedByServer(s.connect(s.shell.bootstrap)); err != nil {
 			t.Error(err)
 		}
 	}
