@@ -17,9 +17,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// joining lets machines join: the bootstrap service, the approver, or both, with
+// join is how machines join: the bootstrap service, the approver, or both, with
 // the ledger that they share.
-type joining struct {
+type join struct {
 	config  *v1alpha1.ServerConfiguration
 	version string
 	logger  logr.Logger
@@ -30,19 +30,19 @@ type joining struct {
 	ledger   *ledger.Client
 	known    *ledger.Cache
 	// attestor, service and key are nil without bootstrap.
-	attestor *lateAttestor
+	attestor *pendingAttestor
 	service  *bootstrap.Service
 	key      *tokenKey
 	// approver is nil if this server does not approve.
 	approver *approver.Controller
 }
 
-// newJoining makes what the configuration asks for; nil if that is nothing.
-func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*joining, error) {
+// newJoin makes what the configuration asks for; nil if that is nothing.
+func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*join, error) {
 	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
 		return nil, nil
 	}
-	j := &joining{
+	j := &join{
 		config: config, version: opts.Version, logger: opts.Logger, observer: joinObserver{metrics, refusals}, reach: &reach{},
 	}
 	cluster = rest.CopyConfig(cluster)
@@ -58,7 +58,7 @@ func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *res
 	j.known = ledger.NewCache(j.ledger)
 	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
 	if config.Bootstrap.Address != "" {
-		if j.attestor, err = newLateAttestor(&config.Bootstrap, j.client); err != nil {
+		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client); err != nil {
 			return nil, err
 		}
 		if j.service, err = newBootstrap(j); err != nil {
@@ -76,9 +76,9 @@ func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *res
 	return j, nil
 }
 
-// serveAs adds what lets machines join to what a shell serves. The endpoint is that
+// addTo adds what lets machines join to what a shell serves. The endpoint is that
 // for machines; nil without one.
-func (j *joining) serveAs(p *parts, e *endpoint) {
+func (j *join) addTo(p *parts, e *endpoint) {
 	p.joinReady = []check{{"api-server", j.reach.state}, {"ledger-sync", j.ledgerSync}}
 	if j.service != nil {
 		p.machines = j.service.Handler(j.httpOptions(e.certificates))
@@ -90,10 +90,10 @@ func (j *joining) serveAs(p *parts, e *endpoint) {
 }
 
 // ledgerSync holds when the ledger has been read, and was heard from not too long ago.
-func (j *joining) ledgerSync() (string, error) { return "", j.known.Fresh() }
+func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
 // ages are those of all that is followed.
-func (j *joining) ages() []*staleness.Age {
+func (j *join) ages() []*staleness.Age {
 	all := []*staleness.Age{j.known.Age()}
 	if j.approver != nil {
 		all = append(all, j.approver.Ages()...)
@@ -103,7 +103,7 @@ func (j *joining) ages() []*staleness.Age {
 
 // follow keeps up with the ledger, makes the attestor and looks for other
 // approvers, until the context ends.
-func (j *joining) follow(ctx context.Context) {
+func (j *join) follow(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if j.attestor != nil {
@@ -116,9 +116,9 @@ func (j *joining) follow(ctx context.Context) {
 	}
 }
 
-// tellDangers logs what of the configuration believes machines more than their
+// warnOfInsecureSettings logs what of the configuration believes machines more than their
 // evidence.
-func (j *joining) tellDangers() {
+func (j *join) warnOfInsecureSettings() {
 	b := &j.config.Bootstrap
 	if b.Address == "" {
 		return

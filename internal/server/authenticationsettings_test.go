@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-func TestDangersOfRecognitionAreTold(t *testing.T) {
+func TestInsecureSettingsOfAuthenticationAreReported(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*v1alpha1.ServerConfiguration)
@@ -36,8 +36,8 @@ func TestDangersOfRecognitionAreTold(t *testing.T) {
 			config := v1alpha1.Defaults()
 			tc.change(config)
 			var told []string
-			r := &recognising{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
-			r.tellDangers()
+			r := &authentication{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
+			r.warnOfInsecureSettings()
 			if len(told) != min(len(tc.want), 1) {
 				t.Fatalf("told %q", told)
 			}

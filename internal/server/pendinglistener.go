@@ -22,11 +22,11 @@ func (o *opening) listen() (net.Listener, error) {
 	}
 	o.logger.Error(err, "the address of "+o.name+" is taken: the server runs without it until the address is free; choose another address or stop what uses it",
 		"address", o.address)
-	return &lateListener{name: o.name, wanted: o.address, logger: o.logger, closed: make(chan struct{})}, nil
+	return &pendingListener{name: o.name, wanted: o.address, logger: o.logger, closed: make(chan struct{})}, nil
 }
 
-// lateListener is a listener whose address is taken by somebody else at first.
-type lateListener struct {
+// pendingListener is a listener whose address is taken by somebody else at first.
+type pendingListener struct {
 	name, wanted string
 	logger       logr.Logger
 	closed       chan struct{}
@@ -38,7 +38,7 @@ type lateListener struct {
 }
 
 // Accept implements net.Listener.
-func (l *lateListener) Accept() (net.Conn, error) {
+func (l *pendingListener) Accept() (net.Conn, error) {
 	inner, err := l.wait()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (l *lateListener) Accept() (net.Conn, error) {
 }
 
 // wait returns the listener when there is one.
-func (l *lateListener) wait() (net.Listener, error) {
+func (l *pendingListener) wait() (net.Listener, error) {
 	for {
 		if inner, err := l.try(); inner != nil || err != nil {
 			return inner, err
@@ -61,7 +61,7 @@ func (l *lateListener) wait() (net.Listener, error) {
 
 // try listens if that has not been possible yet. It returns nothing while the
 // address cannot be had.
-func (l *lateListener) try() (net.Listener, error) {
+func (l *pendingListener) try() (net.Listener, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -79,7 +79,7 @@ func (l *lateListener) try() (net.Listener, error) {
 }
 
 // Close implements net.Listener.
-func (l *lateListener) Close() error {
+func (l *pendingListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -95,7 +95,7 @@ func (l *lateListener) Close() error {
 
 // Addr implements net.Listener. Until the address is free it is the one that is
 // waited for.
-func (l *lateListener) Addr() net.Addr {
+func (l *pendingListener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inner == nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// lateAttestor stands for an attestor that is being made: it asks the cloud where
+// pendingAttestor stands for an attestor that is being made: it asks the cloud where
 // the server itself runs, which may take until the cloud answers. Until then
 // evidence can neither be accepted nor refused.
-type lateAttestor struct {
+type pendingAttestor struct {
 	name string
 	// make makes the attestor; nil if it is made.
 	make func(context.Context) (attest.Attestor, error)
 	// challenger is nil if machines are not challenged.
-	challenger *lateChallenger
+	challenger *pendingChallenger
 	made       atomic.Pointer[attest.Attestor]
 	// trouble is why the attestor is not made yet, if that is known.
 	trouble atomic.Pointer[error]
@@ -29,7 +29,7 @@ type lateAttestor struct {
 const attemptTimeout = 30 * time.Second
 
 // follow makes the attestor, however long that takes.
-func (l *lateAttestor) follow(ctx context.Context, logger logr.Logger) {
+func (l *pendingAttestor) follow(ctx context.Context, logger logr.Logger) {
 	if l.make == nil {
 		return
 	}
@@ -55,10 +55,10 @@ func (l *lateAttestor) follow(ctx context.Context, logger logr.Logger) {
 	}
 }
 
-func (l *lateAttestor) is(made attest.Attestor) { l.made.Store(&made) }
+func (l *pendingAttestor) is(made attest.Attestor) { l.made.Store(&made) }
 
 // get returns the attestor, or why there is none yet.
-func (l *lateAttestor) get() (attest.Attestor, error) {
+func (l *pendingAttestor) get() (attest.Attestor, error) {
 	if made := l.made.Load(); made != nil {
 		return *made, nil
 	}
@@ -70,10 +70,10 @@ func (l *lateAttestor) get() (attest.Attestor, error) {
 }
 
 // Name implements attest.Attestor.
-func (l *lateAttestor) Name() string { return l.name }
+func (l *pendingAttestor) Name() string { return l.name }
 
 // Attest implements attest.Attestor.
-func (l *lateAttestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
+func (l *pendingAttestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	attestor, err := l.get()
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (l *lateAttestor) Attest(ctx context.Context, req *attest.Request) (*attest
 
 // Gone implements attest.Presence. Of an attestor that cannot tell, no machine is
 // gone.
-func (l *lateAttestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
+func (l *pendingAttestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
 	attestor, err := l.get()
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (l *lateAttestor) Gone(ctx context.Context, instanceID, region string) (boo
 }
 
 // state holds when evidence can be checked.
-func (l *lateAttestor) state() (note string, err error) {
+func (l *pendingAttestor) state() (note string, err error) {
 	if _, err := l.get(); err != nil {
 		return "", err
 	}

@@ -21,21 +21,21 @@ import (
 
 const authenticatePath = "/authenticate"
 
-// recognising answers API servers' questions whose an AWS IAM bearer token is.
-type recognising struct {
+// authentication answers API servers' questions whose an AWS IAM bearer token is.
+type authentication struct {
 	config    *v1alpha1.ServerConfiguration
 	logger    logr.Logger
 	mappings  *mappings.Live
-	instances *lateInstances
+	instances *pendingInstances
 	handler   http.Handler
 }
 
-// newRecognising makes it from a valid configuration; nil if tokens are not asked
+// newAuthentication makes it from a valid configuration; nil if tokens are not asked
 // about. It answers with errors until the mappings have been read, which follow
 // does. The cluster is nil if no mappings are in it.
-func newRecognising(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*recognising, error) {
+func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*authentication, error) {
 	c := &config.IAM
-	r := &recognising{config: config, logger: opts.Logger, instances: newLateInstances(c, opts.aws, metrics.EC2Request)}
+	r := &authentication{config: config, logger: opts.Logger, instances: newPendingInstances(c, opts.aws, metrics.EC2Request)}
 	verifier, err := newVerifier(c, opts.aws, metrics)
 	if err != nil {
 		return nil, err
@@ -111,15 +111,15 @@ func mappingsInCluster(c *v1alpha1.IAM) bool {
 	return slices.Contains(c.Sources, v1alpha1.ConfigMapSource) || slices.Contains(c.Sources, v1alpha1.IdentityMappingSource)
 }
 
-// serveAs adds the webhook to what a shell serves.
-func (r *recognising) serveAs(p *parts) {
+// addTo adds the webhook to what a shell serves.
+func (r *authentication) addTo(p *parts) {
 	p.webhooks[authenticatePath] = r.handler
 	p.ready = append(p.ready, check{"mappings", r.mappingsRead}, check{"ec2", r.instances.state})
 }
 
 // follow keeps up with the mappings, and finds out where EC2 is asked, until the
 // context ends.
-func (r *recognising) follow(ctx context.Context) {
+func (r *authentication) follow(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { r.instances.follow(ctx, r.logger) })
@@ -128,7 +128,7 @@ func (r *recognising) follow(ctx context.Context) {
 
 // mappingsRead holds when every source has been read, and was heard from not too long
 // ago. Its note says what of them cannot be read now.
-func (r *recognising) mappingsRead() (note string, err error) {
+func (r *authentication) mappingsRead() (note string, err error) {
 	if err := r.mappings.Synced(); err != nil {
 		return "", err
 	}
@@ -151,7 +151,7 @@ func (r *recognising) mappingsRead() (note string, err error) {
 }
 
 // sources are the states of the mappings as metrics have them.
-func (r *recognising) sources() []observe.MappingSource {
+func (r *authentication) sources() []observe.MappingSource {
 	var all []observe.MappingSource
 	for _, s := range r.mappings.Sources() {
 		all = append(all, observe.MappingSource{Name: string(s.Kind), Healthy: s.Healthy(), Mappings: s.Mappings, Findings: s.Findings})
@@ -159,8 +159,8 @@ func (r *recognising) sources() []observe.MappingSource {
 	return all
 }
 
-// tellDangers logs what of the configuration believes callers more than AWS does.
-func (r *recognising) tellDangers() {
+// warnOfInsecureSettings logs what of the configuration believes callers more than AWS does.
+func (r *authentication) warnOfInsecureSettings() {
 	c := &r.config.IAM
 	if r.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication {
 		r.logger.Info("WARNING: callers are not authenticated: everybody who can connect has AWS asked about tokens, and learns whose those are; set webhook.clientAuthentication to Required")

@@ -22,7 +22,7 @@ import (
 )
 
 func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.EC2.VPCs = []string{"vpc-0123456789abcdef0"}
 	})
 	s.ready()
@@ -80,7 +80,7 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 }
 
 func TestAudiencesAreThoseOfTheConfiguration(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.Audiences = []string{"https://kubernetes.default.svc", "shop"}
 	})
 	s.ready()
@@ -100,7 +100,7 @@ func TestAudiencesAreThoseOfTheConfiguration(t *testing.T) { // sets the environ
 }
 
 func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.STS.CacheTTL = metav1.Duration{}
 	})
 	s.ready()
@@ -128,9 +128,11 @@ func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the en
 	}
 }
 
-// A server that only recognises callers needs no right to read pods.
+// A server that only authenticates callers needs no right to read pods.
 func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": opsRoles + "- {username: nobody}\n"}) }, nil)
+	s := newAuthenticationServer(t, func(s *authenticationServer) {
+		s.aws(map[string]string{"mapRoles": opsRoles + "- {username: nobody}\n"})
+	}, nil)
 	s.ready()
 	for path, want := range map[string]int{"/authorize": 404, "/admit": 404, "/mutate": 404, "/authenticate": 400} {
 		if got, err := s.post(s.caller, path, "{}"); err != nil || got.status != want {
@@ -151,7 +153,7 @@ func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of t
 }
 
 func TestAFileOfMappingsNeedsNoCluster(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, nil, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, nil, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.Sources, c.IAM.File = []v1alpha1.MappingSource{v1alpha1.FileSource}, filepath.Join(t.TempDir(), "mappings.yaml")
 		write(t, c.IAM.File, []byte("mapRoles:\n"+opsRoles))
 		c.Cluster.Kubeconfig = ""
@@ -165,8 +167,8 @@ func TestAFileOfMappingsNeedsNoCluster(t *testing.T) { // sets the environment o
 	}
 }
 
-func TestNobodyIsRecognisedBeforeTheMappingsAreRead(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) {
+func TestNobodyIsAuthenticatedBeforeTheMappingsAreRead(t *testing.T) { // sets the environment of the SDK
+	s := newAuthenticationServer(t, func(s *authenticationServer) {
 		s.aws(map[string]string{"mapRoles": opsRoles})
 		s.asked.outage(true)
 	}, nil)
@@ -199,7 +201,7 @@ func TestNobodyIsRecognisedBeforeTheMappingsAreRead(t *testing.T) { // sets the 
 // TestMappingsAreEditedUnderLoad edits aws-auth while a node and a person are
 // asked about without a pause. No edit but a good one changes whom they are.
 func TestMappingsAreEditedUnderLoad(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, nil)
+	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, nil)
 	s.ready()
 	worker := s.launch("node")
 	name := "system:node:" + worker.PrivateDNSName
@@ -231,7 +233,7 @@ func TestMappingsAreEditedUnderLoad(t *testing.T) { // sets the environment of t
 			s.aws(map[string]string{"mapRoles": *step.roles})
 		}
 		eventually(t, step.rule+" is noticed", func() bool {
-			found := s.server.recognising.mappings.Findings()
+			found := s.server.authentication.mappings.Findings()
 			if step.finding == "" {
 				return len(found) == 0 && load.saw(step.last...)
 			}
@@ -334,7 +336,7 @@ func (l *load) others(allowed []string) (odd []string) {
 }
 
 // A server may answer all three kinds of questions.
-func TestRecognisingBesidesDeciding(t *testing.T) { // sets the environment of the SDK
+func TestAuthenticationBesidesDeciding(t *testing.T) { // sets the environment of the SDK
 	cloud, err := awsstandin.New()
 	if err != nil {
 		t.Fatal(err)
@@ -356,7 +358,7 @@ func TestRecognisingBesidesDeciding(t *testing.T) { // sets the environment of t
 	if got := s.askNode("a", "get", "secrets", "db"); !got.Allowed {
 		t.Errorf("a decision: got %+v", got)
 	}
-	r := &recognisingServer{testServer: s, cloud: cloud}
+	r := &authenticationServer{testServer: s, cloud: cloud}
 	if got := r.user(r.tokenOf(cloud.Session(account, "ops", "ada"))); got != "ops:ada" {
 		t.Errorf("a token: got %s", got)
 	}
@@ -370,7 +372,7 @@ func TestRecognisingBesidesDeciding(t *testing.T) { // sets the environment of t
 
 // Without iam.region, the metadata service says where EC2 is asked.
 func TestTheRegionMayComeLate(t *testing.T) { // sets the environment of the SDK
-	s := newRecognisingServer(t, func(s *recognisingServer) { s.aws(map[string]string{"mapRoles": nodeRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles}) }, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.Region = ""
 		for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 			t.Setenv(name, "")

@@ -23,8 +23,8 @@ const (
 	opsRoles  = "- rolearn: arn:aws:iam::111122223333:role/ops\n  username: ops:{{SessionName}}\n  groups: [operators]\n"
 )
 
-// recognisingServer is a server that tells an API server whose AWS tokens are.
-type recognisingServer struct {
+// authenticationServer is a server that tells an API server whose AWS tokens are.
+type authenticationServer struct {
 	*testServer
 	cloud   *awsstandin.Cloud
 	cluster *apistandin.Server
@@ -32,11 +32,11 @@ type recognisingServer struct {
 	tokens  []string // all that were made
 }
 
-// newRecognisingServer starts one that serves nothing else. It sets the
+// newAuthenticationServer starts one that serves nothing else. It sets the
 // environment of the AWS SDK.
-func newRecognisingServer(t *testing.T, prepare func(*recognisingServer), configure func(*v1alpha1.ServerConfiguration)) *recognisingServer {
+func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), configure func(*v1alpha1.ServerConfiguration)) *authenticationServer {
 	t.Helper()
-	s := &recognisingServer{asked: &requests{}}
+	s := &authenticationServer{asked: &requests{}}
 	var err error
 	if s.cloud, err = awsstandin.New(); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func setCredentials(t *testing.T, c awsstandin.Credentials) {
 }
 
 // tokenOf makes a token with credentials.
-func (s *recognisingServer) tokenOf(c awsstandin.Credentials) string {
+func (s *authenticationServer) tokenOf(c awsstandin.Credentials) string {
 	s.t.Helper()
 	setCredentials(s.t, c)
 	text, _, err := token.Make(s.t.Context(), token.Options{ClusterID: "blue", Region: "eu-west-1"})
@@ -99,11 +99,11 @@ func (s *recognisingServer) tokenOf(c awsstandin.Credentials) string {
 }
 
 // launch starts an instance whose profile has a role.
-func (s *recognisingServer) launch(role string) awsstandin.Instance {
+func (s *authenticationServer) launch(role string) awsstandin.Instance {
 	return s.cloud.Launch(awsstandin.Instance{Role: role, Profile: "arn:aws:iam::" + account + ":instance-profile/" + role})
 }
 
-func (s *recognisingServer) aws(data map[string]string) {
+func (s *authenticationServer) aws(data map[string]string) {
 	s.t.Helper()
 	if err := s.cluster.Put(awsAuth, &corev1.ConfigMap{Data: data}); err != nil {
 		s.t.Fatal(err)
@@ -111,12 +111,12 @@ func (s *recognisingServer) aws(data map[string]string) {
 }
 
 // review asks whose a token is.
-func (s *recognisingServer) review(token string, audiences ...string) (response, authenticationv1.TokenReviewStatus) {
+func (s *authenticationServer) review(token string, audiences ...string) (response, authenticationv1.TokenReviewStatus) {
 	s.t.Helper()
 	return s.reviewAs("authentication.k8s.io/v1", token, audiences...)
 }
 
-func (s *recognisingServer) reviewAs(version, token string, audiences ...string) (response, authenticationv1.TokenReviewStatus) {
+func (s *authenticationServer) reviewAs(version, token string, audiences ...string) (response, authenticationv1.TokenReviewStatus) {
 	s.t.Helper()
 	named, err := json.Marshal(audiences)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *recognisingServer) reviewAs(version, token string, audiences ...string)
 }
 
 // user is whose a token is: a name, a code, or the HTTP status of an error.
-func (s *recognisingServer) user(token string) string {
+func (s *authenticationServer) user(token string) string {
 	s.t.Helper()
 	got, answer := s.review(token)
 	switch {

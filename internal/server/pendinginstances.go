@@ -14,19 +14,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/instances"
 )
 
-// lateInstances stands for the look-up of instances while it is open in which
+// pendingInstances stands for the look-up of instances while it is open in which
 // region EC2 is asked: the metadata service of the server's own instance may have
 // to say. Until then nobody is a node, and nobody is refused for it.
-type lateInstances struct {
+type pendingInstances struct {
 	make func(context.Context) (iam.Instances, error)
 	made atomic.Pointer[iam.Instances]
 	// trouble is why there is none yet, if that is known.
 	trouble atomic.Pointer[error]
 }
 
-// newLateInstances asks EC2 and IAM through a transport; nil for that of the SDK.
-func newLateInstances(c *v1alpha1.IAM, transport http.RoundTripper, observe func(service, outcome string)) *lateInstances {
-	return &lateInstances{make: func(ctx context.Context) (iam.Instances, error) {
+// newPendingInstances asks EC2 and IAM through a transport; nil for that of the SDK.
+func newPendingInstances(c *v1alpha1.IAM, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
+	return &pendingInstances{make: func(ctx context.Context) (iam.Instances, error) {
 		ec2, awsIAM, err := instances.NewClients(ctx, c.Region, transport)
 		if err != nil {
 			return nil, err
@@ -39,7 +39,7 @@ func newLateInstances(c *v1alpha1.IAM, transport http.RoundTripper, observe func
 }
 
 // follow makes the look-up, however long that takes.
-func (l *lateInstances) follow(ctx context.Context, logger logr.Logger) {
+func (l *pendingInstances) follow(ctx context.Context, logger logr.Logger) {
 	backoff, told := connectBackoff(), ""
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -62,7 +62,7 @@ func (l *lateInstances) follow(ctx context.Context, logger logr.Logger) {
 }
 
 // Instance implements iam.Instances.
-func (l *lateInstances) Instance(ctx context.Context, id string, withRoles bool) (*iam.Instance, error) {
+func (l *pendingInstances) Instance(ctx context.Context, id string, withRoles bool) (*iam.Instance, error) {
 	made, err := l.get()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (l *lateInstances) Instance(ctx context.Context, id string, withRoles bool)
 	return made.Instance(ctx, id, withRoles)
 }
 
-func (l *lateInstances) get() (iam.Instances, error) {
+func (l *pendingInstances) get() (iam.Instances, error) {
 	if made := l.made.Load(); made != nil {
 		return *made, nil
 	}
@@ -82,7 +82,7 @@ func (l *lateInstances) get() (iam.Instances, error) {
 }
 
 // state holds when instances can be looked up.
-func (l *lateInstances) state() (note string, err error) {
+func (l *pendingInstances) state() (note string, err error) {
 	_, err = l.get()
 	return "", err
 }

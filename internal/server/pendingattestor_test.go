@@ -23,36 +23,36 @@ type seeing struct{ believing }
 
 func (seeing) Gone(context.Context, string, string) (bool, error) { return true, nil }
 
-func TestALateAttestorRefusesNobody(t *testing.T) {
-	late := &lateAttestor{name: "aws"}
+func TestAPendingAttestorRefusesNobody(t *testing.T) {
+	pending := &pendingAttestor{name: "aws"}
 	cause := errors.New("the metadata service does not answer")
 	for _, trouble := range []error{nil, cause} {
 		if trouble != nil {
-			late.trouble.Store(&trouble)
+			pending.trouble.Store(&trouble)
 		}
-		_, err := late.Attest(t.Context(), &attest.Request{})
+		_, err := pending.Attest(t.Context(), &attest.Request{})
 		if refusal := new(attest.Refusal); err == nil || errors.As(err, &refusal) || !errors.Is(err, trouble) && trouble != nil {
 			t.Errorf("got %v, want an error that is no refusal", err)
 		}
-		if gone, err := late.Gone(t.Context(), "i-1", ""); gone || err == nil {
+		if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err == nil {
 			t.Errorf("gone: got %v, %v", gone, err)
 		}
-		if _, err := late.state(); err == nil || !strings.Contains(err.Error(), "the attestor aws is not ready: ") {
+		if _, err := pending.state(); err == nil || !strings.Contains(err.Error(), "the attestor aws is not ready: ") {
 			t.Errorf("state: got %v", err)
 		}
 	}
-	late.is(believing{})
-	if identity, err := late.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
+	pending.is(believing{})
+	if identity, err := pending.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
 		t.Errorf("got %+v, %v", identity, err)
 	}
-	if gone, err := late.Gone(t.Context(), "i-1", ""); gone || err != nil {
+	if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err != nil {
 		t.Errorf("an attestor that cannot tell: got %v, %v", gone, err)
 	}
-	late.is(seeing{})
-	if gone, err := late.Gone(t.Context(), "i-1", ""); !gone || err != nil {
+	pending.is(seeing{})
+	if gone, err := pending.Gone(t.Context(), "i-1", ""); !gone || err != nil {
 		t.Errorf("an attestor that can tell: got %v, %v", gone, err)
 	}
-	if note, err := late.state(); note != "aws" || err != nil {
+	if note, err := pending.state(); note != "aws" || err != nil {
 		t.Errorf("state: got %q, %v", note, err)
 	}
 }
