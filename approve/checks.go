@@ -110,7 +110,7 @@ var checks = []check{
 		rule: "the request asks for no extension but subject alternative names",
 		test: func(s *subject) *finding {
 			if len(s.request.extensions) > 0 {
-				return denied("the request asks for the extensions %s", strings.Join(s.request.extensions, ", "))
+				return denied("the request asks for the extensions %s", listed(s.request.extensions, len(s.request.extensions)))
 			}
 			return nil
 		},
@@ -131,7 +131,7 @@ var checks = []check{
 		test: func(s *subject) *finding {
 			switch names := &s.request.names; {
 			case len(names.others) > 0:
-				return denied("the serving certificate would have %s", strings.Join(names.others, ", "))
+				return denied("the serving certificate would have %s", listed(names.others, len(names.others)))
 			case names.empty():
 				return denied("the serving certificate would have neither a DNS name nor an IP address")
 			}
@@ -237,7 +237,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *finding {
 			if _, revoked := s.holder(); revoked {
-				return denied("every NodeAttestation of node %s is revoked", s.claim.Node)
+				return denied("every NodeAttestation of node %s is revoked", printable(s.claim.Node))
 			}
 			return nil
 		},
@@ -254,7 +254,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *finding {
 			if other := s.ownerOfCredential(); other != nil {
-				return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", s.claim.Node, other.Name)
+				return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", printable(s.claim.Node), other.Name)
 			}
 			return nil
 		},
@@ -271,7 +271,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *finding {
 			if !s.SelfNodeServer {
-				return denied("%s may not create certificatesigningrequests/selfnodeserver", s.Request.Spec.Username)
+				return denied("%s may not create certificatesigningrequests/selfnodeserver", printable(s.Request.Spec.Username))
 			}
 			return nil
 		},
@@ -323,7 +323,7 @@ func (s *subject) attested() *finding {
 	if entry, _ := s.holder(); entry != nil {
 		return nil
 	}
-	missing := denied("the ledger has no NodeAttestation of node %s", s.claim.Node)
+	missing := denied("the ledger has no NodeAttestation of node %s", printable(s.claim.Node))
 	switch s.Unattested {
 	case ApproveUnattested:
 		if s.claim.Kind == Renewal || s.ServingAddresses == ServingLedgerAndNode {
@@ -355,5 +355,5 @@ func (s *subject) ownAddresses() *finding {
 	if strange.empty() {
 		return nil
 	}
-	return denied("node %s was not attested with %s", s.claim.Node, &strange)
+	return denied("node %s was not attested with %s", printable(s.claim.Node), &strange)
 }

@@ -105,11 +105,13 @@ type Answer struct {
 	Code    verdict.Code
 	Kind    Kind
 	// Node is the name of the node that the request is for: the attested one of
-	// Client, where it is known, and else the one that asks.
+	// Client, where it is known, and else the one that asks. A name that no node can
+	// have is quoted and cut, as in Message.
 	Node string
 	// Rule is the check that was not passed; empty for an approval.
 	Rule string
-	// Message is one line for people, without a trailing full stop.
+	// Message is one line of printable ASCII for people, without a trailing full stop. It
+	// is shorter than 1 KiB, whatever the request holds.
 	Message string
 }
 
