@@ -34,10 +34,14 @@ func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decide
 	return s.check(false)
 }
 
+// maxRequestName is how long the name of a request may be. API servers take any length,
+// and nearly any characters; those of kubelets are shorter.
+const maxRequestName = 253
+
 // begin leaves alone what is not to be decided.
 func (s *subject) begin() (Answer, bool) {
 	switch {
-	case s.claim.Kind == Other:
+	case s.claim.Kind == Other, len(s.Request.Name) > maxRequestName:
 		return s.answer(Leave, NotOurs, "it is not the request of a kubelet with a bootstrap token of this service or with a node's certificate"), true
 	case Decided(s.Request):
 		return s.answer(Leave, AlreadyDecided, "it has been decided already"), true

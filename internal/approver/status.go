@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,12 @@ const (
 	IssuanceFailed verdict.Code = "IssuanceFailed"
 	// DeniedElsewhere: somebody other than this approver denied the request.
 	DeniedElsewhere verdict.Code = "DeniedElsewhere"
+)
+
+// What the ledger's schema, and people, take of text that others wrote.
+const (
+	maxRequestName      = 253
+	maxConditionMessage = 1024
 )
 
 // evidence is what the cluster shows of a machine, from which the status of its
@@ -82,7 +89,7 @@ func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
 		}
 		begin(entry)
 		if entry.Status.CertificateRequest == "" {
-			entry.Status.CertificateRequest = csr.Name
+			entry.Status.CertificateRequest = cut(csr.Name, maxRequestName)
 		}
 		extend(entry, certificate.NotAfter)
 		if entry.Status.Phase == v1alpha1.Issued || entry.Status.Phase == "" {
@@ -129,7 +136,7 @@ func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 				continue
 			}
 			if last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime) {
-				last, request = c, csr.Name
+				last, request = c, cut(csr.Name, maxRequestName)
 			}
 		}
 	}
@@ -160,11 +167,29 @@ func (v *evidence) recordNode(entry *v1alpha1.NodeAttestation) {
 }
 
 func (v *evidence) set(entry *v1alpha1.NodeAttestation, kind string, status metav1.ConditionStatus, code verdict.Code, message string) {
-	const most = 1024
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: string(code), Message: strings.ToValidUTF8(message[:min(len(message), most)], ""),
+		Type: kind, Status: status, Reason: string(code), Message: cut(oneLine(message), maxConditionMessage),
 		ObservedGeneration: entry.Generation, LastTransitionTime: metav1.NewTime(v.now),
 	})
+}
+
+// oneLine escapes what is not printed.
+func oneLine(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		escaped := strconv.QuoteRune(r)
+		b.WriteString(escaped[1 : len(escaped)-1])
+	}
+	return b.String()
+}
+
+// cut shortens text to a number of bytes, and to whole characters.
+func cut(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // issued returns the client certificate for a node that a request led to; nil if
