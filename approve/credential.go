@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -15,10 +16,20 @@ import (
 // Kubernetes 1.32 and later say with which credential it authenticated (KEP-4193).
 const credentialKey = "authentication.kubernetes.io/credential-id"
 
+// certificatePrefix begins the names of client certificates.
+const certificatePrefix = "X509SHA256="
+
 // CredentialID names a client certificate as API servers do.
 func CredentialID(certificate *x509.Certificate) string {
 	digest := sha256.Sum256(certificate.Raw)
-	return "X509SHA256=" + hex.EncodeToString(digest[:])
+	return certificatePrefix + hex.EncodeToString(digest[:])
+}
+
+// IsCertificate reports whether a text names a client certificate in the one form that
+// API servers give it, and that the ledger takes.
+func IsCertificate(id string) bool {
+	digest, ok := strings.CutPrefix(id, certificatePrefix)
+	return ok && len(digest) == 2*sha256.Size && strings.Trim(digest, "0123456789abcdef") == ""
 }
 
 // CredentialOf names the credential with which a request was made; empty if the

@@ -117,7 +117,7 @@ func (c *Controller) approvedKeys(token string) ([]string, error) {
 	}
 	var keys []string
 	for _, csr := range requests {
-		keys = append(keys, approve.PublicKey(csr.Spec.Request))
+		keys = append(keys, csr.key)
 	}
 	return keys, nil
 }

@@ -3,10 +3,7 @@ package approver
 import (
 	"slices"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/approve"
 )
 
 // recordCredentials remembers the certificates that are sure to be the machine's:
@@ -18,7 +15,7 @@ func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
 		seen = v.remember(seen, csr, entry.Spec.NodeName)
 	}
 	for _, csr := range byAge(v.renewals) {
-		if with := approve.CredentialOf(csr); slices.Contains(known, with) || slices.Contains(seen, with) {
+		if with := csr.with; slices.Contains(known, with) || slices.Contains(seen, with) {
 			seen = v.remember(seen, csr, entry.Spec.NodeName)
 		}
 	}
@@ -32,22 +29,22 @@ func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
 
 // remember adds the certificate that a request led to, while it is good for
 // anything.
-func (v *evidence) remember(seen []string, csr *certificatesv1.CertificateSigningRequest, node string) []string {
-	certificate := issued(csr, node)
-	if certificate == nil || !v.now.Before(certificate.NotAfter) {
+func (v *evidence) remember(seen []string, csr *request, node string) []string {
+	certificate := csr.of(node)
+	if certificate == nil || !v.now.Before(certificate.end) {
 		return seen
 	}
-	if id := approve.CredentialID(certificate); !slices.Contains(seen, id) {
-		seen = append(seen, id)
+	if !slices.Contains(seen, certificate.credential) {
+		seen = append(seen, certificate.credential)
 	}
 	return seen
 }
 
 // byAge orders requests so that a certificate comes before what was asked for
 // with it.
-func byAge(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
+func byAge(requests []*request) []*request {
 	ordered := byName(requests)
-	slices.SortStableFunc(ordered, func(a, b *certificatesv1.CertificateSigningRequest) int {
+	slices.SortStableFunc(ordered, func(a, b *request) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
 	return ordered

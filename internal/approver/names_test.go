@@ -62,3 +62,29 @@ func TestConditionsOfTheLedgerAreOneLine(t *testing.T) {
 		t.Errorf("the condition has %d bytes: %.80q, want it to begin with %q", len(condition), condition, want)
 	}
 }
+
+// TestALargeRequestIsDecidedAsASmallOne: what the informer does not keep is read from the
+// API server, and is still there afterwards.
+func TestALargeRequestIsDecidedAsASmallOne(t *testing.T) {
+	s := newStand(t, apistandin.Options{})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	s.start(approver.Options{})
+	for name, tc := range map[string]struct {
+		csr  *certificatesv1.CertificateSigningRequest
+		want string
+	}{
+		"client":  {withToken(t, "aaaaaa", newKey(t), "worker-1"), "Approved ClientCertificateApproved"},
+		"renewal": {ofNode(t, "worker-1"), "Approved RenewalApproved"},
+		"serving": {ofNode(t, "worker-1", "10.0.0.7"), "Approved ServingCertificateApproved"},
+		"denied":  {ofNode(t, "worker-1", "10.0.0.8"), "Denied AddressNotAttested"},
+	} {
+		tc.csr.Annotations = map[string]string{"a": strings.Repeat("x", 200<<10)}
+		tc.csr.Finalizers = []string{"example.com/keep"}
+		tc.csr.Spec.Extra = map[string]certificatesv1.ExtraValue{"b": {strings.Repeat("x", 200<<10)}}
+		s.put(requestPath(name), tc.csr)
+		s.await(name, tc.want)
+		if csr := s.request(name); len(csr.Annotations["a"]) != 200<<10 || len(csr.Spec.Extra["b"][0]) != 200<<10 || len(csr.Finalizers) != 1 || len(csr.Spec.Request) == 0 {
+			t.Errorf("request %s lost a part of itself when it was decided", name)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,14 +46,14 @@ func (c *Controller) record(ctx context.Context, name string) error {
 
 // requestsOf returns a user's requests for kubelets' client certificates, by an
 // index.
-func (c *Controller) requestsOf(index, user string) ([]*certificatesv1.CertificateSigningRequest, error) {
+func (c *Controller) requestsOf(index, user string) ([]*request, error) {
 	objects, err := c.requests.GetIndexer().ByIndex(index, user)
 	if err != nil {
 		return nil, err
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(objects))
+	requests := make([]*request, 0, len(objects))
 	for _, object := range objects {
-		requests = append(requests, object.(*certificatesv1.CertificateSigningRequest))
+		requests = append(requests, object.(*request))
 	}
 	return requests, nil
 }

@@ -1,8 +1,6 @@
 package approver
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -40,7 +37,7 @@ const (
 type evidence struct {
 	// token are the requests made with the token in the entry's spec, renewals
 	// those of the node of that name.
-	token, renewals []*certificatesv1.CertificateSigningRequest
+	token, renewals []*request
 	// node is the node of that name; nil if it does not exist.
 	node *corev1.Node
 	now  time.Time
@@ -83,7 +80,7 @@ func begin(entry *v1alpha1.NodeAttestation) {
 // recordCertificate looks for the certificate that the token was turned into.
 func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
 	for _, csr := range byName(v.token) {
-		certificate := issued(csr, entry.Spec.NodeName)
+		certificate := csr.of(entry.Spec.NodeName)
 		if certificate == nil {
 			continue
 		}
@@ -91,7 +88,7 @@ func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
 		if entry.Status.CertificateRequest == "" {
 			entry.Status.CertificateRequest = cut(csr.Name, maxRequestName)
 		}
-		extend(entry, certificate.NotAfter)
+		extend(entry, certificate.end)
 		if entry.Status.Phase == v1alpha1.Issued || entry.Status.Phase == "" {
 			entry.Status.Phase = v1alpha1.Certified
 		}
@@ -112,8 +109,8 @@ func (v *evidence) recordRenewals(entry *v1alpha1.NodeAttestation) {
 		if revoked != nil && !csr.CreationTimestamp.Before(&revoked.LastTransitionTime) {
 			continue
 		}
-		if certificate := issued(csr, entry.Spec.NodeName); certificate != nil {
-			extend(entry, certificate.NotAfter)
+		if certificate := csr.of(entry.Spec.NodeName); certificate != nil {
+			extend(entry, certificate.end)
 		}
 	}
 }
@@ -130,14 +127,8 @@ func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 	var last *certificatesv1.CertificateSigningRequestCondition
 	var request string
 	for _, csr := range byName(v.token) {
-		for i := range csr.Status.Conditions {
-			c := &csr.Status.Conditions[i]
-			if c.Type != certificatesv1.CertificateDenied && c.Type != certificatesv1.CertificateFailed {
-				continue
-			}
-			if last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime) {
-				last, request = c, cut(csr.Name, maxRequestName)
-			}
+		if c := csr.refusal; c != nil && (last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime)) {
+			last, request = c, cut(csr.Name, maxRequestName)
 		}
 	}
 	if last == nil {
@@ -187,27 +178,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// cut shortens text to a number of bytes, and to whole characters.
-func cut(text string, most int) string {
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
-}
-
-// issued returns the client certificate for a node that a request led to; nil if
-// there is none.
-func issued(csr *certificatesv1.CertificateSigningRequest, node string) *x509.Certificate {
-	block, _ := pem.Decode(csr.Status.Certificate)
-	if block == nil {
-		return nil
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if user, _ := nodeidentity.User(node); err != nil || certificate.Subject.CommonName != user {
-		return nil
-	}
-	return certificate
-}
-
-func byName(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
-	return slices.SortedFunc(slices.Values(requests), func(a, b *certificatesv1.CertificateSigningRequest) int {
+func byName(requests []*request) []*request {
+	return slices.SortedFunc(slices.Values(requests), func(a, b *request) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }
