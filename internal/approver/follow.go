@@ -134,7 +134,7 @@ func (c *Controller) requestChanged(csr *request) {
 
 func (c *Controller) requestGone(csr *request) {
 	c.left.Delete(csr.UID)
-	c.absent.forget(csr.UID)
+	c.listing.forget(csr.UID)
 }
 
 func (c *Controller) nodeChanged(node *corev1.Node) {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
@@ -18,7 +19,7 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	claim := approve.ClaimOf(csr)
 	q := &approve.Question{Request: csr, Now: c.opts.Clock(), SelfNodeServer: true, Options: c.policy}
 	var err error
-	if q.Entries, err = c.entriesOf(ctx, claim.Node); err != nil {
+	if q.Entries, err = c.entriesOf(ctx, csr.UID, claim.Node); err != nil {
 		return approve.Answer{}, err
 	}
 	q.Others = c.opts.Known.ByNode(claim.Node)
@@ -38,8 +39,8 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 
 // entriesOf returns the ledger's entries of a node. The one that counts is read
 // from the API server, so that a revocation takes effect at once; that there is
-// none is believed only of the API server, never of the cache.
-func (c *Controller) entriesOf(ctx context.Context, node string) ([]*v1alpha1.NodeAttestation, error) {
+// none is believed only of a list of the API server, never of the cache.
+func (c *Controller) entriesOf(ctx context.Context, request types.UID, node string) ([]*v1alpha1.NodeAttestation, error) {
 	for _, known := range c.opts.Known.ByNode(node) {
 		if known.Phase() == v1alpha1.Revoked {
 			continue
@@ -52,17 +53,7 @@ func (c *Controller) entriesOf(ctx context.Context, node string) ([]*v1alpha1.No
 			return []*v1alpha1.NodeAttestation{entry}, nil
 		}
 	}
-	list, err := c.opts.Ledger.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var entries []*v1alpha1.NodeAttestation
-	for i := range list.Items {
-		if entry := &list.Items[i]; entry.Spec.NodeName == node {
-			entries = append(entries, entry)
-		}
-	}
-	return entries, nil
+	return c.listing.revoked(ctx, request, node)
 }
 
 // maySelfNodeServer asks the API server whether the requester may create
