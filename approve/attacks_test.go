@@ -209,6 +209,15 @@ func TestFactsOfFirstRequests(t *testing.T) {
 	used := func(q *approve.Question) {
 		bind(q.Entry, q.Entry.Spec.TokenID, approve.PublicKey(q.Request.Spec.Request))
 	}
+	// boundTo is the end of a token that was bound to a request; the question's is "it".
+	boundTo := func(request types.UID) func(*approve.Question) {
+		return func(q *approve.Question) {
+			used(q)
+			q.Request.UID, q.Now = "it", q.Entry.Spec.TokenExpiration.Time
+			q.Entry.Status.Binding.RequestUID = request
+			q.Entry.Status.Binding.ApproveUntil = &metav1.Time{Time: q.Now.Add(time.Minute)}
+		}
+	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*approve.Question)
@@ -217,6 +226,37 @@ func TestFactsOfFirstRequests(t *testing.T) {
 		{"a serving certificate for a token", func(q *approve.Question) { q.Request.Spec.SignerName = certificatesv1.KubeletServingSignerName }, approve.WrongSigner},
 		{"at its very end the token has expired", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
 		{"before its end it has not", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Add(-time.Nanosecond) }, ""},
+		{"at its very end, for the request that it was bound to", boundTo("it"), ""},
+		{"after its end, for the request that it was bound to", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Now = q.Entry.Status.Binding.ApproveUntil.Add(-time.Nanosecond)
+		}, ""},
+		{"when the time of the request that it was bound to is over", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Now = q.Entry.Status.Binding.ApproveUntil.Time
+		}, approve.TokenExpired},
+		{"after its end, for another request with the same key, perhaps of the same name", boundTo("other"), approve.TokenExpired},
+		{"after its end, for a request that has no UID", func(q *approve.Question) { boundTo("")(q); q.Request.UID = "" }, approve.TokenExpired},
+		{"after its end, for a request with another key and the UID that is bound", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Binding.PublicKey = "sha256:00"
+		}, approve.TokenExpired},
+		{"after its end, and the binding is of another token", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Binding.TokenID = "cccccc"
+		}, approve.TokenExpired},
+		{"after its end, and the binding is of a version that wrote no request", func(q *approve.Question) {
+			boundTo("")(q)
+			q.Entry.Status.Binding.ApproveUntil = nil
+		}, approve.TokenExpired},
+		{"after its end, and the machine is revoked", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Phase = v1alpha1.Revoked
+		}, v1alpha1.AttestationRevoked},
+		{"after its end, and another request of the token was approved with another key", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Approved = []string{"sha256:00"}
+		}, approve.TokenAlreadyUsed},
 		{"an entry that is gone", func(q *approve.Question) { q.Entry = nil }, approve.TokenUnknown},
 		{"an entry that is being deleted", func(q *approve.Question) { q.Entry.DeletionTimestamp = &metav1.Time{Time: now()} }, approve.TokenUnknown},
 		{"two entries with the token", func(q *approve.Question) { q.Shared = true }, approve.TokenUnknown},

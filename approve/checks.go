@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -189,10 +190,10 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Client}, code: TokenExpired,
-		rule:  "the token has not expired",
+		rule:  "the token has not expired, or was bound to this request before it did, 15 minutes ago at most",
 		facts: true,
 		test: func(s *subject) *finding {
-			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) {
+			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) && !s.namedByBinding() {
 				return denied("bootstrap token %s has expired", s.claim.TokenID)
 			}
 			return nil
@@ -303,6 +304,19 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
 		return nil
 	}
 	return denied("the usages %s", strings.Join(wrong, " and "))
+}
+
+// BoundRequestLife is for how long the request that a token was bound to may be approved.
+// A kubelet waits no longer for its certificate.
+const BoundRequestLife = 15 * time.Minute
+
+// namedByBinding reports whether the token was bound to this very request, and for its
+// key, when the token was still good, and not too long ago.
+func (s *subject) namedByBinding() bool {
+	b := s.Entry.Status.Binding
+	return b != nil && s.Entry.BoundKey() == s.request.publicKey() &&
+		b.RequestUID != "" && b.RequestUID == s.Request.UID &&
+		b.ApproveUntil != nil && s.Now.Before(b.ApproveUntil.Time)
 }
 
 // usedForAnother reports whether the token was turned into a certificate, or is
