@@ -330,6 +330,22 @@ func with(credential string) map[string]certificatesv1.ExtraValue {
 func TestFactsOfNodes(t *testing.T) {
 	revoke := func(q *approve.Question) { q.Entries[0].Status.Phase = v1alpha1.Revoked }
 	gone := func(q *approve.Question) { q.Entries = nil }
+	// unknown asks with a certificate that no entry has; another machine had the name.
+	unknown := func(change func(before *v1alpha1.NodeAttestation)) func(*approve.Question) {
+		return func(q *approve.Question) {
+			before := newEntry()
+			before.UID = "uid-0"
+			change(before)
+			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], before}
+			q.Request.Spec.Extra = with("X509SHA256=dd")
+		}
+	}
+	renamed := func(q *approve.Question) {
+		other := newEntry()
+		other.UID, other.Spec.NodeName, other.Status.Credentials = "uid-0", "worker-2", []string{"X509SHA256=dd"}
+		q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], other}
+		q.Request.Spec.Extra = with("X509SHA256=dd")
+	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*approve.Question)
@@ -360,6 +376,36 @@ func TestFactsOfNodes(t *testing.T) {
 			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0]}
 			q.Request.Spec.Extra = with("X509SHA256=dd")
 		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is one that nobody wrote down, and the machine before may have a valid one", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.CertificateExpiration = &metav1.Time{Time: now().Add(time.Second)}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and those of the machine before have ended", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.CertificateExpiration = &metav1.Time{Time: now()}
+		}), "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is one that nobody wrote down, and of the machine before a token was used", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Binding = &v1alpha1.TokenBinding{TokenID: "older1", PublicKey: "sha256:00"}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and the machine before had one of which no more is known", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Phase = v1alpha1.Registered
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and some of the machine before are", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Credentials = []string{"X509SHA256=aa"}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and the machine before had none", unknown(func(*v1alpha1.NodeAttestation) {}), "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is the node's own, and the machine before may have a valid one", func(q *approve.Question) {
+			unknown(func(before *v1alpha1.NodeAttestation) { before.Status.Phase = v1alpha1.Registered })(q)
+			q.Entries[0].Status.Credentials = []string{"X509SHA256=dd"}
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the API server does not say which certificate it is", func(q *approve.Question) {
+			unknown(func(before *v1alpha1.NodeAttestation) { before.Status.Phase = v1alpha1.Registered })(q)
+			q.Request.Spec.Extra = nil
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"a machine that has another name now asks with a certificate of its former name", renamed, "deny AnotherMachinesCredential", ""},
+		{"a machine that has another name now asks with a certificate of its former name, which nobody has", func(q *approve.Question) {
+			renamed(q)
+			gone(q)
+			q.Unattested, q.ServingAddresses = approve.ApproveUnattested, approve.ServingLedgerAndNode
+		}, "deny AnotherMachinesCredential", ""},
 		{"an entry of another node does not count", func(q *approve.Question) { q.Entries[0].Spec.NodeName = "worker-2" }, "deny NotAttested", ""},
 		{"the ledger does not have it", gone, "deny NotAttested", ""},
 		{"the ledger does not have it, such nodes are left", func(q *approve.Question) { gone(q); q.Unattested = approve.LeaveUnattested }, "leave NotAttested", ""},

@@ -251,14 +251,9 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Renewal, Serving}, code: AnotherMachinesCredential,
-		rule:  "the certificate that the node asks with is not that of another machine of its name",
+		rule:  "the certificate that the node asks with is not, and cannot be, that of another machine of its name",
 		facts: true,
-		test: func(s *subject) *finding {
-			if other := s.ownerOfCredential(); other != nil {
-				return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", printable(s.claim.Node), other.Name)
-			}
-			return nil
-		},
+		test:  (*subject).credentialOfAnother,
 	},
 	{
 		kinds: []Kind{Serving}, code: AddressNotAttested,

@@ -32,6 +32,8 @@ type request struct {
 	// with names the credential with which it was asked for; empty if the API server
 	// does not say, or if the ledger cannot hold it.
 	with string
+	// renewed tells that an approver approved it as a renewal.
+	renewed bool
 	// key is the public key that an approver approved for a token; empty if none did.
 	key string
 	// refusal is the last condition Denied or Failed; nil if there is none.
@@ -75,6 +77,8 @@ func keep(object any) (any, error) {
 		switch c := &csr.Status.Conditions[i]; {
 		case c.Type == certificatesv1.CertificateApproved && c.Reason == string(approve.ClientCertificateApproved):
 			k.key = approvedKey(csr)
+		case c.Type == certificatesv1.CertificateApproved && c.Reason == string(approve.RenewalApproved):
+			k.renewed = true
 		case c.Type != certificatesv1.CertificateDenied && c.Type != certificatesv1.CertificateFailed:
 		case k.refusal == nil || k.refusal.LastUpdateTime.Before(&c.LastUpdateTime):
 			k.refusal = &certificatesv1.CertificateSigningRequestCondition{

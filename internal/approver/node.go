@@ -22,11 +22,21 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	if q.Entries, err = c.entriesOf(ctx, csr.UID, claim.Node); err != nil {
 		return approve.Answer{}, err
 	}
-	q.Others = c.opts.Known.ByNode(claim.Node)
+	q.Others = append(c.opts.Known.ByNode(claim.Node), c.opts.Known.ByCredential(approve.CredentialOf(csr))...)
 	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}
 	answer := approve.Decide(q)
+	if answer.Code == approve.AnotherMachinesCredential {
+		// The certificate may be too new to be in the entry, and the other entry may be gone.
+		if err := c.readCredentials(q.Entries); err != nil {
+			return approve.Answer{}, err
+		}
+		if q.Others, err = c.readAgain(ctx, q.Others); err != nil {
+			return approve.Answer{}, err
+		}
+		answer = approve.Decide(q)
+	}
 	if claim.Kind != approve.Serving || answer.Outcome != approve.Approve {
 		return answer, nil
 	}
@@ -54,6 +64,45 @@ func (c *Controller) entriesOf(ctx context.Context, request types.UID, node stri
 		}
 	}
 	return c.listing.revoked(ctx, request, node)
+}
+
+// readAgain reads entries from the API server that are known from the cache, each once.
+// Those that are gone are left out.
+func (c *Controller) readAgain(ctx context.Context, known []*v1alpha1.NodeAttestation) ([]*v1alpha1.NodeAttestation, error) {
+	read := map[string]bool{}
+	var entries []*v1alpha1.NodeAttestation
+	for _, k := range known {
+		if read[k.Name] {
+			continue
+		}
+		read[k.Name] = true
+		entry, err := c.opts.Ledger.Get(ctx, k.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			entries = append(entries, entry)
+		}
+	}
+	return entries, nil
+}
+
+// readCredentials adds the certificates that were issued to machines and are not in their
+// entries yet. The informer tells of a certificate before it tells of a request that was
+// made with it. The entries are nobody else's.
+func (c *Controller) readCredentials(entries []*v1alpha1.NodeAttestation) error {
+	for _, entry := range entries {
+		if entry.Phase() == v1alpha1.Revoked {
+			continue
+		}
+		issued, err := c.evidenceOf(entry)
+		if err != nil {
+			return err
+		}
+		entry.Status.Credentials = issued.credentials(entry)
+	}
+	return nil
 }
 
 // maySelfNodeServer asks the API server whether the requester may create

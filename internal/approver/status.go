@@ -40,7 +40,10 @@ type evidence struct {
 	token, renewals []*request
 	// node is the node of that name; nil if it does not exist.
 	node *corev1.Node
-	now  time.Time
+	// alone tells that no other machine that has or had the node's name may have a
+	// certificate that is valid.
+	alone bool
+	now   time.Time
 }
 
 // recordIn changes the status of an entry as far as there is evidence. What is
@@ -104,15 +107,21 @@ func (v *evidence) recordRenewals(entry *v1alpha1.NodeAttestation) {
 	if entry.Status.CertificateExpiration == nil {
 		return // it is not this machine's name yet
 	}
-	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
 	for _, csr := range v.renewals {
-		if revoked != nil && !csr.CreationTimestamp.Before(&revoked.LastTransitionTime) {
+		if !v.beforeRevocation(entry, csr) {
 			continue
 		}
 		if certificate := csr.of(entry.Spec.NodeName); certificate != nil {
 			extend(entry, certificate.end)
 		}
 	}
+}
+
+// beforeRevocation reports whether a request was made before the machine was revoked, as
+// far as is known when that was.
+func (v *evidence) beforeRevocation(entry *v1alpha1.NodeAttestation, csr *request) bool {
+	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
+	return revoked == nil || csr.CreationTimestamp.Before(&revoked.LastTransitionTime)
 }
 
 // extend notes the end of a certificate, if it is later than those known.
