@@ -114,7 +114,7 @@ func (c *Controller) work(ctx context.Context, q queue, look func(context.Contex
 		case ctx.Err() != nil:
 		case err != nil:
 			if !expected(err) {
-				c.opts.Logger.Info("trying again later", "cause", err.Error())
+				c.opts.Logger.Info("trying again later", "cause", oneLine(cut(err.Error(), maxConditionMessage)))
 			}
 			q.AddRateLimited(name)
 		default:
