@@ -124,6 +124,7 @@ func TestWhatJoiningReads(t *testing.T) {
 		"GET /api/v1/nodes",
 		"GET /api/v1/nodes/NAME",
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
+		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests/NAME",
 		"GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/node-authorizer-approver",
 		"GET /apis/node-authorizer.io/v1alpha1/nodeattestations",
 		"GET /apis/node-authorizer.io/v1alpha1/nodeattestations/NAME",
@@ -140,7 +141,7 @@ func TestWhatJoiningReads(t *testing.T) {
 			t.Errorf("unexpected: %s", request)
 		}
 	}
-	if got := s.asked.all(); !slices.Contains(got, want[7]) || !slices.Contains(got, want[11]) {
+	if got := s.asked.all(); !slices.Contains(got, want[8]) || !slices.Contains(got, want[12]) {
 		t.Errorf("the requests were not seen: %q", got)
 	}
 }
