@@ -12,7 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func newChallenges(t *testing.T) *attest.Challenges {
@@ -52,7 +52,7 @@ func (s *site) collected(t *testing.T, id, challenge string) map[string]any {
 }
 
 // sent is a request with a body that was changed underway.
-func (s *site) sent(t *testing.T, instance awsstandin.Instance, body map[string]any) *attest.Request {
+func (s *site) sent(t *testing.T, instance fakeaws.Instance, body map[string]any) *attest.Request {
 	t.Helper()
 	req := s.request(t, instance)
 	var err error
@@ -110,7 +110,7 @@ func TestCallers(t *testing.T) {
 		refused(t, attestBody(body), aws.CallerIdentityInvalid)
 	})
 	t.Run("credentials of another account", func(t *testing.T) {
-		foreign := s.launch(func(i *awsstandin.Instance) { i.Account = "444455556666" })
+		foreign := s.launch(func(i *fakeaws.Instance) { i.Account = "444455556666" })
 		body := s.collected(t, instance.ID, "")
 		body["CallerIdentity"] = s.collected(t, foreign.ID, challenges.Challenge())["CallerIdentity"]
 		refused(t, attestBody(body), aws.CallerIdentityInvalid)
@@ -194,12 +194,12 @@ func TestOnlyTheOneRequestIsSent(t *testing.T) {
 func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
-	for name, kind := range map[string]awsstandin.FaultKind{
-		"throttled": awsstandin.Throttled, "failing": awsstandin.Broken, "down": awsstandin.Down, "answering nothing": awsstandin.Empty,
+	for name, kind := range map[string]fakeaws.FaultKind{
+		"throttled": fakeaws.Throttled, "failing": fakeaws.Broken, "down": fakeaws.Down, "answering nothing": fakeaws.Empty,
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := s.sent(t, instance, s.collected(t, instance.ID, challenges.Challenge()))
-			s.STS.Break(awsstandin.Fault{Kind: kind})
+			s.STS.Break(fakeaws.Fault{Kind: kind})
 			_, err := s.attestor(t, nil).Attest(t.Context(), req)
 			couldNot(t, err, "asking STS at 127.0.0.1")
 			if strings.Contains(err.Error(), "X-Amz-Signature") {
@@ -267,7 +267,7 @@ func TestTheEndpointOfSTSIsThatOfTheRegion(t *testing.T) {
 		"cn-north-1": "sts.cn-north-1.amazonaws.com.cn", "us-gov-west-1": "sts.us-gov-west-1.amazonaws.com",
 	} {
 		s, challenges := asking(t)
-		instance := s.launch(func(i *awsstandin.Instance) { i.Region = region })
+		instance := s.launch(func(i *fakeaws.Instance) { i.Region = region })
 		t.Setenv("AWS_ENDPOINT_URL_STS", "")
 		asked := ""
 		a := s.attestor(t, func(o *aws.Options) {

@@ -8,21 +8,21 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // outcome is what became of one machine of a crowd.
 type outcome struct {
-	instance awsstandin.Instance
+	instance fakeaws.Instance
 	identity *attest.Identity
 	err      error
 }
 
 // gather lets machines come while EC2 hangs: two are being asked about, and the
 // others wait together.
-func gather(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(awsstandin.Instance)) <-chan outcome {
+func gather(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
 	t.Helper()
-	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	outcomes := make(chan outcome, machines)
 	come := func() {
 		instance := s.launch(nil)
@@ -56,7 +56,7 @@ func until(t *testing.T, holds func() bool) {
 	}
 }
 
-func nothing(awsstandin.Instance) {}
+func nothing(fakeaws.Instance) {}
 
 func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
 	s := newSite(t)
@@ -83,7 +83,7 @@ func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
 	s := newSite(t)
 	const machines = 10
 	unknown := ""
-	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, func(i awsstandin.Instance) {
+	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, func(i fakeaws.Instance) {
 		if i.ID == "i-0000000000f000005" {
 			unknown = i.ID
 			s.Forget(i.ID)
@@ -107,7 +107,7 @@ func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
 	s := newSite(t)
 	const machines = 10
 	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
-	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
+	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
 	failed := 0
 	for range machines {
 		o := <-outcomes

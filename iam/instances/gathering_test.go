@@ -19,7 +19,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/instances"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // until waits for a condition, at the longest until the test ends.
@@ -47,7 +47,7 @@ const underWay = 4
 // asked about alone, and the others wait together.
 func (s *site) crowd(t *testing.T, of *instances.Instances, ids []string) <-chan outcome {
 	t.Helper()
-	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	outcomes := make(chan outcome, len(ids))
 	for n, id := range ids {
 		go func() {
@@ -97,12 +97,12 @@ func TestThoseWhoComeTogetherAreAskedAboutTogether(t *testing.T) {
 
 func TestABatchThatIsAnsweredWithNothingIsLookedAtTwice(t *testing.T) {
 	for name, test := range map[string]struct {
-		fault            awsstandin.FaultKind
+		fault            fakeaws.FaultKind
 		failed, requests int
 	}{
-		"none of them exists":       {awsstandin.Healthy, 0, underWay + 2},
-		"the answers were cut off":  {awsstandin.Empty, 6, underWay + 2},
-		"EC2 does not allow it now": {awsstandin.Forbidden, 6, underWay + 1},
+		"none of them exists":       {fakeaws.Healthy, 0, underWay + 2},
+		"the answers were cut off":  {fakeaws.Empty, 6, underWay + 2},
+		"EC2 does not allow it now": {fakeaws.Forbidden, 6, underWay + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -111,7 +111,7 @@ func TestABatchThatIsAnsweredWithNothingIsLookedAtTwice(t *testing.T) {
 				ids = append(ids, fmt.Sprintf("i-%017x", n))
 			}
 			outcomes := s.crowd(t, s.instances(t, nil), ids)
-			s.EC2.Break(awsstandin.Fault{Kind: test.fault}) // those that hang are answered well
+			s.EC2.Break(fakeaws.Fault{Kind: test.fault}) // those that hang are answered well
 			failed := 0
 			for range ids {
 				o := <-outcomes

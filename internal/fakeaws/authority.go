@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"crypto/ecdsa"
@@ -26,14 +26,14 @@ type authority struct {
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the key of a stand-in of AWS: %w", err)
+		return nil, fmt.Errorf("making the key of the fake AWS: %w", err)
 	}
 	a := &authority{key: key, issued: map[string]*tls.Certificate{}}
-	template := certificateTemplate("Stand-in of AWS")
+	template := certificateTemplate("Fake AWS")
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate of a stand-in of AWS: %w", err)
+		return nil, fmt.Errorf("making the certificate of the fake AWS: %w", err)
 	}
 	if a.root, err = x509.ParseCertificate(der); err != nil {
 		return nil, err

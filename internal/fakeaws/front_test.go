@@ -1,4 +1,4 @@
-package awsstandin_test
+package fakeaws_test
 
 import (
 	"crypto/x509"
@@ -18,11 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // newFront returns a front, and a client of HTTP that goes through it.
-func newFront(t *testing.T) (*awsstandin.Cloud, *awsstandin.Front, *http.Client) {
+func newFront(t *testing.T) (*fakeaws.Cloud, *fakeaws.Front, *http.Client) {
 	t.Helper()
 	cloud := newCloud(t)
 	front, err := cloud.Front(t.TempDir())
@@ -34,7 +34,7 @@ func newFront(t *testing.T) (*awsstandin.Cloud, *awsstandin.Front, *http.Client)
 	return cloud, front, &http.Client{Transport: transport}
 }
 
-func through(client *http.Client, c awsstandin.Credentials, region string) aws.Config {
+func through(client *http.Client, c fakeaws.Credentials, region string) aws.Config {
 	config := config(c, region)
 	config.HTTPClient = client
 	return config
@@ -42,7 +42,7 @@ func through(client *http.Client, c awsstandin.Credentials, region string) aws.C
 
 func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
 	cloud, front, client := newFront(t)
-	launched := cloud.Launch(awsstandin.Instance{Region: "eu-central-1"})
+	launched := cloud.Launch(fakeaws.Instance{Region: "eu-central-1"})
 	alice := cloud.User(launched.Account, "alice")
 	if _, err := describe(t, ec2.NewFromConfig(through(client, alice, launched.Region)), launched.ID); err != nil {
 		t.Error(err)
@@ -104,7 +104,7 @@ func TestARequestForOneHostDoesNotReachAnother(t *testing.T) {
 // TestAProgramReachesTheFrontByItsEnvironmentAlone runs this test again as another
 // program, which knows nothing of the front.
 func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
-	if os.Getenv("AWSSTANDIN_PROGRAM") != "" {
+	if os.Getenv("FAKEAWS_PROGRAM") != "" {
 		resp, err := http.Get("https://sts.eu-west-1.amazonaws.com/")
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 403 || !strings.Contains(string(text), "MissingAuthenticationToken") {
 			t.Errorf("status %d, %v, %s", resp.StatusCode, err, text)
 		}
-		resp, err = http.Get(os.Getenv("AWSSTANDIN_PROGRAM"))
+		resp, err = http.Get(os.Getenv("FAKEAWS_PROGRAM"))
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -128,7 +128,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 	loopback.StartTLS()
 	defer loopback.Close()
 	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProgramReachesTheFrontByItsEnvironmentAlone$")
-	program.Env = append(append(os.Environ(), front.Environment()...), "AWSSTANDIN_PROGRAM="+loopback.URL)
+	program.Env = append(append(os.Environ(), front.Environment()...), "FAKEAWS_PROGRAM="+loopback.URL)
 	if out, err := program.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -139,7 +139,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 
 func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
 	cloud, _, client := newFront(t)
-	alice := cloud.User(awsstandin.DefaultAccount, "alice")
+	alice := cloud.User(fakeaws.DefaultAccount, "alice")
 	for host, good := range map[string]bool{
 		"sts.eu-west-1.amazonaws.com": true, "sts.us-east-2.amazonaws.com": false, "sts-fips.us-east-2.amazonaws.com": false, "sts.amazonaws.com": false,
 	} {
@@ -153,7 +153,7 @@ func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
 
 func TestSTSAnswersInJSONIfItIsAsked(t *testing.T) {
 	cloud, _, client := newFront(t)
-	ask := func(c awsstandin.Credentials) (int, string, map[string]map[string]any) {
+	ask := func(c fakeaws.Credentials) (int, string, map[string]map[string]any) {
 		t.Helper()
 		signed, err := sts.NewPresignClient(sts.NewFromConfig(config(c, "eu-west-1"))).PresignGetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 		if err != nil {
@@ -186,26 +186,26 @@ func TestSTSAnswersInJSONIfItIsAsked(t *testing.T) {
 		}
 		return resp.StatusCode, resp.Header.Get("Content-Type"), read
 	}
-	status, kind, answer := ask(cloud.FederatedUser(awsstandin.DefaultAccount, "bob"))
+	status, kind, answer := ask(cloud.FederatedUser(fakeaws.DefaultAccount, "bob"))
 	result, ok := answer["GetCallerIdentityResponse"]["GetCallerIdentityResult"].(map[string]any)
 	if status != 200 || kind != "application/json" || !ok || result["Arn"] != "arn:aws:sts::111122223333:federated-user/bob" ||
 		result["Account"] != "111122223333" || result["UserId"] != "111122223333:bob" || len(result) != 3 {
 		t.Errorf("status %d, %s, %v", status, kind, answer)
 	}
-	status, _, answer = ask(awsstandin.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"})
+	status, _, answer = ask(fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"})
 	if status != 403 || answer["Error"]["Code"] != "InvalidClientTokenId" || answer["Error"]["Type"] != "Sender" {
 		t.Errorf("status %d, %v", status, answer)
 	}
-	cloud.STS.Break(awsstandin.Fault{Kind: awsstandin.Throttled})
-	if status, _, answer = ask(cloud.Root(awsstandin.DefaultAccount)); status != 400 || answer["Error"]["Code"] != "Throttling" {
+	cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Throttled})
+	if status, _, answer = ask(cloud.Root(fakeaws.DefaultAccount)); status != 400 || answer["Error"]["Code"] != "Throttling" {
 		t.Errorf("status %d, %v", status, answer)
 	}
 }
 
 func TestPrincipals(t *testing.T) {
 	cloud, _, client := newFront(t)
-	const account = awsstandin.DefaultAccount
-	identity := func(c awsstandin.Credentials) (string, string, string) {
+	const account = fakeaws.DefaultAccount
+	identity := func(c fakeaws.Credentials) (string, string, string) {
 		t.Helper()
 		answer, err := sts.NewFromConfig(through(client, c, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 		if err != nil {
@@ -216,7 +216,7 @@ func TestPrincipals(t *testing.T) {
 	if arn, of, id := identity(cloud.Root(account)); arn != "arn:aws:iam::111122223333:root" || of != account || id != account {
 		t.Errorf("root is %s of %s with the id %s", arn, of, id)
 	}
-	invented := awsstandin.Principal{ARN: "arn:aws:iam::111122223333:user/alice", Account: "444455556666", UserID: "x"}
+	invented := fakeaws.Principal{ARN: "arn:aws:iam::111122223333:user/alice", Account: "444455556666", UserID: "x"}
 	if arn, of, id := identity(cloud.Principal(invented)); arn != invented.ARN || of != invented.Account || id != invented.UserID {
 		t.Errorf("an invented principal is %s of %s with the id %s", arn, of, id)
 	}
@@ -232,7 +232,7 @@ func TestPrincipals(t *testing.T) {
 func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 	cloud, _, client := newFront(t)
 	const role = "arn:aws:iam::444455556666:role/teams/node"
-	alice := sts.NewFromConfig(through(client, cloud.User(awsstandin.DefaultAccount, "alice"), "eu-west-1"))
+	alice := sts.NewFromConfig(through(client, cloud.User(fakeaws.DefaultAccount, "alice"), "eu-west-1"))
 	assume := func(externalID *string) (*sts.AssumeRoleOutput, error) {
 		return alice.AssumeRole(t.Context(), &sts.AssumeRoleInput{
 			RoleArn: aws.String(role), RoleSessionName: aws.String("i-0123456789abcdef0"), ExternalId: externalID,
@@ -243,7 +243,7 @@ func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := answer.Credentials
-	assumed := sts.NewFromConfig(through(client, awsstandin.Credentials{
+	assumed := sts.NewFromConfig(through(client, fakeaws.Credentials{
 		AccessKeyID: *got.AccessKeyId, SecretAccessKey: *got.SecretAccessKey, Token: *got.SessionToken,
 	}, "eu-west-1"))
 	who, err := assumed.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
@@ -265,8 +265,8 @@ func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 
 func TestFaultsOfAServiceShowInTheFront(t *testing.T) {
 	cloud, _, client := newFront(t)
-	cloud.STS.Break(awsstandin.Fault{Kind: awsstandin.Down, Times: 2}) // the client tries once more by itself
-	_, err := sts.NewFromConfig(through(client, cloud.Root(awsstandin.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Down, Times: 2}) // the client tries once more by itself
+	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	broken := new(url.Error)
 	if !errors.As(err, &broken) {
 		t.Errorf("error %v", err)

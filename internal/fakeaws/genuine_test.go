@@ -1,4 +1,4 @@
-package awsstandin_test
+package fakeaws_test
 
 import (
 	"encoding/base64"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // skeleton is the structure of BER: for each element its depth, its tag and
@@ -68,7 +68,7 @@ func structure(t *testing.T, text string) string {
 // TestSignedFormsAreBuiltAsTheGenuineOnes compares with what AWS once signed.
 func TestSignedFormsAreBuiltAsTheGenuineOnes(t *testing.T) {
 	cloud := newCloud(t)
-	instance := cloud.Launch(awsstandin.Instance{})
+	instance := cloud.Launch(fakeaws.Instance{})
 	for form, ours := range map[string]string{
 		"pkcs7":   cloud.Signer().PKCS7(instance.Document(), instance.Signed()),
 		"rsa2048": cloud.Signer().RSA2048(instance.Document(), instance.Signed()),
@@ -94,7 +94,7 @@ func TestDocumentsAreWrittenAsTheGenuineOnes(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	instance := newCloud(t).Launch(awsstandin.Instance{})
+	instance := newCloud(t).Launch(fakeaws.Instance{})
 	if got, want := blank(string(instance.Document())), blank(genuine(t, "ap-southeast-2.document.json")); got != want {
 		t.Errorf("documents are written as\n%s\nthe genuine one as\n%s", got, want)
 	}

@@ -1,4 +1,4 @@
-package awsstandin_test
+package fakeaws_test
 
 import (
 	"context"
@@ -20,12 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-func newCloud(t *testing.T) *awsstandin.Cloud {
+func newCloud(t *testing.T) *fakeaws.Cloud {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func newCloud(t *testing.T) *awsstandin.Cloud {
 	return cloud
 }
 
-func config(c awsstandin.Credentials, region string) aws.Config {
+func config(c fakeaws.Credentials, region string) aws.Config {
 	return aws.Config{
 		Region:      region,
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.Token),
@@ -41,7 +41,7 @@ func config(c awsstandin.Credentials, region string) aws.Config {
 	}
 }
 
-func ec2Client(cloud *awsstandin.Cloud, c awsstandin.Credentials, region string) *ec2.Client {
+func ec2Client(cloud *fakeaws.Cloud, c fakeaws.Credentials, region string) *ec2.Client {
 	return ec2.NewFromConfig(config(c, region), func(o *ec2.Options) { o.BaseEndpoint = &cloud.EC2.URL })
 }
 
@@ -78,10 +78,10 @@ func code(err error) string {
 
 func TestEC2ShowsAnInstanceToItsAccountInItsRegion(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{
+	launched := cloud.Launch(fakeaws.Instance{
 		Tags:    map[string]string{"KubernetesCluster": "blue"},
 		Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "nodes",
-		Interfaces: []awsstandin.Interface{
+		Interfaces: []fakeaws.Interface{
 			{Private: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")}},
 			{Private: []netip.Addr{netip.MustParseAddr("10.0.1.7")}, IPv6: []netip.Addr{netip.MustParseAddr("2001:db8::7")}},
 		},
@@ -120,7 +120,7 @@ func TestEC2ShowsAnInstanceToItsAccountInItsRegion(t *testing.T) {
 
 func TestEC2FollowsTheLifeOfAnInstance(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{})
+	launched := cloud.Launch(fakeaws.Instance{})
 	client := ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region)
 	steps := []struct {
 		name string
@@ -152,7 +152,7 @@ func TestEC2FollowsTheLifeOfAnInstance(t *testing.T) {
 
 func TestEC2PagesAndFails(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{})
+	launched := cloud.Launch(fakeaws.Instance{})
 	client := ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region)
 	cloud.PrecedeByEmptyPages(2)
 	if _, err := describe(t, client, launched.ID); err != nil {
@@ -162,11 +162,11 @@ func TestEC2PagesAndFails(t *testing.T) {
 		t.Errorf("%d requests for three pages", got)
 	}
 	cloud.PrecedeByEmptyPages(0)
-	for kind, want := range map[awsstandin.FaultKind]string{
-		awsstandin.Throttled: "RequestLimitExceeded", awsstandin.Broken: "InternalError",
-		awsstandin.Forbidden: "UnauthorizedOperation", awsstandin.Down: "",
+	for kind, want := range map[fakeaws.FaultKind]string{
+		fakeaws.Throttled: "RequestLimitExceeded", fakeaws.Broken: "InternalError",
+		fakeaws.Forbidden: "UnauthorizedOperation", fakeaws.Down: "",
 	} {
-		cloud.EC2.Break(awsstandin.Fault{Kind: kind, Times: 1})
+		cloud.EC2.Break(fakeaws.Fault{Kind: kind, Times: 1})
 		if _, err := describe(t, client, launched.ID); err == nil || code(err) != want {
 			t.Errorf("fault %v: %v, want code %q", kind, err, want)
 		}
@@ -178,9 +178,9 @@ func TestEC2PagesAndFails(t *testing.T) {
 
 func TestAHangingServiceEndsWithTheCallerOrWhenHealed(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{})
+	launched := cloud.Launch(fakeaws.Instance{})
 	client := ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region)
-	cloud.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	cloud.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
@@ -210,21 +210,21 @@ func TestAHangingServiceEndsWithTheCallerOrWhenHealed(t *testing.T) {
 
 func TestSTSKnowsWhoSigned(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
+	launched := cloud.Launch(fakeaws.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	role, user := cloud.Role(launched.ID), cloud.User("444455556666", "alice")
 	forged := role
 	forged.SecretAccessKey = user.SecretAccessKey
 	untokened := role
 	untokened.Token = ""
 	for name, test := range map[string]struct {
-		credentials awsstandin.Credentials
+		credentials fakeaws.Credentials
 		arn, code   string
 	}{
 		"a role":           {role, "arn:aws:sts::111122223333:assumed-role/nodes/" + launched.ID, ""},
 		"a user":           {user, "arn:aws:iam::444455556666:user/alice", ""},
 		"a wrong secret":   {forged, "", "SignatureDoesNotMatch"},
 		"no session token": {untokened, "", "InvalidClientTokenId"},
-		"an unknown key":   {awsstandin.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}, "", "InvalidClientTokenId"},
+		"an unknown key":   {fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN", SecretAccessKey: "x"}, "", "InvalidClientTokenId"},
 	} {
 		client := sts.NewFromConfig(config(test.credentials, "eu-west-1"), func(o *sts.Options) { o.BaseEndpoint = &cloud.STS.URL })
 		answer, err := client.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
@@ -236,7 +236,7 @@ func TestSTSKnowsWhoSigned(t *testing.T) {
 
 func TestMetadataDemandsASession(t *testing.T) {
 	cloud := newCloud(t)
-	m, err := cloud.Metadata(cloud.Launch(awsstandin.Instance{}).ID)
+	m, err := cloud.Metadata(cloud.Launch(fakeaws.Instance{}).ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestMetadataDemandsASession(t *testing.T) {
 	}
 }
 
-func imdsClient(m *awsstandin.Metadata) *imds.Client {
+func imdsClient(m *fakeaws.Metadata) *imds.Client {
 	return imds.New(imds.Options{Endpoint: m.URL, Retryer: aws.NopRetryer{}, EnableFallback: aws.FalseTernary})
 }
 
@@ -291,7 +291,7 @@ func read(t *testing.T, client *imds.Client, path string) string {
 
 func TestMetadataIsThatOfItsInstance(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
+	launched := cloud.Launch(fakeaws.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	m, err := cloud.Metadata(launched.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestEachCloudHasItsOwnKeys(t *testing.T) {
 
 func TestSignaturesComeInLines(t *testing.T) {
 	cloud := newCloud(t)
-	m, err := cloud.Metadata(cloud.Launch(awsstandin.Instance{}).ID)
+	m, err := cloud.Metadata(cloud.Launch(fakeaws.Instance{}).ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestSignaturesComeInLines(t *testing.T) {
 }
 
 // instance is the only one of a cloud.
-func instance(t *testing.T, cloud *awsstandin.Cloud) *awsstandin.Instance {
+func instance(t *testing.T, cloud *fakeaws.Cloud) *fakeaws.Instance {
 	t.Helper()
 	only, ok := cloud.Instance("i-0000000000f000001")
 	if !ok {

@@ -1,4 +1,4 @@
-package awsstandin_test
+package fakeaws_test
 
 import (
 	"net/http"
@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-func iamClient(cloud *awsstandin.Cloud, c awsstandin.Credentials) *iam.Client {
+func iamClient(cloud *fakeaws.Cloud, c fakeaws.Credentials) *iam.Client {
 	return iam.NewFromConfig(config(c, "eu-west-1"), func(o *iam.Options) { o.BaseEndpoint = &cloud.IAM.URL })
 }
 
@@ -26,7 +26,7 @@ func profile(t *testing.T, client *iam.Client, name string) (*types.InstanceProf
 
 func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
+	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	client := iamClient(cloud, cloud.User(launched.Account, "server"))
 	got, err := profile(t, client, "nodes")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
 func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
 	cloud := newCloud(t)
 	const arn = "arn:aws:iam::111122223333:instance-profile/kubernetes/blue/nodes"
-	cloud.SetInstanceProfile(awsstandin.InstanceProfile{ARN: arn, Roles: []string{"arn:aws:iam::111122223333:role/kubernetes/node"}})
+	cloud.SetInstanceProfile(fakeaws.InstanceProfile{ARN: arn, Roles: []string{"arn:aws:iam::111122223333:role/kubernetes/node"}})
 	client := iamClient(cloud, cloud.User("111122223333", "server"))
 	got, err := profile(t, client, "nodes")
 	if err != nil {
@@ -66,18 +66,18 @@ func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
 
 func TestIAMRefusesAsTheRealOne(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
+	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	good := cloud.User(launched.Account, "server")
 	wrong := good
 	wrong.SecretAccessKey = "wrong"
 	for _, test := range []struct {
 		name, profile, want string
-		credentials         awsstandin.Credentials
+		credentials         fakeaws.Credentials
 	}{
 		{"no such profile", "others", "NoSuchEntity", good},
 		{"a profile of another account", "nodes", "NoSuchEntity", cloud.User("444455556666", "server")},
 		{"a wrong secret", "nodes", "SignatureDoesNotMatch", wrong},
-		{"unknown credentials", "nodes", "InvalidClientTokenId", awsstandin.Credentials{AccessKeyID: "AKIAX", SecretAccessKey: "x"}},
+		{"unknown credentials", "nodes", "InvalidClientTokenId", fakeaws.Credentials{AccessKeyID: "AKIAX", SecretAccessKey: "x"}},
 	} {
 		if _, err := profile(t, iamClient(cloud, test.credentials), test.profile); code(err) != test.want {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
@@ -87,10 +87,10 @@ func TestIAMRefusesAsTheRealOne(t *testing.T) {
 	if _, err := client.ListRoles(t.Context(), &iam.ListRolesInput{}); code(err) != "InvalidAction" {
 		t.Errorf("another action: %v", err)
 	}
-	for kind, want := range map[awsstandin.FaultKind]string{
-		awsstandin.Throttled: "Throttling", awsstandin.Broken: "ServiceFailure", awsstandin.Forbidden: "AccessDenied",
+	for kind, want := range map[fakeaws.FaultKind]string{
+		fakeaws.Throttled: "Throttling", fakeaws.Broken: "ServiceFailure", fakeaws.Forbidden: "AccessDenied",
 	} {
-		cloud.IAM.Break(awsstandin.Fault{Kind: kind, Times: 1})
+		cloud.IAM.Break(fakeaws.Fault{Kind: kind, Times: 1})
 		if _, err := profile(t, client, "nodes"); code(err) != want {
 			t.Errorf("fault %v: %v, want %s", kind, err, want)
 		}
@@ -104,7 +104,7 @@ func TestIAMRefusesAsTheRealOne(t *testing.T) {
 // those of one.
 func TestIAMIsSignedForItsOwnRegion(t *testing.T) {
 	cloud := newCloud(t)
-	cloud.Launch(awsstandin.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
+	cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	front, err := cloud.Front(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

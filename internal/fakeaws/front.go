@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"context"
@@ -49,11 +49,11 @@ func (c *Cloud) Front(folder string) (*Front, error) {
 		AuthorityFile: filepath.Join(folder, "aws-authority.pem"),
 	}
 	if err := os.WriteFile(f.AuthorityFile, authority.pem(), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the certificate of a stand-in of AWS: %w", err)
+		return nil, fmt.Errorf("writing the certificate of the fake AWS: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for a stand-in of AWS: %w", err)
+		return nil, fmt.Errorf("listening as a fake of AWS: %w", err)
 	}
 	f.URL = "http://" + listener.Addr().String()
 	f.tunnels = &tunnels{address: listener.Addr(), opened: make(chan net.Conn), closed: make(chan struct{})}
@@ -118,7 +118,7 @@ func (f *Front) Requests(host string) int {
 func (f *Front) connect(w http.ResponseWriter, r *http.Request) {
 	host, port, err := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect || err != nil || port != "443" || f.service(host) == nil {
-		http.Error(w, "this stand-in of AWS is not for "+r.Host, http.StatusForbidden)
+		http.Error(w, "this fake of AWS is not for "+r.Host, http.StatusForbidden)
 		return
 	}
 	conn, _, err := w.(http.Hijacker).Hijack()

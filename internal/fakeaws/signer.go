@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"crypto"
@@ -208,7 +208,7 @@ func amazonName() []byte {
 func hexInt(digits string) *big.Int {
 	n, ok := new(big.Int).SetString(digits, 16)
 	if !ok {
-		panic("awsstandin: not a hexadecimal number")
+		panic("fakeaws: not a hexadecimal number")
 	}
 	return n
 }

@@ -1,8 +1,7 @@
-// Package awsstandin stands in for the parts of AWS that a machine joins a
-// cluster through, for tests: the instance metadata service of each machine, EC2,
-// STS and IAM. They are HTTP servers in this process that speak the protocols of the
-// real ones, so that the AWS SDK talks to them through nothing but its endpoint
-// settings.
+// Package fakeaws is a fake of AWS for tests. It has the parts that a machine joins a
+// cluster through: the instance metadata service of each machine, EC2, STS and IAM.
+// They are HTTP servers in this process that speak the protocols of the real ones, so
+// that the AWS SDK needs nothing but its endpoint settings to talk to them.
 //
 // A [Cloud] holds instances, which a test launches, stops, changes and
 // terminates. Each has its own [Metadata] service, which demands session tokens
@@ -21,4 +20,4 @@
 // The signed forms have the structure of the genuine ones, element by element:
 // PKCS #7 with content, without certificates, in BER of indefinite length, its
 // base64 in lines of 76 characters.
-package awsstandin
+package fakeaws

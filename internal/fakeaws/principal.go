@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"encoding/xml"
@@ -76,7 +76,7 @@ func roleID(account, role string) string {
 func (c *Cloud) Role(id string) Credentials {
 	instance, ok := c.Instance(id)
 	if !ok || instance.Role == "" {
-		panic("awsstandin: no instance " + id + " with a role")
+		panic("fakeaws: no instance " + id + " with a role")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ type assumeRoleResponse struct {
 }
 
 // assumeRole lets everybody assume every role, except for those that demand an
-// external id: what roles trust is not stood in for.
+// external id: what roles trust is not part of the fake.
 func (c *Cloud) assumeRole(w http.ResponseWriter, r *http.Request, who principal) {
 	role, session := r.Form.Get("RoleArn"), r.Form.Get("RoleSessionName")
 	parts := strings.SplitN(role, ":", 6)

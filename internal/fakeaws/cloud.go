@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"crypto/rand"
@@ -132,8 +132,8 @@ func (c *Cloud) Close() {
 	}
 }
 
-// service is the one that AWS's host names call so, nil for those that are not stood
-// in for.
+// service is the one that AWS's host names call so, nil for those that the fake
+// does not have.
 func (c *Cloud) service(name string) *Service {
 	return map[string]*Service{"ec2": c.EC2, "sts": c.STS, "iam": c.IAM}[name]
 }
@@ -174,7 +174,7 @@ func (c *Cloud) Change(id string, change func(*Instance)) {
 	defer c.mu.Unlock()
 	instance, ok := c.instances[id]
 	if !ok {
-		panic("awsstandin: no instance " + id)
+		panic("fakeaws: no instance " + id)
 	}
 	change(instance)
 }

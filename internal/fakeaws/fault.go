@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"bytes"
@@ -85,7 +85,7 @@ func (s *Service) Requests() int {
 func serve(handle http.HandlerFunc, throttled func(http.ResponseWriter, *http.Request, FaultKind)) (*Service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for a stand-in of AWS: %w", err)
+		return nil, fmt.Errorf("listening as a fake of AWS: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{

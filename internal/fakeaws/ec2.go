@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"encoding/xml"
@@ -41,7 +41,7 @@ func (c *Cloud) handleEC2(w http.ResponseWriter, r *http.Request) {
 }
 
 // pageToken begins the tokens of further pages; the number of the page follows.
-const pageToken = "standin-page-"
+const pageToken = "fake-page-"
 
 // describe returns one page. Instances are in the order of their ids.
 func (c *Cloud) describe(form url.Values, account, region string) (*describeInstancesResponse, *refusal) {
@@ -61,7 +61,7 @@ func (c *Cloud) describe(form url.Values, account, region string) (*describeInst
 		return answer, nil
 	}
 	if form.Get("MaxResults") != "" {
-		return nil, &refusal{400, "InvalidParameterCombination", "this stand-in pages no lists"}
+		return nil, &refusal{400, "InvalidParameterCombination", "this fake pages no lists"}
 	}
 	for _, instance := range found {
 		answer.Reservations = append(answer.Reservations, reservation(instance))
@@ -117,7 +117,7 @@ func filteredIDs(form url.Values) ([]string, *refusal) {
 	}
 	ids := list(form, "Filter.1.Value")
 	if form.Get("Filter.1.Name") != "instance-id" || form.Has("Filter.2.Name") {
-		return nil, &refusal{400, "InvalidParameterValue", "this stand-in filters by instance-id only"}
+		return nil, &refusal{400, "InvalidParameterValue", "this fake filters by instance-id only"}
 	}
 	if len(ids) == 0 || len(ids) > 200 {
 		return nil, &refusal{400, "FilterLimitExceeded", "The maximum number of filter values is 200"}

@@ -1,4 +1,4 @@
-package awsstandin_test
+package fakeaws_test
 
 import (
 	"io"
@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func TestSTSTakesARequestThatWasSignedForAnotherToSend(t *testing.T) {
 	cloud := newCloud(t)
-	launched := cloud.Launch(awsstandin.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
+	launched := cloud.Launch(fakeaws.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	client := sts.NewFromConfig(config(cloud.Role(launched.ID), "eu-west-1"), func(o *sts.Options) { o.BaseEndpoint = &cloud.STS.URL })
 	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{},
 		func(o *sts.PresignOptions) {

@@ -1,4 +1,4 @@
-package awsstandin
+package fakeaws
 
 import (
 	"encoding/xml"
