@@ -3,12 +3,14 @@ package instances_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/instances"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
@@ -79,24 +81,52 @@ func (s *site) seen(service, outcome string) int {
 // requests are all of them so far. The SDK may send one more than once: when an answer
 // comes before it has seen the end of its own request, it gives the connection up.
 func (s *site) requests(service string) int {
-	return s.seen(service, instances.OutcomeAnswered) + s.seen(service, instances.OutcomeThrottled) + s.seen(service, instances.OutcomeFailed)
+	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service, ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
 }
 
 func (s *site) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
 	t.Helper()
-	ec2, awsIAM, err := instances.NewClients(t.Context(), "eu-west-1", nil)
+	askIAM, region, err := instances.NewIAM(t.Context(), "eu-west-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := instances.Options{EC2: ec2, IAM: awsIAM, PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(service, outcome string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.observed[service+" "+outcome]++
-	}}
+	options := instances.Options{
+		EC2: s.ec2(t), Region: region, IAM: askIAM, PerSecond: 1000, Burst: 1000, Now: s.clock,
+		Observe: func(outcome string) { s.observe("IAM", outcome) },
+	}
 	if change != nil {
 		change(&options)
 	}
 	return instances.New(options)
+}
+
+// ec2 is a client of EC2.
+func (s *site) ec2(t *testing.T) *ec2instances.Client {
+	t.Helper()
+	client, err := ec2instances.Load(t.Context(), ec2instances.Options{
+		PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(outcome string) { s.observe("EC2", outcome) },
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func (s *site) observe(service, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observed[service+" "+outcome]++
+}
+
+// until waits for a condition, at the longest until the test ends.
+func until(t *testing.T, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
 }
 
 // found wants an instance.
@@ -236,7 +266,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			if instance != nil || err == nil || errors.As(err, &throttled) != test.throttled || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %+v, %v; want an error with %q", instance, err, test.want)
 			}
-			if test.throttled != (s.seen(name, instances.OutcomeThrottled) == 1) {
+			if test.throttled != (s.seen(name, ec2instances.OutcomeThrottled) == 1) {
 				t.Errorf("counted %v", s.observed)
 			}
 			service.Heal()
@@ -262,10 +292,7 @@ func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
 	s := newSite(t)
 	node := s.node()
 	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
-	ec2, _, err := instances.NewClients(t.Context(), "eu-west-1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ec2 := s.ec2(t)
 	stranger := s.User("444455556666", "server")
 	t.Setenv("AWS_ACCESS_KEY_ID", stranger.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", stranger.SecretAccessKey)

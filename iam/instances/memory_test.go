@@ -120,11 +120,11 @@ func TestMadeUpIDsDoNotPushOutInstances(t *testing.T) {
 func TestTheRegionHasToBeKnown(t *testing.T) {
 	newSite(t)
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if _, _, err := instances.NewClients(t.Context(), "", nil); err == nil {
-		t.Error("clients without a region")
+	if _, _, err := instances.NewIAM(t.Context(), "", nil); err == nil {
+		t.Error("a client without a region")
 	}
 	t.Setenv("AWS_REGION", "eu-west-1")
-	if _, _, err := instances.NewClients(t.Context(), "", nil); err != nil {
-		t.Error(err)
+	if _, region, err := instances.NewIAM(t.Context(), "", nil); err != nil || region != "eu-west-1" {
+		t.Error(region, err)
 	}
 }

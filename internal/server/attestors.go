@@ -20,7 +20,7 @@ import (
 
 // newLateAttestor is the attestor of the configuration. An error is a mistake in
 // the configuration; what the cloud has to say is asked later.
-func newLateAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*lateAttestor, error) {
+func newLateAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*lateAttestor, error) {
 	late := &lateAttestor{name: string(b.Attestor)}
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
@@ -42,6 +42,11 @@ func newLateAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*lateA
 				if err := late.challenger.learn(ctx, client); err != nil {
 					return nil, err
 				}
+			}
+			options := options
+			var err error
+			if options.EC2, err = shared.get(ctx); err != nil {
+				return nil, err
 			}
 			return aws.New(ctx, options)
 		}

@@ -166,7 +166,7 @@ func TestMistakesInAttestorsAreToldAtStart(t *testing.T) {
 		config := v1alpha1.Defaults()
 		config.Bootstrap.Attestor, config.Bootstrap.AWS.ClusterName = v1alpha1.AWSAttestor, "shop"
 		tc.configure(&config.Bootstrap)
-		if _, err := newLateAttestor(&config.Bootstrap, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := newLateAttestor(&config.Bootstrap, nil, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", rule, err, tc.want)
 		}
 	}

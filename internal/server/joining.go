@@ -38,7 +38,7 @@ type joining struct {
 }
 
 // newJoining makes what the configuration asks for; nil if that is nothing.
-func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*joining, error) {
+func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2) (*joining, error) {
 	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func newJoining(config *v1alpha1.ServerConfiguration, opts Options, cluster *res
 	j.known = ledger.NewCache(j.ledger)
 	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
 	if config.Bootstrap.Address != "" {
-		if j.attestor, err = newLateAttestor(&config.Bootstrap, j.client); err != nil {
+		if j.attestor, err = newLateAttestor(&config.Bootstrap, j.client, shared); err != nil {
 			return nil, err
 		}
 		if j.service, err = newBootstrap(j); err != nil {

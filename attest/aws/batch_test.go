@@ -11,16 +11,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// outcome is what became of one machine of a crowd.
+// outcome is what became of one machine of several.
 type outcome struct {
 	instance fakeaws.Instance
 	identity *attest.Identity
 	err      error
 }
 
-// gather lets machines come while EC2 hangs: two are being asked about, and the
-// others wait together.
-func gather(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
+// maxInFlight is how many requests to EC2 there may be at once.
+const maxInFlight = 4
+
+// together lets machines come while EC2 hangs: the first ones are asked about alone, and
+// the others wait together.
+func together(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
 	t.Helper()
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	outcomes := make(chan outcome, machines)
@@ -34,13 +37,13 @@ func gather(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machine
 		}()
 	}
 	before := s.EC2.Requests()
-	for n := range 2 {
+	for n := range maxInFlight {
 		come()
 		until(t, func() bool { return s.EC2.Requests() > before+n })
 	}
-	for n := range machines - 2 {
+	for n := range machines - maxInFlight {
 		come()
-		until(t, func() bool { return a.Gathered(region) == n+1 })
+		until(t, func() bool { return a.Waiting(region) == n+1 })
 	}
 	return outcomes
 }
@@ -60,8 +63,8 @@ func nothing(fakeaws.Instance) {}
 
 func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
 	s := newSite(t)
-	const machines = 2 + 200 + 50
-	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
+	const machines = maxInFlight + 100 + 100 + 50
+	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
 	s.EC2.Heal()
 	for range machines {
 		o := <-outcomes
@@ -72,9 +75,9 @@ func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
 			t.Errorf("instance %s is taken for %s, %s", o.instance.ID, o.identity.InstanceID, o.identity.NodeName)
 		}
 	}
-	// One each for the first two, one for 200, one for 50, and more only if one of
+	// One each for the first four, two for 100, one for 50, and more only if one of
 	// them took too long.
-	if got := s.EC2.Requests(); got < 4 || got > machines/10 {
+	if got := s.EC2.Requests(); got < maxInFlight+3 || got > machines/10 {
 		t.Errorf("%d requests for %d machines", got, machines)
 	}
 }
@@ -83,8 +86,8 @@ func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
 	s := newSite(t)
 	const machines = 10
 	unknown := ""
-	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, func(i fakeaws.Instance) {
-		if i.ID == "i-0000000000f000005" {
+	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, func(i fakeaws.Instance) {
+		if i.ID == "i-0000000000f000007" {
 			unknown = i.ID
 			s.Forget(i.ID)
 		}
@@ -106,7 +109,7 @@ func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
 func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
 	s := newSite(t)
 	const machines = 10
-	outcomes := gather(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
+	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
 	failed := 0
 	for range machines {
@@ -119,8 +122,8 @@ func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
 			failed++
 		}
 	}
-	if failed != machines-2 {
-		t.Errorf("%d failed, want those who were gathered", failed)
+	if failed != machines-maxInFlight {
+		t.Errorf("%d failed, want those that waited", failed)
 	}
 }
 
@@ -128,7 +131,7 @@ func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
 	s := newSite(t)
 	a := s.attestor(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	outcomes := gather(ctx, t, s, a, 5, nothing)
+	outcomes := together(ctx, t, s, a, 7, nothing)
 	instance := s.launch(nil)
 	req := s.request(t, instance)
 	patient := make(chan error, 1)
@@ -136,9 +139,9 @@ func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
 		_, err := a.Attest(t.Context(), req)
 		patient <- err
 	}()
-	until(t, func() bool { return a.Gathered(region) == 4 })
+	until(t, func() bool { return a.Waiting(region) == 4 })
 	cancel()
-	for range 5 {
+	for range 7 {
 		if o := <-outcomes; !errors.Is(o.err, context.Canceled) {
 			t.Errorf("who gave up: %v", o.err)
 		}
