@@ -36,7 +36,8 @@ type Attestor struct {
 	verifier *identitydocument.Verifier
 	name     namingRule
 	sts      map[string]*url.URL // the endpoint of each region
-	client   *http.Client
+	// transport carries requests to STS.
+	transport http.RoundTripper
 }
 
 var (
@@ -64,9 +65,12 @@ func New(ctx context.Context, options Options) (*Attestor, error) {
 			return nil, err
 		}
 	}
+	if options.HTTP == nil {
+		options.HTTP = http.DefaultTransport
+	}
 	return &Attestor{
 		options: options, verifier: identitydocument.NewVerifier(options.Certificates), name: rule,
-		sts: endpoints, client: newSTSClient(options.HTTP),
+		sts: endpoints, transport: options.HTTP,
 	}, nil
 }
 

@@ -39,7 +39,7 @@ func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.D
 	if err != nil {
 		return err
 	}
-	return caller.checkInstance(document)
+	return checkCallerIsInstance(caller, document)
 }
 
 // The query of a presigned request for GetCallerIdentity: what has to be there

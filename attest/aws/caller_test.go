@@ -218,8 +218,7 @@ func TestAnswersOfSTS(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
 	identity := func(arn, account string) string {
-		return `<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>` + arn + `</Arn><UserId>x</UserId><Account>` +
-			account + `</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
+		return `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Arn":"` + arn + `","UserId":"x","Account":"` + account + `"}}}`
 	}
 	for _, test := range []struct {
 		name, answer string
@@ -232,6 +231,9 @@ func TestAnswersOfSTS(t *testing.T) {
 		{"another account in the ARN", identity("arn:aws:sts::444455556666:assumed-role/nodes/"+instance.ID, account), 200, true},
 		{"another account beside the ARN", identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true},
 		{"an answer cut off", identity("", account)[:40], 200, false},
+		{"an ARN twice", strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`, `"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1), 200, false},
+		{"XML, which was not asked for", "<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID + "</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>", 200, false},
+		{"a request that took too long", `{"Error":{"Code":"RequestTimeout"}}`, 408, false},
 		{"no ARN", identity("", account), 200, false},
 		{"an endless answer", strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), 200, false},
 		{"a redirection", "", 302, false},

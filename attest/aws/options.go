@@ -43,7 +43,7 @@ type Options struct {
 	// settings and credentials of the environment. Who asks EC2 elsewhere in the same
 	// program gives the same client to both.
 	EC2 *ec2instances.Client
-	// HTTP sends the machines' requests to STS; nil for a client without redirects.
+	// HTTP carries the machines' requests to STS; nil for http.DefaultTransport.
 	HTTP http.RoundTripper
 }
 
