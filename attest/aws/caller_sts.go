@@ -15,6 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/internal/calleridentity"
+	"github.com/node-authorizer/node-authorizer/internal/presigned"
 )
 
 // stsTimeout bounds one request to STS.
@@ -44,7 +45,7 @@ func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, er
 
 // askSTS sends a request for GetCallerIdentity that the machine has signed. That
 // STS takes it for forged or outdated is a refusal.
-func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query url.Values, challenge string) (*calleridentity.Identity, error) {
+func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query, challenge string) (*calleridentity.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, stsTimeout)
 	defer cancel()
 	target := *endpoint
