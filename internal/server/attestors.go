@@ -20,7 +20,7 @@ import (
 
 // newPendingAttestor is the attestor of the configuration. An error is a mistake in
 // the configuration; what the cloud has to say is asked later.
-func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*pendingAttestor, error) {
+func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
 	pending := &pendingAttestor{name: string(b.Attestor)}
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
@@ -42,6 +42,11 @@ func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*pe
 				if err := pending.challenger.learn(ctx, client); err != nil {
 					return nil, err
 				}
+			}
+			options := options
+			var err error
+			if options.EC2, err = shared.get(ctx); err != nil {
+				return nil, err
 			}
 			return aws.New(ctx, options)
 		}

@@ -33,9 +33,9 @@ type authentication struct {
 // newAuthentication makes it from a valid configuration; nil if tokens are not asked
 // about. It answers with errors until the mappings have been read, which follow
 // does. The cluster is nil if no mappings are in it.
-func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*authentication, error) {
+func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2) (*authentication, error) {
 	c := &config.IAM
-	r := &authentication{config: config, logger: opts.Logger, instances: newPendingInstances(c, opts.aws, metrics.EC2Request)}
+	r := &authentication{config: config, logger: opts.Logger, instances: newPendingInstances(c, shared, opts.aws, metrics.EC2Request)}
 	verifier, err := newVerifier(c, opts.aws, metrics)
 	if err != nil {
 		return nil, err

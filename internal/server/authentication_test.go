@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the environment of the SDK
@@ -27,8 +27,8 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 	})
 	s.ready()
 	worker, other, remote := s.launch("node"), s.launch("ops"), s.launch("node")
-	for _, i := range []awsstandin.Instance{worker, other} {
-		s.cloud.Change(i.ID, func(i *awsstandin.Instance) { i.VPC = "vpc-0123456789abcdef0" })
+	for _, i := range []fakeaws.Instance{worker, other} {
+		s.cloud.Change(i.ID, func(i *fakeaws.Instance) { i.VPC = "vpc-0123456789abcdef0" })
 	}
 	name := "system:node:" + worker.PrivateDNSName
 	token := s.tokenOf(s.cloud.Role(worker.ID))
@@ -55,7 +55,7 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 		"a session that is not named after one":       {s.tokenOf(s.cloud.Session(account, "node", "ada")), "SessionNotInstance"},
 		"what is no token":                            {"guess", "TokenPrefixMissing"},
 		"no token":                                    {"", "TokenMissing"},
-		"a signature that STS does not know":          {s.tokenOf(awsstandin.Credentials{AccessKeyID: "ASIA0123456789ABCDEF", SecretAccessKey: "x"}), "STSRefused"},
+		"a signature that STS does not know":          {s.tokenOf(fakeaws.Credentials{AccessKeyID: "ASIA0123456789ABCDEF", SecretAccessKey: "x"}), "STSRefused"},
 		"a session of the same name in other account": {s.tokenOf(s.cloud.Session("444455556666", "node", worker.ID)), "NotMapped"},
 	} {
 		if got := s.user(tc.token); got != tc.want {
@@ -106,16 +106,16 @@ func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the en
 	s.ready()
 	worker := s.launch("node")
 	node, ops := s.tokenOf(s.cloud.Role(worker.ID)), s.tokenOf(s.cloud.Session(account, "ops", "ada"))
-	s.cloud.STS.Break(awsstandin.Fault{Kind: awsstandin.Broken})
+	s.cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Broken})
 	if got := s.user(ops); got != "503" {
 		t.Errorf("while STS is broken, got %s", got)
 	}
-	s.cloud.STS.Break(awsstandin.Fault{Kind: awsstandin.Throttled})
+	s.cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Throttled})
 	if got := s.user(ops); got != "429" {
 		t.Errorf("while STS throttles, got %s", got)
 	}
 	s.cloud.STS.Heal()
-	s.cloud.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
+	s.cloud.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
 	if got := s.user(node); got != "503" {
 		t.Errorf("while EC2 does not answer us, a node is %s", got)
 	}
@@ -337,7 +337,7 @@ func (l *load) others(allowed []string) (odd []string) {
 
 // A server may answer all three kinds of questions.
 func TestAuthenticationBesidesDeciding(t *testing.T) { // sets the environment of the SDK
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // authenticationServer is a server that tells an API server whose AWS tokens are.
 type authenticationServer struct {
 	*testServer
-	cloud   *awsstandin.Cloud
+	cloud   *fakeaws.Cloud
 	cluster *apistandin.Server
 	asked   *requests
 	tokens  []string // all that were made
@@ -38,7 +38,7 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 	t.Helper()
 	s := &authenticationServer{asked: &requests{}}
 	var err error
-	if s.cloud, err = awsstandin.New(); err != nil {
+	if s.cloud, err = fakeaws.New(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cloud.Close)
@@ -76,7 +76,7 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 	return s
 }
 
-func setCredentials(t *testing.T, c awsstandin.Credentials) {
+func setCredentials(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.Token,
@@ -87,7 +87,7 @@ func setCredentials(t *testing.T, c awsstandin.Credentials) {
 }
 
 // tokenOf makes a token with credentials.
-func (s *authenticationServer) tokenOf(c awsstandin.Credentials) string {
+func (s *authenticationServer) tokenOf(c fakeaws.Credentials) string {
 	s.t.Helper()
 	setCredentials(s.t, c)
 	text, _, err := token.Make(s.t.Context(), token.Options{ClusterID: "blue", Region: "eu-west-1"})
@@ -99,8 +99,8 @@ func (s *authenticationServer) tokenOf(c awsstandin.Credentials) string {
 }
 
 // launch starts an instance whose profile has a role.
-func (s *authenticationServer) launch(role string) awsstandin.Instance {
-	return s.cloud.Launch(awsstandin.Instance{Role: role, Profile: "arn:aws:iam::" + account + ":instance-profile/" + role})
+func (s *authenticationServer) launch(role string) fakeaws.Instance {
+	return s.cloud.Launch(fakeaws.Instance{Role: role, Profile: "arn:aws:iam::" + account + ":instance-profile/" + role})
 }
 
 func (s *authenticationServer) aws(data map[string]string) {

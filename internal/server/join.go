@@ -38,7 +38,7 @@ type join struct {
 }
 
 // newJoin makes what the configuration asks for; nil if that is nothing.
-func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals) (*join, error) {
+func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2) (*join, error) {
 	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.C
 	j.known = ledger.NewCache(j.ledger)
 	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
 	if config.Bootstrap.Address != "" {
-		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client); err != nil {
+		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared); err != nil {
 			return nil, err
 		}
 		if j.service, err = newBootstrap(j); err != nil {

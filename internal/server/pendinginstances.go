@@ -24,16 +24,21 @@ type pendingInstances struct {
 	trouble atomic.Pointer[error]
 }
 
-// newPendingInstances asks EC2 and IAM through a transport; nil for that of the SDK.
-func newPendingInstances(c *v1alpha1.IAM, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
+// newPendingInstances asks IAM through a transport; nil for that of the SDK.
+func newPendingInstances(c *v1alpha1.IAM, shared *sharedEC2, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
 	return &pendingInstances{make: func(ctx context.Context) (iam.Instances, error) {
-		ec2, awsIAM, err := instances.NewClients(ctx, c.Region, transport)
+		askIAM, region, err := instances.NewIAM(ctx, c.Region, transport)
+		if err != nil {
+			return nil, err
+		}
+		client, err := shared.get(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return instances.New(instances.Options{
-			EC2: ec2, IAM: awsIAM, TTL: c.EC2.CacheTTL.Duration, Size: int(c.EC2.CacheSize),
-			PerSecond: float64(c.EC2.PerSecond), Burst: int(c.EC2.Burst), Observe: observe,
+			EC2: client, Region: region, IAM: askIAM, TTL: c.EC2.CacheTTL.Duration, Size: int(c.EC2.CacheSize),
+			PerSecond: float64(c.EC2.PerSecond), Burst: int(c.EC2.Burst),
+			Observe: func(outcome string) { observe("IAM", outcome) },
 		}), nil
 	}}
 }

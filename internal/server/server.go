@@ -22,8 +22,7 @@ type Options struct {
 	// Version and Commit say what runs.
 	Version, Commit string
 
-	// aws carries the requests to AWS that authentication makes; nil for what
-	// the environment says.
+	// aws carries the requests to AWS; nil for what the environment says.
 	aws http.RoundTripper
 }
 
@@ -66,12 +65,13 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	shared := newSharedEC2(&config.IAM.EC2, opts.aws, s.measures.EC2Request)
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		if s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies); err != nil {
+		if s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared); err != nil {
 			return nil, err
 		}
 	}
-	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals); err != nil {
+	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared); err != nil {
 		return nil, err
 	}
 	if ages := s.ages(); len(ages) > 0 {
