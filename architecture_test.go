@@ -126,6 +126,34 @@ func TestImportsRunDownward(t *testing.T) {
 	}
 }
 
+// TestTheLinkerMayDropMethods: a program that can reach text/template keeps every
+// exported method of every type, because templates look methods up by name. Others
+// import it for functions that are not called here.
+func TestTheLinkerMayDropMethods(t *testing.T) {
+	for _, p := range goList(t, "-deps", "-tags", makeVariable(t, "TAGS"), "./cmd/node-authorizer") {
+		if p.ImportPath == "html/template" {
+			t.Error("a package imports html/template, which registers or renders pages")
+		}
+		if _, ours := room(p.ImportPath); ours && slices.Contains(p.Imports, "text/template") {
+			t.Errorf("%s imports text/template: see internal/nametemplate", p.ImportPath)
+		}
+	}
+}
+
+// makeVariable returns what the Makefile sets a variable to.
+func makeVariable(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^` + name + ` := (.*)$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("the Makefile does not set %s", name)
+	}
+	return string(found[1])
+}
+
 // TestCoreKnowsNoTransport checks what the packages of layers 0 to 2 import
 // themselves. Their dependencies in k8s.io do import net/http.
 func TestCoreKnowsNoTransport(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 )
 
 // altNames are subject alternative names. Others describes those that are
@@ -20,19 +19,15 @@ func (n *altNames) empty() bool { return len(n.dns)+len(n.addresses)+len(n.other
 
 // String lists the first few names, for a message.
 func (n *altNames) String() string {
-	const most = 3
-	var all []string
-	for _, name := range n.dns {
-		all = append(all, quote(name))
+	var first []string
+	for _, name := range n.dns[:min(len(n.dns), mostListed)] {
+		first = append(first, quote(name))
 	}
-	for _, a := range n.addresses {
-		all = append(all, a.String())
+	for _, a := range n.addresses[:min(len(n.addresses), mostListed)] {
+		first = append(first, a.String())
 	}
-	all = append(all, n.others...)
-	if len(all) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
-	}
-	return strings.Join(all, ", ")
+	first = append(first, n.others[:min(len(n.others), mostListed)]...)
+	return listed(first, len(n.dns)+len(n.addresses)+len(n.others))
 }
 
 // The choices of GeneralName, RFC 5280 section 4.2.1.6.
@@ -85,13 +80,4 @@ func formOf(name asn1.RawValue) string {
 		return forms[name.Tag]
 	}
 	return "a name of no known form"
-}
-
-// quote makes text from a request fit for a message: bounded, and on one line.
-func quote(text string) string {
-	const most = 80
-	if len(text) > most {
-		return fmt.Sprintf("%+q and %d bytes more", text[:most], len(text)-most)
-	}
-	return fmt.Sprintf("%+q", text)
 }

@@ -209,6 +209,15 @@ func TestFactsOfFirstRequests(t *testing.T) {
 	used := func(q *approve.Question) {
 		bind(q.Entry, q.Entry.Spec.TokenID, approve.PublicKey(q.Request.Spec.Request))
 	}
+	// boundTo is the end of a token that was bound to a request; the question's is "it".
+	boundTo := func(request types.UID) func(*approve.Question) {
+		return func(q *approve.Question) {
+			used(q)
+			q.Request.UID, q.Now = "it", q.Entry.Spec.TokenExpiration.Time
+			q.Entry.Status.Binding.RequestUID = request
+			q.Entry.Status.Binding.ApproveUntil = &metav1.Time{Time: q.Now.Add(time.Minute)}
+		}
+	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*approve.Question)
@@ -217,6 +226,37 @@ func TestFactsOfFirstRequests(t *testing.T) {
 		{"a serving certificate for a token", func(q *approve.Question) { q.Request.Spec.SignerName = certificatesv1.KubeletServingSignerName }, approve.WrongSigner},
 		{"at its very end the token has expired", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Time }, approve.TokenExpired},
 		{"before its end it has not", func(q *approve.Question) { q.Now = q.Entry.Spec.TokenExpiration.Add(-time.Nanosecond) }, ""},
+		{"at its very end, for the request that it was bound to", boundTo("it"), ""},
+		{"after its end, for the request that it was bound to", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Now = q.Entry.Status.Binding.ApproveUntil.Add(-time.Nanosecond)
+		}, ""},
+		{"when the time of the request that it was bound to is over", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Now = q.Entry.Status.Binding.ApproveUntil.Time
+		}, approve.TokenExpired},
+		{"after its end, for another request with the same key, perhaps of the same name", boundTo("other"), approve.TokenExpired},
+		{"after its end, for a request that has no UID", func(q *approve.Question) { boundTo("")(q); q.Request.UID = "" }, approve.TokenExpired},
+		{"after its end, for a request with another key and the UID that is bound", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Binding.PublicKey = "sha256:00"
+		}, approve.TokenExpired},
+		{"after its end, and the binding is of another token", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Binding.TokenID = "cccccc"
+		}, approve.TokenExpired},
+		{"after its end, and the binding is of a version that wrote no request", func(q *approve.Question) {
+			boundTo("")(q)
+			q.Entry.Status.Binding.ApproveUntil = nil
+		}, approve.TokenExpired},
+		{"after its end, and the machine is revoked", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Entry.Status.Phase = v1alpha1.Revoked
+		}, v1alpha1.AttestationRevoked},
+		{"after its end, and another request of the token was approved with another key", func(q *approve.Question) {
+			boundTo("it")(q)
+			q.Approved = []string{"sha256:00"}
+		}, approve.TokenAlreadyUsed},
 		{"an entry that is gone", func(q *approve.Question) { q.Entry = nil }, approve.TokenUnknown},
 		{"an entry that is being deleted", func(q *approve.Question) { q.Entry.DeletionTimestamp = &metav1.Time{Time: now()} }, approve.TokenUnknown},
 		{"two entries with the token", func(q *approve.Question) { q.Shared = true }, approve.TokenUnknown},
@@ -290,6 +330,22 @@ func with(credential string) map[string]certificatesv1.ExtraValue {
 func TestFactsOfNodes(t *testing.T) {
 	revoke := func(q *approve.Question) { q.Entries[0].Status.Phase = v1alpha1.Revoked }
 	gone := func(q *approve.Question) { q.Entries = nil }
+	// unknown asks with a certificate that no entry has; another machine had the name.
+	unknown := func(change func(before *v1alpha1.NodeAttestation)) func(*approve.Question) {
+		return func(q *approve.Question) {
+			before := newEntry()
+			before.UID = "uid-0"
+			change(before)
+			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], before}
+			q.Request.Spec.Extra = with("X509SHA256=dd")
+		}
+	}
+	renamed := func(q *approve.Question) {
+		other := newEntry()
+		other.UID, other.Spec.NodeName, other.Status.Credentials = "uid-0", "worker-2", []string{"X509SHA256=dd"}
+		q.Others = []*v1alpha1.NodeAttestation{q.Entries[0], other}
+		q.Request.Spec.Extra = with("X509SHA256=dd")
+	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*approve.Question)
@@ -320,6 +376,36 @@ func TestFactsOfNodes(t *testing.T) {
 			q.Others = []*v1alpha1.NodeAttestation{q.Entries[0]}
 			q.Request.Spec.Extra = with("X509SHA256=dd")
 		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is one that nobody wrote down, and the machine before may have a valid one", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.CertificateExpiration = &metav1.Time{Time: now().Add(time.Second)}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and those of the machine before have ended", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.CertificateExpiration = &metav1.Time{Time: now()}
+		}), "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is one that nobody wrote down, and of the machine before a token was used", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Binding = &v1alpha1.TokenBinding{TokenID: "older1", PublicKey: "sha256:00"}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and the machine before had one of which no more is known", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Phase = v1alpha1.Registered
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and some of the machine before are", unknown(func(before *v1alpha1.NodeAttestation) {
+			before.Status.Credentials = []string{"X509SHA256=aa"}
+		}), "deny AnotherMachinesCredential", ""},
+		{"the certificate is one that nobody wrote down, and the machine before had none", unknown(func(*v1alpha1.NodeAttestation) {}), "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the certificate is the node's own, and the machine before may have a valid one", func(q *approve.Question) {
+			unknown(func(before *v1alpha1.NodeAttestation) { before.Status.Phase = v1alpha1.Registered })(q)
+			q.Entries[0].Status.Credentials = []string{"X509SHA256=dd"}
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"the API server does not say which certificate it is", func(q *approve.Question) {
+			unknown(func(before *v1alpha1.NodeAttestation) { before.Status.Phase = v1alpha1.Registered })(q)
+			q.Request.Spec.Extra = nil
+		}, "approve RenewalApproved", "approve ServingCertificateApproved"},
+		{"a machine that has another name now asks with a certificate of its former name", renamed, "deny AnotherMachinesCredential", ""},
+		{"a machine that has another name now asks with a certificate of its former name, which nobody has", func(q *approve.Question) {
+			renamed(q)
+			gone(q)
+			q.Unattested, q.ServingAddresses = approve.ApproveUnattested, approve.ServingLedgerAndNode
+		}, "deny AnotherMachinesCredential", ""},
 		{"an entry of another node does not count", func(q *approve.Question) { q.Entries[0].Spec.NodeName = "worker-2" }, "deny NotAttested", ""},
 		{"the ledger does not have it", gone, "deny NotAttested", ""},
 		{"the ledger does not have it, such nodes are left", func(q *approve.Question) { gone(q); q.Unattested = approve.LeaveUnattested }, "leave NotAttested", ""},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -110,7 +111,7 @@ var checks = []check{
 		rule: "the request asks for no extension but subject alternative names",
 		test: func(s *subject) *finding {
 			if len(s.request.extensions) > 0 {
-				return denied("the request asks for the extensions %s", strings.Join(s.request.extensions, ", "))
+				return denied("the request asks for the extensions %s", listed(s.request.extensions, len(s.request.extensions)))
 			}
 			return nil
 		},
@@ -131,7 +132,7 @@ var checks = []check{
 		test: func(s *subject) *finding {
 			switch names := &s.request.names; {
 			case len(names.others) > 0:
-				return denied("the serving certificate would have %s", strings.Join(names.others, ", "))
+				return denied("the serving certificate would have %s", listed(names.others, len(names.others)))
 			case names.empty():
 				return denied("the serving certificate would have neither a DNS name nor an IP address")
 			}
@@ -189,10 +190,10 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Client}, code: TokenExpired,
-		rule:  "the token has not expired",
+		rule:  "the token has not expired, or was bound to this request before it did, 15 minutes ago at most",
 		facts: true,
 		test: func(s *subject) *finding {
-			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) {
+			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) && !s.namedByBinding() {
 				return denied("bootstrap token %s has expired", s.claim.TokenID)
 			}
 			return nil
@@ -237,7 +238,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *finding {
 			if _, revoked := s.holder(); revoked {
-				return denied("every NodeAttestation of node %s is revoked", s.claim.Node)
+				return denied("every NodeAttestation of node %s is revoked", printable(s.claim.Node))
 			}
 			return nil
 		},
@@ -250,14 +251,9 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Renewal, Serving}, code: AnotherMachinesCredential,
-		rule:  "the certificate that the node asks with is not that of another machine of its name",
+		rule:  "the certificate that the node asks with is not, and cannot be, that of another machine of its name",
 		facts: true,
-		test: func(s *subject) *finding {
-			if other := s.ownerOfCredential(); other != nil {
-				return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", s.claim.Node, other.Name)
-			}
-			return nil
-		},
+		test:  (*subject).credentialOfAnother,
 	},
 	{
 		kinds: []Kind{Serving}, code: AddressNotAttested,
@@ -271,7 +267,7 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *finding {
 			if !s.SelfNodeServer {
-				return denied("%s may not create certificatesigningrequests/selfnodeserver", s.Request.Spec.Username)
+				return denied("%s may not create certificatesigningrequests/selfnodeserver", printable(s.Request.Spec.Username))
 			}
 			return nil
 		},
@@ -305,6 +301,19 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
 	return denied("the usages %s", strings.Join(wrong, " and "))
 }
 
+// BoundRequestLife is for how long the request that a token was bound to may be approved.
+// A kubelet waits no longer for its certificate.
+const BoundRequestLife = 15 * time.Minute
+
+// namedByBinding reports whether the token was bound to this very request, and for its
+// key, when the token was still good, and not too long ago.
+func (s *subject) namedByBinding() bool {
+	b := s.Entry.Status.Binding
+	return b != nil && s.Entry.BoundKey() == s.request.publicKey() &&
+		b.RequestUID != "" && b.RequestUID == s.Request.UID &&
+		b.ApproveUntil != nil && s.Now.Before(b.ApproveUntil.Time)
+}
+
 // usedForAnother reports whether the token was turned into a certificate, or is
 // about to be, for another key than the given one. A certificate for a key that
 // nobody remembers is one for another.
@@ -323,7 +332,7 @@ func (s *subject) attested() *finding {
 	if entry, _ := s.holder(); entry != nil {
 		return nil
 	}
-	missing := denied("the ledger has no NodeAttestation of node %s", s.claim.Node)
+	missing := denied("the ledger has no NodeAttestation of node %s", printable(s.claim.Node))
 	switch s.Unattested {
 	case ApproveUnattested:
 		if s.claim.Kind == Renewal || s.ServingAddresses == ServingLedgerAndNode {
@@ -355,5 +364,5 @@ func (s *subject) ownAddresses() *finding {
 	if strange.empty() {
 		return nil
 	}
-	return denied("node %s was not attested with %s", s.claim.Node, &strange)
+	return denied("node %s was not attested with %s", printable(s.claim.Node), &strange)
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"slices"
+	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
@@ -15,10 +17,20 @@ import (
 // Kubernetes 1.32 and later say with which credential it authenticated (KEP-4193).
 const credentialKey = "authentication.kubernetes.io/credential-id"
 
+// certificatePrefix begins the names of client certificates.
+const certificatePrefix = "X509SHA256="
+
 // CredentialID names a client certificate as API servers do.
 func CredentialID(certificate *x509.Certificate) string {
 	digest := sha256.Sum256(certificate.Raw)
-	return "X509SHA256=" + hex.EncodeToString(digest[:])
+	return certificatePrefix + hex.EncodeToString(digest[:])
+}
+
+// IsCertificate reports whether a text names a client certificate in the one form that
+// API servers give it, and that the ledger takes.
+func IsCertificate(id string) bool {
+	digest, ok := strings.CutPrefix(id, certificatePrefix)
+	return ok && len(digest) == 2*sha256.Size && strings.Trim(digest, "0123456789abcdef") == ""
 }
 
 // CredentialOf names the credential with which a request was made; empty if the
@@ -30,19 +42,39 @@ func CredentialOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// ownerOfCredential returns the entry of another machine whose certificate the
-// request was made with. Two machines can have one name after each other, and
-// the certificate of the first is valid until it ends.
-func (s *subject) ownerOfCredential() *v1alpha1.NodeAttestation {
+// credentialOfAnother says why the certificate that the request was made with is, or may
+// be, that of another machine; nil if it is the node's own as far as can be known. Two
+// machines can have one name after each other, and a certificate of the first is valid
+// until it ends. A certificate that no entry has is refused while another machine that has
+// or had the name may have one that is valid.
+func (s *subject) credentialOfAnother() *finding {
 	credential := CredentialOf(s.Request)
-	holder, _ := s.holder()
-	if credential == "" || holder == nil {
+	if credential == "" {
 		return nil
 	}
-	for _, other := range s.Others {
-		if other.UID != holder.UID && slices.Contains(other.Status.Credentials, credential) {
-			return other
+	holder, _ := s.holder()
+	others := slices.DeleteFunc(slices.Clone(s.Others), func(e *v1alpha1.NodeAttestation) bool { return holder != nil && e.UID == holder.UID })
+	for _, other := range others {
+		if slices.Contains(other.Status.Credentials, credential) {
+			return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", printable(s.claim.Node), other.Name)
+		}
+	}
+	if holder == nil || slices.Contains(holder.Status.Credentials, credential) {
+		return nil
+	}
+	for _, other := range others {
+		if other.Spec.NodeName == s.claim.Node && MayHaveCertificate(other, s.Now) {
+			return denied("node %s asks with a certificate that no NodeAttestation has, and that may be one of NodeAttestation %s", printable(s.claim.Node), other.Name)
 		}
 	}
 	return nil
+}
+
+// MayHaveCertificate reports whether the machine of an entry may have a client certificate
+// that is still valid.
+func MayHaveCertificate(entry *v1alpha1.NodeAttestation, now time.Time) bool {
+	if end := entry.Status.CertificateExpiration; end != nil {
+		return now.Before(end.Time)
+	}
+	return entry.Status.Binding != nil || hadCertificate(entry) || len(entry.Status.Credentials) > 0
 }

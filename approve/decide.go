@@ -34,10 +34,14 @@ func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decide
 	return s.check(false)
 }
 
+// maxRequestName is how long the name of a request may be. API servers take any length,
+// and nearly any characters; those of kubelets are shorter.
+const maxRequestName = 253
+
 // begin leaves alone what is not to be decided.
 func (s *subject) begin() (Answer, bool) {
 	switch {
-	case s.claim.Kind == Other:
+	case s.claim.Kind == Other, len(s.Request.Name) > maxRequestName:
 		return s.answer(Leave, NotOurs, "it is not the request of a kubelet with a bootstrap token of this service or with a node's certificate"), true
 	case Decided(s.Request):
 		return s.answer(Leave, AlreadyDecided, "it has been decided already"), true
@@ -66,9 +70,9 @@ func (s *subject) approval() Answer {
 	case Client:
 		return s.answer(Approve, ClientCertificateApproved, fmt.Sprintf("the machine of NodeAttestation %s proved that it is node %s", s.Entry.Name, s.Entry.Spec.NodeName))
 	case Renewal:
-		return s.answer(Approve, RenewalApproved, "node "+s.claim.Node+" asks for its next client certificate"+s.basis())
+		return s.answer(Approve, RenewalApproved, "node "+printable(s.claim.Node)+" asks for its next client certificate"+s.basis())
 	case Serving:
-		return s.answer(Approve, ServingCertificateApproved, "node "+s.claim.Node+" asks for a certificate with its own addresses only"+s.basis())
+		return s.answer(Approve, ServingCertificateApproved, "node "+printable(s.claim.Node)+" asks for a certificate with its own addresses only"+s.basis())
 	case Other:
 	}
 	return s.answer(Leave, NotOurs, "it is not the request of a kubelet")
@@ -87,7 +91,10 @@ func (s *subject) answer(outcome Outcome, code verdict.Code, message string) Ans
 	if s.claim.Kind == Client && s.Entry != nil {
 		node = s.Entry.Spec.NodeName
 	}
-	return Answer{Outcome: outcome, Code: code, Kind: s.claim.Kind, Node: node, Message: message}
+	if node != "" {
+		node = printable(node)
+	}
+	return Answer{Outcome: outcome, Code: code, Kind: s.claim.Kind, Node: node, Message: cut(message, mostMessage)}
 }
 
 // Rule is one check that requests of a kind have to pass.

@@ -44,6 +44,19 @@ func TestOthersRequestsAreLeftAlone(t *testing.T) {
 	}
 }
 
+// TestRequestsWithLongNamesAreLeftAlone: an answer to them may be impossible to write.
+func TestRequestsWithLongNamesAreLeftAlone(t *testing.T) {
+	for kind, question := range wellFormed(t) {
+		q := question(t)
+		q.Request.Name = strings.Repeat("n", 253)
+		wants(t, approve.Decide(q), "")
+		q.Request.Name += "n"
+		if answer := approve.Decide(q); answer.Outcome != approve.Leave || answer.Code != approve.NotOurs {
+			t.Errorf("%s: %+v", kind, answer)
+		}
+	}
+}
+
 func TestDecidedRequestsAreLeftAlone(t *testing.T) {
 	for kind, question := range wellFormed(t) {
 		q := question(t)

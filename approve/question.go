@@ -28,8 +28,9 @@ type Question struct {
 	// Entries are all entries of the ledger with the node's name, revoked ones
 	// too. Of a Client request the node is the one of Entry.
 	Entries []*v1alpha1.NodeAttestation
-	// Others are what is known of all entries with the node's name, of Renewal and
-	// Serving requests: their certificates tell whose request it is.
+	// Others are what is known of all entries with the node's name, and of those that
+	// have the certificate that the request was made with, whatever their names are; of
+	// Renewal and Serving requests. Their certificates tell whose request it is.
 	Others []*v1alpha1.NodeAttestation
 	// Used tells by UID which of Entries have a token of which a request was approved,
 	// whatever they say themselves. Only those other than Entry are asked for.
@@ -105,11 +106,13 @@ type Answer struct {
 	Code    verdict.Code
 	Kind    Kind
 	// Node is the name of the node that the request is for: the attested one of
-	// Client, where it is known, and else the one that asks.
+	// Client, where it is known, and else the one that asks. A name that no node can
+	// have is quoted and cut, as in Message.
 	Node string
 	// Rule is the check that was not passed; empty for an approval.
 	Rule string
-	// Message is one line for people, without a trailing full stop.
+	// Message is one line of printable ASCII for people, without a trailing full stop. It
+	// is shorter than 1 KiB, whatever the request holds.
 	Message string
 }
 

@@ -100,7 +100,7 @@ func (r *request) readAttributes() error {
 	extensionRequest := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14} // RFC 2985, section 5.4.2
 	a := info.Attributes[0]
 	if !a.Type.Equal(extensionRequest) || len(a.Values) != 1 {
-		return fmt.Errorf("it has the attribute %v with %d values, want one that requests extensions", a.Type, len(a.Values))
+		return fmt.Errorf("it has the attribute %s with %d values, want one that requests extensions", identifier(a.Type), len(a.Values))
 	}
 	var extensions []pkix.Extension
 	if rest, err := asn1.Unmarshal(a.Values[0].FullBytes, &extensions); err != nil || len(rest) > 0 {
@@ -115,7 +115,7 @@ func (r *request) readExtensions(extensions []pkix.Extension) error {
 	for _, e := range extensions {
 		switch {
 		case !e.Id.Equal(subjectAltName):
-			r.extensions = append(r.extensions, e.Id.String())
+			r.extensions = append(r.extensions, identifier(e.Id))
 		case found:
 			return errors.New("it has subject alternative names twice")
 		default:
@@ -144,7 +144,7 @@ func (r *request) subject() (organization, commonName string, err error) {
 		}
 		text, ok := set[0].Value.(string)
 		if !ok {
-			return "", "", fmt.Errorf("the attribute %v is not text", set[0].Type)
+			return "", "", fmt.Errorf("the attribute %s is not text", identifier(set[0].Type))
 		}
 		values[set[0].Type.String()] = append(values[set[0].Type.String()], text)
 	}
@@ -156,3 +156,6 @@ func (r *request) subject() (organization, commonName string, err error) {
 	}
 	return o[0], cn[0], nil
 }
+
+// identifier writes an object identifier for a message.
+func identifier(id asn1.ObjectIdentifier) string { return cut(id.String(), mostQuoted) }

@@ -75,11 +75,11 @@ func readToken(token string, now time.Time, hosts Hosts) (*Request, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	params, refusal := readQuery(address.query)
+	query, refusal := readQuery(address.query)
 	if refusal != nil {
 		return nil, refusal
 	}
-	return params.request(address, now)
+	return makeRequest(query, address, now)
 }
 
 // decodeToken returns the text in a token. Of all texts that decoders take for the

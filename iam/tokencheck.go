@@ -7,50 +7,38 @@ import (
 	"strings"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/verdict"
+	"github.com/node-authorizer/node-authorizer/internal/presigned"
 )
 
-// The fixed parts of a signed request to STS.
+// How times are written in a signed request.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html
 const (
-	getCallerIdentity = "GetCallerIdentity"
-	stsVersion        = "2011-06-15"
-	sigV4             = "AWS4-HMAC-SHA256"
-	sigV4Time         = "20060102T150405Z"
-	sigV4Day          = "20060102"
+	sigV4Time = "20060102T150405Z"
+	sigV4Day  = "20060102"
 )
 
-// request checks the values of the parameters, and makes of them what is asked.
-func (p parameters) request(to *address, now time.Time) (*Request, *Refusal) {
+// makeRequest checks the values of the parameters, and makes of them what is asked.
+func makeRequest(q presigned.Query, to *address, now time.Time) (*Request, *Refusal) {
 	if refusal := cmp.Or(
-		checkIs(TokenWrongAction, "action", p.value(action), getCallerIdentity),
-		checkIs(TokenWrongVersion, "version", p.value(version), stsVersion),
-		checkIs(TokenWrongAlgorithm, "algorithm", p.value(amzAlgorithm), sigV4),
-		checkSignedHeaders(p.value(amzSignedHeaders)),
-		checkExpires(p.value(amzExpires)),
+		refuseQuery(q.CheckCall()),
+		checkSignedHeaders(q.Value(presigned.SignedHeaders)),
+		checkExpires(q.Value(presigned.Expires)),
 	); refusal != nil {
 		return nil, refusal
 	}
-	signed, refusal := readTime(p.value(amzDate), now)
+	signed, refusal := readTime(q.Value(presigned.Date), now)
 	if refusal != nil {
 		return nil, refusal
 	}
-	key, region, refusal := readCredential(p.value(amzCredential), signed)
-	if refusal := cmp.Or(refusal, checkRegion(region, to), checkSignature(p.value(amzSignature))); refusal != nil {
+	key, region, refusal := readCredential(q.Value(presigned.Credential), signed)
+	if refusal := cmp.Or(refusal, checkRegion(region, to), checkSignature(q.Value(presigned.Signature))); refusal != nil {
 		return nil, refusal
 	}
 	return &Request{
-		Host: to.host, Region: region, AccessKeyID: key, RawQuery: p.encode(),
+		Host: to.host, Region: region, AccessKeyID: key, RawQuery: q.Encode(),
 		SignedAt: signed, NotAfter: signed.Add(TokenLife),
 	}, nil
-}
-
-func checkIs(code verdict.Code, what, value, want string) *Refusal {
-	if value != want {
-		return Refuse(code, "the %s is %s, and must be %q", what, shown(value, longestName), want)
-	}
-	return nil
 }
 
 // checkSignedHeaders takes a list as signers write it: names in lower case, each

@@ -103,3 +103,7 @@ func shown(text string, longest int) string {
 func plain(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '.'
 }
+
+// notInName reports whether a character is in no name of a header. Of those that are,
+// only ASCII letters have a case.
+func notInName(r rune) bool { return !plain(r) || r == '.' }

@@ -55,6 +55,7 @@ func (s *NodeAttestationStatus) deepCopy() NodeAttestationStatus {
 	out.Credentials = slices.Clone(s.Credentials)
 	if s.Binding != nil {
 		binding := *s.Binding
+		binding.ApproveUntil = s.Binding.ApproveUntil.DeepCopy()
 		out.Binding = &binding
 	}
 	if s.Conditions != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The resource that the types here are the API of.
@@ -135,6 +136,11 @@ type TokenBinding struct {
 	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
 	// (SubjectPublicKeyInfo, DER) of the certificate request.
 	PublicKey string `json:"publicKey"`
+	// RequestUID is the CertificateSigningRequest for which the token was bound. It may
+	// be approved until ApproveUntil, also after the token's end; another request may
+	// not. Both are missing in bindings of earlier versions.
+	RequestUID   types.UID    `json:"requestUID,omitempty"`
+	ApproveUntil *metav1.Time `json:"approveUntil,omitempty"`
 }
 
 // NodeAttestationList is a list of entries.

@@ -15,6 +15,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 )
 
 // Name is the name of the provider.
@@ -34,8 +36,8 @@ type Attestor struct {
 	verifier *identitydocument.Verifier
 	name     namingRule
 	sts      map[string]*url.URL // the endpoint of each region
-	client   *http.Client
-	crowds   *crowds
+	// transport carries requests to STS.
+	transport http.RoundTripper
 }
 
 var (
@@ -59,13 +61,16 @@ func New(ctx context.Context, options Options) (*Attestor, error) {
 		return nil, err
 	}
 	if options.EC2 == nil {
-		if options.EC2, err = newEC2(ctx); err != nil {
+		if options.EC2, err = ec2instances.Load(ctx, ec2instances.Options{}, nil); err != nil {
 			return nil, err
 		}
 	}
+	if options.HTTP == nil {
+		options.HTTP = http.DefaultTransport
+	}
 	return &Attestor{
 		options: options, verifier: identitydocument.NewVerifier(options.Certificates), name: rule,
-		sts: endpoints, client: newSTSClient(options.HTTP), crowds: newCrowds(options.EC2),
+		sts: endpoints, transport: options.HTTP,
 	}, nil
 }
 
@@ -137,8 +142,9 @@ func (a *Attestor) Gone(ctx context.Context, instanceID, region string) (bool, e
 	}
 	for _, region := range regions {
 		found, err := a.lookUp(ctx, region, instanceID)
+		refusal, _ := errors.AsType[*attest.Refusal](err)
 		switch {
-		case isNotFound(err):
+		case refusal != nil && refusal.Code == InstanceNotFound:
 		case err != nil:
 			return false, err
 		case !found.ended():

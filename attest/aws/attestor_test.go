@@ -12,12 +12,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 const (
-	account     = awsstandin.DefaultAccount
+	account     = fakeaws.DefaultAccount
 	region      = "eu-west-1"
 	vpc         = "vpc-0a1b2c3d4e5f60718"
 	nodeProfile = "arn:aws:iam::111122223333:instance-profile/nodes.blue"
@@ -25,7 +25,7 @@ const (
 
 // site is a cloud with a server that asks it.
 type site struct {
-	*awsstandin.Cloud
+	*fakeaws.Cloud
 	options aws.Options
 }
 
@@ -33,7 +33,7 @@ type site struct {
 // account.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func newSite(t *testing.T) *site {
 }
 
 // launch starts an instance that may join.
-func (s *site) launch(change func(*awsstandin.Instance)) awsstandin.Instance {
-	instance := awsstandin.Instance{
+func (s *site) launch(change func(*fakeaws.Instance)) fakeaws.Instance {
+	instance := fakeaws.Instance{
 		Tags:    map[string]string{"KubernetesCluster": "blue"},
 		Profile: nodeProfile, Role: "nodes.blue",
 	}
@@ -79,7 +79,7 @@ func (s *site) attestor(t *testing.T, change func(*aws.Options)) *aws.Attestor {
 }
 
 // request is what an instance sends from its first address.
-func (s *site) request(t *testing.T, instance awsstandin.Instance) *attest.Request {
+func (s *site) request(t *testing.T, instance fakeaws.Instance) *attest.Request {
 	t.Helper()
 	text := s.Signer().RSA2048(instance.Document(), instance.Signed())
 	body, err := json.Marshal(map[string]any{"Document": []byte(text)})
@@ -105,9 +105,9 @@ func couldNot(t *testing.T, err error, text string) {
 
 func TestAnInstanceBecomesAnIdentity(t *testing.T) {
 	s := newSite(t)
-	instance := s.launch(func(i *awsstandin.Instance) {
+	instance := s.launch(func(i *fakeaws.Instance) {
 		i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-		i.Interfaces = []awsstandin.Interface{
+		i.Interfaces = []fakeaws.Interface{
 			{Private: []netip.Addr{netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8")}},
 			{Private: []netip.Addr{netip.MustParseAddr("10.0.1.7")}, IPv6: []netip.Addr{netip.MustParseAddr("2001:db8::7")}},
 		}
@@ -171,7 +171,7 @@ func TestAllFormsOfADocumentAreTaken(t *testing.T) {
 // switched off; all other checks are made of what the machine claims.
 func TestWithoutSignaturesTheDocumentIsStillRead(t *testing.T) {
 	s := newSite(t)
-	foreign, err := awsstandin.NewSigner()
+	foreign, err := fakeaws.NewSigner()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
+	"github.com/node-authorizer/node-authorizer/internal/presigned"
 )
 
 // maxCallerURL bounds the URL of a signed request; session tokens have about a
@@ -39,23 +41,27 @@ func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.D
 	if err != nil {
 		return err
 	}
-	return caller.checkInstance(document)
+	return checkCallerIsInstance(caller, document)
 }
 
-// The query of a presigned request for GetCallerIdentity: what has to be there
-// with which value, empty for any, and what may be there.
-var (
-	callerQuery = map[string]string{
-		"Action": "GetCallerIdentity", "Version": "2011-06-15",
-		"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": "", "X-Amz-Date": "", "X-Amz-Signature": "",
-		"X-Amz-Security-Token": "", "X-Amz-SignedHeaders": "host;" + strings.ToLower(identitydocument.ChallengeHeader),
+// callerRules are those for the query of a signed request. It is made by the AWS SDK, and
+// signed with the credentials of a role, which have a security token.
+func callerRules() presigned.Rules {
+	return presigned.Rules{
+		Required: []string{
+			presigned.Action, presigned.Version, presigned.Algorithm, presigned.Credential, presigned.Date, presigned.SecurityToken,
+			presigned.Signature, presigned.SignedHeaders,
+		},
+		Optional: []string{presigned.Expires}, Exact: true,
 	}
-	callerQueryOptional = []string{"X-Amz-Expires"}
-)
+}
+
+// callerSignedHeaders is what is signed beside the query: the host and the challenge.
+var callerSignedHeaders = "host;" + strings.ToLower(identitydocument.ChallengeHeader)
 
 // readCallerURL returns the query of a signed request that is for the endpoint and
 // for nothing but GetCallerIdentity, or what is wrong with it.
-func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query url.Values, problem string) {
+func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query presigned.Query, problem string) {
 	if signed.Method != http.MethodGet || signed.Body != "" {
 		return nil, "it is not a GET without a body"
 	}
@@ -72,31 +78,29 @@ func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url
 	if u.User != nil || u.Path != "" && u.Path != "/" || u.RawPath != "" || u.Opaque != "" || u.Fragment != "" {
 		return nil, "its URL has more than a host and a query"
 	}
-	if query, err = url.ParseQuery(u.RawQuery); err != nil {
-		return nil, "its query is malformed"
+	query, wrong := presigned.Parse(u.RawQuery, callerRules())
+	if wrong == nil {
+		wrong = cmp.Or(query.CheckCall(), query.CheckValue(presigned.SignedHeaders, callerSignedHeaders))
 	}
-	return query, checkCallerQuery(query)
+	return query, queryProblem(wrong)
 }
 
-func checkCallerQuery(query url.Values) (problem string) {
-	for _, key := range slices.Sorted(maps.Keys(query)) {
-		values := query[key]
-		want, known := callerQuery[key]
-		switch {
-		case !known && !slices.Contains(callerQueryOptional, key):
-			return "its query has a parameter too many: " + clip(key)
-		case len(values) != 1:
-			return "its query has " + key + " twice"
-		case values[0] == "" || want != "" && values[0] != want:
-			return "its query has the wrong " + key + ": " + orNone(clip(values[0]))
-		}
+// queryProblem says what is wrong with a query; empty for nothing.
+func queryProblem(p *presigned.Problem) string {
+	if p == nil {
+		return ""
 	}
-	for _, key := range slices.Sorted(maps.Keys(callerQuery)) {
-		if !query.Has(key) {
-			return "its query lacks " + key
-		}
+	switch p.Kind {
+	case presigned.Twice:
+		return "its query has " + clip(p.Name) + " twice"
+	case presigned.InTwoCases, presigned.NotAllowed:
+		return "its query has a parameter too many: " + clip(p.Name)
+	case presigned.Empty, presigned.WrongValue:
+		return "its query has the wrong " + clip(p.Name) + ": " + orNone(clip(p.Value))
+	case presigned.Missing:
+		return "its query lacks " + p.Name
 	}
-	return ""
+	return "its query is malformed"
 }
 
 // readCallerHeader returns the challenge in a header that has, beside it, nothing

@@ -12,7 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func newChallenges(t *testing.T) *attest.Challenges {
@@ -52,7 +52,7 @@ func (s *site) collected(t *testing.T, id, challenge string) map[string]any {
 }
 
 // sent is a request with a body that was changed underway.
-func (s *site) sent(t *testing.T, instance awsstandin.Instance, body map[string]any) *attest.Request {
+func (s *site) sent(t *testing.T, instance fakeaws.Instance, body map[string]any) *attest.Request {
 	t.Helper()
 	req := s.request(t, instance)
 	var err error
@@ -110,7 +110,7 @@ func TestCallers(t *testing.T) {
 		refused(t, attestBody(body), aws.CallerIdentityInvalid)
 	})
 	t.Run("credentials of another account", func(t *testing.T) {
-		foreign := s.launch(func(i *awsstandin.Instance) { i.Account = "444455556666" })
+		foreign := s.launch(func(i *fakeaws.Instance) { i.Account = "444455556666" })
 		body := s.collected(t, instance.ID, "")
 		body["CallerIdentity"] = s.collected(t, foreign.ID, challenges.Challenge())["CallerIdentity"]
 		refused(t, attestBody(body), aws.CallerIdentityInvalid)
@@ -162,6 +162,9 @@ func TestOnlyTheOneRequestIsSent(t *testing.T) {
 		{"no URL", func(i map[string]any) { i["URL"] = ":" }, "its URL is malformed"},
 		{"an endless URL", func(i map[string]any) { i["URL"] = i["URL"].(string) + strings.Repeat("x", 9000) }, "its URL is too long"},
 		{"a query that is malformed", func(i map[string]any) { i["URL"] = i["URL"].(string) + "&%zz" }, "its query is malformed"},
+		{"a name that is encoded", replace("Action=", "%41ction="), "its query is malformed"},
+		{"a plus sign, which some take for a space", replace("Action=GetCallerIdentity", "Action=+GetCallerIdentity"), "its query is malformed"},
+		{"all names in lower case", replace("Version=", "version="), "a parameter too many: version"},
 		{"another action", inQuery(func(q url.Values) { q.Set("Action", "AssumeRole") }), "wrong Action: AssumeRole"},
 		{"two actions", inQuery(func(q url.Values) { q.Add("Action", "AssumeRole") }), "Action twice"},
 		{"an action in another case", inQuery(func(q url.Values) { q.Set("action", "AssumeRole") }), "a parameter too many: action"},
@@ -194,12 +197,12 @@ func TestOnlyTheOneRequestIsSent(t *testing.T) {
 func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
-	for name, kind := range map[string]awsstandin.FaultKind{
-		"throttled": awsstandin.Throttled, "failing": awsstandin.Broken, "down": awsstandin.Down, "answering nothing": awsstandin.Empty,
+	for name, kind := range map[string]fakeaws.FaultKind{
+		"throttled": fakeaws.Throttled, "failing": fakeaws.Broken, "down": fakeaws.Down, "answering nothing": fakeaws.Empty,
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := s.sent(t, instance, s.collected(t, instance.ID, challenges.Challenge()))
-			s.STS.Break(awsstandin.Fault{Kind: kind})
+			s.STS.Break(fakeaws.Fault{Kind: kind})
 			_, err := s.attestor(t, nil).Attest(t.Context(), req)
 			couldNot(t, err, "asking STS at 127.0.0.1")
 			if strings.Contains(err.Error(), "X-Amz-Signature") {
@@ -218,8 +221,7 @@ func TestAnswersOfSTS(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
 	identity := func(arn, account string) string {
-		return `<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>` + arn + `</Arn><UserId>x</UserId><Account>` +
-			account + `</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`
+		return `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Arn":"` + arn + `","UserId":"x","Account":"` + account + `"}}}`
 	}
 	for _, test := range []struct {
 		name, answer string
@@ -232,6 +234,9 @@ func TestAnswersOfSTS(t *testing.T) {
 		{"another account in the ARN", identity("arn:aws:sts::444455556666:assumed-role/nodes/"+instance.ID, account), 200, true},
 		{"another account beside the ARN", identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true},
 		{"an answer cut off", identity("", account)[:40], 200, false},
+		{"an ARN twice", strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`, `"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1), 200, false},
+		{"XML, which was not asked for", "<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID + "</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>", 200, false},
+		{"a request that took too long", `{"Error":{"Code":"RequestTimeout"}}`, 408, false},
 		{"no ARN", identity("", account), 200, false},
 		{"an endless answer", strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), 200, false},
 		{"a redirection", "", 302, false},
@@ -267,7 +272,7 @@ func TestTheEndpointOfSTSIsThatOfTheRegion(t *testing.T) {
 		"cn-north-1": "sts.cn-north-1.amazonaws.com.cn", "us-gov-west-1": "sts.us-gov-west-1.amazonaws.com",
 	} {
 		s, challenges := asking(t)
-		instance := s.launch(func(i *awsstandin.Instance) { i.Region = region })
+		instance := s.launch(func(i *fakeaws.Instance) { i.Region = region })
 		t.Setenv("AWS_ENDPOINT_URL_STS", "")
 		asked := ""
 		a := s.attestor(t, func(o *aws.Options) {

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -19,9 +19,9 @@ import (
 type check struct {
 	name     string
 	options  func(*aws.Options)
-	instance func(*awsstandin.Instance)
+	instance func(*fakeaws.Instance)
 	// change is made after the document was sent, to what EC2 says.
-	change func(*awsstandin.Instance)
+	change func(*fakeaws.Instance)
 	remote string // where the request comes from; empty for the machine
 	code   verdict.Code
 	detail string // what the refusal says, after "instance ID "
@@ -53,68 +53,68 @@ func (c check) run(t *testing.T, s *site) {
 	}
 }
 
-func tag(key, value string) func(*awsstandin.Instance) {
-	return func(i *awsstandin.Instance) { i.Tags = map[string]string{key: value} }
+func tag(key, value string) func(*fakeaws.Instance) {
+	return func(i *fakeaws.Instance) { i.Tags = map[string]string{key: value} }
 }
 
 func TestChecks(t *testing.T) {
 	s := newSite(t)
-	oneAddress := func(address string) func(*awsstandin.Instance) {
-		return func(i *awsstandin.Instance) {
-			i.Interfaces = []awsstandin.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
+	oneAddress := func(address string) func(*fakeaws.Instance) {
+		return func(i *fakeaws.Instance) {
+			i.Interfaces = []fakeaws.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
 		}
 	}
 	for _, test := range []check{
 		{
 			name: "a machine of another account", code: aws.WrongAccount,
-			instance: func(i *awsstandin.Instance) { i.Account = "444455556666" },
+			instance: func(i *fakeaws.Instance) { i.Account = "444455556666" },
 			detail:   "is of account 444455556666, want 111122223333",
 		},
 		{
 			name:     "a machine of another region",
-			instance: func(i *awsstandin.Instance) { i.Region = "eu-north-1" },
+			instance: func(i *fakeaws.Instance) { i.Region = "eu-north-1" },
 			code:     aws.WrongRegion, detail: "is in region eu-north-1, want eu-west-1",
 		},
 		{
 			name:     "a machine of one of several regions",
-			instance: func(i *awsstandin.Instance) { i.Region = "eu-north-1" },
+			instance: func(i *fakeaws.Instance) { i.Region = "eu-north-1" },
 			options:  func(o *aws.Options) { o.Regions = []string{"eu-west-1", "eu-north-1"} },
 		},
 		{
 			name:   "a terminated machine",
-			change: func(i *awsstandin.Instance) { i.State = awsstandin.Terminated },
+			change: func(i *fakeaws.Instance) { i.State = fakeaws.Terminated },
 			code:   aws.InstanceTerminated, detail: "is terminated",
 		},
 		{
 			name:   "a machine that is shutting down",
-			change: func(i *awsstandin.Instance) { i.State = awsstandin.ShuttingDown },
+			change: func(i *fakeaws.Instance) { i.State = fakeaws.ShuttingDown },
 			code:   aws.InstanceTerminated, detail: "is shutting-down",
 		},
 		{
 			name:   "a stopped machine",
-			change: func(i *awsstandin.Instance) { i.State = awsstandin.Stopped },
+			change: func(i *fakeaws.Instance) { i.State = fakeaws.Stopped },
 			code:   aws.InstanceNotRunning, detail: "is stopped, not running",
 		},
 		{
 			name:   "a machine that is stopping",
-			change: func(i *awsstandin.Instance) { i.State = awsstandin.Stopping },
+			change: func(i *fakeaws.Instance) { i.State = fakeaws.Stopping },
 			code:   aws.InstanceNotRunning, detail: "is stopping, not running",
 		},
 		{
 			name:   "a pending machine",
-			change: func(i *awsstandin.Instance) { i.State = awsstandin.Pending },
+			change: func(i *fakeaws.Instance) { i.State = fakeaws.Pending },
 			code:   aws.InstanceNotRunning, detail: "is pending, not running",
 		},
 		{
 			name:     "a document from before a stop and start",
-			instance: func(i *awsstandin.Instance) { i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
-			change:   func(i *awsstandin.Instance) { i.PendingTime = i.PendingTime.Add(61 * time.Second) },
+			instance: func(i *fakeaws.Instance) { i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+			change:   func(i *fakeaws.Instance) { i.PendingTime = i.PendingTime.Add(61 * time.Second) },
 			code:     aws.DocumentContradicted,
 			detail:   "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the document is an old one",
 		},
 		{
 			name:   "a document whose start differs by less than a minute",
-			change: func(i *awsstandin.Instance) { i.PendingTime = i.PendingTime.Add(time.Minute) },
+			change: func(i *fakeaws.Instance) { i.PendingTime = i.PendingTime.Add(time.Minute) },
 		},
 		{
 			name:     "a document with another address than EC2 knows",
@@ -123,22 +123,22 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			name:   "a document with another zone than EC2 knows",
-			change: func(i *awsstandin.Instance) { i.Zone = "eu-west-1b" },
+			change: func(i *fakeaws.Instance) { i.Zone = "eu-west-1b" },
 			code:   aws.DocumentContradicted, detail: "is in zone eu-west-1a by its document, in eu-west-1b by EC2",
 		},
 		{
 			name:     "a machine of another VPC",
-			instance: func(i *awsstandin.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
+			instance: func(i *fakeaws.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
 			code:     aws.WrongVPC, detail: "is in VPC vpc-0ffffffffffffffff, want vpc-0a1b2c3d4e5f60718",
 		},
 		{
 			name:     "a machine of one of several VPCs",
-			instance: func(i *awsstandin.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
+			instance: func(i *fakeaws.Instance) { i.VPC = "vpc-0ffffffffffffffff" },
 			options:  func(o *aws.Options) { o.VPCs = []string{vpc, "vpc-0ffffffffffffffff"} },
 		},
 		{
 			name:     "a machine without the cluster's tag",
-			instance: func(i *awsstandin.Instance) { i.Tags = nil },
+			instance: func(i *fakeaws.Instance) { i.Tags = nil },
 			code:     aws.WrongCluster,
 			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
 		},
@@ -173,8 +173,8 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			name: "a request from the second interface", remote: "10.2.1.8",
-			instance: func(i *awsstandin.Instance) {
-				i.Interfaces = []awsstandin.Interface{
+			instance: func(i *fakeaws.Instance) {
+				i.Interfaces = []fakeaws.Interface{
 					{Private: []netip.Addr{netip.MustParseAddr("10.2.0.9")}},
 					{Private: []netip.Addr{netip.MustParseAddr("10.2.1.8"), netip.MustParseAddr("10.2.1.9")}},
 				}
@@ -182,8 +182,8 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			name: "a request from a secondary address, which is a pod's", remote: "10.2.2.8",
-			instance: func(i *awsstandin.Instance) {
-				i.Interfaces = []awsstandin.Interface{
+			instance: func(i *fakeaws.Instance) {
+				i.Interfaces = []fakeaws.Interface{
 					{Private: []netip.Addr{netip.MustParseAddr("10.2.2.7"), netip.MustParseAddr("10.2.2.8")}},
 				}
 			},
@@ -191,8 +191,8 @@ func TestChecks(t *testing.T) {
 		},
 		{
 			name: "a request from an IPv6 address", remote: "2001:db8::9",
-			instance: func(i *awsstandin.Instance) {
-				i.Interfaces = []awsstandin.Interface{{
+			instance: func(i *fakeaws.Instance) {
+				i.Interfaces = []fakeaws.Interface{{
 					Private: []netip.Addr{netip.MustParseAddr("10.2.0.10")}, IPv6: []netip.Addr{netip.MustParseAddr("2001:db8::9")},
 				}}
 			},
@@ -211,8 +211,8 @@ func TestInstanceProfiles(t *testing.T) {
 	profiles := func(wanted ...string) func(*aws.Options) {
 		return func(o *aws.Options) { o.InstanceProfiles = wanted }
 	}
-	has := func(arn string) func(*awsstandin.Instance) {
-		return func(i *awsstandin.Instance) { i.Profile = arn }
+	has := func(arn string) func(*fakeaws.Instance) {
+		return func(i *fakeaws.Instance) { i.Profile = arn }
 	}
 	for _, test := range []check{
 		{name: "by name", options: profiles("other", "nodes.blue")},
@@ -257,13 +257,13 @@ func TestInstanceProfiles(t *testing.T) {
 // wrong with a machine.
 func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	s := newSite(t)
-	foreign, err := awsstandin.NewSigner()
+	foreign, err := fakeaws.NewSigner()
 	if err != nil {
 		t.Fatal(err)
 	}
-	instance := s.launch(func(i *awsstandin.Instance) {
+	instance := s.launch(func(i *fakeaws.Instance) {
 		i.Account, i.Region, i.VPC = "444455556666", "eu-north-1", "vpc-0ffffffffffffffff"
-		i.State, i.Tags, i.Profile = awsstandin.Stopped, nil, ""
+		i.State, i.Tags, i.Profile = fakeaws.Stopped, nil, ""
 	})
 	a := s.attestor(t, func(o *aws.Options) {
 		o.InstanceProfiles = []string{"nodes.blue"}
@@ -272,15 +272,15 @@ func TestChecksAreMadeInTheirOrder(t *testing.T) {
 	signer := foreign
 	for _, step := range []struct {
 		code   verdict.Code
-		repair func(*awsstandin.Instance)
+		repair func(*fakeaws.Instance)
 	}{
-		{identitydocument.SignerUnknown, func(*awsstandin.Instance) { signer = s.Signer() }},
-		{aws.WrongAccount, func(i *awsstandin.Instance) { i.Account = account }},
-		{aws.WrongRegion, func(i *awsstandin.Instance) { i.Region, i.Zone = region, "eu-west-1a" }},
-		{aws.InstanceNotRunning, func(i *awsstandin.Instance) { i.State = awsstandin.Running }},
-		{aws.WrongVPC, func(i *awsstandin.Instance) { i.VPC = vpc }},
+		{identitydocument.SignerUnknown, func(*fakeaws.Instance) { signer = s.Signer() }},
+		{aws.WrongAccount, func(i *fakeaws.Instance) { i.Account = account }},
+		{aws.WrongRegion, func(i *fakeaws.Instance) { i.Region, i.Zone = region, "eu-west-1a" }},
+		{aws.InstanceNotRunning, func(i *fakeaws.Instance) { i.State = fakeaws.Running }},
+		{aws.WrongVPC, func(i *fakeaws.Instance) { i.VPC = vpc }},
 		{aws.WrongCluster, tag("KubernetesCluster", "blue")},
-		{aws.WrongInstanceProfile, func(i *awsstandin.Instance) { i.Profile = nodeProfile }},
+		{aws.WrongInstanceProfile, func(i *fakeaws.Instance) { i.Profile = nodeProfile }},
 		{aws.WrongSourceAddress, nil},
 	} {
 		now, _ := s.Instance(instance.ID)

@@ -13,14 +13,14 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // onInstance lets this process run on a new instance, as far as the AWS SDK is
 // concerned.
-func onInstance(t *testing.T, instance awsstandin.Instance) (*awsstandin.Cloud, awsstandin.Instance, *awsstandin.Metadata) {
+func onInstance(t *testing.T, instance fakeaws.Instance) (*fakeaws.Cloud, fakeaws.Instance, *fakeaws.Metadata) {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func onInstance(t *testing.T, instance awsstandin.Instance) (*awsstandin.Cloud, 
 }
 
 // behind puts a handler between the collector and its metadata service.
-func behind(t *testing.T, metadata *awsstandin.Metadata, handle func(http.ResponseWriter, *http.Request, http.Handler)) {
+func behind(t *testing.T, metadata *fakeaws.Metadata, handle func(http.ResponseWriter, *http.Request, http.Handler)) {
 	t.Helper()
 	to, err := url.Parse(metadata.URL)
 	if err != nil {
@@ -78,7 +78,7 @@ func collect(t *testing.T, challenge string) *identitydocument.Evidence {
 }
 
 func TestTheDocumentIsCollected(t *testing.T) {
-	cloud, instance, _ := onInstance(t, awsstandin.Instance{Region: "eu-west-1"})
+	cloud, instance, _ := onInstance(t, fakeaws.Instance{Region: "eu-west-1"})
 	document, err := identitydocument.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTheDocumentIsCollected(t *testing.T) {
 }
 
 func TestWithoutTheBetterFormTheOtherIsCollected(t *testing.T) {
-	cloud, instance, metadata := onInstance(t, awsstandin.Instance{})
+	cloud, instance, metadata := onInstance(t, fakeaws.Instance{})
 	behind(t, metadata, func(w http.ResponseWriter, r *http.Request, through http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/rsa2048") {
 			http.NotFound(w, r)
@@ -107,7 +107,7 @@ func TestWithoutTheBetterFormTheOtherIsCollected(t *testing.T) {
 }
 
 func TestTheBodyIsThatOfTheOlderProtocol(t *testing.T) {
-	onInstance(t, awsstandin.Instance{})
+	onInstance(t, fakeaws.Instance{})
 	body, err := newCollector(t, "").Collect(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestTheBodyIsThatOfTheOlderProtocol(t *testing.T) {
 }
 
 func TestSomebodyElsesCredentialsAreNotUsedForTheChallenge(t *testing.T) {
-	cloud, instance, _ := onInstance(t, awsstandin.Instance{Role: "worker", Profile: "arn:aws:iam::111122223333:instance-profile/worker"})
+	cloud, instance, _ := onInstance(t, fakeaws.Instance{Role: "worker", Profile: "arn:aws:iam::111122223333:instance-profile/worker"})
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "other")
 	request := collect(t, "the-challenge").CallerIdentity
@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 		{rule: "a template", naming: "{{.InstanceID}}", wrong: `naming "{{.InstanceID}}": want PrivateDNSName, InstanceID or ResourceName; for other names, give the name itself`},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
-			onInstance(t, awsstandin.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: test.dnsName})
+			onInstance(t, fakeaws.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: test.dnsName})
 			var name string
 			collector, err := aws.NewCollector(t.Context(), aws.CollectorOptions{Naming: test.naming})
 			if err == nil {
@@ -199,12 +199,12 @@ func TestNames(t *testing.T) {
 }
 
 func TestWithoutAMetadataServiceItSaysWhatToLookAt(t *testing.T) {
-	_, _, metadata := onInstance(t, awsstandin.Instance{})
-	for fault, want := range map[awsstandin.FaultKind]string{
-		awsstandin.Down:  "hop limit of 2",
-		awsstandin.Empty: "", // what the SDK says of a session without a token
+	_, _, metadata := onInstance(t, fakeaws.Instance{})
+	for fault, want := range map[fakeaws.FaultKind]string{
+		fakeaws.Down:  "hop limit of 2",
+		fakeaws.Empty: "", // what the SDK says of a session without a token
 	} {
-		metadata.Break(awsstandin.Fault{Kind: fault})
+		metadata.Break(fakeaws.Fault{Kind: fault})
 		_, err := newCollector(t, "").Collect(t.Context(), "")
 		if err == nil || !strings.HasPrefix(err.Error(), "ask the metadata service for instance-identity/rsa2048: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("fault %v: error %v", fault, err)
@@ -213,7 +213,7 @@ func TestWithoutAMetadataServiceItSaysWhatToLookAt(t *testing.T) {
 }
 
 func TestAMetadataServiceWithoutSessionsIsNotAsked(t *testing.T) {
-	_, _, metadata := onInstance(t, awsstandin.Instance{})
+	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	var withoutSession bool
 	behind(t, metadata, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		if r.URL.Path == "/latest/api/token" {
@@ -229,7 +229,7 @@ func TestAMetadataServiceWithoutSessionsIsNotAsked(t *testing.T) {
 }
 
 func TestWhatIsCollectedIsBounded(t *testing.T) {
-	_, _, metadata := onInstance(t, awsstandin.Instance{})
+	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	for content, want := range map[string]string{
 		strings.Repeat("x", 33<<10): "the metadata service gives more than 32 KiB for instance-identity/rsa2048",
 		" \n":                       "the metadata service gives nothing for instance-identity/rsa2048",
@@ -248,8 +248,8 @@ func TestWhatIsCollectedIsBounded(t *testing.T) {
 }
 
 func TestCollectingEndsWithItsContext(t *testing.T) {
-	_, _, metadata := onInstance(t, awsstandin.Instance{})
-	metadata.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	_, _, metadata := onInstance(t, fakeaws.Instance{})
+	metadata.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := newCollector(t, "").Collect(ctx, ""); err == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func TestAnInstanceThatEC2DoesNotKnowIsRefused(t *testing.T) {
@@ -38,16 +38,16 @@ func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
 	req := s.request(t, instance)
 	for _, test := range []struct {
 		name  string
-		fault awsstandin.Fault
+		fault fakeaws.Fault
 		text  string
 	}{
-		{"throttled until the deadline", awsstandin.Fault{Kind: awsstandin.Throttled}, "asking EC2 in eu-west-1 about instance " + instance.ID},
-		{"failing until the deadline", awsstandin.Fault{Kind: awsstandin.Broken}, "asking EC2"},
-		{"down until the deadline", awsstandin.Fault{Kind: awsstandin.Down}, "asking EC2"},
-		{"slow until the deadline", awsstandin.Fault{Kind: awsstandin.Slow, Delay: time.Hour}, "deadline"},
-		{"hanging until the deadline", awsstandin.Fault{Kind: awsstandin.Hanging}, "deadline"},
-		{"answering nothing", awsstandin.Fault{Kind: awsstandin.Empty}, "it answered with 0 instances"},
-		{"not allowing it", awsstandin.Fault{Kind: awsstandin.Forbidden}, "allow ec2:DescribeInstances to the role of this server"},
+		{"throttled until the deadline", fakeaws.Fault{Kind: fakeaws.Throttled}, "asking EC2 in eu-west-1 about instance " + instance.ID},
+		{"failing until the deadline", fakeaws.Fault{Kind: fakeaws.Broken}, "asking EC2"},
+		{"down until the deadline", fakeaws.Fault{Kind: fakeaws.Down}, "asking EC2"},
+		{"slow until the deadline", fakeaws.Fault{Kind: fakeaws.Slow, Delay: time.Hour}, "deadline"},
+		{"hanging until the deadline", fakeaws.Fault{Kind: fakeaws.Hanging}, "deadline"},
+		{"answering nothing", fakeaws.Fault{Kind: fakeaws.Empty}, "it answered with 0 instances"},
+		{"not allowing it", fakeaws.Fault{Kind: fakeaws.Forbidden}, "allow ec2:DescribeInstances to the role of this server"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := s.attestor(t, nil)
@@ -71,10 +71,10 @@ func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
 func TestAPassingFailureOfEC2IsNotNoticed(t *testing.T) {
 	s := newSite(t)
 	instance := s.launch(nil)
-	for name, kind := range map[string]awsstandin.FaultKind{
-		"throttled": awsstandin.Throttled, "failing": awsstandin.Broken, "down": awsstandin.Down,
+	for name, kind := range map[string]fakeaws.FaultKind{
+		"throttled": fakeaws.Throttled, "failing": fakeaws.Broken, "down": fakeaws.Down,
 	} {
-		s.EC2.Break(awsstandin.Fault{Kind: kind, Times: 1})
+		s.EC2.Break(fakeaws.Fault{Kind: kind, Times: 1})
 		if _, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -91,8 +91,8 @@ func TestTheServersCredentialsMayBeWrong(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	s := newSite(t)
-	in := func(region string) awsstandin.Instance {
-		return s.launch(func(i *awsstandin.Instance) { i.Region = region })
+	in := func(region string) fakeaws.Instance {
+		return s.launch(func(i *fakeaws.Instance) { i.Region = region })
 	}
 	running, stopped, terminated, forgotten := s.launch(nil), s.launch(nil), s.launch(nil), s.launch(nil)
 	elsewhere, before := in("eu-north-1"), in("eu-west-3")
@@ -119,7 +119,7 @@ func TestGone(t *testing.T) {
 	if gone, err := a.Gone(t.Context(), "worker-1", region); err == nil || gone {
 		t.Errorf("not an instance: %v, %v", gone, err)
 	}
-	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Forbidden})
+	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
 	if gone, err := a.Gone(t.Context(), terminated.ID, region); err == nil || gone {
 		t.Errorf("EC2 does not say: %v, %v", gone, err)
 	}

@@ -9,11 +9,15 @@ import (
 // ReadCallerRequest reads a signed request for an endpoint, and says what is wrong
 // with it.
 func ReadCallerRequest(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query url.Values, challenge, problem string) {
-	if query, problem = readCallerURL(signed, endpoint); problem != "" {
+	parsed, problem := readCallerURL(signed, endpoint)
+	if problem != "" {
 		return nil, "", problem
 	}
-	challenge, problem = readCallerHeader(signed.Header, endpoint.Host)
-	return query, challenge, problem
+	if query, err := url.ParseQuery(parsed.Encode()); err == nil {
+		challenge, problem = readCallerHeader(signed.Header, endpoint.Host)
+		return query, challenge, problem
+	}
+	return nil, "", "what is sent is malformed"
 }
 
 // ReadCaller reads an answer of STS.

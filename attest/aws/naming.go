@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
+
+	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
-// NameFields are what a template of node names can use, besides the functions of
-// text/template: "{{.InstanceID}}.{{.Region}}.example.com". The name is lowered,
-// and must be one that a node can have.
+// NameFields are what a template of node names can use, besides conditions and
+// functions for strings as text/template has them:
+// "{{.InstanceID}}.{{.Region}}.example.com". The name is lowered, and must be one that a
+// node can have.
 //
 // All of it is of the instance itself, and none of it can be set by who may tag or
 // rename instances. Two instances must never get one name, so that a template
@@ -40,6 +42,14 @@ func (i *instance) nameFields(clusterName string) NameFields {
 	return fields
 }
 
+// byName are the fields as a template names them.
+func (f NameFields) byName() map[string]string {
+	return map[string]string{
+		"InstanceID": f.InstanceID, "PrivateDNSName": f.PrivateDNSName, "PrivateIP": f.PrivateIP, "DashedIP": f.DashedIP,
+		"Account": f.Account, "Region": f.Region, "Zone": f.Zone, "ClusterName": f.ClusterName,
+	}
+}
+
 // namingRule makes the name of a node. A name that no node can have is refused by
 // who asks for it.
 type namingRule func(NameFields) (string, error)
@@ -57,14 +67,13 @@ func parseNaming(text string) (namingRule, error) {
 	if !strings.Contains(text, "{{") {
 		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID, resourceName)
 	}
-	parsed, err := template.New("naming").Parse(text)
+	parsed, err := nametemplate.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)
 	}
 	rule := func(f NameFields) (string, error) {
-		var name strings.Builder
-		err := parsed.Execute(&name, f)
-		return strings.ToLower(name.String()), err
+		name, err := parsed.Execute(f.byName())
+		return strings.ToLower(name), err
 	}
 	if err := tellsApart(rule); err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)

@@ -7,46 +7,46 @@ import (
 	"testing"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func TestNamesOfNodes(t *testing.T) {
 	s := newSite(t)
-	at := func(address string) []awsstandin.Interface {
-		return []awsstandin.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
+	at := func(address string) []fakeaws.Interface {
+		return []fakeaws.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
 	}
 	for _, test := range []struct {
 		name, naming string
-		instance     awsstandin.Instance
+		instance     fakeaws.Instance
 		want         string
 	}{
-		{"without a rule", "", awsstandin.Instance{Interfaces: at("10.3.0.1")}, "ip-10-3-0-1.eu-west-1.compute.internal"},
-		{"by private DNS name", "PrivateDNSName", awsstandin.Instance{Interfaces: at("10.3.0.2")}, "ip-10-3-0-2.eu-west-1.compute.internal"},
-		{"in us-east-1", "PrivateDNSName", awsstandin.Instance{Region: "us-east-1", Interfaces: at("10.3.0.3")}, "ip-10-3-0-3.ec2.internal"},
-		{"by private DNS name in upper case", "", awsstandin.Instance{PrivateDNSName: "IP-10-3-0-4.Corp.Example"}, "ip-10-3-0-4.corp.example"},
-		{"by instance id", "InstanceID", awsstandin.Instance{ID: "i-00000000000000a05"}, "i-00000000000000a05"},
-		{"by resource name", "ResourceName", awsstandin.Instance{ID: "i-00000000000000a06"}, "i-00000000000000a06.eu-west-1.compute.internal"},
+		{"without a rule", "", fakeaws.Instance{Interfaces: at("10.3.0.1")}, "ip-10-3-0-1.eu-west-1.compute.internal"},
+		{"by private DNS name", "PrivateDNSName", fakeaws.Instance{Interfaces: at("10.3.0.2")}, "ip-10-3-0-2.eu-west-1.compute.internal"},
+		{"in us-east-1", "PrivateDNSName", fakeaws.Instance{Region: "us-east-1", Interfaces: at("10.3.0.3")}, "ip-10-3-0-3.ec2.internal"},
+		{"by private DNS name in upper case", "", fakeaws.Instance{PrivateDNSName: "IP-10-3-0-4.Corp.Example"}, "ip-10-3-0-4.corp.example"},
+		{"by instance id", "InstanceID", fakeaws.Instance{ID: "i-00000000000000a05"}, "i-00000000000000a05"},
+		{"by resource name", "ResourceName", fakeaws.Instance{ID: "i-00000000000000a06"}, "i-00000000000000a06.eu-west-1.compute.internal"},
 		{
 			"by resource name in us-east-1", "ResourceName",
-			awsstandin.Instance{ID: "i-00000000000000a07", Region: "us-east-1"},
+			fakeaws.Instance{ID: "i-00000000000000a07", Region: "us-east-1"},
 			"i-00000000000000a07.ec2.internal",
 		},
 		{
 			"by resource name in a subnet with such names", "ResourceName",
-			awsstandin.Instance{ID: "i-00000000000000a08", PrivateDNSName: "i-00000000000000a08.eu-west-1.compute.internal"},
+			fakeaws.Instance{ID: "i-00000000000000a08", PrivateDNSName: "i-00000000000000a08.eu-west-1.compute.internal"},
 			"i-00000000000000a08.eu-west-1.compute.internal",
 		},
 		{
 			"by a template", "{{.ClusterName}}-{{.DashedIP}}.{{.Zone}}.example",
-			awsstandin.Instance{Interfaces: at("10.3.0.9")},
+			fakeaws.Instance{Interfaces: at("10.3.0.9")},
 			"blue-10-3-0-9.eu-west-1a.example",
 		},
-		{"by a template in upper case", "NODE-{{.InstanceID}}", awsstandin.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
-		{"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`, awsstandin.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1"},
-		{"by the address", `{{.PrivateIP}}.example`, awsstandin.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
+		{"by a template in upper case", "NODE-{{.InstanceID}}", fakeaws.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
+		{"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`, fakeaws.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1"},
+		{"by the address", `{{.PrivateIP}}.example`, fakeaws.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			instance := s.launch(func(i *awsstandin.Instance) {
+			instance := s.launch(func(i *fakeaws.Instance) {
 				tags := i.Tags
 				*i = test.instance
 				i.Tags = tags
@@ -101,7 +101,7 @@ func TestOptionsThatAreWrongAreNotTaken(t *testing.T) {
 
 func TestWhatIsNotConfiguredIsThatOfTheServersMachine(t *testing.T) {
 	s := newSite(t)
-	server := s.launch(func(i *awsstandin.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
+	server := s.launch(func(i *fakeaws.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
 	open := func(o *aws.Options) { o.Accounts, o.Regions, o.VPCs = nil, nil, nil }
 
 	options := s.options
@@ -115,13 +115,13 @@ func TestWhatIsNotConfiguredIsThatOfTheServersMachine(t *testing.T) {
 	}
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
 	a := s.attestor(t, open)
-	beside := s.launch(func(i *awsstandin.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
+	beside := s.launch(func(i *fakeaws.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
 	if _, err := a.Attest(t.Context(), s.request(t, beside)); err != nil {
 		t.Errorf("a machine beside the server: %v", err)
 	}
 	_, err = a.Attest(t.Context(), s.request(t, s.launch(nil)))
 	refused(t, err, aws.WrongRegion)
-	elsewhere := s.launch(func(i *awsstandin.Instance) { i.Region = "eu-north-1" })
+	elsewhere := s.launch(func(i *fakeaws.Instance) { i.Region = "eu-north-1" })
 	_, err = a.Attest(t.Context(), s.request(t, elsewhere))
 	refused(t, err, aws.WrongVPC)
 }

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"regexp"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 )
 
 // Options are settings of an [Attestor].
@@ -39,10 +39,11 @@ type Options struct {
 	// Certificates are more certificates to verify documents with; see
 	// [identitydocument.NewVerifier].
 	Certificates []*x509.Certificate
-	// EC2 is asked about instances; nil for the SDK's client with the settings and
-	// credentials of the environment.
-	EC2 EC2API
-	// HTTP sends the machines' requests to STS; nil for a client without redirects.
+	// EC2 is asked about instances; nil for a client of this attestor's own, with the
+	// settings and credentials of the environment. Who asks EC2 elsewhere in the same
+	// program gives the same client to both.
+	EC2 *ec2instances.Client
+	// HTTP carries the machines' requests to STS; nil for http.DefaultTransport.
 	HTTP http.RoundTripper
 }
 
@@ -62,11 +63,6 @@ type CallerIdentity struct {
 type Challenger interface {
 	Challenge() string
 	Check(challenge string) error
-}
-
-// EC2API is the one method of EC2 that is needed.
-type EC2API interface {
-	DescribeInstances(ctx context.Context, input *ec2.DescribeInstancesInput, options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 }
 
 // DefaultClusterTag is the key of the tag that names an instance's cluster.

@@ -1,11 +1,10 @@
-// Package instances looks EC2 instances up, many at once, and remembers them for a
+// Package instances looks EC2 instances and their roles up, and remembers them for a
 // while.
 //
-// EC2 throttles an account after some twenty requests a second, and nodes come in
-// crowds: when a cluster grows, after a power failure, when a control plane is
-// replaced. So questions are gathered, one request is about as many instances as may
-// be, the requests are limited in rate, and an answer is used for some minutes. Who
-// has no turn soon is told to come again ([iam.Throttled]).
+// EC2 is asked through package ec2instances, in batches and within a rate limit. Nodes
+// come many at once: when a cluster grows, after a power failure, when a control plane is
+// replaced. So an answer is used for some minutes as well. A question that the rate limit
+// leaves no room for is [iam.Throttled].
 //
 // That there is no such instance, that one does not run, or that one has no name or
 // no profile yet, can be otherwise a moment later, so that such answers are used for
@@ -14,9 +13,6 @@
 // The roles of an instance are those of its instance profile, which IAM knows and EC2
 // does not. IAM has no request about several of them; there are few.
 //
-// Sources: the pages of DescribeInstances
-// (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html),
-// GetInstanceProfile
-// (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetInstanceProfile.html)
-// and "Request throttling for the Amazon EC2 API".
+// Source: GetInstanceProfile
+// (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetInstanceProfile.html).
 package instances

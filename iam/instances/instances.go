@@ -3,33 +3,33 @@ package instances
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// EC2API is the one method of EC2 that is needed.
-type EC2API interface {
-	DescribeInstances(ctx context.Context, input *ec2.DescribeInstancesInput, options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
-}
-
-// IAMAPI is the one method of IAM that is needed.
-type IAMAPI interface {
-	GetInstanceProfile(ctx context.Context, input *awsiam.GetInstanceProfileInput, options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
-}
+// GetInstanceProfile is the one method of IAM's client that is needed.
+type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput, options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
 
 // Options are settings of [Instances]. What is zero has a default, but for EC2.
 type Options struct {
-	// EC2 is asked about instances; see [NewClients].
-	EC2 EC2API
-	// IAM is asked for the roles of instance profiles. Without it, questions that want
-	// roles are errors.
-	IAM IAMAPI
+	// EC2 is asked about instances. Who asks EC2 elsewhere in the same program gives the
+	// same client to both.
+	EC2 *ec2instances.Client
+	// Region is where EC2 is asked; empty for that of the environment.
+	Region string
+	// IAM is asked for the roles of instance profiles; see [NewIAM]. Without it, questions
+	// that want roles are errors.
+	IAM GetInstanceProfile
 	// TTL is for how long an answer is used; 2 minutes by default.
 	TTL time.Duration
 	// MissingTTL is for how long one is used that may soon be otherwise: that there is
@@ -39,20 +39,15 @@ type Options struct {
 	// Size is how many instances are remembered, and how many that do not exist; 20,000
 	// each by default.
 	Size int
-	// BatchSize is how many instances a request is about, at most 100, the default.
-	BatchSize int
-	// BatchWait is how long a question waits for others, at most 200 ms; 20 ms by
-	// default. Who comes alone does not wait.
-	BatchWait time.Duration
-	// PerSecond is how many requests are made of EC2, and of IAM, in the long run, and
-	// Burst how many at once; 10 and 20 by default.
+	// PerSecond is how many requests are made of IAM in the long run, and Burst how many
+	// at once; 10 and 20 by default.
 	PerSecond float64
 	Burst     int
 	// Now is the clock of what is remembered, time.Now by default.
 	Now func() time.Time
-	// Observe, if set, is told of each request: the service, EC2 or IAM, and its
-	// outcome, one of the Outcome constants.
-	Observe func(service, outcome string)
+	// Observe, if set, is told the outcome of each request to IAM, one of the Outcome
+	// constants of ec2instances.
+	Observe func(outcome string)
 }
 
 // Limits and defaults of [Options].
@@ -60,12 +55,12 @@ const (
 	defaultTTL        = 2 * time.Minute
 	defaultMissingTTL = 5 * time.Second
 	defaultSize       = 20_000
-	maxBatchSize      = 100
-	defaultBatchWait  = 20 * time.Millisecond
-	maxBatchWait      = 200 * time.Millisecond
 	defaultPerSecond  = 10
 	defaultBurst      = 20
 )
+
+// ec2Tries are few: who asked the API server asks it again when it is throttled.
+const ec2Tries = 3
 
 // Services, as metrics and errors name them.
 const (
@@ -73,31 +68,17 @@ const (
 	serviceIAM = "IAM"
 )
 
-// What becomes of a request.
-const (
-	// OutcomeAnswered: it was answered, if only by that there is none.
-	OutcomeAnswered = "answered"
-	// OutcomeThrottled: there were too many for AWS.
-	OutcomeThrottled = "throttled"
-	// OutcomeLimited: it was not made, because of the limit on requests.
-	OutcomeLimited = "limited"
-	// OutcomeFailed: there was no answer, or none to the question.
-	OutcomeFailed = "failed"
-)
-
 func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	o.MissingTTL = min(cmp.Or(o.MissingTTL, defaultMissingTTL), o.TTL)
 	o.Size = cmp.Or(o.Size, defaultSize)
-	o.BatchSize = min(cmp.Or(o.BatchSize, maxBatchSize), maxBatchSize)
-	o.BatchWait = min(cmp.Or(o.BatchWait, defaultBatchWait), maxBatchWait)
 	o.PerSecond = cmp.Or(o.PerSecond, defaultPerSecond)
 	o.Burst = cmp.Or(o.Burst, defaultBurst)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Observe == nil {
-		o.Observe = func(string, string) {}
+		o.Observe = func(string) {}
 	}
 	return o
 }
@@ -107,7 +88,6 @@ type Instances struct {
 	options  Options
 	known    *memory[record]
 	missing  *memory[record]
-	gather   *gathering
 	profiles *profiles
 }
 
@@ -116,13 +96,11 @@ var _ iam.Instances = (*Instances)(nil)
 // New returns look-ups that remember nothing yet.
 func New(o Options) *Instances {
 	o = o.withDefaults()
-	i := &Instances{
+	return &Instances{
 		options: o,
 		known:   newMemory[record](o.Size, o.Now), missing: newMemory[record](o.Size, o.Now),
 		profiles: newProfiles(o),
 	}
-	i.gather = newGathering(o, newDirectory(o).describe, i.remember)
-	return i
 }
 
 // record is what EC2 says of an instance; the zero record stands for one that does not
@@ -180,5 +158,32 @@ func (i *Instances) lookUp(ctx context.Context, id string) (record, error) {
 	if found, ok := i.missing.get(id); ok {
 		return found, nil
 	}
-	return i.gather.ask(ctx, id)
+	answer, err := i.options.EC2.Instance(ctx, i.options.Region, id, ec2Tries)
+	if throttled, ok := errors.AsType[*ec2instances.Throttled](err); ok {
+		return record{}, &iam.Throttled{Service: serviceEC2, Detail: throttled.Detail}
+	}
+	if err != nil {
+		return record{}, fmt.Errorf("asking EC2 about instance %s: %w", id, err)
+	}
+	found := read(answer.Instance, answer.Account)
+	i.remember(id, found, answer.Asked)
+	return found, nil
+}
+
+// read returns what is remembered of an instance.
+func read(from *types.Instance, account string) record {
+	if from == nil {
+		return record{}
+	}
+	r := record{
+		id: aws.ToString(from.InstanceId), account: account,
+		vpc: aws.ToString(from.VpcId), privateDNSName: strings.ToLower(aws.ToString(from.PrivateDnsName)),
+	}
+	if from.State != nil {
+		r.running = from.State.Name == types.InstanceStateNameRunning || from.State.Name == types.InstanceStateNamePending
+	}
+	if from.IamInstanceProfile != nil {
+		r.profile = profile{aws.ToString(from.IamInstanceProfile.Arn), aws.ToString(from.IamInstanceProfile.Id)}
+	}
+	return r
 }

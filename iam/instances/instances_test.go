@@ -3,19 +3,21 @@ package instances_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/instances"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 const (
-	account     = awsstandin.DefaultAccount
+	account     = fakeaws.DefaultAccount
 	nodeProfile = "arn:aws:iam::111122223333:instance-profile/kubernetes/nodes"
 	vpc         = "vpc-0123456789abcdef0"
 	nodeRole    = "arn:aws:iam::111122223333:role/kubernetes/node"
@@ -23,7 +25,7 @@ const (
 
 // site is a cloud, with a clock that a test moves.
 type site struct {
-	*awsstandin.Cloud
+	*fakeaws.Cloud
 	mu  sync.Mutex
 	now time.Time
 	// observed are the requests by service and outcome.
@@ -34,7 +36,7 @@ type site struct {
 // account.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +50,13 @@ func newSite(t *testing.T) *site {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	cloud.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
+	cloud.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
 	return &site{Cloud: cloud, now: time.Now(), observed: map[string]int{}}
 }
 
 // node starts an instance as nodes are.
-func (s *site) node() awsstandin.Instance {
-	return s.Launch(awsstandin.Instance{Profile: nodeProfile, Role: "node", VPC: vpc})
+func (s *site) node() fakeaws.Instance {
+	return s.Launch(fakeaws.Instance{Profile: nodeProfile, Role: "node", VPC: vpc})
 }
 
 func (s *site) clock() time.Time {
@@ -79,24 +81,52 @@ func (s *site) seen(service, outcome string) int {
 // requests are all of them so far. The SDK may send one more than once: when an answer
 // comes before it has seen the end of its own request, it gives the connection up.
 func (s *site) requests(service string) int {
-	return s.seen(service, instances.OutcomeAnswered) + s.seen(service, instances.OutcomeThrottled) + s.seen(service, instances.OutcomeFailed)
+	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service, ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
 }
 
 func (s *site) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
 	t.Helper()
-	ec2, awsIAM, err := instances.NewClients(t.Context(), "eu-west-1", nil)
+	askIAM, region, err := instances.NewIAM(t.Context(), "eu-west-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := instances.Options{EC2: ec2, IAM: awsIAM, PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(service, outcome string) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.observed[service+" "+outcome]++
-	}}
+	options := instances.Options{
+		EC2: s.ec2(t), Region: region, IAM: askIAM, PerSecond: 1000, Burst: 1000, Now: s.clock,
+		Observe: func(outcome string) { s.observe("IAM", outcome) },
+	}
 	if change != nil {
 		change(&options)
 	}
 	return instances.New(options)
+}
+
+// ec2 is a client of EC2.
+func (s *site) ec2(t *testing.T) *ec2instances.Client {
+	t.Helper()
+	client, err := ec2instances.Load(t.Context(), ec2instances.Options{
+		PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(outcome string) { s.observe("EC2", outcome) },
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func (s *site) observe(service, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.observed[service+" "+outcome]++
+}
+
+// until waits for a condition, at the longest until the test ends.
+func until(t *testing.T, holds func() bool) {
+	t.Helper()
+	for !holds() {
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
 }
 
 // found wants an instance.
@@ -114,10 +144,10 @@ func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *ia
 
 func TestAnInstanceIsAsAWSSays(t *testing.T) {
 	s := newSite(t)
-	pending := s.Launch(awsstandin.Instance{State: awsstandin.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
-	stopped, bare, unnamed := s.node(), s.Launch(awsstandin.Instance{VPC: vpc}), s.node()
+	pending := s.Launch(fakeaws.Instance{State: fakeaws.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
+	stopped, bare, unnamed := s.node(), s.Launch(fakeaws.Instance{VPC: vpc}), s.node()
 	s.Stop(stopped.ID)
-	s.Change(unnamed.ID, func(i *awsstandin.Instance) { i.PrivateDNSName = "" })
+	s.Change(unnamed.ID, func(i *fakeaws.Instance) { i.PrivateDNSName = "" })
 	ended := s.node()
 	s.Terminate(ended.ID)
 	node := s.node()
@@ -150,8 +180,8 @@ func TestNoInstanceIsAnAnswer(t *testing.T) {
 	s := newSite(t)
 	gone := s.node()
 	s.Forget(gone.ID)
-	elsewhere := s.Launch(awsstandin.Instance{Region: "us-east-1"})
-	others := s.Launch(awsstandin.Instance{Account: "444455556666"})
+	elsewhere := s.Launch(fakeaws.Instance{Region: "us-east-1"})
+	others := s.Launch(fakeaws.Instance{Account: "444455556666"})
 	of := s.instances(t, nil)
 	for name, id := range map[string]string{
 		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID, "made up": "i-00000000000000000", "of the old form": "i-00000000",
@@ -189,9 +219,9 @@ func TestAProfileThatIAMDoesNotKnowHasNoRoles(t *testing.T) {
 	for name, change := range map[string]func(*site){
 		"deleted": func(s *site) { s.DeleteInstanceProfile(nodeProfile) },
 		"made anew": func(s *site) {
-			s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile, ID: "AIPAANOTHER", Roles: []string{nodeRole}})
+			s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, ID: "AIPAANOTHER", Roles: []string{nodeRole}})
 		},
-		"emptied": func(s *site) { s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile}) },
+		"emptied": func(s *site) { s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -207,21 +237,21 @@ func TestAProfileThatIAMDoesNotKnowHasNoRoles(t *testing.T) {
 func TestFailuresAreNoAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		fault     awsstandin.Fault
+		fault     fakeaws.Fault
 		inIAM     bool
 		throttled bool
 		want      string
 	}{
-		{"EC2 throttles", awsstandin.Fault{Kind: awsstandin.Throttled}, false, true, "EC2 throttles: "},
-		{"EC2 fails", awsstandin.Fault{Kind: awsstandin.Broken}, false, false, "asking EC2 about instance "},
-		{"EC2 is down", awsstandin.Fault{Kind: awsstandin.Down}, false, false, "asking EC2 about instance "},
-		{"EC2 answers nothing", awsstandin.Fault{Kind: awsstandin.Empty}, false, false, "EC2 answered a request about instance "},
-		{"EC2 does not allow it", awsstandin.Fault{Kind: awsstandin.Forbidden}, false, false, "allow ec2:DescribeInstances to the role of this server"},
-		{"IAM throttles", awsstandin.Fault{Kind: awsstandin.Throttled}, true, true, "IAM throttles: "},
-		{"IAM fails", awsstandin.Fault{Kind: awsstandin.Broken}, true, false, "asking IAM about " + nodeProfile},
-		{"IAM is down", awsstandin.Fault{Kind: awsstandin.Down}, true, false, "asking IAM about " + nodeProfile},
-		{"IAM answers nothing", awsstandin.Fault{Kind: awsstandin.Empty}, true, false, "IAM answered a request about " + nodeProfile},
-		{"IAM does not allow it", awsstandin.Fault{Kind: awsstandin.Forbidden}, true, false, "allow iam:GetInstanceProfile to the role of this server"},
+		{"EC2 throttles", fakeaws.Fault{Kind: fakeaws.Throttled}, false, true, "EC2 throttles: "},
+		{"EC2 fails", fakeaws.Fault{Kind: fakeaws.Broken}, false, false, "asking EC2 about instance "},
+		{"EC2 is down", fakeaws.Fault{Kind: fakeaws.Down}, false, false, "asking EC2 about instance "},
+		{"EC2 answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, false, false, "EC2 answered a request about instance "},
+		{"EC2 does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, false, false, "allow ec2:DescribeInstances to the role of this server"},
+		{"IAM throttles", fakeaws.Fault{Kind: fakeaws.Throttled}, true, true, "IAM throttles: "},
+		{"IAM fails", fakeaws.Fault{Kind: fakeaws.Broken}, true, false, "asking IAM about " + nodeProfile},
+		{"IAM is down", fakeaws.Fault{Kind: fakeaws.Down}, true, false, "asking IAM about " + nodeProfile},
+		{"IAM answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, true, false, "IAM answered a request about " + nodeProfile},
+		{"IAM does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, true, false, "allow iam:GetInstanceProfile to the role of this server"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)
@@ -236,7 +266,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			if instance != nil || err == nil || errors.As(err, &throttled) != test.throttled || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %+v, %v; want an error with %q", instance, err, test.want)
 			}
-			if test.throttled != (s.seen(name, instances.OutcomeThrottled) == 1) {
+			if test.throttled != (s.seen(name, ec2instances.OutcomeThrottled) == 1) {
 				t.Errorf("counted %v", s.observed)
 			}
 			service.Heal()
@@ -261,11 +291,8 @@ func TestRolesWithoutIAMAreAnError(t *testing.T) {
 func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
 	s := newSite(t)
 	node := s.node()
-	s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
-	ec2, _, err := instances.NewClients(t.Context(), "eu-west-1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
+	ec2 := s.ec2(t)
 	stranger := s.User("444455556666", "server")
 	t.Setenv("AWS_ACCESS_KEY_ID", stranger.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", stranger.SecretAccessKey)
@@ -278,7 +305,7 @@ func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
 func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
 	s := newSite(t)
 	node, of := s.node(), s.instances(t, nil)
-	s.EC2.Break(awsstandin.Fault{Kind: awsstandin.Hanging})
+	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	impatient, cancel := context.WithCancel(t.Context())
 	gaveUp, patient := make(chan error, 1), make(chan error, 1)
 	go func() {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam/instances"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 func TestAnswersAreUsedForAWhile(t *testing.T) {
@@ -25,10 +25,10 @@ func TestAnswersAreUsedForAWhile(t *testing.T) {
 		}, missing},
 		{"one that has no name yet", func(s *site) string {
 			node := s.node()
-			s.Change(node.ID, func(i *awsstandin.Instance) { i.PrivateDNSName = "" })
+			s.Change(node.ID, func(i *fakeaws.Instance) { i.PrivateDNSName = "" })
 			return node.ID
 		}, missing},
-		{"one that has no profile yet", func(s *site) string { return s.Launch(awsstandin.Instance{}).ID }, missing},
+		{"one that has no profile yet", func(s *site) string { return s.Launch(fakeaws.Instance{}).ID }, missing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t)
@@ -64,7 +64,7 @@ func TestRolesAreUsedForAWhile(t *testing.T) {
 	if got := s.requests("IAM"); got != 1 {
 		t.Errorf("%d requests about one profile", got)
 	}
-	s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile})
+	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile})
 	if got := found(t, of, first.ID, true); len(got.Roles) != 1 {
 		t.Errorf("got %+v", *got)
 	}
@@ -72,7 +72,7 @@ func TestRolesAreUsedForAWhile(t *testing.T) {
 	if got := found(t, of, first.ID, true); got.Roles != nil {
 		t.Errorf("got %+v", *got)
 	}
-	s.SetInstanceProfile(awsstandin.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
+	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
 	s.pass(5*time.Second + time.Millisecond)
 	if got := found(t, of, first.ID, true); len(got.Roles) != 1 {
 		t.Errorf("that there is no role is remembered for longer than seconds: %+v", *got)
@@ -120,11 +120,11 @@ func TestMadeUpIDsDoNotPushOutInstances(t *testing.T) {
 func TestTheRegionHasToBeKnown(t *testing.T) {
 	newSite(t)
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if _, _, err := instances.NewClients(t.Context(), "", nil); err == nil {
-		t.Error("clients without a region")
+	if _, _, err := instances.NewIAM(t.Context(), "", nil); err == nil {
+		t.Error("a client without a region")
 	}
 	t.Setenv("AWS_REGION", "eu-west-1")
-	if _, _, err := instances.NewClients(t.Context(), "", nil); err != nil {
-		t.Error(err)
+	if _, region, err := instances.NewIAM(t.Context(), "", nil); err != nil || region != "eu-west-1" {
+		t.Error(region, err)
 	}
 }

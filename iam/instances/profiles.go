@@ -12,6 +12,7 @@ import (
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 )
 
 // profile is an instance profile as EC2 names it. One that was deleted and made anew
@@ -19,16 +20,20 @@ import (
 // their role.
 type profile struct{ arn, id string }
 
+// requestLife ends a request, with all its tries. kube-apiserver waits 10 seconds for what
+// it asks a webhook.
+const requestLife = 8 * time.Second
+
 // profiles are asked for their roles, each once at a time.
 type profiles struct {
-	options Options
-	*requests
+	options  Options
+	limiter  *rate.Limiter
 	known    *memory[[]string]
-	underWay singleflight.Group
+	inFlight singleflight.Group
 }
 
 func newProfiles(o Options) *profiles {
-	return &profiles{options: o, requests: newRequests(serviceIAM, o), known: newMemory[[]string](o.Size, o.Now)}
+	return &profiles{options: o, limiter: rate.NewLimiter(rate.Limit(o.PerSecond), o.Burst), known: newMemory[[]string](o.Size, o.Now)}
 }
 
 // roles returns the ARNs of the roles in a profile, with their paths.
@@ -38,7 +43,7 @@ func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
 		return slices.Clone(roles), nil
 	}
 	// Nobody's context ends the request: who gives up is not the only one who waits.
-	answer := p.underWay.DoChan(key, func() (any, error) {
+	answer := p.inFlight.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), requestLife)
 		defer cancel()
 		asked := p.options.Now()
@@ -74,9 +79,7 @@ func (p *profiles) ask(ctx context.Context, of profile) ([]string, error) {
 	}
 	// A name is of one profile in its account, whatever the path.
 	name := of.arn[strings.LastIndexByte(of.arn, '/')+1:]
-	answer, err := request(ctx, p.requests, unknownProfile, func() (*awsiam.GetInstanceProfileOutput, error) {
-		return p.options.IAM.GetInstanceProfile(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
-	})
+	answer, err := p.request(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	switch {
 	case unknownProfile(err):
 		return nil, nil

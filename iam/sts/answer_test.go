@@ -15,7 +15,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -30,7 +30,7 @@ func failure(code string) string {
 // someToken is one that passes all checks before STS is asked.
 func someToken(t *testing.T) string {
 	t.Helper()
-	return makeToken(t, awsstandin.Credentials{
+	return makeToken(t, fakeaws.Credentials{
 		AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "secret", Token: "IQoJb3JpZ2luX2Vj+/" + strings.Repeat("t", 300) + "=",
 	}, "blue", "eu-west-1")
 }

@@ -4,20 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/calleridentity"
 )
 
 // service is what errors call STS.
 const service = "STS"
-
-// maxAnswer is how much of an answer is read, in bytes. One has less than a kilobyte.
-const maxAnswer = 64 << 10
 
 // ask puts a question to STS as soon as the limits let it.
 func (v *Verifier) ask(ctx context.Context, q *question, request *iam.Request) answer {
@@ -56,7 +52,7 @@ func (v *Verifier) send(ctx context.Context, request *iam.Request) (caller *iam.
 		}
 		return nil, status, fmt.Errorf("asking STS at %s whose a token is: %w", request.Host, err)
 	}
-	who, err := readAnswer(status, body)
+	who, err := read(status, body)
 	if decided(err) {
 		return nil, status, err
 	}
@@ -70,37 +66,29 @@ func (v *Verifier) send(ctx context.Context, request *iam.Request) (caller *iam.
 }
 
 func (v *Verifier) exchange(ctx context.Context, request *iam.Request) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, request.URL(), nil)
-	if err != nil {
-		return 0, nil, errors.New("the request cannot be made")
+	target := &url.URL{Scheme: "https", Host: request.Host, Path: "/", RawQuery: request.RawQuery}
+	header := http.Header{}
+	header.Set(iam.ClusterHeader, v.options.ClusterID)
+	status, body, err = calleridentity.Send(ctx, v.options.Transport, target, header)
+	if err == nil {
+		v.turns.answers(request.Host)
 	}
-	req.Header.Set(iam.ClusterHeader, v.options.ClusterID)
-	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", "node-authorizer")
-	resp, err := v.options.Transport.RoundTrip(req)
-	if err != nil {
-		return 0, nil, withoutSecrets(err, request)
-	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err != nil {
-		return resp.StatusCode, nil, fmt.Errorf("reading the answer: %w", withoutSecrets(err, request))
-	}
-	v.turns.answers(request.Host)
-	return resp.StatusCode, body, nil
+	return status, body, err
 }
 
-// withoutSecrets keeps an error if nothing of a request's query is in it.
-func withoutSecrets(err error, request *iam.Request) error {
-	text := err.Error()
-	for parameter := range strings.SplitSeq(request.RawQuery, "&") {
-		_, encoded, _ := strings.Cut(parameter, "=")
-		value, decodingErr := url.QueryUnescape(encoded)
-		if decodingErr != nil || len(value) >= 16 && (strings.Contains(text, value) || strings.Contains(text, encoded)) {
-			return errors.New("the connection failed, and why cannot be told without telling the token")
-		}
+// read returns who made a token, or what STS says in place of it.
+func read(status int, body []byte) (*calleridentity.Identity, error) {
+	who, err := calleridentity.Read(status, body)
+	if refused, ok := errors.AsType[*calleridentity.Refused](err); ok {
+		return nil, iam.Refuse(iam.STSRefused, "STS does not take the token: %s", refused.Code)
 	}
-	return err
+	if throttled, ok := errors.AsType[*calleridentity.Throttled](err); ok {
+		return nil, &iam.Throttled{Service: service, Detail: throttled.Error()}
+	}
+	if mismatch, ok := errors.AsType[*calleridentity.Mismatch](err); ok {
+		return nil, iam.Refuse(iam.AccountMismatch, "%s", mismatch)
+	}
+	return who, err
 }
 
 // outcomeOf is the outcome of a request that was sent.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // observer writes down what it is told.
@@ -76,7 +76,7 @@ func (s *slowly) count() int {
 func tokens(t *testing.T, n int) (made []string) {
 	t.Helper()
 	for i := range n {
-		made = append(made, makeToken(t, awsstandin.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
+		made = append(made, makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
 	}
 	return made
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/calleridentity"
 )
 
 // What [Options] mean where they are zero.
@@ -126,6 +127,6 @@ func newTransport(connections int) *http.Transport {
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConns:        connections, MaxIdleConnsPerHost: connections, IdleConnTimeout: 90 * time.Second,
-		MaxResponseHeaderBytes: maxAnswer, DisableCompression: true, ForceAttemptHTTP2: true,
+		MaxResponseHeaderBytes: calleridentity.MaxAnswer, DisableCompression: true, ForceAttemptHTTP2: true,
 	}
 }

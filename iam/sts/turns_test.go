@@ -10,7 +10,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // nodeKeys are the access keys of two nodes.
@@ -23,7 +23,7 @@ const (
 // but only to STS, whether that is so.
 func tokenOf(t *testing.T, accessKey, region, secret string) string {
 	t.Helper()
-	return makeToken(t, awsstandin.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}, "blue", region)
+	return makeToken(t, fakeaws.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}, "blue", region)
 }
 
 // recognise has a node's token answered, and tells the verifier that it got a user.

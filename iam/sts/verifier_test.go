@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -22,13 +22,13 @@ const account = "111122223333"
 
 // world is a cloud under AWS's own names.
 type world struct {
-	*awsstandin.Cloud
-	front *awsstandin.Front
+	*fakeaws.Cloud
+	front *fakeaws.Front
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func newVerifier(t *testing.T, change func(*sts.Options)) *sts.Verifier {
 }
 
 // use lets tokens be made with credentials.
-func use(t *testing.T, c awsstandin.Credentials) {
+func use(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.Token,
@@ -76,7 +76,7 @@ func use(t *testing.T, c awsstandin.Credentials) {
 	}
 }
 
-func makeToken(t *testing.T, c awsstandin.Credentials, cluster, region string) string {
+func makeToken(t *testing.T, c fakeaws.Credentials, cluster, region string) string {
 	t.Helper()
 	use(t, c)
 	text, _, err := token.Make(t.Context(), token.Options{ClusterID: cluster, Region: region})
@@ -154,7 +154,7 @@ func TestSTSSaysWhoseATokenIs(t *testing.T) {
 	verifier := w.verifier(t, nil)
 	for _, test := range []struct {
 		name, region string
-		credentials  awsstandin.Credentials
+		credentials  fakeaws.Credentials
 		arn, userID  string // no user id: any
 	}{
 		{"an instance's role", "eu-west-1", w.Session(account, "node", "i-0123456789abcdef0"), "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", ""},
@@ -192,7 +192,7 @@ func TestAFederatedUserDoesNotCollideWithRoot(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	ids := map[string]bool{}
-	for _, credentials := range []awsstandin.Credentials{w.Root(account), w.FederatedUser(account, "root"), w.FederatedUser(account, "bob")} {
+	for _, credentials := range []fakeaws.Credentials{w.Root(account), w.FederatedUser(account, "root"), w.FederatedUser(account, "bob")} {
 		caller, err := verifier.Verify(t.Context(), makeToken(t, credentials, "blue", "eu-west-1"))
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestTokensThatSTSDoesNotTake(t *testing.T) {
 	for _, test := range []struct{ name, token, detail string }{
 		{"for another cluster", makeToken(t, role, "shop", "eu-west-1"), "SignatureDoesNotMatch"},
 		{"of a wrong secret", makeToken(t, forged, "blue", "eu-west-1"), "SignatureDoesNotMatch"},
-		{"of nobody", makeToken(t, awsstandin.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"), "InvalidClientTokenId"},
+		{"of nobody", makeToken(t, fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"), "InvalidClientTokenId"},
 		{"with another signature", changed(t, good, func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }), "SignatureDoesNotMatch"},
 		{"with somebody else's security token", changed(t, good, func(_ *url.URL, q url.Values) {
 			q.Set("X-Amz-Security-Token", w.FederatedUser(account, "bob").Token)
@@ -264,13 +264,13 @@ func TestWhatCannotBeReadIsNotSent(t *testing.T) {
 
 func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
 	w := newWorld(t)
-	for name, kind := range map[string]awsstandin.FaultKind{
-		"failing": awsstandin.Broken, "down": awsstandin.Down, "answering nothing": awsstandin.Empty,
+	for name, kind := range map[string]fakeaws.FaultKind{
+		"failing": fakeaws.Broken, "down": fakeaws.Down, "answering nothing": fakeaws.Empty,
 	} {
 		t.Run(name, func(t *testing.T) {
 			verifier := w.verifier(t, nil)
 			text := makeToken(t, w.FederatedUser(account, "bob"), "blue", "eu-west-1")
-			w.STS.Break(awsstandin.Fault{Kind: kind})
+			w.STS.Break(fakeaws.Fault{Kind: kind})
 			_, err := verifier.Verify(t.Context(), text)
 			failed(t, err, "asking STS at sts.eu-west-1.amazonaws.com whose a token is: ")
 			noSecret(t, err, text)
@@ -286,7 +286,7 @@ func TestThrottlingOfSTSIsWorthAnotherTry(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	text := makeToken(t, w.User(account, "alice"), "blue", "eu-west-1")
-	w.STS.Break(awsstandin.Fault{Kind: awsstandin.Throttled, Times: 1})
+	w.STS.Break(fakeaws.Fault{Kind: fakeaws.Throttled, Times: 1})
 	_, err := verifier.Verify(t.Context(), text)
 	throttled := new(iam.Throttled)
 	if !errors.As(err, &throttled) || throttled.Service != "STS" || throttled.Detail != "it answered with status 400, Throttling" {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // counted counts the requests that a client makes.
@@ -28,7 +28,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 type cached struct {
 	*world
 	asked  *counted
-	alice  awsstandin.Credentials
+	alice  fakeaws.Credentials
 	file   string
 	failed []string
 }

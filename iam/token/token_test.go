@@ -16,20 +16,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 const account = "111122223333"
 
 // world is a cloud under AWS's own names, and the SDK's settings are empty.
 type world struct {
-	*awsstandin.Cloud
+	*fakeaws.Cloud
 	http *http.Client
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // use puts credentials into the environment.
-func use(t *testing.T, c awsstandin.Credentials) {
+func use(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", c.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", c.SecretAccessKey)
@@ -193,7 +193,7 @@ func TestWhereATokenIsFor(t *testing.T) {
 
 func TestAnInstanceSignsForItsOwnRegion(t *testing.T) {
 	w := newWorld(t)
-	instance := w.Launch(awsstandin.Instance{Region: "eu-central-1", Role: "node", Profile: "arn:aws:iam::111122223333:instance-profile/node"})
+	instance := w.Launch(fakeaws.Instance{Region: "eu-central-1", Role: "node", Profile: "arn:aws:iam::111122223333:instance-profile/node"})
 	metadata, err := w.Metadata(instance.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -344,23 +344,23 @@ func TestMistakesAreFoundBeforeAnybodyIsAsked(t *testing.T) {
 
 func TestTokensThatCannotBeMade(t *testing.T) {
 	const role = "arn:aws:iam::444455556666:role/admin"
-	secretive := awsstandin.Credentials{AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key", Token: strings.Repeat("a-security-token", 20)}
+	secretive := fakeaws.Credentials{AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key", Token: strings.Repeat("a-security-token", 20)}
 	oversized := secretive
 	oversized.Token = strings.Repeat("a-security-token", 250)
 	for _, test := range []struct {
 		name        string
 		options     token.Options
-		credentials awsstandin.Credentials
+		credentials fakeaws.Credentials
 		environment map[string]string
 		want        string
 	}{
 		{"no cluster", token.Options{}, secretive, nil, "a token needs the id of the cluster"},
 		{"a session name without a role", token.Options{ClusterID: "blue", SessionName: "alice"}, secretive, nil, "are for a role to assume, and none is given"},
 		{"an external id without a role", token.Options{ClusterID: "blue", ExternalID: "x"}, secretive, nil, "are for a role to assume, and none is given"},
-		{"no credentials", token.Options{ClusterID: "blue", Region: "eu-west-1"}, awsstandin.Credentials{}, nil, "getting credentials of AWS: "},
-		{"no credentials and no region", token.Options{ClusterID: "blue"}, awsstandin.Credentials{}, nil, "getting credentials of AWS: "},
+		{"no credentials", token.Options{ClusterID: "blue", Region: "eu-west-1"}, fakeaws.Credentials{}, nil, "getting credentials of AWS: "},
+		{"no credentials and no region", token.Options{ClusterID: "blue"}, fakeaws.Credentials{}, nil, "getting credentials of AWS: "},
 		{"a profile that is not there", token.Options{ClusterID: "blue", Profile: "none"}, secretive, nil, "reading the settings of the AWS SDK: "},
-		{"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, awsstandin.Credentials{AccessKeyID: "alice"}, nil, "assuming the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized"},
+		{"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, fakeaws.Credentials{AccessKeyID: "alice"}, nil, "assuming the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized"},
 		{"credentials that STS does not know", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, secretive, nil, "assuming the role " + role + ": InvalidClientTokenId"},
 		{"a host without TLS", token.Options{ClusterID: "blue", Region: "eu-west-1"}, secretive, map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, "the token would not be taken: TokenNotHTTPS"},
 		{"a security token that is too long", token.Options{ClusterID: "blue", Region: "eu-west-1"}, oversized, nil, "the token would not be taken: TokenTooLong"},

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
@@ -45,7 +47,7 @@ func (c *Controller) settleClient(ctx context.Context, csr *certificatesv1.Certi
 func (c *Controller) readEntry(ctx context.Context, q *approve.Question, id string) error {
 	known := c.opts.Known.ByToken(id)
 	if len(known) == 0 {
-		return c.absent.check(ctx, q.Request.UID, id)
+		return c.listing.checkToken(ctx, q.Request.UID, id)
 	}
 	for _, k := range known {
 		entry, err := c.opts.Ledger.Get(ctx, k.Name)
@@ -117,13 +119,13 @@ func (c *Controller) approvedKeys(token string) ([]string, error) {
 	}
 	var keys []string
 	for _, csr := range requests {
-		keys = append(keys, approve.PublicKey(csr.Spec.Request))
+		keys = append(keys, csr.key)
 	}
 	return keys, nil
 }
 
-// bind writes the key into the token's entry: from then on the token is good for this
-// key alone. The entry must be as it was read. Whatever else changes it at the same
+// bind writes the key and the request into the token's entry: from then on the token is
+// good for this key alone, and after its end for this request alone. The entry must be as it was read. Whatever else changes it at the same
 // time, another approver, a revocation or a new token, comes before this or after it.
 func (c *Controller) bind(ctx context.Context, q *approve.Question) error {
 	key := approve.PublicKey(q.Request.Spec.Request)
@@ -131,7 +133,10 @@ func (c *Controller) bind(ctx context.Context, q *approve.Question) error {
 		return nil
 	}
 	bound := q.Entry.DeepCopy()
-	bound.Status.Binding = &v1alpha1.TokenBinding{TokenID: bound.Spec.TokenID, PublicKey: key}
+	bound.Status.Binding = &v1alpha1.TokenBinding{
+		TokenID: bound.Spec.TokenID, PublicKey: key, RequestUID: q.Request.UID,
+		ApproveUntil: &metav1.Time{Time: q.Now.Add(approve.BoundRequestLife).Truncate(time.Second)},
+	}
 	if _, err := c.opts.Ledger.UpdateStatus(ctx, bound); err != nil {
 		return fmt.Errorf("bind bootstrap token %s to a key: %w", bound.Spec.TokenID, err)
 	}

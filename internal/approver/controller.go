@@ -99,8 +99,8 @@ type Controller struct {
 	names [64]sync.Mutex
 	// left has the requests that were left to somebody else, by UID.
 	left sync.Map
-	// absent knows which tokens no entry names.
-	absent *absence
+	// listing knows which tokens and nodes no entry has.
+	listing *listing
 }
 
 // New returns an approver that does nothing until it runs. It must be called
@@ -115,7 +115,7 @@ func New(opts Options) (*Controller, error) {
 			Unattested: approve.Unattested(opts.UnattestedNodes), ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
 		},
 	}
-	c.absent = &absence{ledger: opts.Ledger, clock: c.opts.Clock}
+	c.listing = newListing(opts.Ledger, c.opts.Clock)
 	c.requestsAge = staleness.New("certificatesigningrequests.certificates.k8s.io", opts.MaxStaleness, opts.Clock)
 	c.nodesAge = staleness.New("nodes", opts.MaxStaleness, opts.Clock)
 	if err := c.follow(); err != nil {

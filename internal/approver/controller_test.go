@@ -26,9 +26,10 @@ func TestAMachineBecomesANode(t *testing.T) {
 
 	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
 	s.await("first", "Approved ClientCertificateApproved")
-	want := &v1alpha1.TokenBinding{TokenID: "aaaaaa", PublicKey: approve.PublicKey(s.request("first").Spec.Request)}
-	if got := s.entry("aws-i-1").Status.Binding; got == nil || *got != *want {
-		t.Errorf("the token is bound by %+v, want %+v", got, want)
+	got, first := s.entry("aws-i-1").Status.Binding, s.request("first")
+	if got == nil || got.TokenID != "aaaaaa" || got.PublicKey != approve.PublicKey(first.Spec.Request) || got.RequestUID != first.UID ||
+		!got.ApproveUntil.After(time.Now()) || got.ApproveUntil.After(time.Now().Add(15*time.Minute)) {
+		t.Errorf("the token is bound by %+v", got)
 	}
 	if phase := s.entry("aws-i-1").Phase(); phase != v1alpha1.Issued {
 		t.Errorf("before the certificate is issued, the phase is %s", phase)
@@ -294,6 +295,51 @@ func TestABoundTokenOutlastsAnOutage(t *testing.T) {
 	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(4 * time.Minute) }})
 	s.await("it", "Approved ClientCertificateApproved")
 	s.await("thief", "Denied TokenAlreadyUsed")
+}
+
+// TestABoundTokenEndsBeforeTheApproval: the token was bound, the approval could not be
+// written, and the approver that comes next finds the token ended.
+func TestABoundTokenEndsBeforeTheApproval(t *testing.T) {
+	f := &faults{}
+	s := newStand(t, apistandin.Options{Fault: f.of})
+	key := newKey(t)
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	f.fail("/approval")
+	told := &events{}
+	stop := s.start(approver.Options{Observer: told})
+	s.put(requestPath("it"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.until("the approval has failed", func() bool { return len(told.of("it")) > 0 })
+	stop()
+	f.fail("")
+	s.put(requestPath("second"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.put(requestPath("thief"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	stop = s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(6 * time.Minute) }})
+	s.await("it", "Approved ClientCertificateApproved")
+	s.await("second", "Denied TokenExpired")
+	s.await("thief", "Denied TokenExpired")
+	stop()
+
+	// A request of the same name is another request.
+	s.api.Remove(requestPath("it"))
+	s.put(requestPath("it"), withToken(t, "aaaaaa", key, "worker-1"))
+	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(6 * time.Minute) }})
+	s.await("it", "Denied TokenExpired")
+}
+
+// TestABoundTokenIsNotGoodForEver: the approver was away for longer than a kubelet waits.
+func TestABoundTokenIsNotGoodForEver(t *testing.T) {
+	f := &faults{}
+	s := newStand(t, apistandin.Options{Fault: f.of})
+	s.machine("aws-i-1", "worker-1", "aaaaaa")
+	f.fail("/approval")
+	told := &events{}
+	stop := s.start(approver.Options{Observer: told})
+	s.put(requestPath("it"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.until("the approval has failed", func() bool { return len(told.of("it")) > 0 })
+	stop()
+	f.fail("")
+	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(16 * time.Minute) }})
+	s.await("it", "Denied TokenExpired")
 }
 
 // TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey: its approver did not

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/apistandin"
@@ -108,4 +109,147 @@ func TestManyRenewalsAreRememberedOnce(t *testing.T) {
 	if again := s.entry("aws-i-1"); !slices.Equal(again.Status.Credentials, status.Status.Credentials) {
 		t.Error("the same certificates are remembered otherwise the second time")
 	}
+}
+
+// node is a cluster in which machines have the name worker-1, one after the other.
+type node struct {
+	*stand
+	end time.Time
+}
+
+func newNode(t *testing.T, opts apistandin.Options) *node {
+	return &node{newStand(t, opts), time.Now().Add(time.Hour).Truncate(time.Second)}
+}
+
+// aMinuteOld is an entry that was there before the requests: their times are in seconds.
+func aMinuteOld(e *v1alpha1.NodeAttestation) {
+	e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
+}
+
+// join has a machine's token become a certificate, and waits until that is in the ledger.
+func (n *node) join(entry, token, request string) {
+	n.t.Helper()
+	n.machine(entry, "worker-1", token, aMinuteOld)
+	n.put(requestPath(request), withToken(n.t, token, newKey(n.t), "worker-1"))
+	n.await(request, "Approved ClientCertificateApproved")
+	n.issue(request, n.end)
+	n.recorded(entry, request)
+}
+
+// renew has a certificate be renewed.
+func (n *node) renew(with, request string) {
+	n.t.Helper()
+	n.renewWith(n.credential(with), request)
+}
+
+func (n *node) renewWith(credential, request string) {
+	n.t.Helper()
+	n.put(requestPath(request), askedWith(n.t, credential, "worker-1"))
+	n.await(request, "Approved RenewalApproved")
+	n.issue(request, n.end)
+}
+
+func (n *node) recorded(entry, request string) {
+	n.t.Helper()
+	n.until("the certificate of "+request+" is in the ledger", func() bool {
+		return slices.Contains(n.entry(entry).Status.Credentials, n.credential(request))
+	})
+}
+
+// stolen wants a certificate to be of no use while another machine has the name.
+func (n *node) stolen(credential string) {
+	n.t.Helper()
+	name := fmt.Sprintf("with-%.20x", credential[len(credential)-10:])
+	n.put(requestPath("renewal-"+name), askedWith(n.t, credential, "worker-1"))
+	n.await("renewal-"+name, "Denied AnotherMachinesCredential")
+	n.put(requestPath("serving-"+name), askedWith(n.t, credential, "worker-1", "10.0.0.7"))
+	n.await("serving-"+name, "Denied AnotherMachinesCredential")
+}
+
+// TestACertificateThatTheLedgerForgot: a machine renews until its entry has forgotten its
+// first certificate. That is its own while it has the name, and nobody's afterwards.
+func TestACertificateThatTheLedgerForgot(t *testing.T) {
+	n := newNode(t, apistandin.Options{})
+	n.start(approver.Options{})
+	n.join("aws-i-1", "aaaaaa", "a-000")
+	last := "a-000"
+	for i := 1; i <= v1alpha1.MaxCredentials; i++ {
+		next := fmt.Sprintf("a-%03d", i)
+		n.renew(last, next)
+		last = next
+	}
+	n.until("the first certificate is forgotten", func() bool { return !slices.Contains(n.entry("aws-i-1").Status.Credentials, n.credential("a-000")) })
+	forgotten := n.credential("a-000")
+	for i := range v1alpha1.MaxCredentials + 1 { // kube-controller-manager clears requests away
+		n.api.Remove(requestPath(fmt.Sprintf("a-%03d", i)))
+	}
+	n.renewWith(forgotten, "again")
+	n.recorded("aws-i-1", "again")
+	n.renew("again", "again-and-again")
+	n.recorded("aws-i-1", "again-and-again")
+
+	n.revoke("aws-i-1")
+	n.join("aws-i-2", "bbbbbb", "b-first")
+	n.stolen(forgotten)
+	n.stolen(n.credential("again"))
+	n.renew("b-first", "b-second")
+	n.recorded("aws-i-2", "b-second")
+}
+
+// TestACertificateThatIsNotRecordedYet: a kubelet asks for its serving certificate at
+// once, and the entry cannot be written.
+func TestACertificateThatIsNotRecordedYet(t *testing.T) {
+	f := &faults{}
+	n := newNode(t, apistandin.Options{Fault: f.of})
+	n.start(approver.Options{})
+	n.join("aws-i-1", "aaaaaa", "a-first")
+	n.revoke("aws-i-1")
+	n.machine("aws-i-2", "worker-1", "bbbbbb")
+	n.put(requestPath("b-first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))
+	n.await("b-first", "Approved ClientCertificateApproved")
+	f.fail("/nodeattestations/aws-i-2/status")
+	n.issue("b-first", n.end)
+	n.put(requestPath("b-serving"), askedWith(t, n.credential("b-first"), "worker-1", "10.0.0.7"))
+	n.await("b-serving", "Approved ServingCertificateApproved")
+	n.renew("b-first", "b-second")
+	n.renew("b-second", "b-third")
+	n.stolen(n.credential("a-first"))
+	if got := n.entry("aws-i-2").Status.Credentials; len(got) != 0 {
+		t.Errorf("the entry has %v, and could not be written", got)
+	}
+}
+
+// TestACertificateOfAMachineThatWasRenamed: its entry is about another node now.
+func TestACertificateOfAMachineThatWasRenamed(t *testing.T) {
+	n := newNode(t, apistandin.Options{})
+	n.start(approver.Options{})
+	n.join("aws-i-1", "aaaaaa", "a-first")
+	n.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.Spec.NodeName, e.Spec.TokenID = "worker-2", "cccccc" })
+	n.join("aws-i-2", "bbbbbb", "b-first")
+	n.stolen(n.credential("a-first"))
+	n.renew("b-first", "b-second")
+}
+
+// TestACertificateOfAnEntryThatWasReplaced: somebody deleted a machine's entry, and the
+// machine was attested again. What it has counts as its own, until another machine has
+// the name.
+func TestACertificateOfAnEntryThatWasReplaced(t *testing.T) {
+	n := newNode(t, apistandin.Options{})
+	n.start(approver.Options{})
+	n.join("aws-i-1", "aaaaaa", "a-first")
+	n.api.Remove(entryPath("aws-i-1"))
+	n.until("the entry is gone", func() bool {
+		found, err := n.api.Get(entryPath("aws-i-1"), &v1alpha1.NodeAttestation{})
+		return err == nil && !found
+	})
+	n.machine("aws-i-1", "worker-1", "cccccc", aMinuteOld)
+	n.renew("a-first", "a-second")
+	n.recorded("aws-i-1", "a-first")
+	n.recorded("aws-i-1", "a-second")
+
+	n.revoke("aws-i-1")
+	n.join("aws-i-2", "bbbbbb", "b-first")
+	n.stolen(n.credential("a-first"))
+	n.stolen(n.credential("a-second"))
+	n.renew("b-first", "b-second")
 }

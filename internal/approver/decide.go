@@ -20,15 +20,18 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 	if err != nil || !exists {
 		return err
 	}
-	csr := object.(*certificatesv1.CertificateSigningRequest)
+	known := object.(*request)
+	if known.decided {
+		return nil
+	}
 	if err := c.fresh(); err != nil {
 		c.opts.Observer.TooOld()
 		return fmt.Errorf("decide %s %s: %w", kindRequest, name, err)
 	}
-	answer, err := c.settle(ctx, csr)
+	answer, err := c.readAndSettle(ctx, known)
 	event := Event{
-		Request: name, Kind: approve.ClaimOf(csr).Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,
-		Node: answer.Node, Waited: c.opts.Clock().Sub(csr.CreationTimestamp.Time), Err: err,
+		Request: name, Kind: known.claim.Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,
+		Node: answer.Node, Waited: c.opts.Clock().Sub(known.CreationTimestamp.Time), Err: err,
 	}
 	switch {
 	case err != nil && expected(err):
@@ -37,11 +40,27 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 		event.Outcome, event.Code, event.Message = approve.Leave, "", ""
 	case answer.Code == approve.NotOurs || answer.Code == approve.AlreadyDecided:
 		return nil
-	case answer.Outcome == approve.Leave && !c.leaves(csr.UID):
+	case answer.Outcome == approve.Leave && !c.leaves(known.UID):
 		return nil
 	}
 	c.opts.Observer.Decided(event)
 	return err
+}
+
+// readAndSettle reads the whole request from the API server, which no informer keeps, and
+// decides it. One that is gone needs no decision, nor does another one of the same name,
+// of which the informer tells.
+func (c *Controller) readAndSettle(ctx context.Context, known *request) (approve.Answer, error) {
+	csr, err := c.opts.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, known.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return approve.Answer{Code: approve.NotOurs}, nil
+	case err != nil:
+		return approve.Answer{}, wrap(err, "read", kindRequest, known.Name)
+	case csr.UID != known.UID:
+		return approve.Answer{Code: approve.NotOurs}, nil
+	}
+	return c.settle(ctx, csr)
 }
 
 // settle finds the answer and writes it into the request.

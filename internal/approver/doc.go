@@ -9,6 +9,9 @@
 //     request is approved. However many approvers decide at once, one token yields
 //     certificates for one key; and while a service gives the machine another token,
 //     which is an update of the same entry, one of the two comes first.
+//   - A request is read from the API server when it is decided. The informer keeps of
+//     each only a bounded part: whose it is and what became of it. The key of an approved
+//     request and the certificate that was issued are parsed once, when it changes.
 //   - A request is approved or denied by an update under its resource version.
 //     What somebody else decided stays.
 //   - A look-up or an update that failed is tried again with backoff. Only an

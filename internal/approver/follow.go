@@ -3,7 +3,6 @@ package approver
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,10 +31,20 @@ func (c *Controller) follow() error {
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			list, err := requests.List(ctx, staleness.FromStore(opts))
 			c.requestsAge.List(list, err)
-			return list, err
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				shorten(&list.Items[i])
+			}
+			return list, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return requests.Watch(ctx, opts) })
+			w, err := c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return requests.Watch(ctx, opts) })
+			if err != nil {
+				return nil, err
+			}
+			return newShortWatch(w), nil
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
 		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
@@ -51,7 +60,7 @@ func (c *Controller) follow() error {
 		},
 	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{
-		c.requests.SetTransform(trim), c.nodes.SetTransform(trim),
+		c.requests.SetTransform(keep), c.nodes.SetTransform(trim),
 		handle(c.requests, c.requestChanged, c.requestGone), handle(c.nodes, c.nodeChanged, c.nodeChanged),
 	} {
 		if err != nil {
@@ -63,31 +72,22 @@ func (c *Controller) follow() error {
 }
 
 func requesterOf(object any) ([]string, error) {
-	csr := object.(*certificatesv1.CertificateSigningRequest)
-	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
-		return nil, nil
+	if r := object.(*request); r.requester != "" {
+		return []string{r.requester}, nil
 	}
-	return []string{csr.Spec.Username}, nil
+	return nil, nil
 }
 
 func approvedRequesterOf(object any) ([]string, error) {
-	if !slices.ContainsFunc(object.(*certificatesv1.CertificateSigningRequest).Status.Conditions, isFirstApproval) {
+	if object.(*request).key == "" {
 		return nil, nil
 	}
 	return requesterOf(object)
 }
 
-// isFirstApproval reports whether an approver approved the request of a token.
-func isFirstApproval(c certificatesv1.CertificateSigningRequestCondition) bool {
-	return c.Type == certificatesv1.CertificateApproved && c.Reason == string(approve.ClientCertificateApproved)
-}
-
-// trim keeps what is asked for: of nodes, who they are and their addresses.
+// trim keeps of nodes what is asked for: who they are, and their addresses.
 func trim(object any) (any, error) {
-	switch o := object.(type) {
-	case *certificatesv1.CertificateSigningRequest:
-		o.ManagedFields = nil
-	case *corev1.Node:
+	if o, ok := object.(*corev1.Node); ok {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp},
 			Status:     corev1.NodeStatus{Addresses: o.Status.Addresses},
@@ -114,16 +114,13 @@ func handle[T any](informer cache.SharedIndexInformer, changed, gone func(T)) er
 	return err
 }
 
-func (c *Controller) requestChanged(csr *certificatesv1.CertificateSigningRequest) {
+func (c *Controller) requestChanged(csr *request) {
 	t := c.term.Load()
 	if t == nil {
 		return
 	}
-	claim := approve.ClaimOf(csr)
-	if claim.Kind == approve.Other {
-		return
-	}
-	if !approve.Decided(csr) {
+	claim := csr.claim
+	if !csr.decided && claim.Kind != approve.Other && len(csr.Name) <= maxRequestName {
 		t.requests.Add(csr.Name)
 	}
 	switch claim.Kind {
@@ -135,9 +132,9 @@ func (c *Controller) requestChanged(csr *certificatesv1.CertificateSigningReques
 	}
 }
 
-func (c *Controller) requestGone(csr *certificatesv1.CertificateSigningRequest) {
+func (c *Controller) requestGone(csr *request) {
 	c.left.Delete(csr.UID)
-	c.absent.forget(csr.UID)
+	c.listing.forget(csr.UID)
 }
 
 func (c *Controller) nodeChanged(node *corev1.Node) {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
@@ -92,7 +91,7 @@ func (c *Controller) lead(ctx context.Context) {
 	defer c.term.CompareAndSwap(t, nil)
 	context.AfterFunc(ctx, t.shutDown)
 	for _, object := range c.requests.GetStore().List() {
-		c.requestChanged(object.(*certificatesv1.CertificateSigningRequest))
+		c.requestChanged(object.(*request))
 	}
 	t.addEntries(c.opts.Known.All())
 
@@ -115,7 +114,7 @@ func (c *Controller) work(ctx context.Context, q queue, look func(context.Contex
 		case ctx.Err() != nil:
 		case err != nil:
 			if !expected(err) {
-				c.opts.Logger.Info("trying again later", "cause", err.Error())
+				c.opts.Logger.Info("trying again later", "cause", oneLine(cut(err.Error(), maxConditionMessage)))
 			}
 			q.AddRateLimited(name)
 		default:

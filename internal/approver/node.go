@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
@@ -18,14 +19,24 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	claim := approve.ClaimOf(csr)
 	q := &approve.Question{Request: csr, Now: c.opts.Clock(), SelfNodeServer: true, Options: c.policy}
 	var err error
-	if q.Entries, err = c.entriesOf(ctx, claim.Node); err != nil {
+	if q.Entries, err = c.entriesOf(ctx, csr.UID, claim.Node); err != nil {
 		return approve.Answer{}, err
 	}
-	q.Others = c.opts.Known.ByNode(claim.Node)
+	q.Others = append(c.opts.Known.ByNode(claim.Node), c.opts.Known.ByCredential(approve.CredentialOf(csr))...)
 	if object, exists, err := c.nodes.GetStore().GetByKey(claim.Node); err == nil && exists {
 		q.NodeAddresses = object.(*corev1.Node).Status.Addresses
 	}
 	answer := approve.Decide(q)
+	if answer.Code == approve.AnotherMachinesCredential {
+		// The certificate may be too new to be in the entry, and the other entry may be gone.
+		if err := c.readCredentials(q.Entries); err != nil {
+			return approve.Answer{}, err
+		}
+		if q.Others, err = c.readAgain(ctx, q.Others); err != nil {
+			return approve.Answer{}, err
+		}
+		answer = approve.Decide(q)
+	}
 	if claim.Kind != approve.Serving || answer.Outcome != approve.Approve {
 		return answer, nil
 	}
@@ -38,8 +49,8 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 
 // entriesOf returns the ledger's entries of a node. The one that counts is read
 // from the API server, so that a revocation takes effect at once; that there is
-// none is believed only of the API server, never of the cache.
-func (c *Controller) entriesOf(ctx context.Context, node string) ([]*v1alpha1.NodeAttestation, error) {
+// none is believed only of a list of the API server, never of the cache.
+func (c *Controller) entriesOf(ctx context.Context, request types.UID, node string) ([]*v1alpha1.NodeAttestation, error) {
 	for _, known := range c.opts.Known.ByNode(node) {
 		if known.Phase() == v1alpha1.Revoked {
 			continue
@@ -52,17 +63,46 @@ func (c *Controller) entriesOf(ctx context.Context, node string) ([]*v1alpha1.No
 			return []*v1alpha1.NodeAttestation{entry}, nil
 		}
 	}
-	list, err := c.opts.Ledger.List(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return c.listing.revoked(ctx, request, node)
+}
+
+// readAgain reads entries from the API server that are known from the cache, each once.
+// Those that are gone are left out.
+func (c *Controller) readAgain(ctx context.Context, known []*v1alpha1.NodeAttestation) ([]*v1alpha1.NodeAttestation, error) {
+	read := map[string]bool{}
 	var entries []*v1alpha1.NodeAttestation
-	for i := range list.Items {
-		if entry := &list.Items[i]; entry.Spec.NodeName == node {
+	for _, k := range known {
+		if read[k.Name] {
+			continue
+		}
+		read[k.Name] = true
+		entry, err := c.opts.Ledger.Get(ctx, k.Name)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
 			entries = append(entries, entry)
 		}
 	}
 	return entries, nil
+}
+
+// readCredentials adds the certificates that were issued to machines and are not in their
+// entries yet. The informer tells of a certificate before it tells of a request that was
+// made with it. The entries are nobody else's.
+func (c *Controller) readCredentials(entries []*v1alpha1.NodeAttestation) error {
+	for _, entry := range entries {
+		if entry.Phase() == v1alpha1.Revoked {
+			continue
+		}
+		issued, err := c.evidenceOf(entry)
+		if err != nil {
+			return err
+		}
+		entry.Status.Credentials = issued.credentials(entry)
+	}
+	return nil
 }
 
 // maySelfNodeServer asks the API server whether the requester may create

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -102,5 +103,103 @@ func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
 	}
 	if n := lists.Load(); n > requests/4 {
 		t.Errorf("the ledger was listed %d times for %d requests", n, requests)
+	}
+}
+
+// TestManyRequestsOfNodesThatTheLedgerDoesNotHave: whoever has the certificate of such a
+// node makes any number of requests. The ledger is listed once a second for all of them,
+// and for requests of unknown tokens too. The seconds are those of the approver's clock.
+func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
+	var lists, seconds atomic.Int64
+	var tries sync.Map // by the path of the request
+	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" { // the informer has parameters
+			lists.Add(1)
+		}
+		if strings.Contains(r.URL.Path, "/certificatesigningrequests/") && r.Method == http.MethodGet {
+			n, _ := tries.LoadOrStore(r.URL.Path, new(atomic.Int64))
+			n.(*atomic.Int64).Add(1)
+		}
+		return apistandin.NoFault
+	}})
+	s.machine("aws-i-1", "worker-1", "bbbbbb")
+	s.machine("aws-i-2", "worker-2", "cccccc", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked })
+	const requests = 60
+	name := func(i int) string { return fmt.Sprintf("it-%d", i) }
+	want := map[string]string{}
+	for i := range requests {
+		switch i % 3 {
+		case 0:
+			s.put(requestPath(name(i)), ofNode(t, fmt.Sprintf("worker-%d", 10+i)))
+			want[name(i)] = "Denied NotAttested"
+		case 1:
+			s.put(requestPath(name(i)), ofNode(t, "worker-2"))
+			want[name(i)] = "Denied AttestationRevoked"
+		case 2:
+			s.put(requestPath(name(i)), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+			want[name(i)] = "Denied TokenUnknown"
+		}
+	}
+	begin := time.Now()
+	s.start(approver.Options{Clock: func() time.Time { return begin.Add(time.Duration(seconds.Load()) * time.Second) }})
+	for i := range requests {
+		s.until(name(i)+" is tried a second time while the clock stands", func() bool {
+			n, tried := tries.Load(requestPath(name(i)))
+			return tried && n.(*atomic.Int64).Load() > 1 || decision(s.request(name(i))) != ""
+		})
+	}
+	for i := range requests {
+		s.until(name(i)+" is decided", func() bool {
+			if decision(s.request(name(i))) != "" {
+				return true
+			}
+			if lists.Load() > seconds.Load() { // this second has had its list
+				seconds.Add(1)
+			}
+			return false
+		})
+	}
+	for name, want := range want {
+		if got := decision(s.request(name)); got != want {
+			t.Errorf("request %s: %s, want %s", name, got, want)
+		}
+	}
+	if n, most := lists.Load(), seconds.Load()+1; n > most {
+		t.Errorf("the ledger was listed %d times in %d seconds", n, most)
+	}
+}
+
+// TestAnEntryThatComesWhileTheLedgerIsListed: the node was not in the ledger when its
+// request was looked at first.
+func TestAnEntryThatComesWhileTheLedgerIsListed(t *testing.T) {
+	var s *stand
+	meanwhile := sync.OnceFunc(func() { s.machine("aws-i-9", "worker-9", "bbbbbb") })
+	s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" {
+			meanwhile()
+		}
+		return apistandin.NoFault
+	}})
+	s.start(approver.Options{})
+	s.put(requestPath("it"), ofNode(t, "worker-9"))
+	s.await("it", "Approved RenewalApproved")
+}
+
+// TestAListThatFailsIsNoAnswer: nothing is denied while the ledger cannot be listed.
+func TestAListThatFailsIsNoAnswer(t *testing.T) {
+	var lists atomic.Int64
+	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" && lists.Add(1) == 1 {
+			return apistandin.Unavailable
+		}
+		return apistandin.NoFault
+	}})
+	told := &events{}
+	s.start(approver.Options{Observer: told})
+	s.put(requestPath("it"), ofNode(t, "worker-9"))
+	s.await("it", "Denied NotAttested")
+	s.until("the observer is told of the denial", func() bool { return len(told.of("it")) > 1 })
+	if got := told.of("it"); got[0] != "error" || lists.Load() < 2 {
+		t.Errorf("the observer was told %v after %d lists", got, lists.Load())
 	}
 }

@@ -3,13 +3,14 @@ package approver
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -22,13 +23,8 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	if err := c.fresh(); err != nil {
 		return fmt.Errorf("record what became of nodeattestation %s: %w", name, err)
 	}
-	requests := &evidence{now: c.opts.Clock()}
-	var err error
-	if requests.token, err = c.requestsOf(byRequester, v1alpha1.TokenUser(known.Spec.TokenID)); err != nil {
-		return err
-	}
-	user, _ := nodeidentity.User(known.Spec.NodeName)
-	if requests.renewals, err = c.requestsOf(byRequester, user); err != nil {
+	requests, err := c.evidenceOf(known)
+	if err != nil {
 		return err
 	}
 	if object, exists, err := c.nodes.GetStore().GetByKey(known.Spec.NodeName); err == nil && exists {
@@ -45,16 +41,33 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	return nil
 }
 
+// evidenceOf returns the requests about a machine.
+func (c *Controller) evidenceOf(entry *v1alpha1.NodeAttestation) (*evidence, error) {
+	v := &evidence{now: c.opts.Clock()}
+	var err error
+	if v.token, err = c.requestsOf(byRequester, v1alpha1.TokenUser(entry.Spec.TokenID)); err != nil {
+		return nil, err
+	}
+	user, _ := nodeidentity.User(entry.Spec.NodeName)
+	if v.renewals, err = c.requestsOf(byRequester, user); err != nil {
+		return nil, err
+	}
+	v.alone = !slices.ContainsFunc(c.opts.Known.ByNode(entry.Spec.NodeName), func(other *v1alpha1.NodeAttestation) bool {
+		return other.UID != entry.UID && approve.MayHaveCertificate(other, v.now)
+	})
+	return v, nil
+}
+
 // requestsOf returns a user's requests for kubelets' client certificates, by an
 // index.
-func (c *Controller) requestsOf(index, user string) ([]*certificatesv1.CertificateSigningRequest, error) {
+func (c *Controller) requestsOf(index, user string) ([]*request, error) {
 	objects, err := c.requests.GetIndexer().ByIndex(index, user)
 	if err != nil {
 		return nil, err
 	}
-	requests := make([]*certificatesv1.CertificateSigningRequest, 0, len(objects))
+	requests := make([]*request, 0, len(objects))
 	for _, object := range objects {
-		requests = append(requests, object.(*certificatesv1.CertificateSigningRequest))
+		requests = append(requests, object.(*request))
 	}
 	return requests, nil
 }

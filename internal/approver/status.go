@@ -1,9 +1,8 @@
 package approver
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/nodeidentity"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -28,15 +26,24 @@ const (
 	DeniedElsewhere verdict.Code = "DeniedElsewhere"
 )
 
+// What the ledger's schema, and people, take of text that others wrote.
+const (
+	maxRequestName      = 253
+	maxConditionMessage = 1024
+)
+
 // evidence is what the cluster shows of a machine, from which the status of its
 // entry follows.
 type evidence struct {
 	// token are the requests made with the token in the entry's spec, renewals
 	// those of the node of that name.
-	token, renewals []*certificatesv1.CertificateSigningRequest
+	token, renewals []*request
 	// node is the node of that name; nil if it does not exist.
 	node *corev1.Node
-	now  time.Time
+	// alone tells that no other machine that has or had the node's name may have a
+	// certificate that is valid.
+	alone bool
+	now   time.Time
 }
 
 // recordIn changes the status of an entry as far as there is evidence. What is
@@ -76,15 +83,15 @@ func begin(entry *v1alpha1.NodeAttestation) {
 // recordCertificate looks for the certificate that the token was turned into.
 func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
 	for _, csr := range byName(v.token) {
-		certificate := issued(csr, entry.Spec.NodeName)
+		certificate := csr.of(entry.Spec.NodeName)
 		if certificate == nil {
 			continue
 		}
 		begin(entry)
 		if entry.Status.CertificateRequest == "" {
-			entry.Status.CertificateRequest = csr.Name
+			entry.Status.CertificateRequest = cut(csr.Name, maxRequestName)
 		}
-		extend(entry, certificate.NotAfter)
+		extend(entry, certificate.end)
 		if entry.Status.Phase == v1alpha1.Issued || entry.Status.Phase == "" {
 			entry.Status.Phase = v1alpha1.Certified
 		}
@@ -100,15 +107,21 @@ func (v *evidence) recordRenewals(entry *v1alpha1.NodeAttestation) {
 	if entry.Status.CertificateExpiration == nil {
 		return // it is not this machine's name yet
 	}
-	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
 	for _, csr := range v.renewals {
-		if revoked != nil && !csr.CreationTimestamp.Before(&revoked.LastTransitionTime) {
+		if !v.beforeRevocation(entry, csr) {
 			continue
 		}
-		if certificate := issued(csr, entry.Spec.NodeName); certificate != nil {
-			extend(entry, certificate.NotAfter)
+		if certificate := csr.of(entry.Spec.NodeName); certificate != nil {
+			extend(entry, certificate.end)
 		}
 	}
+}
+
+// beforeRevocation reports whether a request was made before the machine was revoked, as
+// far as is known when that was.
+func (v *evidence) beforeRevocation(entry *v1alpha1.NodeAttestation, csr *request) bool {
+	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
+	return revoked == nil || csr.CreationTimestamp.Before(&revoked.LastTransitionTime)
 }
 
 // extend notes the end of a certificate, if it is later than those known.
@@ -123,14 +136,8 @@ func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 	var last *certificatesv1.CertificateSigningRequestCondition
 	var request string
 	for _, csr := range byName(v.token) {
-		for i := range csr.Status.Conditions {
-			c := &csr.Status.Conditions[i]
-			if c.Type != certificatesv1.CertificateDenied && c.Type != certificatesv1.CertificateFailed {
-				continue
-			}
-			if last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime) {
-				last, request = c, csr.Name
-			}
+		if c := csr.refusal; c != nil && (last == nil || last.LastUpdateTime.Before(&c.LastUpdateTime)) {
+			last, request = c, cut(csr.Name, maxRequestName)
 		}
 	}
 	if last == nil {
@@ -160,29 +167,28 @@ func (v *evidence) recordNode(entry *v1alpha1.NodeAttestation) {
 }
 
 func (v *evidence) set(entry *v1alpha1.NodeAttestation, kind string, status metav1.ConditionStatus, code verdict.Code, message string) {
-	const most = 1024
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: string(code), Message: strings.ToValidUTF8(message[:min(len(message), most)], ""),
+		Type: kind, Status: status, Reason: string(code), Message: cut(oneLine(message), maxConditionMessage),
 		ObservedGeneration: entry.Generation, LastTransitionTime: metav1.NewTime(v.now),
 	})
 }
 
-// issued returns the client certificate for a node that a request led to; nil if
-// there is none.
-func issued(csr *certificatesv1.CertificateSigningRequest, node string) *x509.Certificate {
-	block, _ := pem.Decode(csr.Status.Certificate)
-	if block == nil {
-		return nil
+// oneLine escapes what is not printed.
+func oneLine(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		escaped := strconv.QuoteRune(r)
+		b.WriteString(escaped[1 : len(escaped)-1])
 	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if user, _ := nodeidentity.User(node); err != nil || certificate.Subject.CommonName != user {
-		return nil
-	}
-	return certificate
+	return b.String()
 }
 
-func byName(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
-	return slices.SortedFunc(slices.Values(requests), func(a, b *certificatesv1.CertificateSigningRequest) int {
+func byName(requests []*request) []*request {
+	return slices.SortedFunc(slices.Values(requests), func(a, b *request) int {
 		return strings.Compare(a.Name, b.Name)
 	})
 }

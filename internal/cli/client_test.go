@@ -23,7 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // bootstrapService answers machines by a list, one line for each request:
@@ -120,13 +120,13 @@ func startInstance(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: instance ID ADDRESS")
 	}
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	ts.Check(err)
 	ts.Defer(cloud.Close)
 	address, err := netip.ParseAddr(args[1])
 	ts.Check(err)
-	instance := cloud.Launch(awsstandin.Instance{
-		ID: args[0], Region: "eu-west-1", Interfaces: []awsstandin.Interface{{Private: []netip.Addr{address}}},
+	instance := cloud.Launch(fakeaws.Instance{
+		ID: args[0], Region: "eu-west-1", Interfaces: []fakeaws.Interface{{Private: []netip.Addr{address}}},
 	})
 	metadata, err := cloud.Metadata(instance.ID)
 	ts.Check(err)

@@ -10,7 +10,7 @@ import (
 	clientauthv1 "k8s.io/client-go/pkg/apis/clientauthentication/v1"
 
 	"github.com/node-authorizer/node-authorizer/iam/sts"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // startSTS lets the programs of a script ask STS under its own names, as the user
@@ -27,7 +27,7 @@ func startSTS(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sts CLUSTER")
 	}
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	ts.Check(err)
 	ts.Defer(cloud.Close)
 	front, err := cloud.Front(ts.MkAbs("."))

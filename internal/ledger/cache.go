@@ -28,8 +28,9 @@ type Cache struct {
 
 // The indexes.
 const (
-	byNode  = "node"
-	byToken = "token"
+	byNode       = "node"
+	byToken      = "token"
+	byCredential = "credential"
 )
 
 // NewCache returns a cache that follows nothing until it runs.
@@ -47,7 +48,7 @@ func NewCache(client *Client) *Cache {
 			},
 		},
 		&v1alpha1.NodeAttestation{},
-		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNode: nodeOf, byToken: tokensOf}, ObjectDescription: v1alpha1.Resource},
+		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf}, ObjectDescription: v1alpha1.Resource},
 	)
 	return c
 }
@@ -118,6 +119,10 @@ func (c *Cache) ByNode(node string) []*v1alpha1.NodeAttestation {
 // first. There is one, unless somebody wrote entries by hand.
 func (c *Cache) ByToken(id string) []*v1alpha1.NodeAttestation { return c.by(byToken, id) }
 
+// ByCredential returns the entries whose machines are known to have been issued a
+// certificate, the oldest first. Their node names may be others by now.
+func (c *Cache) ByCredential(id string) []*v1alpha1.NodeAttestation { return c.by(byCredential, id) }
+
 func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
 	objects, err := c.informer.GetIndexer().ByIndex(index, value)
 	if err != nil {
@@ -160,6 +165,10 @@ func nodeOf(object any) ([]string, error) {
 
 func tokensOf(object any) ([]string, error) {
 	return object.(*v1alpha1.NodeAttestation).TokenIDs(), nil
+}
+
+func credentialsOf(object any) ([]string, error) {
+	return object.(*v1alpha1.NodeAttestation).Status.Credentials, nil
 }
 
 // trim drops what nobody asks the cache for.

@@ -178,3 +178,42 @@ func TestCacheGetsTooOld(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCacheFindsTheOwnerOfACertificate: whatever the machine is called now, and as long as
+// its entry has the certificate.
+func TestCacheFindsTheOwnerOfACertificate(t *testing.T) {
+	server := ledgertest.NewServer(time.Now)
+	client, err := ledger.NewClient(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := ledger.NewCache(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- cache.Run(ctx) }()
+	owner := create(t, client, entry("i-1", "worker-1"))
+	create(t, client, entry("i-2", "worker-1"))
+	owner.Status.Credentials = []string{"X509SHA256=aa", "X509SHA256=bb"}
+	if owner, err = client.UpdateStatus(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	owner.Spec.NodeName = "worker-2"
+	if owner, err = client.Update(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return len(cache.ByNode("worker-2")) == 1 })
+	for id, want := range map[string][]string{"X509SHA256=aa": {"test-i-1"}, "X509SHA256=bb": {"test-i-1"}, "X509SHA256=cc": nil, "": nil} {
+		if got := names(cache.ByCredential(id)); !slices.Equal(got, want) {
+			t.Errorf("%q is of %v, want %v", id, got, want)
+		}
+	}
+	owner.Status.Credentials = []string{"X509SHA256=bb"}
+	if _, err := client.UpdateStatus(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return len(cache.ByCredential("X509SHA256=aa")) == 0 })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -76,7 +76,7 @@ func TestMappingsThatAreTooOldAreNotReady(t *testing.T) {
 	running.Go(func() { live.Run(ctx) })
 	defer running.Wait()
 	defer stop()
-	r := &recognising{mappings: live}
+	r := &authentication{mappings: live}
 	eventually(t, "the file is read", func() bool { _, err := r.mappingsRead(); return err == nil })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,11 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -149,14 +152,18 @@ func TestServerAndCommandLineAgree(t *testing.T) {
 			t.Run(mode+" without "+resource, func(t *testing.T) {
 				t.Parallel()
 				s := server.Serve(t, sharedCluster(), []string{resource}, authorization)
-				counts := map[string]int{}
-				for asked, document := range sharedReviews() {
+				var asked, documents []string
+				for question, document := range sharedReviews() {
 					if isAdmission(document) && strings.Contains(resource, "role") {
 						continue // the server asks the API server what the command line asks RBAC
 					}
-					web, line := s.Review(document), commandLine(t, s, document)
+					asked, documents = append(asked, question), append(documents, document)
+				}
+				counts := map[string]int{}
+				for i, line := range commandLine(t, s, documents) {
+					web := s.Review(documents[i])
 					if outcome(t, web) != outcome(t, line) {
-						t.Errorf("%s\nserver:       %s\ncommand line: %s", asked, web, line)
+						t.Errorf("%s\nserver:       %s\ncommand line: %s", asked[i], web, line)
 					}
 					counts[outcome(t, web)]++
 				}
@@ -170,8 +177,19 @@ func TestServerAndCommandLineAgree(t *testing.T) {
 
 func isAdmission(document string) bool { return strings.Contains(document, `"AdmissionReview"`) }
 
-// commandLine runs the command review.
-func commandLine(t *testing.T, s *server.TestedServer, document string) string {
+// asCommandLine is set in the environment of processes that are the command line. It sets
+// the logger of client-go, of which a process has one, and the servers of the tests use it.
+const asCommandLine = "NODE_AUTHORIZER_TEST_COMMAND_LINE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommandLine) != "" {
+		os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// commandLine runs the command review and returns its answer to each document.
+func commandLine(t *testing.T, s *server.TestedServer, documents []string) []string {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -184,8 +202,26 @@ func commandLine(t *testing.T, s *server.TestedServer, document string) string {
 		args = append(args, "--authorization-config", s.AuthorizationConfig)
 	}
 	var out, errs bytes.Buffer
-	if status := cli.Main(args, strings.NewReader(document), &out, &errs); status > 1 {
-		t.Fatalf("exit status %d: %s", status, errs.String())
+	command := exec.CommandContext(t.Context(), os.Args[0], args[1:]...)
+	command.Env = append(os.Environ(), asCommandLine+"=1")
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(strings.Join(documents, "\n")), &out, &errs
+	if err := command.Run(); command.ProcessState == nil || command.ProcessState.ExitCode() > 1 {
+		t.Fatalf("%v: %v: %s", args, err, errs.String())
 	}
-	return out.String()
+	var answers []string
+	for decoder := json.NewDecoder(&out); ; {
+		var answer json.RawMessage
+		err := decoder.Decode(&answer)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("answer %d: %v", len(answers), err)
+		}
+		answers = append(answers, string(answer))
+	}
+	if len(answers) != len(documents) {
+		t.Fatalf("%d answers to %d documents: %s", len(answers), len(documents), errs.String())
+	}
+	return answers
 }

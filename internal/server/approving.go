@@ -11,7 +11,7 @@ import (
 )
 
 // newApprover makes the controller that decides certificate requests.
-func newApprover(j *joining) (*approver.Controller, error) {
+func newApprover(j *join) (*approver.Controller, error) {
 	a := &j.config.Approver
 	host, err := os.Hostname()
 	if err != nil {
@@ -33,7 +33,7 @@ func newApprover(j *joining) (*approver.Controller, error) {
 
 // approve takes part in the approver's election until the context ends, and then
 // gives its lease to others.
-func (j *joining) approve(ctx context.Context) {
+func (j *join) approve(ctx context.Context) {
 	if err := j.approver.Run(ctx); err != nil && ctx.Err() == nil {
 		j.logger.Error(err, "the approver ended: nobody here decides certificate requests")
 	}
@@ -42,7 +42,7 @@ func (j *joining) approve(ctx context.Context) {
 var errApproverReads = errors.New("reading certificatesigningrequests and nodes: if this stays, let the server list and watch them")
 
 // approving holds when the approver leads, or could, by what is not too old.
-func (j *joining) approving() (string, error) {
+func (j *join) approving() (string, error) {
 	if !j.approver.Synced() {
 		return "", errApproverReads
 	}

@@ -18,37 +18,42 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
-// newLateAttestor is the attestor of the configuration. An error is a mistake in
+// newPendingAttestor is the attestor of the configuration. An error is a mistake in
 // the configuration; what the cloud has to say is asked later.
-func newLateAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface) (*lateAttestor, error) {
-	late := &lateAttestor{name: string(b.Attestor)}
+func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
+	pending := &pendingAttestor{name: string(b.Attestor)}
 	switch b.Attestor {
 	case v1alpha1.AlwaysAllowAttestor:
-		late.is(alwaysallow.New())
+		pending.is(alwaysallow.New())
 	case v1alpha1.AWSAttestor:
 		options, err := awsOptions(&b.AWS)
 		if err != nil {
 			return nil, err
 		}
 		if b.AWS.CallerIdentity.Required {
-			late.challenger = &lateChallenger{}
-			options.CallerIdentity.Challenger = late.challenger
+			pending.challenger = &pendingChallenger{}
+			options.CallerIdentity.Challenger = pending.challenger
 		}
 		if err := options.Validate(); err != nil {
 			return nil, fmt.Errorf("bootstrap.aws: %w", err)
 		}
-		late.make = func(ctx context.Context) (attest.Attestor, error) {
-			if late.challenger != nil {
-				if err := late.challenger.learn(ctx, client); err != nil {
+		pending.make = func(ctx context.Context) (attest.Attestor, error) {
+			if pending.challenger != nil {
+				if err := pending.challenger.learn(ctx, client); err != nil {
 					return nil, err
 				}
+			}
+			options := options
+			var err error
+			if options.EC2, err = shared.get(ctx); err != nil {
+				return nil, err
 			}
 			return aws.New(ctx, options)
 		}
 	default:
 		return nil, fmt.Errorf("bootstrap.attestor: there is no attestor %q", b.Attestor)
 	}
-	return late, nil
+	return pending, nil
 }
 
 func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
@@ -72,9 +77,9 @@ func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
 	return options, nil
 }
 
-// lateChallenger makes challenges once it knows the key that replicas share. It is
+// pendingChallenger makes challenges once it knows the key that replicas share. It is
 // asked for challenges before, and checks none before.
-type lateChallenger struct {
+type pendingChallenger struct {
 	known atomic.Pointer[attest.Challenges]
 }
 
@@ -82,7 +87,7 @@ type lateChallenger struct {
 const challengeLabel = "node-authorizer.io/v1 challenges"
 
 // learn derives the key from that of the service.
-func (l *lateChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
+func (l *pendingChallenger) learn(ctx context.Context, client kubernetes.Interface) error {
 	service, err := ledger.ServiceKey(ctx, client)
 	if err != nil {
 		return err
@@ -101,7 +106,7 @@ func (l *lateChallenger) learn(ctx context.Context, client kubernetes.Interface)
 
 // Challenge is empty before the key is known: machines then ask for no signature,
 // and are told to try again.
-func (l *lateChallenger) Challenge() string {
+func (l *pendingChallenger) Challenge() string {
 	if known := l.known.Load(); known != nil {
 		return known.Challenge()
 	}
@@ -111,7 +116,7 @@ func (l *lateChallenger) Challenge() string {
 var errKeyUnknown = errors.New("the key of challenges is not known yet")
 
 // Check returns an error for what is not a good challenge.
-func (l *lateChallenger) Check(challenge string) error {
+func (l *pendingChallenger) Check(challenge string) error {
 	if known := l.known.Load(); known != nil {
 		return known.Check(challenge)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // newBootstrap makes the service that gives tokens to machines.
-func newBootstrap(j *joining) (*bootstrap.Service, error) {
+func newBootstrap(j *join) (*bootstrap.Service, error) {
 	b := &j.config.Bootstrap
 	return bootstrap.New(bootstrap.Options{
 		Attestor: j.attestor, Ledger: j.ledger, Known: j.known, Client: j.client,
@@ -25,7 +25,7 @@ func newBootstrap(j *joining) (*bootstrap.Service, error) {
 	})
 }
 
-func (j *joining) httpOptions(certificates *certificates) bootstrap.HTTPOptions {
+func (j *join) httpOptions(certificates *certificates) bootstrap.HTTPOptions {
 	b := &j.config.Bootstrap
 	options := bootstrap.HTTPOptions{Version: j.version, MaxBodyBytes: b.MaxBodyBytes}
 	if b.ClientCAFile != "" {

@@ -136,9 +136,15 @@ func watchRequests(conn net.Conn, state http.ConnState) {
 // requests as they have.
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := knownConnection(r.Context()); c.guarded != nil && c.guarded.begin() {
-			w.Header().Set("Connection", "close")
-			defer c.guarded.closeSoon() // the answer may take its time
+		if c := knownConnection(r.Context()).guarded; c != nil {
+			if c.begin() {
+				w.Header().Set("Connection", "close")
+				c.closeSoon()
+			}
+			defer c.finish()
+			if r.Body != http.NoBody && !c.known.Load() {
+				r.Body = &awaitedBody{r.Body, c}
+			}
 		}
 		next.ServeHTTP(&refusalWriter{ResponseWriter: w, request: r}, r)
 	})

@@ -36,16 +36,17 @@ type connectionLimits struct {
 const (
 	// handshakeBytes is how much of a handshake is read. A certificate may have 64 KiB.
 	handshakeBytes = 128 << 10
-	// closingTime is what is left of a connection after its last answer.
+	// closingTime is how long the server keeps a connection after its last answer, before
+	// it closes its side.
 	closingTime = 500 * time.Millisecond
 	// closedLogInterval is how often closed connections are logged.
 	closedLogInterval = time.Minute
 )
 
 // guard keeps connections that are not authenticated within their limits. When there
-// are too many, the oldest that waits for its caller is closed, of the address that has
-// most: whoever holds connections open does not keep others out, not even those behind
-// the same address.
+// are too many, it evicts one whose caller the server waits for: a caller that holds
+// connections open does not keep others out, not even those behind the same address. See
+// guard.victim.
 type guard struct {
 	limits connectionLimits
 	plain  bool
@@ -56,11 +57,15 @@ type guard struct {
 	handshakes chan struct{}
 
 	mu    sync.Mutex
-	from  map[netip.Prefix][]*guardedConn // oldest first
+	from  map[netip.Prefix][]*guardedConn
 	total int
+	// accepted counts all connections.
+	accepted uint64
 	// closed counts since the last line of the log.
 	closed int
 	logged time.Time
+	// lingering are the connections that linger.
+	lingering sync.WaitGroup
 }
 
 // newGuard makes a guard; plain, of connections without TLS.
@@ -99,7 +104,7 @@ func (g *guard) admit(conn net.Conn) net.Conn {
 	}
 	victim, admitted := g.add(c)
 	if victim != nil {
-		victim.Close()
+		victim.abort()
 	}
 	if !admitted {
 		conn.Close()
@@ -108,58 +113,34 @@ func (g *guard) admit(conn net.Conn) net.Conn {
 	return c
 }
 
-// add makes room for a connection by taking another out, if it has to.
+// add makes room for a connection by evicting another, if it has to. A connection for
+// which there is no room is not admitted.
 func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	full := c.source
-	if len(g.from[c.source]) < g.limits.perAddress && g.total >= g.limits.total {
-		for source, conns := range g.from {
-			if len(conns) > len(g.from[full]) {
-				full = source
-			}
-		}
-	}
+	now := time.Now()
 	if len(g.from[c.source]) >= g.limits.perAddress || g.total >= g.limits.total {
-		g.log(full)
-		if victim = oldest(g.from[full]); victim == nil {
+		if victim = g.victim(c.source, now); victim == nil {
+			g.log(c.source)
 			return nil, false
 		}
+		g.log(victim.source)
 		g.remove(victim)
 	}
 	g.from[c.source] = append(g.from[c.source], c)
 	g.total++
-	c.timer = time.AfterFunc(g.limits.first, func() { c.Close() })
+	g.accepted++
+	c.number = g.accepted
+	c.wait.progress(now)
+	c.timer = time.AfterFunc(g.limits.first, c.expire)
 	return victim, true
-}
-
-// oldest is the connection to close, of those of an address: one whose last answer has
-// been sent, if there is one. One with a request under way is kept, unless more than half
-// are like that: requests that never end, such as those whose bodies do not come, keep
-// nobody out either.
-func oldest(conns []*guardedConn) *guardedConn {
-	if i := slices.IndexFunc(conns, func(c *guardedConn) bool { return c.answered.Load() }); i >= 0 {
-		return conns[i]
-	}
-	active := 0
-	for _, c := range conns {
-		if c.active {
-			active++
-		}
-	}
-	keep := active <= (len(conns)+1)/2
-	i := slices.IndexFunc(conns, func(c *guardedConn) bool { return c.active != keep })
-	if i < 0 {
-		return nil
-	}
-	return conns[i]
 }
 
 // log tells now and then that connections are closed.
 func (g *guard) log(source netip.Prefix) {
 	g.closed++
 	if now := time.Now(); now.Sub(g.logged) >= closedLogInterval {
-		g.logger.Info("too many connections of callers that are not authenticated: the oldest are closed",
+		g.logger.Info("too many connections of callers that are not authenticated: those are closed on which the server waits longest, or new ones if it waits on none",
 			"address", source.String(), "closed", g.closed, "perAddress", g.limits.perAddress, "total", g.limits.total)
 		g.logged, g.closed = now, 0
 	}
@@ -207,26 +188,28 @@ type guardedConn struct {
 	known atomic.Bool
 	// left is how many bytes may still be read.
 	left atomic.Int64
-	// requests counts those that have begun.
-	requests atomic.Int32
+	// requests counts those that have begun, underWay those whose handlers run.
+	requests, underWay atomic.Int32
+	// last tells that nothing is read any more, because the last request has begun; ending,
+	// that the connection is closed when no request is under way.
+	last, ending atomic.Bool
 	// shaken tells that the handshake has ended, computing that the connection has a slot
 	// for it.
 	shaken, computing atomic.Bool
-	// ending tells that the connection ends with the next answer; answered, that it has
-	// been sent. What is left is time for the caller to receive it: a connection that is
-	// closed while there is something that was not read is reset, and the answer may be
-	// lost. In HTTP/1.1, net/http waits half a second for that reason.
-	ending, answered atomic.Bool
-	// closed is closed with the connection, once.
+	// written tells that something has been written.
+	written atomic.Bool
+	// closed is closed with the connection, once. The connection may linger after that.
 	closed chan struct{}
 	once   sync.Once
 
-	// Under the guard's lock. Active tells that a request is under way; closing, that
-	// the timer is that of the end. Rests counts how often no request was under way any
-	// more, which in HTTP/2 is also so when the connection begins.
-	active, closing bool
-	rests           int32
-	timer           *time.Timer
+	// Under the guard's lock. Number is the order of arrival. Closing tells that the timer
+	// is that of the end. Rests counts how often no request was under way any more, which
+	// in HTTP/2 is also so when the connection begins.
+	number                      uint64
+	wait                        callerWait
+	closing, lingering, aborted bool
+	rests                       int32
+	timer                       *time.Timer
 }
 
 var errReadsTooMuch = errors.New("the caller sent too much without being authenticated")
@@ -240,11 +223,20 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	left := c.left.Load()
 	if left <= 0 {
 		// What else comes costs nothing, and the answer still goes out.
-		c.closeSoon()
+		if c.last.Load() {
+			c.closeSoon()
+		} else {
+			c.cutOff()
+		}
 		<-c.closed
 		return 0, errReadsTooMuch
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
+	select {
+	case <-c.closed:
+		return 0, net.ErrClosed
+	default:
+	}
 	c.left.Add(-int64(n))
 	if err == nil && !c.shaken.Load() {
 		err = c.compute()
@@ -255,31 +247,21 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 // Write implements net.Conn.
 func (c *guardedConn) Write(b []byte) (int, error) {
 	c.computed()
-	ending := c.ending.Load()
-	n, err := c.Conn.Write(b)
-	if ending {
-		c.answered.Store(true)
-	}
-	return n, err
-}
-
-// Close implements net.Conn.
-func (c *guardedConn) Close() error {
-	c.computed()
-	c.once.Do(func() { close(c.closed) })
-	c.guard.mu.Lock()
-	c.guard.remove(c)
-	c.guard.mu.Unlock()
-	return c.Conn.Close()
+	c.written.Store(true)
+	c.changeWait(0, 1)
+	defer c.changeWait(0, -1)
+	return c.Conn.Write(b)
 }
 
 // compute waits for a slot for the handshake.
 func (c *guardedConn) compute() error {
+	c.changeWait(1, 0)
 	select {
 	case c.guard.handshakes <- struct{}{}:
 		c.computing.Store(true)
 		return nil
 	case <-c.closed:
+		c.changeWait(-1, 0)
 		return net.ErrClosed
 	}
 }
@@ -288,6 +270,7 @@ func (c *guardedConn) compute() error {
 func (c *guardedConn) computed() {
 	if c.computing.CompareAndSwap(true, false) {
 		<-c.guard.handshakes
+		c.changeWait(-1, 0)
 	}
 }
 
@@ -324,13 +307,24 @@ func (c *guardedConn) limitBytes() {
 
 // begin counts a request. It reports whether it is the last on this connection.
 func (c *guardedConn) begin() (last bool) {
+	c.underWay.Add(1)
+	c.changeRequests(1)
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
 	}
 	if !c.guard.limits.bodies {
+		c.last.Store(true)
 		c.left.Store(0)
 	}
 	return true
+}
+
+// finish is called when the handler of a request has ended.
+func (c *guardedConn) finish() {
+	c.changeRequests(-1)
+	if c.underWay.Add(-1) == 0 && c.ending.Load() {
+		c.cutOff()
+	}
 }
 
 // setActive tells that a request is under way, or that none is.
@@ -342,7 +336,6 @@ func (c *guardedConn) setActive(active bool) {
 	}
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
-	c.active = active
 	switch {
 	case c.closing || c.known.Load():
 	case active:
@@ -358,11 +351,18 @@ func (c *guardedConn) setActive(active bool) {
 }
 
 // closeSoon closes the connection when its last answer has been sent, whether or not
-// the caller does.
+// the caller does. Requests under way are answered before.
 func (c *guardedConn) closeSoon() {
+	c.ending.Store(true)
+	if c.underWay.Load() == 0 {
+		c.cutOff()
+	}
+}
+
+// cutOff closes the connection after the time for its last answer.
+func (c *guardedConn) cutOff() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
-	c.ending.Store(true)
 	if !c.closing {
 		c.closing = true
 		c.timer.Reset(closingTime)

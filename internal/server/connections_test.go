@@ -9,12 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -192,86 +189,6 @@ func rapidReset(w io.Writer, number int) error {
 	text += fmt.Sprintf("\x00\x00\x04\x03\x00%s\x00\x00\x00\x08", stream)      // RST_STREAM: CANCEL
 	_, err := io.WriteString(w, text)
 	return err
-}
-
-// madeUp is a connection from an address.
-type madeUp struct {
-	net.Conn
-	address string
-	closed  atomic.Bool
-}
-
-func (m *madeUp) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(m.address))
-}
-
-func (m *madeUp) Write(b []byte) (int, error) { return len(b), nil }
-
-func (m *madeUp) Close() error {
-	m.closed.Store(true)
-	return nil
-}
-
-func TestWhichConnectionIsClosed(t *testing.T) {
-	t.Parallel()
-	const (
-		a, alsoA = "10.0.0.1:1000", "[::ffff:10.0.0.1]:1001"
-		b, c     = "10.0.0.2:1000", "10.0.0.3:1000"
-		six      = "[2001:db8::1]:1000"
-		sameNet  = "[2001:db8::2]:1000"
-	)
-	for _, tc := range []struct {
-		rule     string
-		from     []string
-		active   []int // those with a request under way
-		answered []int // those whose last answer has been sent
-		closed   []int
-	}{
-		{"within the limits, none", []string{a, a, b, c}, nil, nil, nil},
-		{"the oldest of the address", []string{a, b, a, a}, nil, nil, []int{0}},
-		{"an IPv4 address in IPv6 is the same", []string{a, alsoA, a}, nil, nil, []int{0}},
-		{"IPv6 addresses count by their network", []string{six, sameNet, six}, nil, nil, []int{0}},
-		{"one with a request under way stays", []string{a, a, a}, []int{0}, nil, []int{1}},
-		{"the oldest, if more than half have requests", []string{a, a, a}, []int{0, 1}, nil, []int{0}},
-		{"one that was answered for the last time, before older ones", []string{a, a, a}, nil, []int{1}, []int{1}},
-		{"one that was answered for the last time, with that request under way", []string{a, a, a}, []int{0, 1}, []int{1}, []int{1}},
-		{"in all: the oldest of who has most", []string{c, a, a, b, six}, nil, nil, []int{1}},
-		{"in all: never that of another who has fewer", []string{c, b, six, a, a}, nil, nil, []int{3}},
-	} {
-		t.Run(tc.rule, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour}, false, logr.Discard())
-				var all []*madeUp
-				for i, address := range tc.from {
-					m := &madeUp{address: address}
-					all = append(all, m)
-					conn := g.admit(m)
-					for _, n := range tc.active {
-						if n == i {
-							conn.(*guardedConn).setActive(true)
-						}
-					}
-					if slices.Contains(tc.answered, i) {
-						conn.(*guardedConn).closeSoon()
-						_, _ = conn.Write([]byte("answer"))
-					}
-				}
-				var closed []int
-				for i, m := range all {
-					if m.closed.Load() {
-						closed = append(closed, i)
-					}
-				}
-				if fmt.Sprint(closed) != fmt.Sprint(tc.closed) {
-					t.Errorf("closed %v, want %v", closed, tc.closed)
-				}
-				if want := len(tc.from) - len(tc.closed); g.held() != want {
-					t.Errorf("%d are counted, want %d", g.held(), want)
-				}
-			})
-		})
-	}
 }
 
 // A handshake whose caller does not go on has no slot that others wait for.

@@ -47,7 +47,7 @@ func (d *decider) admit(ctx context.Context, req *noderestriction.Request) noder
 		d.tooOld(endpointOf(admitPath))
 		return undecided(a.Node, decision.StateTooOld, "the state of the cluster that this depends on is too old", a.TooOld)
 	case len(a.Unread) > 0:
-		return notYet(a.Node, "the server may not read all that this depends on", needsRights(a.Unread))
+		return notReady(a.Node, "the server may not read all that this depends on", needsRights(a.Unread))
 	}
 	return a.Answer
 }

@@ -17,7 +17,7 @@
 // to it do not depend on the server. Machines are told to try again, until the
 // ledger has been read and the cloud has said where the server itself is.
 //
-// Nobody is recognised by a token, and nobody is refused for it, before every source
+// Nobody is authenticated by a token, and nobody is refused for it, before every source
 // of mappings has been read; until then that is an error. From then on a source is
 // as it was when it was good last.
 //

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -135,6 +136,20 @@ func (e *endpoint) serve() error {
 		return e.server.Serve(e.listener)
 	}
 	return e.server.ServeTLS(e.listener, "", "")
+}
+
+// lingered waits until callers have had the time to read their last answers, or until
+// the context ends. It is called when no connection is served any more.
+func (e *endpoint) lingered(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.listener.(guardedListener).guard.lingering.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // address is where the endpoint listens; nil for one that there is not.

@@ -127,7 +127,7 @@ func (g *frameGate) begins() bool {
 		g.frames++
 	}
 	if g.frames > limits.requests*framesPerRequest {
-		g.caller.closeSoon()
+		g.caller.cutOff()
 		return false
 	}
 	last := g.requests >= limits.requests

@@ -124,6 +124,7 @@ func TestWhatJoiningReads(t *testing.T) {
 		"GET /api/v1/nodes",
 		"GET /api/v1/nodes/NAME",
 		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests",
+		"GET /apis/certificates.k8s.io/v1/certificatesigningrequests/NAME",
 		"GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/node-authorizer-approver",
 		"GET /apis/node-authorizer.io/v1alpha1/nodeattestations",
 		"GET /apis/node-authorizer.io/v1alpha1/nodeattestations/NAME",
@@ -140,7 +141,7 @@ func TestWhatJoiningReads(t *testing.T) {
 			t.Errorf("unexpected: %s", request)
 		}
 	}
-	if got := s.asked.all(); !slices.Contains(got, want[7]) || !slices.Contains(got, want[11]) {
+	if got := s.asked.all(); !slices.Contains(got, want[8]) || !slices.Contains(got, want[12]) {
 		t.Errorf("the requests were not seen: %q", got)
 	}
 }
@@ -165,7 +166,7 @@ func TestMachinesShowACertificate(t *testing.T) {
 		reason      string
 	}{
 		{"none", nil, 403, "ClientCertificateRequired: "},
-		{"of another authority", newAuthority(t, "strangers").client("node-authorizer-client"), 403, "ClientCertificateInvalid: "},
+		{"of another authority", newAuthority(t, "others").client("node-authorizer-client"), 403, "ClientCertificateInvalid: "},
 		{"expired", pair(expired, key), 403, "ClientCertificateInvalid: "},
 		{"for servers", pair(serving, servingKey), 403, "ClientCertificateInvalid: "},
 		{"of another name", s.callers.client("kubelet"), 403, "ClientNameNotAllowed: "},
@@ -330,7 +331,7 @@ func TestOtherApproversAreWarnedOfWithoutAnApprover(t *testing.T) {
 	}
 }
 
-func TestDangersAreTold(t *testing.T) {
+func TestInsecureSettingsAreReported(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*v1alpha1.Bootstrap)
@@ -349,8 +350,8 @@ func TestDangersAreTold(t *testing.T) {
 			config.Bootstrap.Address, config.Bootstrap.Attestor = ":10443", v1alpha1.AWSAttestor
 			tc.change(&config.Bootstrap)
 			var told []string
-			j := &joining{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
-			j.tellDangers()
+			j := &join{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
+			j.warnOfInsecureSettings()
 			if len(told) != min(len(tc.want), 1) || !strings.Contains(strings.Join(told, ""), tc.want) {
 				t.Errorf("told %q, want %q", told, tc.want)
 			}

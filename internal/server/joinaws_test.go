@@ -14,25 +14,25 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // TestInstancesJoin lets an EC2 instance join by what the cloud says of it: the
 // server is on an instance itself, and learns from its metadata service where
 // others have to be. Instances sign challenges of the server.
 func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	own := cloud.Launch(awsstandin.Instance{Role: "control-plane"})
-	worker := cloud.Launch(awsstandin.Instance{
+	own := cloud.Launch(fakeaws.Instance{Role: "control-plane"})
+	worker := cloud.Launch(fakeaws.Instance{
 		VPC: own.VPC, Region: own.Region, Account: own.Account, Role: "workers",
 		Tags:       map[string]string{"KubernetesCluster": "shop.example.com"},
-		Interfaces: []awsstandin.Interface{{Private: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}},
+		Interfaces: []fakeaws.Interface{{Private: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}},
 	})
-	environment := func(instance awsstandin.Instance) {
+	environment := func(instance fakeaws.Instance) {
 		metadata, err := cloud.Metadata(instance.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -119,12 +119,12 @@ func (s *joinServer) challenge() string {
 
 // TestAnAttestorIsWaitedFor starts a server whose metadata service is down.
 func TestAnAttestorIsWaitedFor(t *testing.T) { // sets the environment of the SDK
-	cloud, err := awsstandin.New()
+	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cloud.Close)
-	metadata, err := cloud.Metadata(cloud.Launch(awsstandin.Instance{}).ID)
+	metadata, err := cloud.Metadata(cloud.Launch(fakeaws.Instance{}).ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestAnAttestorIsWaitedFor(t *testing.T) { // sets the environment of the SD
 		name, value, _ := strings.Cut(setting, "=")
 		t.Setenv(name, value)
 	}
-	metadata.Service.Break(awsstandin.Fault{Kind: awsstandin.Down})
+	metadata.Service.Break(fakeaws.Fault{Kind: fakeaws.Down})
 	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Bootstrap.Attestor, c.Bootstrap.AWS.ClusterName, c.Bootstrap.ClientCAFile = v1alpha1.AWSAttestor, "shop", ""
 	})
@@ -166,7 +166,7 @@ func TestMistakesInAttestorsAreToldAtStart(t *testing.T) {
 		config := v1alpha1.Defaults()
 		config.Bootstrap.Attestor, config.Bootstrap.AWS.ClusterName = v1alpha1.AWSAttestor, "shop"
 		tc.configure(&config.Bootstrap)
-		if _, err := newLateAttestor(&config.Bootstrap, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := newPendingAttestor(&config.Bootstrap, nil, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", rule, err, tc.want)
 		}
 	}

@@ -39,7 +39,7 @@ func otherApprovals() []otherApproval {
 
 // warnOfOtherApprovers asks the API server whether kube-controller-manager would
 // approve what the approver is there to decide, and logs it.
-func (j *joining) warnOfOtherApprovers(ctx context.Context) {
+func (j *join) warnOfOtherApprovers(ctx context.Context) {
 	backoff := connectBackoff()
 	for _, other := range otherApprovals() {
 		for {
@@ -65,7 +65,7 @@ func (j *joining) warnOfOtherApprovers(ctx context.Context) {
 	}
 }
 
-func (j *joining) mayBeApproved(ctx context.Context, other otherApproval) (bool, error) {
+func (j *join) mayBeApproved(ctx context.Context, other otherApproval) (bool, error) {
 	review, err := j.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: other.user, Groups: other.groups,

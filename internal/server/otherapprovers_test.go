@@ -36,7 +36,7 @@ func TestAServerWithoutAnApproverNeedsNoRightToAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	(&joining{client: client, logger: logr.Discard()}).warnOfOtherApprovers(ctx)
+	(&join{client: client, logger: logr.Discard()}).warnOfOtherApprovers(ctx)
 	if n := asked.Load(); n != 1 {
 		t.Errorf("asked %d times", n)
 	}

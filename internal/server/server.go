@@ -22,8 +22,7 @@ type Options struct {
 	// Version and Commit say what runs.
 	Version, Commit string
 
-	// aws carries the requests to AWS of those who recognise callers; nil for what
-	// the environment says.
+	// aws carries the requests to AWS; nil for what the environment says.
 	aws http.RoundTripper
 }
 
@@ -34,11 +33,11 @@ type Server struct {
 	refusals *observe.Refusals
 	// connection is nil if no API server is asked for anything.
 	connection *apiserver.Connection
-	// webhooks is nil if nothing is decided about nodes, recognising if tokens are
-	// not asked about, joining if machines do not join here.
-	webhooks    *webhooks
-	recognising *recognising
-	joining     *joining
+	// webhooks is nil if nothing is decided about nodes, authentication if tokens are
+	// not asked about, join if machines do not join here.
+	webhooks       *webhooks
+	authentication *authentication
+	join           *join
 }
 
 // New makes a server from a valid configuration. It reads the files that the
@@ -66,12 +65,13 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	shared := newSharedEC2(&config.IAM.EC2, opts.aws, s.measures.EC2Request)
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		if s.recognising, err = newRecognising(config, opts, cluster, s.measures, s.refusals, bodies); err != nil {
+		if s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared); err != nil {
 			return nil, err
 		}
 	}
-	if s.joining, err = newJoining(config, opts, cluster, s.measures, s.refusals); err != nil {
+	if s.join, err = newJoin(config, opts, cluster, s.measures, s.refusals, shared); err != nil {
 		return nil, err
 	}
 	if ages := s.ages(); len(ages) > 0 {
@@ -88,11 +88,11 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 // answer from.
 func (s *Server) ages() []*staleness.Age {
 	var all []*staleness.Age
-	if s.recognising != nil {
-		all = append(all, s.recognising.mappings.Ages()...)
+	if s.authentication != nil {
+		all = append(all, s.authentication.mappings.Ages()...)
 	}
-	if s.joining != nil {
-		all = append(all, s.joining.ages()...)
+	if s.join != nil {
+		all = append(all, s.join.ages()...)
 	}
 	return all
 }
@@ -135,25 +135,25 @@ func (s *Server) Run(ctx context.Context) error {
 		background.Go(func() { logAges(following, s.logger, ages) })
 	}
 	if s.webhooks != nil {
-		s.webhooks.tellCallers()
-		s.webhooks.serveAs(&p)
+		s.webhooks.warnOfOpenAccess()
+		s.webhooks.addTo(&p)
 		background.Go(func() { s.webhooks.follow(following) })
 	}
-	if s.recognising != nil {
-		s.recognising.tellDangers()
-		s.recognising.serveAs(&p)
-		background.Go(func() { s.recognising.follow(following) })
+	if s.authentication != nil {
+		s.authentication.warnOfInsecureSettings()
+		s.authentication.addTo(&p)
+		background.Go(func() { s.authentication.follow(following) })
 	}
-	if s.joining != nil {
-		s.joining.tellDangers()
-		s.joining.serveAs(&p, s.bootstrap)
-		background.Go(func() { s.joining.follow(following) })
+	if s.join != nil {
+		s.join.warnOfInsecureSettings()
+		s.join.addTo(&p, s.bootstrap)
+		background.Go(func() { s.join.follow(following) })
 	}
-	if s.joining != nil && s.joining.approver != nil {
+	if s.join != nil && s.join.approver != nil {
 		// Others approve from the moment that this server is told to end.
 		approving, resign := context.WithCancel(ctx)
 		defer resign()
-		background.Go(func() { s.joining.approve(approving) })
+		background.Go(func() { s.join.approve(approving) })
 	}
 	return s.serve(ctx, p)
 }

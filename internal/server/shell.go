@@ -208,6 +208,7 @@ func (s *shell) drain() {
 					"address", e.listener.Addr().String())
 				e.server.Close()
 			}
+			e.lingered(ctx)
 		})
 	}
 	draining.Wait()

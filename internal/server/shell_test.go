@@ -263,7 +263,7 @@ func TestHandshakesRefuseBadCertificates(t *testing.T) {
 		rule   string
 		client *http.Client
 	}{
-		{"of another authority", s.caller(newAuthority(t, "strangers").client("kube-apiserver"))},
+		{"of another authority", s.caller(newAuthority(t, "others").client("kube-apiserver"))},
 		{"of the server's own authority", s.caller(s.server.client("kube-apiserver"))},
 		{"expired", s.caller(&expiredPair)},
 		{"for servers", s.caller(&servingPair)},
@@ -367,8 +367,8 @@ func TestPanicsAreLogged(t *testing.T) {
 	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", ""); err == nil {
 		t.Errorf("got %+v, want an error", got)
 	}
-	if _, err := s.get(s.caller(newAuthority(t, "strangers").client("kube-apiserver")), "/livez"); err == nil {
-		t.Error("a stranger was let in")
+	if _, err := s.get(s.caller(newAuthority(t, "others").client("kube-apiserver")), "/livez"); err == nil {
+		t.Error("an unknown caller was let in")
 	}
 	eventually(t, "it is logged", func() bool {
 		log := s.log.String()

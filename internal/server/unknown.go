@@ -50,12 +50,12 @@ func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderes
 			Reason: verdict.Reason{Code: noderestriction.NotANode, Message: "the user is not a node, and only nodes are restricted"},
 		}
 	}
-	return notYet(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
+	return notReady(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
 }
 
-// notYet is the answer to a write about which the state says too little: clients
+// notReady is the answer to a write about which the state says too little: clients
 // try again.
-func notYet(node, message string, err error) noderestriction.Answer {
+func notReady(node, message string, err error) noderestriction.Answer {
 	return undecided(node, decision.NotSynced, message, err)
 }
 

@@ -79,8 +79,8 @@ func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *re
 	return w, nil
 }
 
-// serveAs adds the webhooks to what a shell serves.
-func (w *webhooks) serveAs(p *parts) {
+// addTo adds the webhooks to what a shell serves.
+func (w *webhooks) addTo(p *parts) {
 	if w.config.Webhook.Answers(v1alpha1.ServeAuthorization) {
 		p.webhooks[authorizePath] = w.current(func(a *answers) http.Handler { return a.authorize })
 	}
@@ -91,9 +91,9 @@ func (w *webhooks) serveAs(p *parts) {
 	p.ready = append(p.ready, check{"graph-sync", w.graphSync}, check{"rights", w.rights}, check{"state-age", w.stateAge}, check{"authorization", w.authorization})
 }
 
-// tellCallers logs who may call the webhooks, if that may be more than API
+// warnOfOpenAccess logs who may call the webhooks, if that may be more than API
 // servers.
-func (w *webhooks) tellCallers() {
+func (w *webhooks) warnOfOpenAccess() {
 	switch {
 	case w.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication:
 		w.logger.Info("callers are not authenticated: everybody who can connect learns which objects are in use on which node; set webhook.clientAuthentication to Required")

@@ -17,6 +17,7 @@ import (
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/go-logr/logr"
 
+	"github.com/node-authorizer/node-authorizer/ec2instances"
 	"github.com/node-authorizer/node-authorizer/iam"
 	"github.com/node-authorizer/node-authorizer/iam/instances"
 	"github.com/node-authorizer/node-authorizer/iam/sts"
@@ -59,7 +60,10 @@ func authenticateStack(b *testing.B) http.Handler {
 	}})
 	authenticator := iam.NewAuthenticator(iam.Options{
 		Verifier: verifier, Mappings: oneSource{mappings}, Reserved: iam.DefaultReserved(),
-		Instances: instances.New(instances.Options{EC2: oneInstance{}, IAM: oneInstance{}, TTL: time.Hour}),
+		Instances: instances.New(instances.Options{
+			EC2: ec2instances.New(ec2instances.Options{DescribeInstances: oneInstance{}.DescribeInstances}),
+			IAM: oneInstance{}.GetInstanceProfile, TTL: time.Hour,
+		}),
 	})
 	return metrics.HTTP("authenticate", webhook.Authenticate(refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate)), nil, webhook.Options{}))
 }

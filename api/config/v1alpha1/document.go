@@ -246,7 +246,8 @@ iam:
     # How long an instance is remembered, and how many are.
     cacheTTL: 2m
     cacheSize: 20000
-    # How many requests are sent per second for long, and how many at once.
+    # How many requests are sent per second for long, and how many at once: to IAM, and
+    # to EC2 in each region. Those about machines that join (bootstrap.aws) are among them.
     perSecond: 10
     burst: 20
     # VPCs whose instances may be nodes; with none, those of any VPC. A private DNS

@@ -130,7 +130,8 @@ type EC2 struct {
 	// CacheTTL is how long an instance is remembered, CacheSize how many are.
 	CacheTTL  metav1.Duration `json:"cacheTTL"`
 	CacheSize int32           `json:"cacheSize"`
-	// PerSecond is how many requests are sent for long, Burst how many at once.
+	// PerSecond is how many requests are sent for long, Burst how many at once: to IAM,
+	// and to EC2 in each region, also about machines that join.
 	PerSecond int32 `json:"perSecond"`
 	Burst     int32 `json:"burst"`
 	// VPCs are those whose instances may be nodes; with none, those of any VPC may.

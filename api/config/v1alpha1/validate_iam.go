@@ -48,6 +48,9 @@ func (v *validation) serves(c *ServerConfiguration) {
 	case c.IAM.ClusterID != "":
 		v.wrong("iam.clusterID", "has no effect, for webhook.serves has no Authentication: add it, or remove iam.clusterID")
 	}
+	if b := &c.Bootstrap; b.Address != "" && b.Attestor == AWSAttestor && !c.Webhook.Answers(ServeAuthentication) {
+		v.ec2Limits(&c.IAM.EC2)
+	}
 }
 
 func (v *validation) iam(c *IAM) {
@@ -131,9 +134,14 @@ func (v *validation) sts(s *STS) {
 func (v *validation) ec2(e *EC2) {
 	v.duration("iam.ec2.cacheTTL", e.CacheTTL, time.Second, maxEC2Cache)
 	v.number("iam.ec2.cacheSize", int64(e.CacheSize), 1, maxCacheSize)
+	v.ec2Limits(e)
+	v.vpcs("iam.ec2.vpcs", e.VPCs)
+}
+
+// ec2Limits are those of all requests to EC2, also of those about machines that join.
+func (v *validation) ec2Limits(e *EC2) {
 	v.number("iam.ec2.perSecond", int64(e.PerSecond), 1, maxPerSecond)
 	v.number("iam.ec2.burst", int64(e.Burst), 1, maxPerSecond)
-	v.vpcs("iam.ec2.vpcs", e.VPCs)
 }
 
 // vpcs checks the form of the ids of VPCs.

@@ -6,8 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
+
+	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
 // Limits of what makes sense for machines that join.
@@ -83,8 +84,8 @@ func (v *validation) naming(rule string) {
 	}
 	if !strings.Contains(rule, "{{") {
 		v.wrong(field, "want PrivateDNSName, InstanceID, ResourceName or a template such as {{.InstanceID}}%s", given(rule))
-	} else if _, err := template.New("naming").Parse(rule); err != nil {
-		v.wrong(field, "%s is not a template: %s", quoted(rule), strings.TrimPrefix(err.Error(), "template: "))
+	} else if _, err := nametemplate.Parse(rule); err != nil {
+		v.wrong(field, "%s is not a template: %s", quoted(rule), err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/recognised"
 )
 
@@ -61,7 +61,7 @@ func (b *bench) authentications() (s section, err error) {
 type authentication struct {
 	*bench
 	cluster   *recognised.Cluster
-	instances []awsstandin.Instance
+	instances []fakeaws.Instance
 	client    *tls.Config
 	servers   []*server // ours and the floor
 }

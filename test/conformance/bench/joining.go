@@ -29,7 +29,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/machines"
 )
 
@@ -64,9 +64,9 @@ func (c *joinCluster) launch(n int) ([]*joiner, error) {
 
 // boot launches the machine's instance, and makes its key.
 func (m *joiner) boot() error {
-	instance := m.cluster.Cloud.Launch(awsstandin.Instance{
+	instance := m.cluster.Cloud.Launch(fakeaws.Instance{
 		Tags:       map[string]string{"KubernetesCluster": machines.Name},
-		Interfaces: []awsstandin.Interface{{Private: []netip.Addr{m.address}}},
+		Interfaces: []fakeaws.Interface{{Private: []netip.Addr{m.address}}},
 	})
 	m.name = instance.PrivateDNSName
 	document := m.cluster.Cloud.Signer().RSA2048(instance.Document(), instance.PendingTime.Add(3*time.Second))

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // ward is a cluster as the doctor finds it: every node is an instance of AWS, and has
@@ -29,7 +29,7 @@ const nodeRoles = 6
 func nodeRole(i int) string { return fmt.Sprintf("nodes-%d", i%nodeRoles) }
 
 func roleARN(role string) string {
-	return "arn:aws:iam::" + awsstandin.DefaultAccount + ":role/" + role
+	return "arn:aws:iam::" + fakeaws.DefaultAccount + ":role/" + role
 }
 
 func instanceID(i int) string { return fmt.Sprintf("i-%017x", 0x0b5e_0000_0000+i) }
@@ -148,9 +148,9 @@ func (l ward) approved(i int, request *certificatesv1.CertificateSigningRequest)
 	canonical, session := roleARN(nodeRole(i)), instanceID(i)
 	request.CreationTimestamp = metav1.Unix(1_767_225_600, 0).Rfc3339Copy()
 	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{"system:bootstrappers", "system:nodes", "system:authenticated"}
-	request.Spec.UID = "aws-iam-authenticator:" + awsstandin.DefaultAccount + ":AROAIOSFODNN7EXAMPLE1"
+	request.Spec.UID = "aws-iam-authenticator:" + fakeaws.DefaultAccount + ":AROAIOSFODNN7EXAMPLE1"
 	request.Spec.Extra = map[string]certificatesv1.ExtraValue{
-		"arn":          {"arn:aws:sts::" + awsstandin.DefaultAccount + ":assumed-role/" + nodeRole(i) + "/" + session},
+		"arn":          {"arn:aws:sts::" + fakeaws.DefaultAccount + ":assumed-role/" + nodeRole(i) + "/" + session},
 		"canonicalArn": {canonical},
 		"sessionName":  {session},
 		"accessKeyId":  {"ASIAIOSFODNN7EXAMPLE"},

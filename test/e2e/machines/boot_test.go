@@ -21,7 +21,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 const atOnce = 20
@@ -79,8 +79,8 @@ func TestTwentyMachinesBootAtOnce(t *testing.T) {
 
 // numbered gives a machine an id and an address that do not depend on what was
 // launched before.
-func numbered(n int) func(*awsstandin.Instance) {
-	return func(instance *awsstandin.Instance) {
+func numbered(n int) func(*fakeaws.Instance) {
+	return func(instance *fakeaws.Instance) {
 		instance.ID = fmt.Sprintf("i-0b00700000000%04x", n)
 		instance.Interfaces[0].Private[0] = netip.AddrFrom4([4]byte{127, 31, 100, byte(n)})
 	}

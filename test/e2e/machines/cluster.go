@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
@@ -56,7 +56,7 @@ type Cluster struct {
 	// Replicas are the servers.
 	Replicas []*Replica
 	// Cloud is where the machines are.
-	Cloud *awsstandin.Cloud
+	Cloud *fakeaws.Cloud
 	// Audit notes what nodes and the servers ask kube-apiserver.
 	Audit *audit.Log
 	// Client and Ledger have an administrator's rights.
@@ -68,7 +68,7 @@ type Cluster struct {
 	options Options
 	dir     string
 	// own is the instance on which the servers run.
-	own awsstandin.Instance
+	own fakeaws.Instance
 
 	mu       sync.Mutex
 	machines []*Machine
@@ -92,10 +92,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if c.Cloud, err = awsstandin.New(); err != nil {
+	if c.Cloud, err = fakeaws.New(); err != nil {
 		return err
 	}
-	c.own = c.Cloud.Launch(awsstandin.Instance{Profile: c.profile("masters"), Role: "masters", Tags: clusterTag()})
+	c.own = c.Cloud.Launch(fakeaws.Instance{Profile: c.profile("masters"), Role: "masters", Tags: clusterTag()})
 	if c.Audit, err = audit.In(c.dir, ServiceUser); err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (c *Cluster) writeCertificates(path string) error {
 }
 
 func (c *Cluster) profile(name string) string {
-	return "arn:aws:iam::" + awsstandin.DefaultAccount + ":instance-profile/" + name + "." + Name
+	return "arn:aws:iam::" + fakeaws.DefaultAccount + ":instance-profile/" + name + "." + Name
 }
 
 func clusterTag() map[string]string { return map[string]string{"KubernetesCluster": Name} }

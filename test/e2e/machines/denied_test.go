@@ -23,7 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -147,13 +147,13 @@ func TestMachinesThatDoNotRun(t *testing.T) {
 // the cluster.
 func TestMachinesFromElsewhere(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*awsstandin.Instance)
+		change func(*fakeaws.Instance)
 		code   verdict.Code
 	}{
-		"another account": {func(i *awsstandin.Instance) { i.Account = "444455556666" }, aws.WrongAccount},
-		"another region":  {func(i *awsstandin.Instance) { i.Region = "us-east-1" }, aws.WrongRegion},
-		"another VPC":     {func(i *awsstandin.Instance) { i.VPC = "vpc-0fedcba9876543210" }, aws.WrongVPC},
-		"another cluster": {func(i *awsstandin.Instance) { i.Tags = map[string]string{"KubernetesCluster": "green"} }, aws.WrongCluster},
+		"another account": {func(i *fakeaws.Instance) { i.Account = "444455556666" }, aws.WrongAccount},
+		"another region":  {func(i *fakeaws.Instance) { i.Region = "us-east-1" }, aws.WrongRegion},
+		"another VPC":     {func(i *fakeaws.Instance) { i.VPC = "vpc-0fedcba9876543210" }, aws.WrongVPC},
+		"another cluster": {func(i *fakeaws.Instance) { i.Tags = map[string]string{"KubernetesCluster": "green"} }, aws.WrongCluster},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := launch(t, blue, test.change)

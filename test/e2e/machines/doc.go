@@ -6,7 +6,7 @@
 // replicas of "node-authorizer server" with the service account of these files.
 // kube-controller-manager signs, and approves nothing.
 //
-// A machine is an instance of a stand-in of AWS, with a metadata service and a
+// A machine is an instance of a fake of AWS, with a metadata service and a
 // loopback address of its own, from which it speaks to the service. It runs the
 // real "node-authorizer client" and then a kubelet that handles its certificates
 // as a real one.

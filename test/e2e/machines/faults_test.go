@@ -17,7 +17,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
@@ -43,17 +43,17 @@ func TestFaults(t *testing.T) {
 			}
 		}},
 		{"EC2 throttles", func(t *testing.T, _ *Machine, client *running) {
-			blue.Cloud.EC2.Break(awsstandin.Fault{Kind: awsstandin.Throttled, Times: 3})
+			blue.Cloud.EC2.Break(fakeaws.Fault{Kind: fakeaws.Throttled, Times: 3})
 			client.begin()
 		}},
 		{"EC2 is slow", func(t *testing.T, _ *Machine, client *running) {
-			blue.Cloud.EC2.Break(awsstandin.Fault{Kind: awsstandin.Slow, Delay: 2 * time.Second, Times: 1})
+			blue.Cloud.EC2.Break(fakeaws.Fault{Kind: fakeaws.Slow, Delay: 2 * time.Second, Times: 1})
 			client.begin()
 		}},
-		{"EC2 is down", func(t *testing.T, _ *Machine, client *running) { ec2Fails(t, client, awsstandin.Down) }},
-		{"EC2 does not answer", func(t *testing.T, _ *Machine, client *running) { ec2Fails(t, client, awsstandin.Hanging) }},
+		{"EC2 is down", func(t *testing.T, _ *Machine, client *running) { ec2Fails(t, client, fakeaws.Down) }},
+		{"EC2 does not answer", func(t *testing.T, _ *Machine, client *running) { ec2Fails(t, client, fakeaws.Hanging) }},
 		{"the cloud's metadata is down", func(t *testing.T, m *Machine, client *running) {
-			m.Metadata.Break(awsstandin.Fault{Kind: awsstandin.Down, Times: 4})
+			m.Metadata.Break(fakeaws.Fault{Kind: fakeaws.Down, Times: 4})
 			client.begin()
 		}},
 	} {
@@ -166,8 +166,8 @@ func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Re
 	return killed
 }
 
-func ec2Fails(t *testing.T, client *running, kind awsstandin.FaultKind) {
-	blue.Cloud.EC2.Break(awsstandin.Fault{Kind: kind})
+func ec2Fails(t *testing.T, client *running, kind fakeaws.FaultKind) {
+	blue.Cloud.EC2.Break(fakeaws.Fault{Kind: kind})
 	asked := blue.Cloud.EC2.Requests()
 	client.begin()
 	eventually(t, "EC2 has been asked", func(context.Context) error {

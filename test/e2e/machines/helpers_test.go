@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
@@ -33,7 +33,7 @@ func eventually(t *testing.T, what string, condition func(context.Context) error
 	orFatal(t, await.Until(t.Context(), what, condition))
 }
 
-func launch(t *testing.T, c *Cluster, changes ...func(*awsstandin.Instance)) *Machine {
+func launch(t *testing.T, c *Cluster, changes ...func(*fakeaws.Instance)) *Machine {
 	t.Helper()
 	m, err := c.Launch(changes...)
 	orFatal(t, err)

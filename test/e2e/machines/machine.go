@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -27,9 +27,9 @@ type Machine struct {
 	// Address is its private address.
 	Address netip.Addr
 	// Instance is what the cloud launched.
-	Instance awsstandin.Instance
+	Instance fakeaws.Instance
 	// Metadata is its metadata service.
-	Metadata *awsstandin.Metadata
+	Metadata *fakeaws.Metadata
 	// Node is its kubelet, once it has one.
 	Node *localplane.Node
 
@@ -41,14 +41,14 @@ type Machine struct {
 }
 
 // Launch starts a machine. A function may change what is launched.
-func (c *Cluster) Launch(changes ...func(*awsstandin.Instance)) (*Machine, error) {
+func (c *Cluster) Launch(changes ...func(*fakeaws.Instance)) (*Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.machines) + 1
 	address := netip.AddrFrom4([4]byte{127, c.options.Network, byte(n >> 8), byte(n)})
-	instance := awsstandin.Instance{
+	instance := fakeaws.Instance{
 		Tags: clusterTag(), Profile: c.profile("nodes"), Role: "nodes",
-		Interfaces: []awsstandin.Interface{{Private: []netip.Addr{address}}},
+		Interfaces: []fakeaws.Interface{{Private: []netip.Addr{address}}},
 	}
 	for _, change := range changes {
 		change(&instance)

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -85,7 +85,7 @@ func TestStrictServer(t *testing.T) {
 	// It compared the ARN of an instance profile with that of a role.
 	t.Run("an instance has to have the profile of nodes", func(t *testing.T) {
 		for name, profile := range map[string]string{"another": blue.profile("masters"), "none": ""} {
-			m := launch(t, blue, func(i *awsstandin.Instance) {
+			m := launch(t, blue, func(i *fakeaws.Instance) {
 				if i.Profile = profile; profile == "" {
 					i.Role = ""
 				}

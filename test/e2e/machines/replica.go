@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -242,7 +242,7 @@ func (c *Cluster) authorities() (*x509.CertPool, error) {
 
 // control is the environment with which a program takes itself to be on an
 // instance.
-func control(metadata *awsstandin.Metadata) []string { return environment(metadata.Environment()) }
+func control(metadata *fakeaws.Metadata) []string { return environment(metadata.Environment()) }
 
 func quote(text string) string { return `"` + text + `"` }
 

@@ -32,7 +32,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"--tls-private-key=" + r.File("tls.key"),
 			"--tls-client-ca=" + r.File("ca.crt"),
 			"--client-common-name=node-authorizer-client",
-			// The stand-in's keys are not those of AWS.
+			// The fake's keys are not those of AWS.
 			"--feature=verify-signature=false",
 			"--feature=verify-registration",
 			"--feature=verify-ip=true",

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -44,8 +44,8 @@ type Options struct {
 type Cluster struct {
 	*localplane.Plane
 	// Cloud is where the machines are, and Front what it is reached through.
-	Cloud *awsstandin.Cloud
-	Front *awsstandin.Front
+	Cloud *fakeaws.Cloud
+	Front *fakeaws.Front
 	// Client has an administrator's rights.
 	Client kubernetes.Interface
 	// Program is the path of node-authorizer.
@@ -79,7 +79,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
 	}
 	var err error
-	if c.Cloud, err = awsstandin.New(); err != nil {
+	if c.Cloud, err = fakeaws.New(); err != nil {
 		return err
 	}
 	if c.Front, err = c.Cloud.Front(c.dir); err != nil {

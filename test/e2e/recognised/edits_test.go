@@ -16,7 +16,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // perSecond is how many questions are asked while the mappings are edited.
@@ -35,7 +35,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	instance, _ := blue.Launch(rightNode)
 	other, _ := blue.Launch("bystander")
 	// Each question has a token of its own: kube-apiserver keeps answers for ten seconds.
-	whoIs := func(ctx context.Context, instance awsstandin.Instance) (authenticationv1.UserInfo, error) {
+	whoIs := func(ctx context.Context, instance fakeaws.Instance) (authenticationv1.UserInfo, error) {
 		token, err := blue.MakeToken(ctx, instance)
 		if err != nil {
 			return authenticationv1.UserInfo{}, err

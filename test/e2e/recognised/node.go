@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -22,7 +22,7 @@ import (
 // Node is an instance with a kubelet whose kubeconfig runs `node-authorizer token`.
 type Node struct {
 	*localplane.Node
-	Instance awsstandin.Instance
+	Instance fakeaws.Instance
 	Address  netip.Addr
 
 	cluster *Cluster
@@ -30,16 +30,16 @@ type Node struct {
 
 // RoleARN is that of a role of the cluster's account.
 func RoleARN(role string) string {
-	return "arn:aws:iam::" + awsstandin.DefaultAccount + ":role/" + role
+	return "arn:aws:iam::" + fakeaws.DefaultAccount + ":role/" + role
 }
 
 // Launch starts an instance with a role. Its node is named as EC2 names it.
-func (c *Cluster) Launch(role string) (awsstandin.Instance, netip.Addr) {
+func (c *Cluster) Launch(role string) (fakeaws.Instance, netip.Addr) {
 	c.nodes++
 	address := netip.AddrFrom4([4]byte{127, 41, 0, byte(c.nodes)})
-	return c.Cloud.Launch(awsstandin.Instance{
-		Region: Region, Role: role, Profile: "arn:aws:iam::" + awsstandin.DefaultAccount + ":instance-profile/" + role,
-		Interfaces: []awsstandin.Interface{{Private: []netip.Addr{address}}},
+	return c.Cloud.Launch(fakeaws.Instance{
+		Region: Region, Role: role, Profile: "arn:aws:iam::" + fakeaws.DefaultAccount + ":instance-profile/" + role,
+		Interfaces: []fakeaws.Interface{{Private: []netip.Addr{address}}},
 	}), address
 }
 
@@ -64,7 +64,7 @@ func (c *Cluster) Boot(ctx context.Context, role string) (*Node, error) {
 
 // execCredential is what the kubeconfig of an instance says: a command that makes
 // tokens with the credentials that the metadata service has.
-func (c *Cluster) execCredential(metadata *awsstandin.Metadata) *clientcmdapi.AuthInfo {
+func (c *Cluster) execCredential(metadata *fakeaws.Metadata) *clientcmdapi.AuthInfo {
 	exec := &clientcmdapi.ExecConfig{
 		Command:         c.Program,
 		Args:            []string{"token", "--cluster-id", ClusterID, "--region", Region},

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	prediction "github.com/node-authorizer/node-authorizer/internal/doctor"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // The node for which is predicted, and who is bound to random roles: nobody whom
@@ -86,7 +86,7 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 		t.Helper()
 		groups := []string{"system:authenticated"}
 		for _, g := range role.Groups {
-			groups = append(groups, strings.ReplaceAll(g, "{{AccountID}}", awsstandin.DefaultAccount))
+			groups = append(groups, strings.ReplaceAll(g, "{{AccountID}}", fakeaws.DefaultAccount))
 		}
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: role.User, Groups: groups, ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -129,7 +129,7 @@ func mapAtRandom(random *rand.Rand, roles int) string {
 			in = append(in, fmt.Sprintf("%q", groups[random.IntN(len(groups))]))
 		}
 		fmt.Fprintf(&text, "- rolearn: arn:aws:iam::%s:role/node-%d\n  username: %q\n  groups: [%s]\n",
-			awsstandin.DefaultAccount, i, usernames[random.IntN(len(usernames))], strings.Join(in, ", "))
+			fakeaws.DefaultAccount, i, usernames[random.IntN(len(usernames))], strings.Join(in, ", "))
 	}
 	return text.String()
 }
@@ -144,7 +144,7 @@ func bindAtRandom(t *testing.T, client kubernetes.Interface, random *rand.Rand) 
 		{Kind: "ServiceAccount", Namespace: "prediction", Name: "kubelet"},
 		{Kind: "User", APIGroup: rbacv1.GroupName, Name: "system:node:" + predictedNode},
 		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:prediction"},
-		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "prediction:" + awsstandin.DefaultAccount},
+		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "prediction:" + fakeaws.DefaultAccount},
 		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: boundGroup(0)},
 		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: boundGroup(1)},
 		{Kind: "Group", APIGroup: rbacv1.GroupName, Name: boundGroup(2)},

@@ -7,11 +7,11 @@ import (
 	sessionv1 "github.com/aws/aws-sdk-go/aws/session"
 	reference "sigs.k8s.io/aws-iam-authenticator/pkg/token"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // ReferenceToken makes a token as the clients do that exist.
-func ReferenceToken(with awsstandin.Credentials, clusterID string) (string, error) {
+func ReferenceToken(with fakeaws.Credentials, clusterID string) (string, error) {
 	session, err := sessionv1.NewSession(&awsv1.Config{
 		Region: awsv1.String(Region), STSRegionalEndpoint: endpointsv1.RegionalSTSEndpoint,
 		Credentials: credentialsv1.NewStaticCredentials(with.AccessKeyID, with.SecretAccessKey, with.Token),

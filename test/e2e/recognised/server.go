@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -96,8 +96,8 @@ func (s *server) start(ctx context.Context, p *localplane.Plane, c *Cluster) err
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
-	own := c.Cloud.Launch(awsstandin.Instance{
-		Region: Region, Role: "masters", Profile: "arn:aws:iam::" + awsstandin.DefaultAccount + ":instance-profile/masters",
+	own := c.Cloud.Launch(fakeaws.Instance{
+		Region: Region, Role: "masters", Profile: "arn:aws:iam::" + fakeaws.DefaultAccount + ":instance-profile/masters",
 	})
 	metadata, err := c.Cloud.Metadata(own.ID)
 	if err != nil {

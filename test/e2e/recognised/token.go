@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // Token runs `node-authorizer token` with credentials.
-func (c *Cluster) Token(ctx context.Context, with awsstandin.Credentials, clusterID string) (string, error) {
+func (c *Cluster) Token(ctx context.Context, with fakeaws.Credentials, clusterID string) (string, error) {
 	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
 	command.Env = environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
 	output, err := command.Output()
@@ -30,7 +30,7 @@ func (c *Cluster) Token(ctx context.Context, with awsstandin.Credentials, cluste
 
 // MakeToken makes a token of an instance in this process, with a session of its own:
 // tokens of one session that are made within one second are the same.
-func (c *Cluster) MakeToken(ctx context.Context, instance awsstandin.Instance) (string, error) {
+func (c *Cluster) MakeToken(ctx context.Context, instance fakeaws.Instance) (string, error) {
 	with := c.Cloud.Session(instance.Account, instance.Role, instance.ID)
 	text, _, err := token.Make(ctx, token.Options{
 		ClusterID: ClusterID, Region: Region,

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
 // TestTokensOfBothMakers has our command and the client that clusters have make
 // tokens with the same credentials: kube-apiserver takes both for the same user.
 func TestTokensOfBothMakers(t *testing.T) {
 	ctx := t.Context()
-	user := "arn:aws:iam::" + awsstandin.DefaultAccount + ":user/alice"
+	user := "arn:aws:iam::" + fakeaws.DefaultAccount + ":user/alice"
 	err := blue.Map(ctx, map[string]string{
 		"mapRoles": mapRoles(),
 		"mapUsers": "- userarn: " + user + "\n  username: alice\n  groups: [readers]\n",
@@ -29,7 +29,7 @@ func TestTokensOfBothMakers(t *testing.T) {
 	instance, _ := blue.Launch(rightNode)
 	for _, who := range []struct {
 		name        string
-		credentials awsstandin.Credentials
+		credentials fakeaws.Credentials
 		username    string
 		groups      []string
 		arn         string
@@ -41,7 +41,7 @@ func TestTokensOfBothMakers(t *testing.T) {
 			RoleARN(rightNode),
 		},
 		{
-			"a user is the one of the mapping", blue.Cloud.User(awsstandin.DefaultAccount, "alice"),
+			"a user is the one of the mapping", blue.Cloud.User(fakeaws.DefaultAccount, "alice"),
 			"alice",
 			[]string{"readers", "system:authenticated"},
 			user,
@@ -69,7 +69,7 @@ func TestTokensOfBothMakers(t *testing.T) {
 					if info.Username != who.username || !slices.Equal(groups, who.groups) {
 						return fmt.Errorf("the API server takes them for %s in %v", info.Username, groups)
 					}
-					if !strings.HasPrefix(info.UID, "aws-iam-authenticator:"+awsstandin.DefaultAccount+":") {
+					if !strings.HasPrefix(info.UID, "aws-iam-authenticator:"+fakeaws.DefaultAccount+":") {
 						return fmt.Errorf("the uid is %s", info.UID)
 					}
 					if canonical := info.Extra["canonicalArn"]; len(canonical) != 1 || canonical[0] != who.arn {
@@ -106,10 +106,10 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 	other, _ := blue.Launch("bystander")
 	stopped, _ := blue.Launch(rightNode)
 	blue.Cloud.Terminate(stopped.ID)
-	account := awsstandin.DefaultAccount
+	account := fakeaws.DefaultAccount
 	for _, tc := range []struct {
 		rule        string
-		credentials awsstandin.Credentials
+		credentials fakeaws.Credentials
 		clusterID   string
 		code        string
 	}{
@@ -120,7 +120,7 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 		{"a session named for no instance is no node", blue.Cloud.Session(account, rightNode, "i-0123456789abcdef0"), ClusterID, "SessionInstanceUnknown"},
 		{"a session of any other name is no node", blue.Cloud.Session(account, rightNode, "mallory"), ClusterID, "SessionNotInstance"},
 		{"an instance that has ended is no node", blue.Cloud.Session(account, rightNode, stopped.ID), ClusterID, "SessionInstanceEnded"},
-		{"credentials that STS does not know are nobody's", awsstandin.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, ClusterID, "STSRefused"},
+		{"credentials that STS does not know are nobody's", fakeaws.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, ClusterID, "STSRefused"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			ours, err := blue.Token(ctx, tc.credentials, tc.clusterID)

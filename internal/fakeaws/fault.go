@@ -1,0 +1,163 @@
+package fakeaws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Service is one HTTP server of the cloud.
+type Service struct {
+	// URL is its address, without a slash at the end: "http://127.0.0.1:12345".
+	URL string
+
+	server    *http.Server
+	handle    http.HandlerFunc
+	throttled func(http.ResponseWriter, *http.Request, FaultKind)
+	cancel    context.CancelFunc
+
+	mu       sync.Mutex
+	fault    Fault
+	healed   chan struct{}
+	requests int
+}
+
+// FaultKind is a way to fail.
+type FaultKind int
+
+// What a service can do wrong.
+const (
+	// Healthy is no fault.
+	Healthy FaultKind = iota
+	// Throttled answers that there were too many requests.
+	Throttled
+	// Broken answers that the service failed within.
+	Broken
+	// Forbidden answers that the caller may not do this.
+	Forbidden
+	// Down closes the connection without an answer.
+	Down
+	// Slow answers after the fault's delay.
+	Slow
+	// Hanging does not answer until the service is healed or the caller gives up.
+	Hanging
+	// Empty answers with status 200 and nothing else.
+	Empty
+)
+
+// Fault is what a service does instead of answering well.
+type Fault struct {
+	Kind FaultKind
+	// Times is how many requests meet the fault; 0 means all, until it is healed.
+	Times int
+	// Delay is how long a slow answer takes.
+	Delay time.Duration
+}
+
+// Break makes a service fail from the next request on. The requests that hang go
+// on, and are answered well.
+func (s *Service) Break(fault Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+	close(s.healed)
+	s.healed = make(chan struct{})
+}
+
+// Heal ends a fault.
+func (s *Service) Heal() { s.Break(Fault{}) }
+
+// Requests is how many requests came, answered or not.
+func (s *Service) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
+// serve starts a service. The second function writes the answers of the faults
+// that the service's protocol has an answer for.
+func serve(handle http.HandlerFunc, throttled func(http.ResponseWriter, *http.Request, FaultKind)) (*Service, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening as a fake of AWS: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Service{
+		URL: "http://" + listener.Addr().String(), handle: handle, throttled: throttled,
+		cancel: cancel, healed: make(chan struct{}),
+	}
+	s.server = &http.Server{
+		Handler: s, ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	go func() {
+		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			panic(err)
+		}
+	}()
+	return s, nil
+}
+
+func (s *Service) close() {
+	s.cancel()
+	_ = s.server.Close()
+}
+
+// ServeHTTP answers a request, or fails as it was told to.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// net/http notices that a caller has gone only after the body has been read.
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	fault, healed := s.next()
+	switch fault.Kind {
+	case Healthy:
+		s.handle(w, r)
+	case Throttled, Broken, Forbidden:
+		s.throttled(w, r, fault.Kind)
+	case Down:
+		panic(http.ErrAbortHandler)
+	case Slow:
+		timer := time.NewTimer(fault.Delay)
+		defer timer.Stop()
+		afterwards(s, w, r, timer.C)
+	case Hanging:
+		afterwards(s, w, r, healed)
+	case Empty:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// next returns the fault that a new request meets.
+func (s *Service) next() (Fault, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	fault := s.fault
+	if s.fault.Times > 0 {
+		s.fault.Times--
+		if s.fault.Times == 0 {
+			s.fault = Fault{}
+		}
+	}
+	return fault, s.healed
+}
+
+// afterwards answers well once the channel lets it. A caller who has gone by then
+// gets nothing.
+func afterwards[T any](s *Service, w http.ResponseWriter, r *http.Request, ready <-chan T) {
+	select {
+	case <-ready:
+		s.handle(w, r)
+	case <-r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
+}

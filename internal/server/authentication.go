@@ -1,0 +1,182 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/sts"
+	"github.com/node-authorizer/node-authorizer/internal/mappings"
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/webhook"
+)
+
+const authenticatePath = "/authenticate"
+
+// authentication answers API servers' questions whose an AWS IAM bearer token is.
+type authentication struct {
+	config    *v1alpha1.ServerConfiguration
+	logger    logr.Logger
+	mappings  *mappings.Live
+	instances *pendingInstances
+	handler   http.Handler
+}
+
+// newAuthentication makes it from a valid configuration; nil if tokens are not asked
+// about. It answers with errors until the mappings have been read, which follow
+// does. The cluster is nil if no mappings are in it.
+func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2) (*authentication, error) {
+	c := &config.IAM
+	r := &authentication{config: config, logger: opts.Logger, instances: newPendingInstances(c, shared, opts.aws, metrics.EC2Request)}
+	verifier, err := newVerifier(c, opts.aws, metrics)
+	if err != nil {
+		return nil, err
+	}
+	if r.mappings, err = newMappings(config, opts.Logger, cluster); err != nil {
+		return nil, err
+	}
+	authenticator := iam.NewAuthenticator(iam.Options{
+		Verifier: verifier, Mappings: r.mappings, Instances: r.instances,
+		Partition: c.Partition, SessionCheck: iam.SessionCheck(c.SessionCheck), SessionCheckExempt: c.SessionCheckExemptRoles,
+		VPCs: c.EC2.VPCs, Reserved: reserved(c),
+	})
+	options := webhookOptions(config, metrics, bodies, authenticatePath)
+	options.Unasked = func(refusal *iam.Refusal) { metrics.Unasked(refusal); refusals.Unasked(refusal) }
+	r.handler = webhook.Authenticate(refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate)), c.Audiences, options)
+	metrics.WatchMappings(r.sources)
+	return r, nil
+}
+
+// newVerifier is the one that asks STS.
+func newVerifier(c *v1alpha1.IAM, transport http.RoundTripper, metrics *observe.Metrics) (*sts.Verifier, error) {
+	extra := make([]sts.ExtraHost, len(c.STS.ExtraHosts))
+	for i, h := range c.STS.ExtraHosts {
+		extra[i] = sts.ExtraHost{Host: h.Host, Region: h.Region}
+	}
+	hosts, err := sts.NewHosts(context.Background(), c.Partition, extra)
+	if err != nil {
+		return nil, fmt.Errorf("iam.sts: %w", err)
+	}
+	ttl := c.STS.CacheTTL.Duration
+	if ttl == 0 {
+		ttl = -1 // for the verifier, 0 is the default
+	}
+	verifier, err := sts.New(sts.Options{
+		ClusterID: c.ClusterID, Hosts: hosts, Transport: transport,
+		Timeout: c.STS.Timeout.Duration, MaxInFlight: int(c.STS.MaxInFlight), PerSecond: float64(c.STS.PerSecond), Burst: int(c.STS.Burst),
+		CacheTTL: ttl, CacheSize: int(c.STS.CacheSize), Observe: stsObserver{metrics},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("iam: %w", err)
+	}
+	return verifier, nil
+}
+
+func newMappings(config *v1alpha1.ServerConfiguration, logger logr.Logger, cluster *rest.Config) (*mappings.Live, error) {
+	c := &config.IAM
+	if cluster != nil {
+		cluster = rest.CopyConfig(cluster)
+		cluster.QPS = -1 // the API server limits by itself
+	}
+	kinds := make([]mappings.Kind, len(c.Sources))
+	for i, s := range c.Sources {
+		kinds[i] = mappings.Kind(s)
+	}
+	live, err := mappings.New(mappings.Options{
+		Sources: kinds, File: c.File, Namespace: c.ConfigMap.Namespace, Name: c.ConfigMap.Name,
+		Cluster: cluster, Rules: iam.Rules{Partition: c.Partition, RolePaths: iam.PathPolicy(c.RolePaths), Reserved: reserved(c)},
+		Observer: mappingLog{logger}, MaxStaleness: config.Cluster.MaxStaleness.Duration,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("iam.sources: %w", err)
+	}
+	return live, nil
+}
+
+func reserved(c *v1alpha1.IAM) iam.Reserved {
+	r := &c.Reserved
+	return iam.Reserved{Prefixes: r.Prefixes, GrantedUsernames: r.GrantedUsernames, GrantedGroups: r.GrantedGroups}
+}
+
+// mappingsInCluster reports whether a source of mappings is in the cluster.
+func mappingsInCluster(c *v1alpha1.IAM) bool {
+	return slices.Contains(c.Sources, v1alpha1.ConfigMapSource) || slices.Contains(c.Sources, v1alpha1.IdentityMappingSource)
+}
+
+// addTo adds the webhook to what a shell serves.
+func (r *authentication) addTo(p *parts) {
+	p.webhooks[authenticatePath] = r.handler
+	p.ready = append(p.ready, check{"mappings", r.mappingsRead}, check{"ec2", r.instances.state})
+}
+
+// follow keeps up with the mappings, and finds out where EC2 is asked, until the
+// context ends.
+func (r *authentication) follow(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { r.instances.follow(ctx, r.logger) })
+	r.mappings.Run(ctx)
+}
+
+// mappingsRead holds when every source has been read, and was heard from not too long
+// ago. Its note says what of them cannot be read now.
+func (r *authentication) mappingsRead() (note string, err error) {
+	if err := r.mappings.Synced(); err != nil {
+		return "", err
+	}
+	if err := r.mappings.TooOld(); err != nil {
+		return "", err
+	}
+	var stale []error
+	for _, s := range r.mappings.Sources() {
+		if s.Err != nil {
+			stale = append(stale, fmt.Errorf("%s cannot be followed: %w", s.Name, s.Err))
+		}
+		for _, key := range s.Stale {
+			stale = append(stale, fmt.Errorf("%s: %s cannot be read, its last good state is in use", s.Name, key))
+		}
+	}
+	if err := errors.Join(stale...); err != nil {
+		note = err.Error()
+	}
+	return note, nil
+}
+
+// sources are the states of the mappings as metrics have them.
+func (r *authentication) sources() []observe.MappingSource {
+	var all []observe.MappingSource
+	for _, s := range r.mappings.Sources() {
+		all = append(all, observe.MappingSource{Name: string(s.Kind), Healthy: s.Healthy(), Mappings: s.Mappings, Findings: s.Findings})
+	}
+	return all
+}
+
+// warnOfInsecureSettings logs what of the configuration believes callers more than AWS does.
+func (r *authentication) warnOfInsecureSettings() {
+	c := &r.config.IAM
+	if r.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication {
+		r.logger.Info("WARNING: callers are not authenticated: everybody who can connect has AWS asked about tokens, and learns whose those are; set webhook.clientAuthentication to Required")
+	}
+	switch c.SessionCheck {
+	case v1alpha1.InstanceProfileCheck:
+	case v1alpha1.InstanceCheck:
+		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role that is mapped to nodes can be any node; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
+	case v1alpha1.NoSessionCheck:
+		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, also one that there is not; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
+	}
+	if len(c.SessionCheckExemptRoles) > 0 && c.SessionCheck != v1alpha1.NoSessionCheck {
+		r.logger.Info("sessions of some roles are not checked: whoever may assume one of them can be any node that its mapping makes of a session's name; keep iam.sessionCheckExemptRoles to roles whose sessions are no instances",
+			"roles", c.SessionCheckExemptRoles)
+	}
+	if len(c.Reserved.Prefixes) == 0 {
+		r.logger.Info("WARNING: no names are reserved: whoever edits mappings can give any username and group of Kubernetes; set iam.reserved.prefixes")
+	}
+}

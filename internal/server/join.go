@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/internal/observe"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
+)
+
+// join is how machines join: the bootstrap service, the approver, or both, with
+// the ledger that they share.
+type join struct {
+	config  *v1alpha1.ServerConfiguration
+	version string
+	logger  logr.Logger
+	// observer counts and logs.
+	observer joinObserver
+	reach    *reach
+	client   kubernetes.Interface
+	ledger   *ledger.Client
+	known    *ledger.Cache
+	// attestor, service and key are nil without bootstrap.
+	attestor *pendingAttestor
+	service  *bootstrap.Service
+	key      *tokenKey
+	// approver is nil if this server does not approve.
+	approver *approver.Controller
+}
+
+// newJoin makes what the configuration asks for; nil if that is nothing.
+func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2) (*join, error) {
+	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
+		return nil, nil
+	}
+	j := &join{
+		config: config, version: opts.Version, logger: opts.Logger, observer: joinObserver{metrics, refusals}, reach: &reach{},
+	}
+	cluster = rest.CopyConfig(cluster)
+	cluster.QPS = -1 // the API server limits by itself
+	cluster.Wrap(j.reach.watch)
+	var err error
+	if j.client, err = kubernetes.NewForConfig(cluster); err != nil {
+		return nil, fmt.Errorf("connect to cluster %s: %w", cluster.Host, err)
+	}
+	if j.ledger, err = ledger.NewClient(cluster); err != nil {
+		return nil, err
+	}
+	j.known = ledger.NewCache(j.ledger)
+	j.known.LimitAge(config.Cluster.MaxStaleness.Duration, nil)
+	if config.Bootstrap.Address != "" {
+		if j.attestor, err = newPendingAttestor(&config.Bootstrap, j.client, shared); err != nil {
+			return nil, err
+		}
+		if j.service, err = newBootstrap(j); err != nil {
+			return nil, err
+		}
+		j.key = newTokenKey(j.service.ReadKey)
+	}
+	if config.Approver.Enabled {
+		if j.approver, err = newApprover(j); err != nil {
+			return nil, err
+		}
+		metrics.HasApprover()
+	}
+	metrics.WatchLedger(j.known.All)
+	return j, nil
+}
+
+// addTo adds what lets machines join to what a shell serves. The endpoint is that
+// for machines; nil without one.
+func (j *join) addTo(p *parts, e *endpoint) {
+	p.joinReady = []check{{"api-server", j.reach.state}, {"ledger-sync", j.ledgerSync}}
+	if j.service != nil {
+		p.machines = j.service.Handler(j.httpOptions(e.certificates))
+		p.joinReady = append(p.joinReady, check{"attestor", j.attestor.state}, check{"token-key", j.key.state})
+	}
+	if j.approver != nil {
+		p.joinReady = append(p.joinReady, check{"approver", j.approving})
+	}
+}
+
+// ledgerSync holds when the ledger has been read, and was heard from not too long ago.
+func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
+
+// ages are those of all that is followed.
+func (j *join) ages() []*staleness.Age {
+	all := []*staleness.Age{j.known.Age()}
+	if j.approver != nil {
+		all = append(all, j.approver.Ages()...)
+	}
+	return all
+}
+
+// follow keeps up with the ledger, makes the attestor and looks for other
+// approvers, until the context ends.
+func (j *join) follow(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if j.attestor != nil {
+		running.Go(func() { j.attestor.follow(ctx, j.logger) })
+		running.Go(func() { j.key.follow(ctx, j.logger) })
+	}
+	running.Go(func() { j.warnOfOtherApprovers(ctx) })
+	if err := j.known.Run(ctx); err != nil {
+		j.logger.Error(err, "the ledger cannot be followed")
+	}
+}
+
+// warnOfInsecureSettings logs what of the configuration believes machines more than their
+// evidence.
+func (j *join) warnOfInsecureSettings() {
+	b := &j.config.Bootstrap
+	if b.Address == "" {
+		return
+	}
+	if b.Attestor == v1alpha1.AlwaysAllowAttestor {
+		j.logger.Info("WARNING: the attestor alwaysallow believes everything: whoever can connect gets a token for any node name that is free; use it for development, or where the network itself authenticates machines",
+			"clientCertificates", b.ClientCAFile != "")
+	}
+	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySignature {
+		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; set bootstrap.aws.verifySignature to true")
+	}
+	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySourceAddress && !b.AWS.CallerIdentity.Required {
+		j.logger.Info("WARNING: source addresses are not verified: whoever has seen a machine's identity document joins as that machine, from anywhere, if faster; set bootstrap.aws.verifySourceAddress or bootstrap.aws.callerIdentity.required to true")
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+// pendingAttestor stands for an attestor that is being made: it asks the cloud where
+// the server itself runs, which may take until the cloud answers. Until then
+// evidence can neither be accepted nor refused.
+type pendingAttestor struct {
+	name string
+	// make makes the attestor; nil if it is made.
+	make func(context.Context) (attest.Attestor, error)
+	// challenger is nil if machines are not challenged.
+	challenger *pendingChallenger
+	made       atomic.Pointer[attest.Attestor]
+	// trouble is why the attestor is not made yet, if that is known.
+	trouble atomic.Pointer[error]
+}
+
+// attemptTimeout is how long the cloud may take for what it is asked at start.
+const attemptTimeout = 30 * time.Second
+
+// follow makes the attestor, however long that takes.
+func (l *pendingAttestor) follow(ctx context.Context, logger logr.Logger) {
+	if l.make == nil {
+		return
+	}
+	backoff, told := connectBackoff(), ""
+	for ctx.Err() == nil {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		made, err := l.make(attempt)
+		cancel()
+		if err == nil {
+			l.is(made)
+			logger.Info("attesting machines", "attestor", l.name)
+			return
+		}
+		l.trouble.Store(&err)
+		if err.Error() != told {
+			told = err.Error()
+			logger.Info("waiting for what the attestor needs", "attestor", l.name, "cause", told)
+		}
+		select {
+		case <-time.After(backoff.Step()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *pendingAttestor) is(made attest.Attestor) { l.made.Store(&made) }
+
+// get returns the attestor, or why there is none yet.
+func (l *pendingAttestor) get() (attest.Attestor, error) {
+	if made := l.made.Load(); made != nil {
+		return *made, nil
+	}
+	cause := errNoAnswer
+	if trouble := l.trouble.Load(); trouble != nil {
+		cause = *trouble
+	}
+	return nil, fmt.Errorf("the attestor %s is not ready: %w", l.name, cause)
+}
+
+// Name implements attest.Attestor.
+func (l *pendingAttestor) Name() string { return l.name }
+
+// Attest implements attest.Attestor.
+func (l *pendingAttestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
+	attestor, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return attestor.Attest(ctx, req)
+}
+
+// Gone implements attest.Presence. Of an attestor that cannot tell, no machine is
+// gone.
+func (l *pendingAttestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
+	attestor, err := l.get()
+	if err != nil {
+		return false, err
+	}
+	if presence, ok := attestor.(attest.Presence); ok {
+		return presence.Gone(ctx, instanceID, region)
+	}
+	return false, nil
+}
+
+// state holds when evidence can be checked.
+func (l *pendingAttestor) state() (note string, err error) {
+	if _, err := l.get(); err != nil {
+		return "", err
+	}
+	return l.name, nil
+}

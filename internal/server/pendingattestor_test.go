@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/node-authorizer/node-authorizer/attest"
+)
+
+// believing is an attestor for tests that knows one machine.
+type believing struct{}
+
+func (believing) Name() string { return "aws" }
+
+func (believing) Attest(context.Context, *attest.Request) (*attest.Identity, error) {
+	return &attest.Identity{InstanceID: "i-1"}, nil
+}
+
+// seeing can also tell whether it is gone.
+type seeing struct{ believing }
+
+func (seeing) Gone(context.Context, string, string) (bool, error) { return true, nil }
+
+func TestAPendingAttestorRefusesNobody(t *testing.T) {
+	pending := &pendingAttestor{name: "aws"}
+	cause := errors.New("the metadata service does not answer")
+	for _, trouble := range []error{nil, cause} {
+		if trouble != nil {
+			pending.trouble.Store(&trouble)
+		}
+		_, err := pending.Attest(t.Context(), &attest.Request{})
+		if refusal := new(attest.Refusal); err == nil || errors.As(err, &refusal) || !errors.Is(err, trouble) && trouble != nil {
+			t.Errorf("got %v, want an error that is no refusal", err)
+		}
+		if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err == nil {
+			t.Errorf("gone: got %v, %v", gone, err)
+		}
+		if _, err := pending.state(); err == nil || !strings.Contains(err.Error(), "the attestor aws is not ready: ") {
+			t.Errorf("state: got %v", err)
+		}
+	}
+	pending.is(believing{})
+	if identity, err := pending.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
+		t.Errorf("got %+v, %v", identity, err)
+	}
+	if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err != nil {
+		t.Errorf("an attestor that cannot tell: got %v, %v", gone, err)
+	}
+	pending.is(seeing{})
+	if gone, err := pending.Gone(t.Context(), "i-1", ""); !gone || err != nil {
+		t.Errorf("an attestor that can tell: got %v, %v", gone, err)
+	}
+	if note, err := pending.state(); note != "aws" || err != nil {
+		t.Errorf("state: got %q, %v", note, err)
+	}
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/iam/instances"
+)
+
+// pendingInstances stands for the look-up of instances while it is open in which
+// region EC2 is asked: the metadata service of the server's own instance may have
+// to say. Until then nobody is a node, and nobody is refused for it.
+type pendingInstances struct {
+	make func(context.Context) (iam.Instances, error)
+	made atomic.Pointer[iam.Instances]
+	// trouble is why there is none yet, if that is known.
+	trouble atomic.Pointer[error]
+}
+
+// newPendingInstances asks IAM through a transport; nil for that of the SDK.
+func newPendingInstances(c *v1alpha1.IAM, shared *sharedEC2, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
+	return &pendingInstances{make: func(ctx context.Context) (iam.Instances, error) {
+		askIAM, region, err := instances.NewIAM(ctx, c.Region, transport)
+		if err != nil {
+			return nil, err
+		}
+		client, err := shared.get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return instances.New(instances.Options{
+			EC2: client, Region: region, IAM: askIAM, TTL: c.EC2.CacheTTL.Duration, Size: int(c.EC2.CacheSize),
+			PerSecond: float64(c.EC2.PerSecond), Burst: int(c.EC2.Burst),
+			Observe: func(outcome string) { observe("IAM", outcome) },
+		}), nil
+	}}
+}
+
+// follow makes the look-up, however long that takes.
+func (l *pendingInstances) follow(ctx context.Context, logger logr.Logger) {
+	backoff, told := connectBackoff(), ""
+	for ctx.Err() == nil {
+		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
+		made, err := l.make(attempt)
+		cancel()
+		if err == nil {
+			l.made.Store(&made)
+			return
+		}
+		l.trouble.Store(&err)
+		if err.Error() != told {
+			told = err.Error()
+			logger.Info("waiting for what is needed to ask EC2", "cause", told)
+		}
+		select {
+		case <-time.After(backoff.Step()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Instance implements iam.Instances.
+func (l *pendingInstances) Instance(ctx context.Context, id string, withRoles bool) (*iam.Instance, error) {
+	made, err := l.get()
+	if err != nil {
+		return nil, err
+	}
+	return made.Instance(ctx, id, withRoles)
+}
+
+func (l *pendingInstances) get() (iam.Instances, error) {
+	if made := l.made.Load(); made != nil {
+		return *made, nil
+	}
+	cause := errNoAnswer
+	if trouble := l.trouble.Load(); trouble != nil {
+		cause = *trouble
+	}
+	return nil, fmt.Errorf("EC2 cannot be asked yet: %w", cause)
+}
+
+// state holds when instances can be looked up.
+func (l *pendingInstances) state() (note string, err error) {
+	_, err = l.get()
+	return "", err
+}
