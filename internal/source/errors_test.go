@@ -1,7 +1,6 @@
 package source
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -70,12 +69,5 @@ func TestBrokenDocuments(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", err, c.want)
 			}
 		})
-	}
-}
-
-func TestInputErrorUnwraps(t *testing.T) {
-	inner := errors.New("inner")
-	if err := error(&InputError{File: "a", Err: inner}); !errors.Is(err, inner) {
-		t.Error("the cause is lost")
 	}
 }

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -123,10 +123,10 @@ func nextMember(b []byte, p int) (member, bool) {
 	return m, true
 }
 
-// readHead finds apiVersion and kind at the top of an object. What is not there
+// readType finds apiVersion and kind at the top of an object. What is not there
 // or not a string stays empty.
-func readHead(b []byte) head {
-	var h head
+func readType(b []byte) Type {
+	var h Type
 	p := skipSpace(b, 0)
 	if p < 0 || b[p] != '{' {
 		return h
@@ -138,7 +138,7 @@ func readHead(b []byte) head {
 }
 
 // take looks at one member of an object.
-func (h *head) take(name, value []byte) {
+func (h *Type) take(name, value []byte) {
 	if len(value) == 0 || value[0] != '"' {
 		return
 	}

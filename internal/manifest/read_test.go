@@ -1,4 +1,4 @@
-package source_test
+package manifest_test
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // readDocuments reads one text and returns what was taken: kind, name and line.
 func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind string, text []byte) bool) ([]string, error) {
 	t.Helper()
 	var taken []string
-	_, err := source.ReadDocuments(context.Background(), []string{"-"}, source.DocumentOptions{Stdin: strings.NewReader(text), Wanted: wanted},
-		func(d *source.Document) error {
+	_, err := manifest.Read(context.Background(), []string{"-"}, manifest.Options{Stdin: strings.NewReader(text), Wanted: wanted},
+		func(d *manifest.Document) error {
 			var o struct {
 				Metadata struct {
 					Name string `json:"name"`
@@ -107,9 +107,9 @@ func TestLinesOfTexts(t *testing.T) {
 					want += 2
 				}
 			}
-			_, err := source.ReadDocuments(context.Background(), []string{"-"},
-				source.DocumentOptions{Stdin: strings.NewReader(text), Wanted: kinds("ConfigMap")},
-				func(d *source.Document) error {
+			_, err := manifest.Read(context.Background(), []string{"-"},
+				manifest.Options{Stdin: strings.NewReader(text), Wanted: kinds("ConfigMap")},
+				func(d *manifest.Document) error {
 					if line, ok := d.TextLine("data", "key"); ok != (want > 0) || line != want {
 						t.Errorf("line %d, %t; want %d", line, ok, want)
 					}
@@ -141,9 +141,9 @@ func TestLargeListsAreReadItemByItem(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked, taken := 0, 0
-		origin, err := source.ReadDocuments(context.Background(), []string{path}, source.DocumentOptions{
+		origin, err := manifest.Read(context.Background(), []string{path}, manifest.Options{
 			Wanted: func(_, kind string, _ []byte) bool { asked++; return kind == "Node" },
-		}, func(d *source.Document) error {
+		}, func(d *manifest.Document) error {
 			taken++
 			if got, want := d.Line("metadata", "name"), strings.Count(text[:strings.Index(text, "last")], "\n")+1; got != want {
 				t.Errorf("%s: line %d, want %d", name, got, want)

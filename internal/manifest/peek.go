@@ -1,14 +1,14 @@
-package source
+package manifest
 
 import "bytes"
 
 // peek finds what a document says it is without parsing it. It is not known where
 // that takes a parser.
-func peek(d *document) (h head, known bool) {
+func peek(d *document) (h Type, known bool) {
 	if d.yaml && !looksJSON(d.text) {
 		return peekYAML(d.text, d.dash)
 	}
-	h = readHead(d.text)
+	h = readType(d.text)
 	if inherited := d.list.element(); h.Kind == "" {
 		h = inherited
 	}
@@ -24,7 +24,7 @@ func looksJSON(text []byte) bool {
 // the parser whatever is not simple there: keys that are not plain words, keys given
 // twice. A line that is the inside of a string of several lines then cannot be taken
 // for a key, for the key itself stands there as well.
-func peekYAML(text []byte, dash bool) (h head, known bool) {
+func peekYAML(text []byte, dash bool) (h Type, known bool) {
 	column, kinds, versions := 0, 0, 0
 	first := true
 	for line := range bytes.Lines(text) {
@@ -41,12 +41,12 @@ func peekYAML(text []byte, dash bool) (h head, known bool) {
 		case outer == inside:
 			continue
 		case outer == beyond:
-			return head{}, false
+			return Type{}, false
 		}
 		key, value, ok := plainKey(line[column:])
 		switch {
 		case !ok:
-			return head{}, false
+			return Type{}, false
 		case key == "kind":
 			kinds++
 			h.Kind = plainScalar(value)

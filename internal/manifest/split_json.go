@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func (s *jsonSplitter) skipSeparator() bool {
 
 // document handles the object at the beginning of the window.
 func (s *jsonSplitter) document() error {
-	var h head
+	var h Type
 	p := 1
 	for first := true; ; first = false {
 		name, value, end, err := s.member(p, first)
@@ -143,7 +143,7 @@ func (s *jsonSplitter) value(p int) (int, error) {
 
 // list emits the items of the array at the beginning of the window, and reads
 // what follows them in the list object.
-func (s *jsonSplitter) list(h head) error {
+func (s *jsonSplitter) list(h Type) error {
 	if err := s.items(h); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (s *jsonSplitter) list(h head) error {
 	return nil
 }
 
-func (s *jsonSplitter) items(h head) error {
+func (s *jsonSplitter) items(h Type) error {
 	s.advance(1)
 	for item := 1; ; item++ {
 		p, err := s.punctuation(0)
@@ -242,7 +242,7 @@ func (s *jsonSplitter) incomplete(err error) error {
 }
 
 func (s *jsonSplitter) readError(err error) error {
-	return &InputError{File: s.file, Line: s.line, Err: fmt.Errorf("read: %w", err)}
+	return &Error{File: s.file, Position: Position{Line: s.line}, Err: fmt.Errorf("read: %w", err)}
 }
 
 func describe(c byte) string {

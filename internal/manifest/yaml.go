@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -96,12 +96,6 @@ func (d *document) yamlError(err error) error {
 	return d.errorOnLine(d.line+max(line, 1)-1, errors.New("not valid YAML: "+problem))
 }
 
-// yamlLine finds the line, from 1, of the value at a pointer in YAML text; that
-// of the nearest value around it if there is none.
-func yamlLine(text []byte, pointer jsontext.Pointer) int {
-	return descend(parseOutline(text), pointer).Line
-}
-
 // outline is YAML text with its lines, parsed once.
 type outline struct{ root *yamlv3.Node }
 
@@ -115,16 +109,21 @@ func parseOutline(text []byte) *yamlv3.Node {
 	return root.Content[0]
 }
 
-// yamlNode is the value at a path of the part, or the nearest one around it.
-func (p part) yamlNode(path []string) *yamlv3.Node {
+// root is the value that the part's document is.
+func (p part) root() *yamlv3.Node {
 	if p.outline.root == nil {
 		p.outline.root = parseOutline(p.text)
 	}
+	return p.outline.root
+}
+
+// yamlNode is the value at a path of the part, or the nearest one around it.
+func (p part) yamlNode(path []string) *yamlv3.Node {
 	pointer := p.pointer
 	for _, name := range path {
 		pointer = pointer.AppendToken(name)
 	}
-	return descend(p.outline.root, pointer)
+	return descend(p.root(), pointer)
 }
 
 // textLine finds the line of the file on which the first line of a string begins, if
