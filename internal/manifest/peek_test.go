@@ -26,6 +26,14 @@ func TestPeekYAML(t *testing.T) {
 		{rule: "a merge", text: "<<: {kind: Node}\nkind: Pod\napiVersion: v1\n"},
 		{rule: "flow style", text: "{kind: Pod, apiVersion: v1}\n"},
 		{rule: "an alias", text: "kind: *a\napiVersion: v1\n"},
+		{rule: "a number", text: "kind: 0\napiVersion: v1\n"},
+		{rule: "a number with a sign", text: "kind: Pod\napiVersion: -1\n"},
+		{rule: "infinity", text: "kind: .inf\napiVersion: v1\n"},
+		{rule: "nothing", text: "kind: Null\napiVersion: v1\n"},
+		{rule: "true in YAML 1.1", text: "kind: yes\napiVersion: v1\n"},
+		{rule: "a number in quotes", text: "kind: \"0\"\napiVersion: 'on'\n", want: Type{"on", "0"}, known: true},
+		{rule: "a word that goes on below", text: "kind: Pod\n  List\napiVersion: v1\n"},
+		{rule: "a word that goes on below a comment", text: "apiVersion: v1\nkind: Pod\n\n  List\n"},
 		{rule: "text in several lines", text: "kind: |\n  Pod\napiVersion: v1\n"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
