@@ -113,47 +113,35 @@ func isManifest(name string) bool {
 	return slices.Contains(manifestSuffixes(), filepath.Ext(name))
 }
 
-// stream is the text of an input.
+// stream is the text of a file.
 type stream struct {
 	*bufio.Reader
-	counter *counter
-	close   func() error
+	text *filetext.Text
 }
 
-// counter counts the bytes as stored.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
-// open begins to read an input and decompresses it if it is compressed,
-// whatever its name.
-func (in File) open(stdin io.Reader) (*stream, error) {
-	closeFile := func() error { return nil }
-	raw := stdin
-	if in.Path != "-" {
-		file, err := os.Open(in.Path)
-		if err != nil {
+// open begins to read a file, which may be compressed whatever its name says.
+func (f File) open(stdin io.Reader) (*stream, error) {
+	var file io.ReadCloser
+	switch {
+	case f.Path == "-" && stdin == nil:
+		return nil, errors.New("read stdin: there is no standard input")
+	case f.Path == "-":
+		file = io.NopCloser(stdin)
+	default:
+		var err error
+		if file, err = os.Open(f.Path); err != nil {
 			return nil, fmt.Errorf("read input: %w", err)
 		}
-		raw, closeFile = file, file.Close
-	} else if raw == nil {
-		return nil, errors.New("read stdin: there is no standard input")
 	}
-	s := &stream{counter: &counter{r: raw}, close: closeFile}
-	stored := bufio.NewReaderSize(s.counter, windowSize)
-	text, err := filetext.NewReader(stored, maxObject)
+	text, err := filetext.New(file)
 	if err != nil {
-		return nil, errors.Join(&Error{File: in.Name, Err: err}, closeFile())
+		return nil, &Error{File: f.Name, Err: err}
 	}
-	s.Reader = bufio.NewReaderSize(text, windowSize)
-	return s, s.skipByteOrderMark(in.Name)
+	s := &stream{Reader: bufio.NewReaderSize(text.Reader, windowSize), text: text}
+	if err := s.skipByteOrderMark(f.Name); err != nil {
+		return nil, errors.Join(err, text.Close())
+	}
+	return s, nil
 }
 
 // skipByteOrderMark accepts UTF-8 with a mark, and refuses UTF-16, which some

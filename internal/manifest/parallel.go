@@ -6,6 +6,8 @@ import (
 	"io"
 	"runtime"
 	"sync"
+
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
 // batchSize is how much text is handed to a worker at once, in bytes.
@@ -36,13 +38,13 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, text.close()) }()
+	defer func() { err = errors.Join(err, text.text.Close()) }()
 
 	// If the reading ends early, the goroutines end by themselves: a read of standard
 	// input may block for ever.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	batches := newBatcher[T](ctx, text.counter)
+	batches := newBatcher[T](ctx, text.text)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
 			for b := range batches.work {
@@ -116,7 +118,7 @@ func (b *batch[T]) decode(decode func(*T, *Document) error) {
 // to [Parallel.Take].
 type batcher[T any] struct {
 	ctx     context.Context
-	stored  *counter
+	text    *filetext.Text
 	work    chan *batch[T]
 	ordered chan *batch[T]
 	current *batch[T]
@@ -124,11 +126,11 @@ type batcher[T any] struct {
 	free sync.Pool
 }
 
-func newBatcher[T any](ctx context.Context, stored *counter) *batcher[T] {
+func newBatcher[T any](ctx context.Context, text *filetext.Text) *batcher[T] {
 	// Few batches wait, so that a slow consumer holds up the splitter.
 	pending := 2 * runtime.GOMAXPROCS(0)
 	b := &batcher[T]{
-		ctx: ctx, stored: stored,
+		ctx: ctx, text: text,
 		work: make(chan *batch[T], pending), ordered: make(chan *batch[T], pending),
 		free: sync.Pool{New: func() any { return &batch[T]{text: make([]byte, 0, batchSize)} }},
 	}
@@ -170,7 +172,7 @@ func (b *batcher[T]) send() error {
 	if len(b.current.docs) == 0 {
 		return nil
 	}
-	b.current.read = b.stored.n
+	b.current.read = b.text.Stored()
 	for _, ch := range []chan *batch[T]{b.work, b.ordered} {
 		select {
 		case ch <- b.current:

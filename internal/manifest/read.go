@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
 // Options say which objects of files are read, and how.
@@ -78,7 +80,7 @@ type reader struct {
 	visit func(*Document) error
 
 	file   File
-	stored *counter
+	text   *filetext.Text
 	passed int
 	taken  int
 }
@@ -88,8 +90,8 @@ func (r *reader) read(file File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, text.close()) }()
-	r.file, r.stored = file, text.counter
+	defer func() { err = errors.Join(err, text.text.Close()) }()
+	r.file, r.text = file, text.text
 	return splitDocuments(file.Name, text, r.document)
 }
 
@@ -100,7 +102,7 @@ func (r *reader) document(doc *document) error {
 			return err
 		}
 		if r.opts.Progress != nil {
-			r.opts.Progress(Progress{Source: r.file.Name, Done: r.stored.n, Total: r.file.Size, Objects: r.taken})
+			r.opts.Progress(Progress{Source: r.file.Name, Done: r.text.Stored(), Total: r.file.Size, Objects: r.taken})
 		}
 	}
 	if t, known := peek(doc); known && !t.isList() && !r.opts.Wanted(t.APIVersion, t.Kind, doc.text) {
