@@ -177,7 +177,8 @@ func (p part) fail(offset int, object string, err error) error {
 // that in converted text, by the pointer.
 func (p part) locate(offset int, pointer jsontext.Pointer, err error) *Error {
 	if p.yaml {
-		return p.errorOnLine(p.line+descend(p.root(), p.pointer+pointer).Line-1, err)
+		_, line := p.node(p.pointer + pointer)
+		return p.errorOnLine(line, err)
 	}
 	// Decoders stop before the space in front of a value.
 	if at := skipSpace(p.json, min(offset, len(p.json))); at > offset && pointer != "" {

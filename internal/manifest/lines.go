@@ -5,7 +5,8 @@ import "strconv"
 // lineOf is the line of the value at a path, or of the nearest one around it.
 func (p part) lineOf(path []string) int {
 	if p.yaml {
-		return p.line + p.yamlNode(path).Line - 1
+		_, line := p.node(p.at(path))
+		return line
 	}
 	return p.line + countLines(p.text[:p.offset+findJSON(p.json, path)])
 }

@@ -66,7 +66,7 @@ func TestWhatIsNotWantedIsNotParsed(t *testing.T) {
 	if err != nil || len(taken) != 1 {
 		t.Errorf("took %q, %v", taken, err)
 	}
-	if _, err := readDocuments(t, text, kinds("Pod")); err == nil || !strings.Contains(err.Error(), "document 1, line 4") {
+	if _, err := readDocuments(t, text, kinds("Pod")); err == nil || !strings.Contains(err.Error(), "document 1, line 3") {
 		t.Errorf("err = %v", err)
 	}
 }
