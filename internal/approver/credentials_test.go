@@ -11,8 +11,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // credential names the certificate that a request led to, as API servers do.
@@ -35,7 +35,7 @@ func askedWith(t *testing.T, credential, node string, sans ...string) *certifica
 // TestACertificateOfTheMachineBefore: two machines have one name after each
 // other, and somebody has what the first one got, and got by renewal.
 func TestACertificateOfTheMachineBefore(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -81,7 +81,7 @@ func TestACertificateOfTheMachineBefore(t *testing.T) {
 // TestManyRenewalsAreRememberedOnce: a node that renews without end gets no
 // endless list, and the controller comes to rest.
 func TestManyRenewalsAreRememberedOnce(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)

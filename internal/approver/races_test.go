@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestTheEntryChangesWhileATokenIsBound: the approver has read the entry, and something
@@ -33,11 +33,11 @@ func TestTheEntryChangesWhileATokenIsBound(t *testing.T) {
 			t.Parallel()
 			var s *stand
 			meanwhile := sync.OnceFunc(func() { s.change("aws-i-1", tc.change) })
-			s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/nodeattestations/aws-i-1/status") {
 					meanwhile()
 				}
-				return apistandin.NoFault
+				return fakeapiserver.NoFault
 			}})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
@@ -63,15 +63,15 @@ func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 			t.Parallel()
 			var s *stand
 			var failed atomic.Bool
-			s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if strings.HasSuffix(r.URL.Path, "/approval") && failed.CompareAndSwap(false, true) {
 					if s.entry("aws-i-1").BoundKey() == "" {
 						t.Error("an approval is written before the token is bound")
 					}
 					s.change("aws-i-1", tc.change)
-					return apistandin.Unavailable
+					return fakeapiserver.Unavailable
 				}
-				return apistandin.NoFault
+				return fakeapiserver.NoFault
 			}})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
@@ -85,11 +85,11 @@ func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 // any number of requests with it. They share what is listed.
 func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
 	var lists atomic.Int64
-	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.Query().Get("watch") == "" {
 			lists.Add(1)
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	s.machine("aws-i-1", "worker-1", "bbbbbb")
 	const requests = 40

@@ -12,8 +12,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type recognisingServer struct {
 	*testServer
 	cloud   *awsstandin.Cloud
-	cluster *apistandin.Server
+	cluster *fakeapiserver.Server
 	asked   *requests
 	tokens  []string // all that were made
 }
@@ -46,7 +46,7 @@ func newRecognisingServer(t *testing.T, prepare func(*recognisingServer), config
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cluster = apistandin.New(apistandin.Options{Fault: s.asked.fault})
+	s.cluster = fakeapiserver.New(fakeapiserver.Options{Fault: s.asked.fault})
 	t.Cleanup(s.cluster.Close)
 	s.testServer = &testServer{testShell: &testShell{t: t}} // for prepare
 	if prepare != nil {

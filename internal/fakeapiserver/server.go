@@ -1,10 +1,10 @@
-// Package apistandin is an API server for tests: it keeps objects of any
+// Package fakeapiserver is a fake API server for tests: it keeps objects of any
 // resource in memory and serves them over HTTP as Kubernetes does, with resource
 // versions that must match, subresources that change only their part, watches,
 // and faults where a test wants them.
 //
 // It knows no schemas, takes every client for one user, and allows everything.
-package apistandin
+package fakeapiserver
 
 import (
 	"encoding/json"
