@@ -32,8 +32,7 @@ type document struct {
 
 // errorAt makes an error about the document, at a byte offset of its text.
 func (d *document) errorAt(offset int, err error) *Error {
-	offset = min(max(offset, 0), len(d.text))
-	return d.errorOnLine(d.line+countLines(d.text[:offset]), err)
+	return d.errorOnLine(d.line+countLines(d.text[:min(offset, len(d.text))]), err)
 }
 
 func (d *document) errorOnLine(line int, err error) *Error {
@@ -64,7 +63,7 @@ func (d *document) whole() (p part, empty bool, err error) {
 type part struct {
 	*document
 	json    []byte
-	offset  int // of json in the document's text, if that is JSON
+	lines   int // that end before json in the document's text, if that is JSON
 	pointer jsontext.Pointer
 	parent  Type
 }
@@ -112,6 +111,7 @@ func (p part) items(t Type, depth int, visit func(part) error) error {
 			continue
 		}
 		at := m.start + 1
+		lines, counted := p.lines, 0 // each line is counted once
 		for i := 0; ; i++ {
 			if at = skipSpace(p.json, at); p.json[at] == ',' {
 				at = skipSpace(p.json, at+1)
@@ -120,8 +120,9 @@ func (p part) items(t Type, depth int, visit func(part) error) error {
 				break
 			}
 			end := skipValue(p.json, at)
+			lines, counted = lines+countLines(p.json[counted:at]), at
 			item := part{
-				document: p.itemDocument(i + 1), json: p.json[at:end], offset: p.offset + at, parent: t,
+				document: p.itemDocument(i + 1), json: p.json[at:end], lines: lines, parent: t,
 				pointer: p.pointer.AppendToken("items").AppendToken(fmt.Sprint(i)),
 			}
 			if err := visit(item); err != nil {
@@ -184,7 +185,7 @@ func (p part) locate(offset int, pointer jsontext.Pointer, err error) *Error {
 	if at := skipSpace(p.json, min(offset, len(p.json))); at > offset && pointer != "" {
 		offset = at
 	}
-	return p.errorAt(p.offset+offset, err)
+	return p.errorOnLine(p.line+p.lines+countLines(p.json[:min(offset, len(p.json))]), err)
 }
 
 // describe names the object: "Pod shop/api".

@@ -8,7 +8,7 @@ func (p part) lineOf(path []string) int {
 		_, line := p.node(p.at(path))
 		return line
 	}
-	return p.line + countLines(p.text[:p.offset+findJSON(p.json, path)])
+	return p.line + p.lines + countLines(p.json[:findJSON(p.json, path)])
 }
 
 // findJSON finds where the value at a path begins, or the nearest one around it.

@@ -170,7 +170,7 @@ func (d *Document) Fail(err error, path ...string) error {
 func (d *Document) Position() Position {
 	p := Position{Document: d.part.number, Item: d.part.item, Line: d.part.line}
 	if !d.part.yaml {
-		p.Line += countLines(d.part.text[:d.part.offset])
+		p.Line += d.part.lines
 	}
 	return p
 }

@@ -32,6 +32,36 @@ func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind strin
 	return taken, err
 }
 
+// TestItemsOfNestedListsHaveTheirLines where a list is not cut while it is read.
+func TestItemsOfNestedListsHaveTheirLines(t *testing.T) {
+	const n = 100_000
+	var text strings.Builder
+	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
+	for i := range n {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, "\n{\"apiVersion\": \"v1\",\n\"kind\": \"Node\", \"metadata\":\n{\"name\": \"n-%d\"}}", i)
+	}
+	text.WriteString("]}]}")
+	i := 0
+	_, err := manifest.Read(t.Context(), []string{"-"}, manifest.Options{Stdin: strings.NewReader(text.String()), Wanted: kinds("Node")},
+		func(d *manifest.Document) error {
+			begins := 5 + 3*i
+			if got, want := d.Position(), (manifest.Position{Document: 1, Item: 1, Line: begins}); got != want {
+				return fmt.Errorf("item %d is at %+v, want %+v", i, got, want)
+			}
+			if line := d.Line("metadata", "name"); line != begins+2 {
+				return fmt.Errorf("the name of item %d is on line %d, want %d", i, line, begins+2)
+			}
+			i++
+			return nil
+		})
+	if err != nil || i != n {
+		t.Errorf("%d items, %v; want %d", i, err, n)
+	}
+}
+
 func kinds(names ...string) func(string, string, []byte) bool {
 	return func(_, kind string, _ []byte) bool { return slices.Contains(names, kind) }
 }
