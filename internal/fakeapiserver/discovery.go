@@ -21,14 +21,14 @@ func (s *Server) kindOf(at *place) string {
 	}[at.resource]
 }
 
-func (s *Server) tellVersion(w http.ResponseWriter) {
+func (s *Server) serveVersion(w http.ResponseWriter) {
 	version := s.opts.Version()
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")
 	reply(w, http.StatusOK, Object{"major": major, "minor": minor, "gitVersion": version})
 }
 
-// discovery tells the resources, if that is what the path asks for.
+// discovery lists the resources, if the path asks for them.
 func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 	version := strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/")
 	switch {

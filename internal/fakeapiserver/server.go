@@ -54,7 +54,7 @@ type Options struct {
 	// Review, if set, answers them instead. Another status than 201 is a refusal to
 	// answer.
 	Review func(spec map[string]any) (allowed bool, status int)
-	// Resources, if set, are those that discovery tells and that can be used: kinds by
+	// Resources, if set, are those that discovery lists and that can be used: kinds by
 	// GROUP/VERSION and resource. Without it there is no discovery, and any resource can
 	// be used.
 	Resources map[string]map[string]string
@@ -186,7 +186,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	at, ok := parsePath(r.URL.Path)
 	switch {
 	case r.URL.Path == "/version":
-		s.tellVersion(w)
+		s.serveVersion(w)
 	case s.opts.Resources != nil && s.discovery(w, r.URL.Path):
 	case !ok:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such path")

@@ -16,8 +16,8 @@ import (
 // ErrEndsEarly is the error of compressed data that is not whole.
 var ErrEndsEarly = errors.New("compressed data ends early; the file is incomplete, or still being compressed")
 
-// ErrTooLong is the error of compressed data whose text is out of all proportion.
-var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; decompress the file first if that is right", maxExpansion)
+// ErrTooLong is the error of compressed data that is very much smaller than its text.
+var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; decompress the file first if that is correct", maxExpansion)
 
 const (
 	// bufferSize is how much of a file is read at once.
@@ -39,7 +39,7 @@ type Text struct {
 	close  func() error
 }
 
-// New begins to read a file: gzip and zstd are told by their first bytes and
+// New begins to read a file: gzip and zstd are recognized by their first bytes and
 // decompressed, anything else is the text as it is. The file is closed with the text,
 // and if there is an error.
 func New(file io.ReadCloser) (*Text, error) {

@@ -77,8 +77,8 @@ func TestAFileThatCannotBeReadIsClosed(t *testing.T) {
 	}
 }
 
-// TestTextWithoutMeasureEnds: a few bytes can stand for any number of them.
-func TestTextWithoutMeasureEnds(t *testing.T) {
+// TestTextThatIsTooLongForItsFileEnds: a few bytes can stand for any number of them.
+func TestTextThatIsTooLongForItsFileEnds(t *testing.T) {
 	frame := zstandard(t, strings.Repeat("\x00", 8<<20))
 	for _, tc := range []struct {
 		rule   string
@@ -86,7 +86,7 @@ func TestTextWithoutMeasureEnds(t *testing.T) {
 		ends   bool
 	}{
 		{"a GiB whatever it comes from", 128, false},
-		{"more than that, out of next to nothing", 140, true},
+		{"more than that, from a few bytes", 140, true},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			text, err := filetext.New(&file{Reader: bytes.NewReader(bytes.Repeat(frame, tc.frames))})

@@ -116,7 +116,7 @@ func isManifest(name string) bool {
 // stream is the text of a file.
 type stream struct {
 	*bufio.Reader
-	text *filetext.Text
+	file *filetext.Text
 }
 
 // open begins to read a file, which may be compressed whatever its name says.
@@ -137,7 +137,7 @@ func (f File) open(stdin io.Reader) (*stream, error) {
 	if err != nil {
 		return nil, &Error{File: f.Name, Err: err}
 	}
-	s := &stream{Reader: bufio.NewReaderSize(text.Reader, windowSize), text: text}
+	s := &stream{Reader: bufio.NewReaderSize(text.Reader, windowSize), file: text}
 	if err := s.skipByteOrderMark(f.Name); err != nil {
 		return nil, errors.Join(err, text.Close())
 	}

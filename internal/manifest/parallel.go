@@ -38,13 +38,13 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, text.text.Close()) }()
+	defer func() { err = errors.Join(err, text.file.Close()) }()
 
 	// If the reading ends early, the goroutines end by themselves: a read of standard
 	// input may block for ever.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	batches := newBatcher[T](ctx, text.text)
+	batches := newBatcher[T](ctx, text.file)
 	for range runtime.GOMAXPROCS(0) {
 		go func() {
 			for b := range batches.work {

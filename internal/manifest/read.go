@@ -90,8 +90,8 @@ func (r *reader) read(file File) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, text.text.Close()) }()
-	r.file, r.text = file, text.text
+	defer func() { err = errors.Join(err, text.file.Close()) }()
+	r.file, r.text = file, text.file
 	return splitDocuments(file.Name, text, r.document)
 }
 

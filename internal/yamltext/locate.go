@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// The decoder says what is wrong, and a line with it that can be that of the mistake,
+// The decoder reports what is wrong, with a line that can be that of the mistake,
 // the one before, or the one on which a list begins. So the line is found by reading the
 // text up to one line after another.
 
-// toldPlace is how decoders say what is wrong, of several mistakes the first, whatever
+// reportedPlace is how decoders report what is wrong, of several mistakes the first, whatever
 // was made of the YAML.
-var toldPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?(?:line (\d+): )?([^\n]*)`)
+var reportedPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?(?:line (\d+): )?([^\n]*)`)
 
-// told takes the decoder's error apart: the line that it says, 0 if it says none, and
+// reported takes the decoder's error apart: its line, 0 if it has none, and
 // the problem.
-func told(err error) (line int, problem string) {
-	place := toldPlace.FindStringSubmatch(err.Error())
+func reported(err error) (line int, problem string) {
+	place := reportedPlace.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(place[1])
 	return line, place[2]
 }
@@ -32,14 +32,14 @@ const endOfText = "found unexpected end of stream"
 // while it is incomplete; there, the mistake is on the first line with which it is the
 // same as that of the whole text, or, if something does not end, on the line on which
 // that begins. The effort is bounded; beyond it, the line is that on which what cannot be
-// read begins, or else the one that the decoder says.
+// read begins, or else the one that the decoder reports.
 func Locate(text []byte, check func([]byte) error) *Error {
 	err := check(text)
 	if err == nil {
 		return nil
 	}
 	s := &search{text: text, check: check, ends: lineEnds(text), effort: min(8*len(text), 32<<20) + 4<<20}
-	s.line, s.problem = told(err)
+	s.line, s.problem = reported(err)
 	return &Error{Line: min(max(s.find(), 1), len(s.ends)), Problem: s.problem}
 }
 
@@ -48,7 +48,7 @@ type search struct {
 	text  []byte
 	check func([]byte) error
 	ends  []int
-	// line and problem are what the decoder says of the whole text.
+	// line and problem are what the decoder reports for the whole text.
 	line    int
 	problem string
 	// effort is how many more bytes are decoded.
@@ -72,7 +72,7 @@ func (s *search) find() int {
 			if err == nil {
 				break
 			}
-			if at, problem := told(err); at == s.line && problem == s.problem {
+			if at, problem := reported(err); at == s.line && problem == s.problem {
 				return line
 			}
 		}
@@ -88,7 +88,7 @@ func (s *search) find() int {
 }
 
 // firstBad finds the first line after a good one up to which the text cannot be read,
-// beginning near the line that the decoder says. It is not ok if that takes too long.
+// beginning near the line that the decoder reports. It is not ok if that takes too long.
 func (s *search) firstBad(good int) (line int, ok bool) {
 	ok = true
 	bad := func(line int) bool {

@@ -28,7 +28,7 @@ func TestMistakesAreFoundOnTheirLine(t *testing.T) {
 		{"in the second document", "a: b\n---\nc: d\n e: f\n", 4},
 		{"on the first line", "a: b: c\n", 1},
 		{"in a text without an end of line", "a: [b", 1},
-		{"in a comment's wake", "# a\n# b\n\n\"c\" d\n", 4},
+		{"after comments", "# a\n# b\n\n\"c\" d\n", 4},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			_, err := yamltext.Parse([]byte(tc.text))
@@ -48,7 +48,7 @@ func TestAnyDecoderIsAsked(t *testing.T) {
 		rule, text, want string
 	}{
 		{"a name twice", "a: b\nc: d\na: e\nc: f\n", `line 3: key "a" already set in map`},
-		{"an alias of nothing, in a decoder that tells no line", "a: b\nc: *d\ne: f\n", "line 2: unknown anchor 'd' referenced"},
+		{"an alias of nothing, in a decoder that reports no line", "a: b\nc: *d\ne: f\n", "line 2: unknown anchor 'd' referenced"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			got := yamltext.Locate([]byte(tc.text), func(text []byte) error {
