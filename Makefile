@@ -15,8 +15,9 @@ LDFLAGS := -s -w
 # Every Go module of the repository.
 MODULES := . test/localplane test/conformance test/e2e test/deploy
 # The packages whose tests run under the race detector too: those with goroutines.
-RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/source ./internal/staleness ./internal/freshness \
-	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./internal/ledger ./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
+RACE := ./graph ./nodeauthz ./rbac ./chain ./internal/apiserver ./internal/manifest ./internal/source ./internal/staleness ./internal/freshness \
+	./internal/observe ./internal/webhook ./internal/server ./bootstrap/... ./ec2instances ./attest/aws ./internal/approver ./internal/ledger \
+	./iam/... ./internal/mappings ./internal/auditlog ./internal/replay
 FUZZTIME ?= 30s
 
 .PHONY: help

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // cut is a way in which a call to the API server goes wrong.
@@ -36,7 +36,7 @@ func (w *world) cutAt(s *Service, id *attest.Identity, n int, how cut) (grant *G
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	calls := 0
-	w.server.Intercept(func(ctx context.Context, _ ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+	w.server.Intercept(func(ctx context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (w *world) cutAt(s *Service, id *attest.Identity, n int, how cut) (grant *G
 			cancel()
 			return nil, errCut
 		}
-		return ledgertest.Failure("etcd is away"), nil
+		return fakeapiserver.Failure("etcd is away"), nil
 	})
 	defer w.server.Intercept(nil)
 	grant, err = s.Redeem(ctx, request(id), id)

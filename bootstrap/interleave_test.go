@@ -15,8 +15,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 )
 
 // play runs several actors against one API server, one call at a time: a
@@ -183,7 +183,7 @@ func (p *play) timePasses(d time.Duration) actor {
 // step.
 func (p *play) perform(cast []actor, schedule []byte) error {
 	var on []*running
-	p.server.Intercept(func(ctx context.Context, _ ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+	p.server.Intercept(func(ctx context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		self, ok := ctx.Value(actorKey{}).(*running)
 		if !ok {
 			return do(), nil // the test itself

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 )
 
 // forgetKey makes an entry one of a version that derived no tokens.
@@ -138,7 +138,7 @@ func TestManyEntriesOfAKeyThatIsGoneReadItOnce(t *testing.T) {
 		w.rotateKey()
 		w.keyReads()
 		w.pass(keyLife)
-		w.server.Intercept(func(_ context.Context, _ ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+		w.server.Intercept(func(_ context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 			time.Sleep(5 * time.Millisecond)
 			return do(), nil
 		})
@@ -157,19 +157,19 @@ func TestManyEntriesOfAKeyThatIsGoneReadItOnce(t *testing.T) {
 func TestWithoutTheKeyNothingIsGiven(t *testing.T) {
 	w := newWorld(t)
 	id := machine("i-1", "worker-1")
-	w.server.Intercept(func(_ context.Context, c ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+	w.server.Intercept(func(_ context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if c.Verb == "get" && c.Resource == "secrets" {
-			return ledgertest.Failure("etcd is away"), nil
+			return fakeapiserver.Failure("etcd is away"), nil
 		}
 		return do(), nil
 	})
-	version := w.server.Version()
+	version := w.server.ResourceVersion()
 	grant, err := w.service(nil).Redeem(t.Context(), request(id), id)
 	var refusal *attest.Refusal
 	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "secret kube-system/node-authorizer-key") {
 		t.Errorf("got %v, %v", grant, err)
 	}
-	if w.server.Version() != version {
+	if w.server.ResourceVersion() != version {
 		t.Error("something was written")
 	}
 }

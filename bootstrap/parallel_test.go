@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestFiftyRequestsFromManyAddresses: each of them writes into the entry where it
@@ -25,7 +25,7 @@ func TestFiftyRequestsFromManyAddresses(t *testing.T) {
 			id.Addresses = []netip.Addr{req.RemoteAddr}
 			return id, nil
 		}
-		w.server.Intercept(func(_ context.Context, _ ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+		w.server.Intercept(func(_ context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 			time.Sleep(5 * time.Millisecond)
 			return do(), nil
 		})

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 )
 
 // meanwhile has something happen right before a request's first such call.
 func (w *world) meanwhile(call string, happens func()) {
 	happened := false
-	w.server.Intercept(func(_ context.Context, c ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+	w.server.Intercept(func(_ context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if !happened && c.Verb+" "+c.Resource == call {
 			happened = true
 			happens()
@@ -140,7 +140,7 @@ func TestTokenIsGoodUntilAnotherTakesItsPlace(t *testing.T) {
 	s, id := w.service(with(NewerEvidence)), machine("i-1", "worker-1")
 	before := redeem(t, s, id)
 	renamed := restarted(machine("i-1", "worker-2"))
-	w.server.Intercept(func(ctx context.Context, c ledgertest.Call, do func() *http.Response) (*http.Response, error) {
+	w.server.Intercept(func(ctx context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if c.Verb == "update" && c.Resource == v1alpha1.Resource {
 			return nil, errCut
 		}

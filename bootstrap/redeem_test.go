@@ -205,10 +205,10 @@ func TestRefusals(t *testing.T) {
 			if tc.before != nil {
 				tc.before(w, s)
 			}
-			entries, tokens := w.server.Version(), len(w.tokens())
+			entries, tokens := w.server.ResourceVersion(), len(w.tokens())
 			_, err := s.Redeem(t.Context(), &attest.Request{NodeName: tc.asked}, tc.id)
 			refusedWith(t, err, tc.want)
-			if w.server.Version() != entries || len(w.tokens()) != tokens {
+			if w.server.ResourceVersion() != entries || len(w.tokens()) != tokens {
 				t.Error("a refused request changed the cluster")
 			}
 		})

@@ -15,14 +15,14 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 )
 
 // world is a cluster in memory with bootstrap services.
 type world struct {
 	t      testing.TB
-	server *ledgertest.Server
+	server *fakeapiserver.Server
 	ledger *ledger.Client
 	// client may do everything, and limited what the service may.
 	client, limited kubernetes.Interface
@@ -41,15 +41,15 @@ func (w *world) pass(d time.Duration) { w.elapsed.Add(int64(d)) }
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, attestor: &machines{}}
-	w.server = ledgertest.NewServer(w.now)
+	w.server = fakeapiserver.New(fakeapiserver.Options{Clock: w.now, WatchList: true})
 	var err error
-	if w.ledger, err = ledger.NewClient(w.server.Config()); err != nil {
+	if w.ledger, err = ledger.NewClient(w.server.InMemory(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if w.client, err = kubernetes.NewForConfig(w.server.Config()); err != nil {
+	if w.client, err = kubernetes.NewForConfig(w.server.InMemory(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if w.limited, err = kubernetes.NewForConfig(w.server.ConfigFor(w.mayService)); err != nil {
+	if w.limited, err = kubernetes.NewForConfig(w.server.InMemory(w.mayService)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ledger.ServiceKey(context.Background(), w.client); err != nil {
@@ -61,7 +61,7 @@ func newWorld(t testing.TB) *world {
 }
 
 // mayService is what the service may do with Secrets: create them, and read one.
-func (w *world) mayService(c ledgertest.Call) bool {
+func (w *world) mayService(c fakeapiserver.Call) bool {
 	allowed := c.Resource != "secrets" || c.Namespace == "kube-system" && (c.Verb == "create" || c.Verb == "get" && c.Name == "node-authorizer-key")
 	if !allowed {
 		w.t.Errorf("the service wants to %s", c)

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // maxMappingFindings is how many findings about one source are listed.
@@ -38,7 +39,7 @@ type reader struct {
 	// sessions says whether the ARN of a session stands for its role.
 	sessions bool
 
-	yaml *yamlText
+	yaml *yamltext.Text
 	// left is how many more nodes of the text are visited: through aliases, a small
 	// text can be a large list.
 	left int
@@ -53,34 +54,34 @@ func (r *reader) text(text string, list mappingList, key string) bool {
 	if !r.open(text, key) {
 		return false
 	}
-	return r.list(r.yaml.root, list, key)
+	return r.list(firstOf(r.yaml), list, key)
 }
 
 // open parses a text and makes it the one that lines are about.
 func (r *reader) open(text, key string) bool {
-	r.yaml, r.left = &yamlText{}, 100_000+len(text)
+	r.yaml, r.left = &yamltext.Text{}, 100_000+len(text)
 	if len(text) > maxMappingText {
 		r.found(r.tooLarge(r.place(key, 1), fmt.Sprintf("the text has %d bytes, more than the %d that are read", len(text), maxMappingText)))
 		return false
 	}
-	parsed, err := parseYAML(text)
+	parsed, more, err := parseYAML(text)
 	if err != nil {
 		remedy := "fix the YAML; entries begin with \"- \" in the same column, and tabs do not indent"
-		if usernameEndsInColon(text, err.line) {
+		if usernameEndsInColon(text, err.Line) {
 			remedy = trailingColon
 		}
 		r.found(finding.Finding{
-			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, err.line),
-			Message:     "not valid YAML: " + printable(err.problem),
+			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, err.Line),
+			Message:     "not valid YAML: " + printable(err.Problem),
 			Consequence: r.unreadable(),
 			Remedy:      remedy,
 		})
 		return false
 	}
 	r.yaml = parsed
-	if parsed.more > 0 {
+	if more > 0 {
 		r.found(finding.Finding{
-			Code: MappingMoreDocuments, Severity: finding.Error, Place: r.place(key, parsed.more),
+			Code: MappingMoreDocuments, Severity: finding.Error, Place: r.place(key, more),
 			Message:     "something follows the first YAML document",
 			Consequence: "only the first document is read",
 			Remedy:      "put all entries in one list, without --- between them",
@@ -118,7 +119,7 @@ func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
 		return true
 	case value.Kind != yaml.SequenceNode:
 		r.found(finding.Finding{
-			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, r.yaml.line(node.Line)),
+			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, r.yaml.Line(node)),
 			Message:     fmt.Sprintf("%s is %s: a list is wanted", list.name, describe(value)),
 			Consequence: r.unreadable(),
 			Remedy:      "begin each entry with \"- \"",
@@ -135,7 +136,7 @@ func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
 		if r.left < 0 {
 			// What was read so far is a part of what is meant.
 			r.mappings, r.findings, r.unlisted = r.mappings[:mappings], r.findings[:findings], unlisted
-			r.found(r.tooLarge(r.place(key, r.yaml.line(entry.Line)), "with its aliases, the list is larger than what is read"))
+			r.found(r.tooLarge(r.place(key, r.yaml.Line(entry)), "with its aliases, the list is larger than what is read"))
 			return false
 		}
 	}
@@ -224,7 +225,7 @@ const unused = "the entry is left out: it maps nobody"
 
 // placeOf is the place of a node.
 func (r *reader) placeOf(key string, node *yaml.Node) finding.Place {
-	return r.place(key, r.yaml.line(node.Line))
+	return r.place(key, r.yaml.Line(node))
 }
 
 func (r *reader) place(key string, line int) finding.Place {

@@ -21,8 +21,8 @@ func ParseFile(text []byte, path string) (*Mappings, []finding.Finding) {
 		return r.finish(allLists())
 	}
 	var root *yaml.Node
-	if r.yaml.root != nil {
-		root = follow(r.yaml.root)
+	if first := firstOf(r.yaml); first != nil {
+		root = follow(first)
 	}
 	if root == nil || root.Kind != yaml.MappingNode {
 		message := "there is nothing in the file"
@@ -85,7 +85,7 @@ func (f *mappingFile) put(n int, value *yaml.Node, key string, at *yaml.Node) {
 		f.broken[name] = true
 		f.found(finding.Finding{
 			Code: MappingSyntax, Severity: finding.Error, Place: f.placeOf(key, at),
-			Message:     fmt.Sprintf("%s is given twice, in line %d too", name, f.yaml.line(before.Line)),
+			Message:     fmt.Sprintf("%s is given twice, in line %d too", name, f.yaml.Line(before)),
 			Consequence: f.unreadable(),
 			Remedy:      "put all entries in one list",
 		})

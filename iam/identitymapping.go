@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // ParseIdentityMapping reads an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1
@@ -13,7 +14,7 @@ import (
 // be used and those that are Unusable, in the order of their names.
 func ParseIdentityMapping(name, arn, username string, groups []string) (Mapping, []finding.Finding, bool) {
 	object := "IAMIdentityMapping " + printable(name)
-	r := &reader{source: object, at: finding.Place{Object: object}, sessions: true, yaml: &yamlText{}}
+	r := &reader{source: object, at: finding.Place{Object: object}, sessions: true, yaml: &yamltext.Text{}}
 	checked, err := checkARN(arn)
 	kind := checked.kind.list()
 	if trimmed, err := checkARN(strings.TrimSpace(arn)); err == nil {

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestNothingIsDecidedByWhatIsTooOld lets one watch be silent for too long, while a
@@ -17,7 +17,7 @@ func TestNothingIsDecidedByWhatIsTooOld(t *testing.T) {
 	const limit = 2 * time.Minute
 	for _, silent := range []string{"nodeattestations", "nodes"} {
 		t.Run(silent, func(t *testing.T) {
-			s := newStand(t, apistandin.Options{})
+			s := newStand(t, fakeapiserver.Options{})
 			hear := map[string]func(){
 				"nodeattestations": func() { s.machine("aws-i-3", "worker-3", "cccccc") },
 				"nodes": func() {

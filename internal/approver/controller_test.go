@@ -13,12 +13,12 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 func TestAMachineBecomesANode(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	told := &events{}
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
@@ -156,7 +156,7 @@ func TestWhatIsDenied(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, apistandin.Options{})
+			s := newStand(t, fakeapiserver.Options{})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			csr := tc.prepare(t, s)
 			s.start(approver.Options{})
@@ -175,7 +175,7 @@ func (s *stand) revoke(name string) {
 
 func TestSelfNodeServerIsAsked(t *testing.T) {
 	var asked map[string]any
-	s := newStand(t, apistandin.Options{Allow: func(spec map[string]any) bool { asked = spec; return false }})
+	s := newStand(t, fakeapiserver.Options{Allow: func(spec map[string]any) bool { asked = spec; return false }})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	s.put(requestPath("serving"), ofNode(t, "worker-1", "10.0.0.7"))
@@ -188,7 +188,7 @@ func TestSelfNodeServerIsAsked(t *testing.T) {
 }
 
 func TestServingAddressesOfTheNode(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.put("/api/v1/nodes/worker-1", &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}}})
 	s.start(approver.Options{ServingAddresses: string(approve.ServingLedgerAndNode)})
@@ -199,7 +199,7 @@ func TestServingAddressesOfTheNode(t *testing.T) {
 // TestWhatIsOthersBusiness has the approver decide one request of its own after
 // all the others, so that it has looked at them.
 func TestWhatIsOthersBusiness(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	kubeadm := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	kubeadm.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
@@ -238,7 +238,7 @@ func TestWhatIsOthersBusiness(t *testing.T) {
 
 func TestAFailedLookUpIsTriedAgain(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, apistandin.Options{Fault: f.of})
+	s := newStand(t, fakeapiserver.Options{Fault: f.of})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	told := &events{}
 	s.start(approver.Options{Observer: told})
@@ -265,7 +265,7 @@ func TestAFailedLookUpIsTriedAgain(t *testing.T) {
 }
 
 func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
 	stop := s.start(approver.Options{})
@@ -287,7 +287,7 @@ func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
 // TestABoundTokenOutlastsAnOutage: the approver bound the token, and could not
 // write the approval for most of the token's life.
 func TestABoundTokenOutlastsAnOutage(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	s.machine("aws-i-1", "worker-1", "aaaaaa", bound(approve.PublicKey(csr.Spec.Request)))
 	s.put(requestPath("thief"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
@@ -301,7 +301,7 @@ func TestABoundTokenOutlastsAnOutage(t *testing.T) {
 // written, and the approver that comes next finds the token ended.
 func TestABoundTokenEndsBeforeTheApproval(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, apistandin.Options{Fault: f.of})
+	s := newStand(t, fakeapiserver.Options{Fault: f.of})
 	key := newKey(t)
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	f.fail("/approval")
@@ -329,7 +329,7 @@ func TestABoundTokenEndsBeforeTheApproval(t *testing.T) {
 // TestABoundTokenIsNotGoodForEver: the approver was away for longer than a kubelet waits.
 func TestABoundTokenIsNotGoodForEver(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, apistandin.Options{Fault: f.of})
+	s := newStand(t, fakeapiserver.Options{Fault: f.of})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	f.fail("/approval")
 	told := &events{}
@@ -345,7 +345,7 @@ func TestABoundTokenIsNotGoodForEver(t *testing.T) {
 // TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey: its approver did not
 // write into the entry which key that was.
 func TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
 	first := withToken(t, "aaaaaa", key, "worker-1")
@@ -363,7 +363,7 @@ func TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey(t *testing.T) {
 // TestAMachineThatUsedItsTokenKeepsItsName: an older entry has the same name, and
 // its machine asks later.
 func TestAMachineThatUsedItsTokenKeepsItsName(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-2", "worker-1", "bbbbbb")
 	s.start(approver.Options{})
 	s.put(requestPath("first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))

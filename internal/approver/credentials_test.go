@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // credential names the certificate that a request led to, as API servers do.
@@ -36,7 +36,7 @@ func askedWith(t *testing.T, credential, node string, sans ...string) *certifica
 // TestACertificateOfTheMachineBefore: two machines have one name after each
 // other, and somebody has what the first one got, and got by renewal.
 func TestACertificateOfTheMachineBefore(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -82,7 +82,7 @@ func TestACertificateOfTheMachineBefore(t *testing.T) {
 // TestManyRenewalsAreRememberedOnce: a node that renews without end gets no
 // endless list, and the controller comes to rest.
 func TestManyRenewalsAreRememberedOnce(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -117,7 +117,7 @@ type node struct {
 	end time.Time
 }
 
-func newNode(t *testing.T, opts apistandin.Options) *node {
+func newNode(t *testing.T, opts fakeapiserver.Options) *node {
 	return &node{newStand(t, opts), time.Now().Add(time.Hour).Truncate(time.Second)}
 }
 
@@ -169,7 +169,7 @@ func (n *node) stolen(credential string) {
 // TestACertificateThatTheLedgerForgot: a machine renews until its entry has forgotten its
 // first certificate. That is its own while it has the name, and nobody's afterwards.
 func TestACertificateThatTheLedgerForgot(t *testing.T) {
-	n := newNode(t, apistandin.Options{})
+	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-000")
 	last := "a-000"
@@ -200,7 +200,7 @@ func TestACertificateThatTheLedgerForgot(t *testing.T) {
 // once, and the entry cannot be written.
 func TestACertificateThatIsNotRecordedYet(t *testing.T) {
 	f := &faults{}
-	n := newNode(t, apistandin.Options{Fault: f.of})
+	n := newNode(t, fakeapiserver.Options{Fault: f.of})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-first")
 	n.revoke("aws-i-1")
@@ -221,7 +221,7 @@ func TestACertificateThatIsNotRecordedYet(t *testing.T) {
 
 // TestACertificateOfAMachineThatWasRenamed: its entry is about another node now.
 func TestACertificateOfAMachineThatWasRenamed(t *testing.T) {
-	n := newNode(t, apistandin.Options{})
+	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-first")
 	n.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.Spec.NodeName, e.Spec.TokenID = "worker-2", "cccccc" })
@@ -234,7 +234,7 @@ func TestACertificateOfAMachineThatWasRenamed(t *testing.T) {
 // machine was attested again. What it has counts as its own, until another machine has
 // the name.
 func TestACertificateOfAnEntryThatWasReplaced(t *testing.T) {
-	n := newNode(t, apistandin.Options{})
+	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-first")
 	n.api.Remove(entryPath("aws-i-1"))

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestTwoKeysAtOnce holds the first binding of a token back until the token has
@@ -22,20 +22,20 @@ import (
 func TestTwoKeysAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	reads, read := 0, make(chan struct{})
-	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if !strings.Contains(r.URL.Path, "/secrets/") {
-			return apistandin.NoFault
+			return fakeapiserver.NoFault
 		}
 		if r.Method == http.MethodPut {
 			<-read
-			return apistandin.NoFault
+			return fakeapiserver.NoFault
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		if reads++; reads == 2 {
 			close(read)
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	for _, name := range []string{"one", "two"} {
@@ -57,7 +57,7 @@ func TestTwoKeysAtOnce(t *testing.T) {
 
 // TestTheNextLeaderGoesOn lets the leading approver end.
 func TestTheNextLeaderGoesOn(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	opts := approver.Options{
 		LeaseNamespace: "kube-system", LeaseName: "approver",
@@ -109,7 +109,7 @@ func TestTheLedgerSaysWhyThereIsNoCertificate(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, apistandin.Options{})
+			s := newStand(t, fakeapiserver.Options{})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
 			s.put(requestPath("it"), tc.request(t))
@@ -127,7 +127,7 @@ func TestTheLedgerSaysWhyThereIsNoCertificate(t *testing.T) {
 // TestAMachineThatWasAttestedAgain has the status of its former token until the
 // new one is used.
 func TestAMachineThatWasAttestedAgain(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	end := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	s.machine("aws-i-1", "worker-1", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
 		e.Status = v1alpha1.NodeAttestationStatus{
@@ -150,7 +150,7 @@ func TestAMachineThatWasAttestedAgain(t *testing.T) {
 
 // TestARevokedMachineStaysRevoked although its certificate is issued meanwhile.
 func TestARevokedMachineStaysRevoked(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	s.put(requestPath("it"), withToken(t, "aaaaaa", newKey(t), "worker-1"))

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // faults makes an API server fail where it is asked for a path.
@@ -21,11 +21,11 @@ func (f *faults) fail(path string) {
 	f.path = path
 }
 
-func (f *faults) of(r *http.Request) apistandin.Fault {
+func (f *faults) of(r *http.Request) fakeapiserver.Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.path != "" && strings.Contains(r.URL.Path, f.path) {
-		return apistandin.Unavailable
+		return fakeapiserver.Unavailable
 	}
-	return apistandin.NoFault
+	return fakeapiserver.NoFault
 }

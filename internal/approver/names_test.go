@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestARequestWithALongName: API servers take names of any length and nearly any
 // characters. The ledger's schema does not: a status with such a name would never be
 // written, and the certificates of the machine would not be recorded.
 func TestARequestWithALongName(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{Workers: 1})
 	long := "a" + strings.Repeat("n", 300)
@@ -43,7 +43,7 @@ func TestARequestWithALongName(t *testing.T) {
 // TestConditionsOfTheLedgerAreOneLine: what others write into a request is quoted in the
 // entry's condition.
 func TestConditionsOfTheLedgerAreOneLine(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
@@ -66,7 +66,7 @@ func TestConditionsOfTheLedgerAreOneLine(t *testing.T) {
 // TestALargeRequestIsDecidedAsASmallOne: what the informer does not keep is read from the
 // API server, and is still there afterwards.
 func TestALargeRequestIsDecidedAsASmallOne(t *testing.T) {
-	s := newStand(t, apistandin.Options{})
+	s := newStand(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	for name, tc := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestTheEntryChangesWhileATokenIsBound: the approver has read the entry, and something
@@ -34,11 +34,11 @@ func TestTheEntryChangesWhileATokenIsBound(t *testing.T) {
 			t.Parallel()
 			var s *stand
 			meanwhile := sync.OnceFunc(func() { s.change("aws-i-1", tc.change) })
-			s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/nodeattestations/aws-i-1/status") {
 					meanwhile()
 				}
-				return apistandin.NoFault
+				return fakeapiserver.NoFault
 			}})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
@@ -64,15 +64,15 @@ func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 			t.Parallel()
 			var s *stand
 			var failed atomic.Bool
-			s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if strings.HasSuffix(r.URL.Path, "/approval") && failed.CompareAndSwap(false, true) {
 					if s.entry("aws-i-1").BoundKey() == "" {
 						t.Error("an approval is written before the token is bound")
 					}
 					s.change("aws-i-1", tc.change)
-					return apistandin.Unavailable
+					return fakeapiserver.Unavailable
 				}
-				return apistandin.NoFault
+				return fakeapiserver.NoFault
 			}})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
@@ -86,11 +86,11 @@ func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 // any number of requests with it. They share what is listed.
 func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
 	var lists atomic.Int64
-	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.Query().Get("watch") == "" {
 			lists.Add(1)
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	s.machine("aws-i-1", "worker-1", "bbbbbb")
 	const requests = 40
@@ -112,7 +112,7 @@ func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
 func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 	var lists, seconds atomic.Int64
 	var tries sync.Map // by the path of the request
-	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" { // the informer has parameters
 			lists.Add(1)
 		}
@@ -120,7 +120,7 @@ func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 			n, _ := tries.LoadOrStore(r.URL.Path, new(atomic.Int64))
 			n.(*atomic.Int64).Add(1)
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	s.machine("aws-i-1", "worker-1", "bbbbbb")
 	s.machine("aws-i-2", "worker-2", "cccccc", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked })
@@ -174,11 +174,11 @@ func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 func TestAnEntryThatComesWhileTheLedgerIsListed(t *testing.T) {
 	var s *stand
 	meanwhile := sync.OnceFunc(func() { s.machine("aws-i-9", "worker-9", "bbbbbb") })
-	s = newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" {
 			meanwhile()
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	s.start(approver.Options{})
 	s.put(requestPath("it"), ofNode(t, "worker-9"))
@@ -188,11 +188,11 @@ func TestAnEntryThatComesWhileTheLedgerIsListed(t *testing.T) {
 // TestAListThatFailsIsNoAnswer: nothing is denied while the ledger cannot be listed.
 func TestAListThatFailsIsNoAnswer(t *testing.T) {
 	var lists atomic.Int64
-	s := newStand(t, apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" && lists.Add(1) == 1 {
-			return apistandin.Unavailable
+			return fakeapiserver.Unavailable
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	told := &events{}
 	s.start(approver.Options{Observer: told})

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -33,24 +33,24 @@ import (
 // stand is a cluster in which approvers run.
 type stand struct {
 	t      *testing.T
-	api    *apistandin.Server
+	api    *fakeapiserver.Server
 	client kubernetes.Interface
 	ledger *ledger.Client
 }
 
-func newStand(t *testing.T, opts apistandin.Options) *stand {
+func newStand(t *testing.T, opts fakeapiserver.Options) *stand {
 	t.Helper()
 	fault := opts.Fault
-	opts.Fault = func(r *http.Request) apistandin.Fault {
+	opts.Fault = func(r *http.Request) fakeapiserver.Fault {
 		if strings.Contains(r.URL.Path, "/secrets") {
 			t.Errorf("the approver asks for %s %s, and has no right to any Secret", r.Method, r.URL.Path)
 		}
 		if fault == nil {
-			return apistandin.NoFault
+			return fakeapiserver.NoFault
 		}
 		return fault(r)
 	}
-	api := apistandin.New(opts)
+	api := fakeapiserver.New(opts)
 	t.Cleanup(api.Close)
 	client, err := kubernetes.NewForConfig(api.Config())
 	if err != nil {

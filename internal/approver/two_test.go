@@ -17,8 +17,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/approve"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // storm fails requests at random, a number of times.
@@ -26,18 +26,18 @@ type storm struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	left   int
-	met    map[apistandin.Fault]int
+	met    map[fakeapiserver.Fault]int
 }
 
-func (s *storm) of(r *http.Request) apistandin.Fault {
+func (s *storm) of(r *http.Request) fakeapiserver.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left == 0 || s.random.IntN(3) > 0 {
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}
-	fault := []apistandin.Fault{apistandin.Unavailable, apistandin.Internal, apistandin.Cut, apistandin.AnswerLost}[s.random.IntN(4)]
-	if r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" && fault == apistandin.AnswerLost {
-		fault = apistandin.Cut // an answer to a watch has no end that could be lost
+	fault := []fakeapiserver.Fault{fakeapiserver.Unavailable, fakeapiserver.Internal, fakeapiserver.Cut, fakeapiserver.AnswerLost}[s.random.IntN(4)]
+	if r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" && fault == fakeapiserver.AnswerLost {
+		fault = fakeapiserver.Cut // an answer to a watch has no end that could be lost
 	}
 	s.left--
 	s.met[fault]++
@@ -45,10 +45,10 @@ func (s *storm) of(r *http.Request) apistandin.Fault {
 }
 
 // unmet are the faults that did not happen.
-func (s *storm) unmet() (faults []apistandin.Fault) {
+func (s *storm) unmet() (faults []fakeapiserver.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, fault := range []apistandin.Fault{apistandin.Unavailable, apistandin.Internal, apistandin.Cut, apistandin.AnswerLost} {
+	for _, fault := range []fakeapiserver.Fault{fakeapiserver.Unavailable, fakeapiserver.Internal, fakeapiserver.Cut, fakeapiserver.AnswerLost} {
 		if s.met[fault] == 0 {
 			faults = append(faults, fault)
 		}
@@ -63,8 +63,8 @@ func TestTwoLeadersUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			weather := &storm{random: rand.New(rand.NewPCG(seed, 0)), left: 250, met: map[apistandin.Fault]int{}}
-			s := newStand(t, apistandin.Options{Fault: weather.of})
+			weather := &storm{random: rand.New(rand.NewPCG(seed, 0)), left: 250, met: map[fakeapiserver.Fault]int{}}
+			s := newStand(t, fakeapiserver.Options{Fault: weather.of})
 			names := s.crowd()
 			for range 2 {
 				s.start(approver.Options{})

@@ -175,7 +175,7 @@ func (p *pipeline[T]) readFile(ctx context.Context, f File) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	line := 1
 	b := p.take(ctx, f.Name(), line)
 	if b == nil {
@@ -184,7 +184,7 @@ func (p *pipeline[T]) readFile(ctx context.Context, f File) error {
 	b.opened = true
 	for {
 		end, readErr := b.fill(s)
-		b.progress = Progress{File: f.Name(), Done: s.counter.n, Total: f.Size}
+		b.progress = Progress{File: f.Name(), Done: s.Stored(), Total: f.Size}
 		if readErr != nil && !errors.Is(readErr, io.EOF) {
 			line += bytes.Count(b.text[:end], []byte{'\n'})
 			b.text = b.text[:end]

@@ -220,7 +220,7 @@ func TestLongLinesWaitForOneAnother(t *testing.T) {
 	const long, many = 4 << 20, 44
 	text := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get","requestObject":"` + strings.Repeat("x", long) + "\"}\n"
 	synctest.Test(t, func(t *testing.T) {
-		log := &counter{r: strings.NewReader(strings.Repeat(text, many))}
+		log := strings.NewReader(strings.Repeat(text, many))
 		open, events, done := make(chan struct{}), 0, make(chan error)
 		go func() {
 			_, err := Read(t.Context(), []File{{Path: Stdin}}, Sink[*int]{
@@ -231,8 +231,8 @@ func TestLongLinesWaitForOneAnother(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		if most := int64(maxHeld + 4*long); log.n > most {
-			t.Errorf("%d bytes were read ahead, want no more than %d", log.n, most)
+		if read, most := log.Size()-int64(log.Len()), int64(maxHeld+4*long); read > most {
+			t.Errorf("%d bytes were read ahead, want no more than %d", read, most)
 		}
 		close(open)
 		if err := <-done; err != nil || events != many {

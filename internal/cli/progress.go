@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/internal/render"
-	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 const (
@@ -38,14 +38,14 @@ func newProgress(s streams) *progress {
 }
 
 // callback is nil when nothing is to be drawn.
-func (p *progress) callback() func(source.Progress) {
+func (p *progress) callback() func(manifest.Progress) {
 	if p == nil {
 		return nil
 	}
 	return p.report
 }
 
-func (p *progress) report(at source.Progress) {
+func (p *progress) report(at manifest.Progress) {
 	p.draw(at.Source, at.Done, at.Total, func() string { return render.Count(at.Objects, "object") })
 }
 

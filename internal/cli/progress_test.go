@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 func TestProgressBar(t *testing.T) {
@@ -15,7 +15,7 @@ func TestProgressBar(t *testing.T) {
 	at := func(after time.Duration, done int64) string {
 		now = time.Unix(0, 0).Add(after)
 		out.Reset()
-		p.report(source.Progress{Source: "cluster.yaml", Done: done, Total: 200, Objects: 1200})
+		p.report(manifest.Progress{Source: "cluster.yaml", Done: done, Total: 200, Objects: 1200})
 		return out.String()
 	}
 	for _, tc := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"sigs.k8s.io/yaml"
 
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // startCluster runs an API server that can be written to, with the objects of a
@@ -25,11 +25,11 @@ func startCluster(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: cluster FILE")
 	}
 	broken := ts.MkAbs("broken")
-	server := apistandin.New(apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	server := fakeapiserver.New(fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if text, err := os.ReadFile(broken); err == nil && strings.Contains(r.Method+" "+r.URL.Path, strings.TrimSpace(string(text))) {
-			return apistandin.Unavailable
+			return fakeapiserver.Unavailable
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	ts.Defer(server.Close)
 	text, err := os.ReadFile(ts.MkAbs(args[0]))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
@@ -57,7 +57,7 @@ func (a *accessEntryFields) entry(at finding.Place) AccessEntry {
 }
 
 // accessEntryResource reads a custom resource. Its type is STANDARD if it says none.
-func (r *reader) accessEntryResource(d *source.Document) error {
+func (r *reader) accessEntryResource(d *manifest.Document) error {
 	var resource struct {
 		Spec struct {
 			accessEntryFields
@@ -93,7 +93,7 @@ func jsonProblem(err error) string {
 
 // accessEntryAnswer reads what the AWS command line prints: one entry, or a list of
 // principals. It is false for other documents.
-func (r *reader) accessEntryAnswer(d *source.Document) (bool, error) {
+func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 	if !bytes.Contains(d.JSON(), []byte(`"accessEntr`)) {
 		return false, nil
 	}

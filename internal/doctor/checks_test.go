@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
@@ -58,7 +58,7 @@ func isAbout(path, resource string) bool {
 // the resources.
 func restricted(t *testing.T, files []string, resources ...string) *Cluster {
 	t.Helper()
-	server := apistandin.New(apistandin.Options{})
+	server := fakeapiserver.New(fakeapiserver.Options{})
 	t.Cleanup(server.Close)
 	for _, file := range files {
 		for _, object := range objectsOf(t, readFile(t, file)) {

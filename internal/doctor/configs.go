@@ -12,7 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // authenticatorConfig is what is of interest in the configuration of an authenticator:
@@ -76,7 +76,7 @@ func hasMappings(text []byte) bool {
 }
 
 // ourConfig reads node-authorizer's configuration.
-func (r *reader) ourConfig(d *source.Document) error {
+func (r *reader) ourConfig(d *manifest.Document) error {
 	var c authenticatorConfig
 	if err := d.Decode(&c); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *reader) ourConfig(d *source.Document) error {
 // plainFile reads a document that is no API object: the machine config of Talos, the
 // config of k3s or RKE2, aws-iam-authenticator's configuration, nothing but mappings, what is left
 // of aws-auth without its header, or what EKS answers about access entries.
-func (r *reader) plainFile(d *source.Document) error {
+func (r *reader) plainFile(d *manifest.Document) error {
 	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *reader) plainFile(d *source.Document) error {
 
 // dataAlone reads the data section of aws-auth that somebody copied without apiVersion
 // and kind. It is false for other documents.
-func (r *reader) dataAlone(d *source.Document) (bool, error) {
+func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
 	var m struct {
 		Metadata struct {
 			Name      string `json:"name"`
@@ -145,7 +145,7 @@ func (r *reader) dataAlone(d *source.Document) (bool, error) {
 
 // kubeconfig reads which program a kubeconfig runs for credentials. What else is in
 // it, tokens and keys, is not looked at.
-func (r *reader) kubeconfig(d *source.Document) error {
+func (r *reader) kubeconfig(d *manifest.Document) error {
 	var c struct {
 		Users []struct {
 			Name string `json:"name"`

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // Distribution is one of the distributions of Kubernetes that do not write the flags of
@@ -80,7 +80,7 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 }
 
 // openShiftConfig reads a KubeAPIServerConfig that is a file of its own.
-func (r *reader) openShiftConfig(d *source.Document) error {
+func (r *reader) openShiftConfig(d *manifest.Document) error {
 	flags, err := openShiftFlags(d.JSON())
 	if err != nil {
 		return d.Fail(err)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -27,7 +28,7 @@ const pageSize = 500
 // List reads of a cluster what the checks need, once and page by page. What may not be
 // read is in [Cluster.Missing]; that nothing may be read, and everything else that goes
 // wrong, is an error.
-func List(ctx context.Context, config *rest.Config, progress func(source.Progress)) (*Cluster, error) {
+func List(ctx context.Context, config *rest.Config, progress func(manifest.Progress)) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -50,7 +51,7 @@ func List(ctx context.Context, config *rest.Config, progress func(source.Progres
 type lister struct {
 	client   kubernetes.Interface
 	host     string
-	progress func(source.Progress)
+	progress func(manifest.Progress)
 	cluster  *Cluster
 	objects  int
 	// readable counts what could be read.
@@ -162,7 +163,7 @@ func pages[T any](ctx context.Context, l *lister, resource string, opts metav1.L
 			}
 			all = append(all, items...)
 			if l.progress != nil {
-				l.progress(source.Progress{Source: resource, Done: int64(len(all)), Objects: l.objects + len(all)})
+				l.progress(manifest.Progress{Source: resource, Done: int64(len(all)), Objects: l.objects + len(all)})
 			}
 		}
 		if apierrors.IsResourceExpired(err) {

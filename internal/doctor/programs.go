@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const apiServerProgram = "kube-apiserver"
@@ -101,7 +101,7 @@ func imageTag(image string) string {
 	return strings.TrimPrefix(tag, ":")
 }
 
-func (r *reader) pod(d *source.Document) error {
+func (r *reader) pod(d *manifest.Document) error {
 	var pod corev1.Pod
 	if err := decode(d, &pod); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r *reader) pod(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) webhooks(d *source.Document) error {
+func (r *reader) webhooks(d *manifest.Document) error {
 	var w struct {
 		Webhooks []struct {
 			Name          string                         `json:"name"`
@@ -129,7 +129,7 @@ func (r *reader) webhooks(d *source.Document) error {
 }
 
 // workload reads the pods that a DaemonSet or a Deployment makes.
-func (r *reader) workload(d *source.Document) error {
+func (r *reader) workload(d *manifest.Document) error {
 	var w struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     struct {

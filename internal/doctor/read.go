@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -23,7 +23,7 @@ type ReadOptions struct {
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
 	// Progress, if set, is called from time to time.
-	Progress func(source.Progress)
+	Progress func(manifest.Progress)
 }
 
 // Read makes a cluster of files: manifests, lists, snapshots, kubeconfigs, and the
@@ -55,7 +55,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 		origins = append(origins, "file "+unit)
 	}
 	if len(paths) > 0 || len(units) == 0 {
-		read, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
+		read, err := manifest.Read(ctx, paths, manifest.Options{Stdin: o.Stdin, Progress: o.Progress, Wanted: r.wanted}, r.document)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ type documentKind struct {
 	// mentions, if any, are words of which an object has to have one: most pods and
 	// config maps are of no interest.
 	mentions []string
-	take     func(*reader, *source.Document) error
+	take     func(*reader, *manifest.Document) error
 }
 
 // documentKinds is the table of what is read.
@@ -197,7 +197,7 @@ func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
 	return len(k.mentions) == 0
 }
 
-func (r *reader) document(d *source.Document) error {
+func (r *reader) document(d *manifest.Document) error {
 	k, known := r.findKind(d.APIVersion, d.Kind)
 	if !known {
 		return nil
@@ -206,7 +206,7 @@ func (r *reader) document(d *source.Document) error {
 }
 
 // place is where a value of a document is.
-func place(d *source.Document, path ...string) finding.Place {
+func place(d *manifest.Document, path ...string) finding.Place {
 	return finding.Place{File: d.File(), Line: d.Line(path...), Object: d.Describe(), Key: keyOf(path)}
 }
 
@@ -227,7 +227,7 @@ func keyOf(path []string) string {
 }
 
 // decode reads the document into an object that has to have a name.
-func decode(d *source.Document, into interface{ GetName() string }) error {
+func decode(d *manifest.Document, into interface{ GetName() string }) error {
 	if err := d.Decode(into); err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func decode(d *source.Document, into interface{ GetName() string }) error {
 	return nil
 }
 
-func (r *reader) node(d *source.Document) error {
+func (r *reader) node(d *manifest.Document) error {
 	var n corev1.Node
 	if err := decode(d, &n); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (r *reader) node(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) certificateRequest(d *source.Document) error {
+func (r *reader) certificateRequest(d *manifest.Document) error {
 	var csr certificatesv1.CertificateSigningRequest
 	if err := decode(d, &csr); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (r *reader) certificateRequest(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) authorization(d *source.Document) error {
+func (r *reader) authorization(d *manifest.Document) error {
 	r.cluster.Authorizations = append(r.cluster.Authorizations, Authorization{Place: place(d), Text: bytes.Clone(d.JSON())})
 	return nil
 }
@@ -273,7 +273,7 @@ func namespaceOr(namespace, otherwise string) string {
 
 // configMap reads the mappings of aws-auth, and the configuration of an authenticator
 // from any other one.
-func (r *reader) configMap(d *source.Document) error {
+func (r *reader) configMap(d *manifest.Document) error {
 	var m struct {
 		Metadata struct {
 			Name      string `json:"name"`
@@ -314,7 +314,7 @@ func (r *reader) configMap(d *source.Document) error {
 }
 
 // textsOf takes the data of a ConfigMap, which are texts.
-func textsOf(d *source.Document, data map[string]any) (map[string]string, error) {
+func textsOf(d *manifest.Document, data map[string]any) (map[string]string, error) {
 	texts := make(map[string]string, len(data))
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, isText := data[key].(string)
@@ -331,7 +331,7 @@ const (
 	awsAuthName      = "aws-auth"
 )
 
-func (r *reader) awsAuth(d *source.Document, namespace string, data map[string]string) error {
+func (r *reader) awsAuth(d *manifest.Document, namespace string, data map[string]string) error {
 	at := place(d)
 	at.Object = "ConfigMap " + namespace + "/" + awsAuthName
 	switch {
@@ -352,7 +352,7 @@ func (r *reader) awsAuth(d *source.Document, namespace string, data map[string]s
 	return nil
 }
 
-func (r *reader) identityMapping(d *source.Document) error {
+func (r *reader) identityMapping(d *manifest.Document) error {
 	var m identityMapping
 	if err := decode(d, &m); err != nil {
 		return err

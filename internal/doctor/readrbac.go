@@ -3,7 +3,7 @@ package doctor
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // defaultsSeen says of each kind of RBAC whether the object was read that kube-apiserver
@@ -23,7 +23,7 @@ const (
 	defaultRoleBinding = "system::" + defaultRole
 )
 
-func (r *reader) clusterRole(d *source.Document) error {
+func (r *reader) clusterRole(d *manifest.Document) error {
 	var role rbacv1.ClusterRole
 	if err := decode(d, &role); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (r *reader) clusterRole(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) role(d *source.Document) error {
+func (r *reader) role(d *manifest.Document) error {
 	var role rbacv1.Role
 	if err := decode(d, &role); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *reader) role(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) clusterRoleBinding(d *source.Document) error {
+func (r *reader) clusterRoleBinding(d *manifest.Document) error {
 	var b rbacv1.ClusterRoleBinding
 	if err := decode(d, &b); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *reader) clusterRoleBinding(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) roleBinding(d *source.Document) error {
+func (r *reader) roleBinding(d *manifest.Document) error {
 	var b rbacv1.RoleBinding
 	if err := decode(d, &b); err != nil {
 		return err

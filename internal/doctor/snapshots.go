@@ -3,12 +3,12 @@ package doctor
 import (
 	"strings"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
 // snapshot takes over what a snapshot says of its cluster.
-func (r *reader) snapshot(d *source.Document) error {
+func (r *reader) snapshot(d *manifest.Document) error {
 	var header struct {
 		KubernetesVersion string `json:"kubernetesVersion"`
 		RBACReadable      bool   `json:"rbacReadable"`

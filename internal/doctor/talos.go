@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // machineConfig is what a machine config of Talos says of kube-apiserver.
@@ -32,7 +32,7 @@ type machineConfig struct {
 }
 
 // talosConfig reads a machine config: of one that is no control plane, nothing.
-func (r *reader) talosConfig(d *source.Document, text []byte) error {
+func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	var m machineConfig
 	if err := yaml.Unmarshal(text, &m); err != nil {
 		return d.Fail(errors.New("not a machine config of Talos: want a mapping in machine and in cluster.apiServer, and in cluster.apiServer.authorizationConfig a list"))

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // talosVersion is the apiVersion of Talos' documents.
@@ -43,7 +43,7 @@ func talosKinds() []documentKind {
 }
 
 // talosFile is that of a document; nil if it is not Talos'.
-func (r *reader) talosFile(d *source.Document) *talosFile {
+func (r *reader) talosFile(d *manifest.Document) *talosFile {
 	if d.APIVersion != "" && d.APIVersion != talosVersion {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (r *reader) talosFile(d *source.Document) *talosFile {
 }
 
 // noted remembers where something is said of kube-apiserver, and whether it is a patch.
-func (f *talosFile) noted(d *source.Document) {
+func (f *talosFile) noted(d *manifest.Document) {
 	if f.first.Name == "" {
 		f.first = APIServer{Place: place(d), Name: d.File(), Distribution: Talos}
 		f.first.Place.Object = ""
@@ -66,7 +66,7 @@ func (f *talosFile) noted(d *source.Document) {
 	f.part = f.part || json.Unmarshal(d.JSON(), &patch) == nil && patch["$patch"] != nil
 }
 
-func (r *reader) talosServer(d *source.Document) error {
+func (r *reader) talosServer(d *manifest.Document) error {
 	f := r.talosFile(d)
 	if f == nil {
 		return nil
@@ -106,7 +106,7 @@ func talosFlags(args map[string]json.RawMessage) (map[string][]string, error) {
 	return flags, nil
 }
 
-func (r *reader) talosAuthorizer(d *source.Document) error {
+func (r *reader) talosAuthorizer(d *manifest.Document) error {
 	f := r.talosFile(d)
 	if f == nil {
 		return nil
@@ -128,7 +128,7 @@ func (r *reader) talosAuthorizer(d *source.Document) error {
 	return nil
 }
 
-func (r *reader) talosHostname(d *source.Document) error {
+func (r *reader) talosHostname(d *manifest.Document) error {
 	var c struct {
 		Hostname string `json:"hostname"`
 	}

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const (
@@ -27,7 +27,7 @@ func (r *reader) missingAccessEntries(why string) {
 }
 
 // cloudFormation reads the access entries of a template. It is false for other documents.
-func (r *reader) cloudFormation(d *source.Document) (bool, error) {
+func (r *reader) cloudFormation(d *manifest.Document) (bool, error) {
 	if !bytes.Contains(d.JSON(), []byte(templateEntry)) {
 		return false, nil
 	}
@@ -52,7 +52,7 @@ func (r *reader) cloudFormation(d *source.Document) (bool, error) {
 }
 
 // templateEntry takes an access entry, or notes what only CloudFormation can resolve.
-func (r *reader) templateEntry(d *source.Document, name string, properties map[string]json.RawMessage, condition string) {
+func (r *reader) templateEntry(d *manifest.Document, name string, properties map[string]json.RawMessage, condition string) {
 	at := place(d, "Resources", name)
 	at.Object = resourceAccessEntries
 	if condition != "" {
@@ -76,7 +76,7 @@ func (r *reader) templateEntry(d *source.Document, name string, properties map[s
 
 // hasFunction reports whether a property that is a text, or a list of them, is made by a
 // function in its short form (!Ref), whose name is lost where YAML is read.
-func hasFunction(d *source.Document, value json.RawMessage, property ...string) bool {
+func hasFunction(d *manifest.Document, value json.RawMessage, property ...string) bool {
 	text, first := d.Source()
 	lines := bytes.Split(text, []byte("\n"))
 	short := func(path ...string) bool {
@@ -97,7 +97,7 @@ func hasFunction(d *source.Document, value json.RawMessage, property ...string) 
 
 // eksctl reads the access entries of a ClusterConfig.
 // Source: https://docs.aws.amazon.com/eks/latest/eksctl/access-entries.html
-func (r *reader) eksctl(d *source.Document) error {
+func (r *reader) eksctl(d *manifest.Document) error {
 	var c struct {
 		AccessConfig struct {
 			Entries []struct {

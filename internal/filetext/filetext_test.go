@@ -1,13 +1,13 @@
 package filetext_test
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -22,19 +22,26 @@ func TestTextIsReadHoweverItIsStored(t *testing.T) {
 		"in zstd": zstandard(t, want),
 		"in two members of gzip, as logs that were put together": append(gzipped(t, want[:7]), gzipped(t, want[7:])...),
 	} {
-		text, err := filetext.NewReader(bufio.NewReader(bytes.NewReader(stored)), 1<<20)
+		file := &file{Reader: bytes.NewReader(stored)}
+		text, err := filetext.New(file)
 		if err != nil {
 			t.Fatalf("%s: %v", rule, err)
 		}
 		if got, err := io.ReadAll(text); err != nil || string(got) != want {
 			t.Errorf("%s: got %q, %v", rule, got, err)
 		}
+		if text.Stored() != int64(len(stored)) {
+			t.Errorf("%s: %d bytes stored, want %d", rule, text.Stored(), len(stored))
+		}
+		if err := text.Close(); err != nil || !file.closed {
+			t.Errorf("%s: the file is open, %v", rule, err)
+		}
 	}
 }
 
 func TestEmptyAndShortTextIsNotCompressed(t *testing.T) {
 	for _, want := range []string{"", "{", "abc"} {
-		text, err := filetext.NewReader(bufio.NewReader(strings.NewReader(want)), 1<<20)
+		text, err := filetext.New(io.NopCloser(strings.NewReader(want)))
 		if err != nil {
 			t.Fatalf("%q: %v", want, err)
 		}
@@ -47,7 +54,7 @@ func TestEmptyAndShortTextIsNotCompressed(t *testing.T) {
 func TestWhatEndsEarlyIsNoText(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a line\n", 1000))
 	for _, n := range []int{5, len(whole) / 2, len(whole) - 4} {
-		text, err := filetext.NewReader(bufio.NewReader(bytes.NewReader(whole[:n])), 1<<20)
+		text, err := filetext.New(&file{Reader: bytes.NewReader(whole[:n])})
 		if err == nil {
 			_, err = io.ReadAll(text)
 		}
@@ -55,6 +62,78 @@ func TestWhatEndsEarlyIsNoText(t *testing.T) {
 			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
 		}
 	}
+}
+
+// TestAFileThatCannotBeReadIsClosed also when it ends within the header.
+func TestAFileThatCannotBeReadIsClosed(t *testing.T) {
+	for rule, r := range map[string]io.Reader{
+		"a broken disk":    iotest.ErrReader(errors.New("disk on fire")),
+		"a header cut off": bytes.NewReader([]byte{0x1f, 0x8b, 8}),
+	} {
+		file := &file{Reader: r}
+		if _, err := filetext.New(file); err == nil || !file.closed {
+			t.Errorf("%s: %v, closed %t", rule, err, file.closed)
+		}
+	}
+}
+
+// TestTextThatIsTooLongForItsFileEnds: a few bytes can stand for any number of them.
+func TestTextThatIsTooLongForItsFileEnds(t *testing.T) {
+	frame := zstandard(t, strings.Repeat("\x00", 8<<20))
+	for _, tc := range []struct {
+		rule   string
+		frames int
+		ends   bool
+	}{
+		{"a GiB whatever it comes from", 128, false},
+		{"more than that, from a few bytes", 140, true},
+	} {
+		t.Run(tc.rule, func(t *testing.T) {
+			text, err := filetext.New(&file{Reader: bytes.NewReader(bytes.Repeat(frame, tc.frames))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, text); errors.Is(err, filetext.ErrTooLong) != tc.ends || !tc.ends && err != nil {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// TestAWindowThatIsTooLargeIsRefused before memory is taken for it.
+func TestAWindowThatIsTooLargeIsRefused(t *testing.T) {
+	for window, refused := range map[int]bool{128 << 20: false, 256 << 20: true} {
+		var stored bytes.Buffer
+		w, err := zstd.NewWriter(&stored, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write([]byte("a line\n"))
+		if err := w.Flush(); err != nil { // the length is not known, so that the window counts
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text, err := filetext.New(&file{Reader: &stored})
+		if err == nil {
+			_, err = io.ReadAll(text)
+		}
+		if (err != nil) != refused {
+			t.Errorf("a window of %d MiB: %v", window>>20, err)
+		}
+	}
+}
+
+// file notes that it is closed.
+type file struct {
+	io.Reader
+	closed bool
+}
+
+func (f *file) Close() error {
+	f.closed = true
+	return nil
 }
 
 func gzipped(t *testing.T, text string) []byte {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
-	"github.com/node-authorizer/node-authorizer/internal/ledger/ledgertest"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
@@ -54,8 +54,8 @@ func names(entries []*v1alpha1.NodeAttestation) []string {
 
 func TestCacheFollowsTheLedger(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	server := ledgertest.NewServer(func() time.Time { return now })
-	client, err := ledger.NewClient(server.Config())
+	server := fakeapiserver.New(fakeapiserver.Options{Clock: func() time.Time { return now }, WatchList: true})
+	client, err := ledger.NewClient(server.InMemory(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func TestCacheFollowsTheLedger(t *testing.T) {
 }
 
 func TestChangesAtTheSameTimeAreConflicts(t *testing.T) {
-	server := ledgertest.NewServer(time.Now)
-	client, err := ledger.NewClient(server.Config())
+	server := fakeapiserver.New(fakeapiserver.Options{Clock: time.Now, WatchList: true})
+	client, err := ledger.NewClient(server.InMemory(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +144,8 @@ func TestCacheGetsTooOld(t *testing.T) {
 	var elapsed atomic.Int64
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(elapsed.Load())) }
-	server := ledgertest.NewServer(now)
-	client, err := ledger.NewClient(server.Config())
+	server := fakeapiserver.New(fakeapiserver.Options{Clock: now, WatchList: true})
+	client, err := ledger.NewClient(server.InMemory(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +182,8 @@ func TestCacheGetsTooOld(t *testing.T) {
 // TestCacheFindsTheOwnerOfACertificate: whatever the machine is called now, and as long as
 // its entry has the certificate.
 func TestCacheFindsTheOwnerOfACertificate(t *testing.T) {
-	server := ledgertest.NewServer(time.Now)
-	client, err := ledger.NewClient(server.Config())
+	server := fakeapiserver.New(fakeapiserver.Options{WatchList: true})
+	client, err := ledger.NewClient(server.InMemory(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

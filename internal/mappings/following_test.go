@@ -17,7 +17,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 )
 
@@ -33,7 +33,7 @@ const (
 
 // cluster is an API server whose requests may fail.
 type cluster struct {
-	*apistandin.Server
+	*fakeapiserver.Server
 	t *testing.T
 
 	mu   sync.Mutex
@@ -43,16 +43,16 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t}
-	c.Server = apistandin.New(apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	c.Server = fakeapiserver.New(fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.seen != nil {
 			c.seen(r)
 		}
 		if c.down != "" && strings.Contains(r.URL.Path, c.down) {
-			return apistandin.Unavailable
+			return fakeapiserver.Unavailable
 		}
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	t.Cleanup(c.Close)
 	return c

@@ -18,7 +18,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
@@ -94,7 +94,7 @@ func TestMappingsThatAreTooOldAreNotReady(t *testing.T) {
 // TestMachinesAreNotServedFromAnOldLedger has an API server whose watches are silent.
 func TestMachinesAreNotServedFromAnOldLedger(t *testing.T) {
 	t.Parallel()
-	cluster := apistandin.New(apistandin.Options{})
+	cluster := fakeapiserver.New(fakeapiserver.Options{})
 	t.Cleanup(cluster.Close)
 	s := &joinServer{cluster: cluster, asked: &requests{}, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		onlyMachines(c)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/iam/token"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
@@ -27,7 +27,7 @@ const (
 type authenticationServer struct {
 	*testServer
 	cloud   *fakeaws.Cloud
-	cluster *apistandin.Server
+	cluster *fakeapiserver.Server
 	asked   *requests
 	tokens  []string // all that were made
 }
@@ -46,7 +46,7 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cluster = apistandin.New(apistandin.Options{Fault: s.asked.fault})
+	s.cluster = fakeapiserver.New(fakeapiserver.Options{Fault: s.asked.fault})
 	t.Cleanup(s.cluster.Close)
 	s.testServer = &testServer{testShell: &testShell{t: t}} // for prepare
 	if prepare != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
 // TestAMachineJoins follows one machine from evidence to node.
@@ -220,7 +220,7 @@ func TestAuthoritiesOfMachinesRotate(t *testing.T) {
 func TestJoiningStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
 	asked := &requests{down: true}
-	cluster := apistandin.New(apistandin.Options{Fault: asked.fault})
+	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault})
 	t.Cleanup(cluster.Close)
 	s := &joinServer{cluster: cluster, asked: asked, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		onlyMachines(c)
@@ -292,7 +292,7 @@ func TestOtherApproversAreWarnedOf(t *testing.T) {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
 			asked := &requests{}
-			cluster := apistandin.New(apistandin.Options{Fault: asked.fault, Allow: allowed(tc.rights...)})
+			cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault, Allow: allowed(tc.rights...)})
 			t.Cleanup(cluster.Close)
 			s := startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 				c.Webhook, c.Approver.Enabled = v1alpha1.Webhook{}, true
@@ -318,7 +318,7 @@ func TestOtherApproversAreWarnedOf(t *testing.T) {
 // that would be good for any name.
 func TestOtherApproversAreWarnedOfWithoutAnApprover(t *testing.T) {
 	t.Parallel()
-	cluster := apistandin.New(apistandin.Options{Allow: allowed("nodeclient")})
+	cluster := fakeapiserver.New(fakeapiserver.Options{Allow: allowed("nodeclient")})
 	t.Cleanup(cluster.Close)
 	s := startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		onlyMachines(c)

@@ -26,14 +26,14 @@ import (
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/bootstrap/client"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 )
 
 // joinServer is a server without webhooks where machines join a cluster.
 type joinServer struct {
 	*testServer
-	cluster *apistandin.Server
+	cluster *fakeapiserver.Server
 	asked   *requests
 }
 
@@ -44,18 +44,18 @@ type requests struct {
 	down bool
 }
 
-func (r *requests) fault(request *http.Request) apistandin.Fault {
+func (r *requests) fault(request *http.Request) fakeapiserver.Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.down {
-		return apistandin.Unavailable
+		return fakeapiserver.Unavailable
 	}
 	path := regexp.MustCompile(`/(bootstrap-token-\w+|worker-\w+|alwaysallow-[\w-]+|csr-\w+)`).ReplaceAllString(request.URL.Path, "/NAME")
 	if r.seen == nil {
 		r.seen = map[string]int{}
 	}
 	r.seen[request.Method+" "+path]++
-	return apistandin.NoFault
+	return fakeapiserver.NoFault
 }
 
 func (r *requests) outage(down bool) {
@@ -85,7 +85,7 @@ func (r *requests) all() []string {
 func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *joinServer {
 	t.Helper()
 	asked := &requests{}
-	cluster := apistandin.New(apistandin.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
+	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
 	t.Cleanup(cluster.Close)
 	return &joinServer{cluster: cluster, asked: asked, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		authorities := c.Webhook.ClientCAFile

@@ -2,10 +2,8 @@ package source
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,89 +78,12 @@ func RBACKinds() Kinds {
 	return on
 }
 
-// ages say until when each kind may be used. They are read without a lock and
-// written under that of the Live they are of.
-//
-// Two clocks count, and the one by which a kind is older: the monotonic one, which
-// nobody sets, stands still while the machine is suspended, and the wall clock may
-// be set back.
-type ages struct {
-	clock     func() time.Time
-	monotonic limits
-	wall      limits
-}
-
-// limits are until when kinds may be used by one clock, since begin.
-type limits struct {
-	begin time.Time
-	until [kindCount]atomic.Int64
-	// first is the least of until.
-	first atomic.Int64
-}
-
-// forever is for kinds of which the state holds nothing.
-const forever = math.MaxInt64
-
-func newAges(clock func() time.Time) *ages {
-	a := &ages{clock: clock}
-	now := clock()
-	a.monotonic.begin, a.wall.begin = now, wall(now)
-	for k := range kindCount {
-		a.forget(k)
-	}
-	return a
-}
-
-// wall is a time by the wall clock alone.
-func wall(t time.Time) time.Time { return t.Round(0) }
-
-// since is how long ago a time was, by the clock by which it is longer.
-func since(now, t time.Time) time.Duration { return max(now.Sub(t), wall(now).Sub(wall(t))) }
-
-// forget lets a kind of which the state holds nothing be used.
-func (a *ages) forget(k kind) {
-	a.monotonic.set(k, forever)
-	a.wall.set(k, forever)
-}
-
-// end says that a kind may not be used any more.
-func (a *ages) end(k kind) {
-	a.monotonic.set(k, 0)
-	a.wall.set(k, 0)
-}
-
-// extend lets a kind be used for a time after the earlier of two.
-func (a *ages) extend(k kind, heard, proven time.Time, limit time.Duration) {
-	a.monotonic.set(k, int64(earlier(heard, proven).Add(limit).Sub(a.monotonic.begin)))
-	a.wall.set(k, int64(earlier(wall(heard), wall(proven)).Add(limit).Sub(a.wall.begin)))
-}
-
-func (l *limits) set(k kind, until int64) {
-	l.until[k].Store(until)
-	first := int64(forever)
-	for k := range l.until {
-		first = min(first, l.until[k].Load())
-	}
-	l.first.Store(first)
-}
-
-// fresh reports whether all kinds may be used.
-func (a *ages) fresh() bool {
-	now := a.clock()
-	return int64(now.Sub(a.monotonic.begin)) < a.monotonic.first.Load() && int64(wall(now).Sub(a.wall.begin)) < a.wall.first.Load()
-}
-
-// passed reports whether a kind may not be used any more at a time.
-func (a *ages) passed(k kind, at time.Time) bool {
-	return int64(at.Sub(a.monotonic.begin)) >= a.monotonic.until[k].Load() || int64(wall(at).Sub(a.wall.begin)) >= a.wall.until[k].Load()
-}
-
 // old are those of the kinds that may not be used any more.
-func (a *ages) old(on Kinds) Kinds {
-	now := a.clock()
+func (l *Live) old(on Kinds) Kinds {
+	now := l.ages.Now()
 	var old Kinds
 	for k := range kindCount {
-		if on&(1<<k) != 0 && a.passed(k, now) {
+		if on&(1<<k) != 0 && l.ages.Passed(int(k), now) {
 			old |= 1 << k
 		}
 	}
@@ -171,7 +92,7 @@ func (a *ages) old(on Kinds) Kinds {
 
 // Fresh reports whether no kind is older than [LiveOptions].MaxStaleness. It
 // takes no lock.
-func (l *Live) Fresh() bool { return l.ages.fresh() }
+func (l *Live) Fresh() bool { return l.ages.Fresh() }
 
 // TooOld returns an error, an [AgeError], if one of the kinds is older than
 // [LiveOptions].MaxStaleness. What the state says is then not known to be so any
@@ -180,7 +101,7 @@ func (l *Live) TooOld(on Kinds) error {
 	if l.Fresh() {
 		return nil
 	}
-	old := l.ages.old(on)
+	old := l.old(on)
 	if old == 0 {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 const maxAge = 2 * time.Minute
@@ -491,7 +492,7 @@ func TestKindsAbout(t *testing.T) {
 
 // The check of each answer takes no memory.
 func TestFreshTakesNoMemory(t *testing.T) {
-	live := &Live{ages: newAges(time.Now)}
+	live := &Live{ages: staleness.NewDeadlines(int(kindCount), time.Now)}
 	if n := testing.AllocsPerRun(1000, func() {
 		if live.TooOld(Pods|PersistentVolumes) != nil {
 			t.Fatal("old")
@@ -502,8 +503,8 @@ func TestFreshTakesNoMemory(t *testing.T) {
 }
 
 func BenchmarkTooOld(b *testing.B) {
-	live := &Live{ages: newAges(time.Now)}
-	live.ages.extend(kindPod, time.Now(), time.Now(), time.Hour)
+	live := &Live{ages: staleness.NewDeadlines(int(kindCount), time.Now)}
+	live.ages.Extend(int(kindPod), time.Now(), time.Now(), time.Hour)
 	for b.Loop() {
 		if live.TooOld(Pods|PersistentVolumes) != nil {
 			b.Fatal("old")

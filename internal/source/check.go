@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 const (
@@ -93,7 +95,7 @@ func (c *checker) silent() time.Time {
 	if heard.IsZero() {
 		return time.Now().Add(c.period)
 	}
-	return time.Now().Add(c.live.opts.MaxStaleness*3/4 - since(c.live.ages.clock(), heard))
+	return time.Now().Add(c.live.opts.MaxStaleness*3/4 - staleness.Since(c.live.ages.Now(), heard))
 }
 
 // next is when the next question is due.
@@ -185,7 +187,7 @@ func (c *checker) probeIfDue(ctx context.Context) error {
 
 // probe asks for one object, which the API server takes from its store.
 func (c *checker) probe(ctx context.Context) error {
-	began, position := c.live.ages.clock(), c.live.positionOf(c.kind)
+	began, position := c.live.ages.Now(), c.live.positionOf(c.kind)
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
@@ -233,7 +235,7 @@ func (c *checker) confirm(ctx context.Context, position string) error {
 // of which the watch does not tell soon after are those of another history. It
 // returns false if the list came to nothing.
 func (c *checker) compare(ctx context.Context) (done bool, err error) {
-	began, position := c.live.ages.clock(), c.live.positionOf(c.kind)
+	began, position := c.live.ages.Now(), c.live.positionOf(c.kind)
 	c.asked = began
 	m := c.tap.compare()
 	if m == nil {

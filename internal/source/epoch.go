@@ -51,7 +51,7 @@ func (l *Live) reset(e *epoch, cause string) {
 		}
 		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, true
 		f.Err = errors.New(cause)
-		l.ages.end(k)
+		l.ages.End(int(k))
 		if f.Following == Followed {
 			f.Following = Reading
 		}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"testing/iotest"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 func seeds(f *testing.F) {
-	for _, pattern := range []string{"testdata/*.yaml", "testdata/forms/*", "testdata/*.golden"} {
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/forms/*", "testdata/*.golden", "../manifest/testdata/*.yaml"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -24,8 +24,7 @@ func seeds(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	f.Add([]byte(kubectlList))
-	f.Add([]byte(`{"apiVersion":"v1","items":[` + goodPod + `,` + goodPod + `],"kind":"List"}` + goodPod + "\n---\n" + kubectlList))
+	f.Add([]byte(`{"apiVersion":"v1","items":[` + goodPod + `,` + goodPod + `],"kind":"List"}` + goodPod + "\n---\nkind: List\n"))
 	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}`))
 	f.Add([]byte("a: &a [*a]\n---\n&x {apiVersion: v1, kind: Pod, metadata: {name: a}}"))
 	f.Add([]byte("items:\n "))
@@ -39,12 +38,12 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: bytes.NewReader(text), Retain: true})
 		if err != nil {
-			var input *InputError
+			var input *manifest.Error
 			if !errors.As(err, &input) || input.File != "stdin" {
 				t.Fatalf("error without a file: %v", err)
 			}
-			if input.Document > 0 && (input.Line < 1 || input.Line > 1+countLines(text)+1) && !compressed(text) {
-				t.Fatalf("line %d of %d: %v", input.Line, countLines(text), err)
+			if input.Document > 0 && (input.Line < 1 || input.Line > 1+bytes.Count(text, []byte("\n"))+1) && !compressed(text) {
+				t.Fatalf("line %d of %d: %v", input.Line, bytes.Count(text, []byte("\n")), err)
 			}
 			return
 		}
@@ -64,48 +63,4 @@ func FuzzLoad(f *testing.F) {
 
 func compressed(text []byte) bool {
 	return bytes.HasPrefix(text, []byte{0x1f, 0x8b}) || bytes.HasPrefix(text, []byte{0x28, 0xb5, 0x2f, 0xfd})
-}
-
-// JSON is cut in the same way however it arrives.
-func FuzzJSONSplitter(f *testing.F) {
-	seeds(f)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		whole, err := cutJSON(bytes.NewReader(text))
-		slowly, slowErr := cutJSON(iotest.OneByteReader(bytes.NewReader(text)))
-		if a, b := strings.Join(whole, "\n"), strings.Join(slowly, "\n"); a != b {
-			t.Fatalf("at once\n%s\nslowly\n%s", a, b)
-		}
-		if (err == nil) != (slowErr == nil) || err != nil && err.Error() != slowErr.Error() {
-			t.Fatalf("errors at once: %v, slowly: %v", err, slowErr)
-		}
-	})
-}
-
-// A YAML list that is read item by item holds what it holds as a whole.
-func FuzzYAMLList(f *testing.F) {
-	seeds(f)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		decode := func(whole int) (string, bool) {
-			docs, err := cutYAML(string(text), whole)
-			d := decoder{retain: true}
-			for _, doc := range docs {
-				if err == nil {
-					err = d.decode(doc)
-				}
-			}
-			var b strings.Builder
-			for _, o := range d.objects {
-				b.Write(o.encoded)
-				b.WriteByte('\n')
-			}
-			return b.String(), err == nil
-		}
-		items, ok := decode(0)
-		if !ok {
-			return // items may refer to each other, which is refused
-		}
-		if whole, ok := decode(len(text) + maxWholeYAML); ok && whole != items {
-			t.Fatalf("item by item\n%s\nas a whole\n%s", items, whole)
-		}
-	})
 }

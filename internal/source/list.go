@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 // LiveOptions say how a cluster is read.
 type LiveOptions struct {
 	// Progress, if set, is called from time to time, never concurrently.
-	Progress func(Progress)
+	Progress func(manifest.Progress)
 	// Retain keeps the trimmed objects themselves, for [WriteSnapshot]. [Watch]
 	// does not have this option.
 	Retain bool
@@ -101,7 +103,7 @@ func (d *discovered) state(host string) *State {
 }
 
 // reporter makes progress callable concurrently, and counts.
-func reporter(progress func(Progress)) func(source string, done, remaining int64, kept int) {
+func reporter(progress func(manifest.Progress)) func(source string, done, remaining int64, kept int) {
 	if progress == nil {
 		return func(string, int64, int64, int) {}
 	}
@@ -111,7 +113,7 @@ func reporter(progress func(Progress)) func(source string, done, remaining int64
 		mu.Lock()
 		defer mu.Unlock()
 		objects += kept
-		p := Progress{Source: source, Done: done, Objects: objects}
+		p := manifest.Progress{Source: source, Done: done, Objects: objects}
 		if remaining >= 0 {
 			p.Total = done + remaining
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 func list(t *testing.T, s *stubServer, opts LiveOptions) *State {
@@ -35,8 +36,8 @@ func TestListReadsPages(t *testing.T) {
 	for i := range 2*pageSize + 1 {
 		s.set("pods", boundPod("shop", fmt.Sprintf("pod-%04d", i), "worker", "pull"))
 	}
-	var last Progress
-	state := list(t, s, LiveOptions{Progress: func(p Progress) {
+	var last manifest.Progress
+	state := list(t, s, LiveOptions{Progress: func(p manifest.Progress) {
 		if p.Source == "pods" {
 			last = p
 		}
@@ -47,7 +48,7 @@ func TestListReadsPages(t *testing.T) {
 	if !state.Graph.HasPath("worker", graph.Secret, "shop", "pull") {
 		t.Error("the pods' secret is not related to their node")
 	}
-	if want := (Progress{Source: "pods", Done: 2*pageSize + 1, Total: 2*pageSize + 1, Objects: 2*pageSize + 1}); last != want {
+	if want := (manifest.Progress{Source: "pods", Done: 2*pageSize + 1, Total: 2*pageSize + 1, Objects: 2*pageSize + 1}); last != want {
 		t.Errorf("last progress is %+v, want %+v", last, want)
 	}
 	if state.Version.String() != "1.36" || state.ServerVersion != "v1.36.3" || state.Origin != "cluster "+s.URL {
@@ -72,7 +73,7 @@ func TestListBeginsAnewWhenPagesExpire(t *testing.T) {
 	}
 	s.expire = listAttempts - 1
 	deleted := false
-	state := list(t, s, LiveOptions{Retain: true, Progress: func(p Progress) {
+	state := list(t, s, LiveOptions{Retain: true, Progress: func(p manifest.Progress) {
 		if p.Source == "pods" && !deleted {
 			deleted = true
 			s.delete("pods", "shop/pod-0000")

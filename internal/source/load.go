@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -17,20 +17,9 @@ type FileOptions struct {
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
 	// Progress, if set, is called from time to time, never concurrently.
-	Progress func(Progress)
+	Progress func(manifest.Progress)
 	// Retain keeps the trimmed objects themselves, for [WriteSnapshot].
 	Retain bool
-}
-
-// Progress says how far reading has come.
-type Progress struct {
-	// Source is the file, or the resource of the cluster, that is being read.
-	Source string
-	// Done and Total are in bytes as stored for a file, and in objects for a
-	// resource. Total is 0 when it is unknown.
-	Done, Total int64
-	// Objects is how many objects have been kept so far, of all sources.
-	Objects int
 }
 
 // LoadFiles reads manifests and snapshots. A path is a file, a folder, or "-"
@@ -40,12 +29,12 @@ type Progress struct {
 // Objects of kinds that do not matter are skipped. Namespaced objects without a
 // namespace are in "default". Of several objects of one name the last counts,
 // and there is a warning. The first document that is broken ends the reading
-// with an [InputError].
+// with a [manifest.Error].
 //
 // Memory follows what is kept. A list of any length is read item by item,
 // in YAML if it is in block style, as kubectl prints it.
 func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, error) {
-	files, err := inputs(paths)
+	files, err := manifest.Files(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +48,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 		}
 	}
 	l.finish()
-	l.state.Origin = originOf(files)
+	l.state.Origin = manifest.Origin(files)
 	return l.state, nil
 }
 
@@ -74,108 +63,44 @@ type loader struct {
 	kept    int
 }
 
-// load reads one file. One goroutine cuts the text into documents, others
-// decode them, and the results are taken into the state in the order of the
-// file.
-func (l *loader) load(ctx context.Context, in input) (err error) {
-	text, err := in.open(l.opts.Stdin)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, text.close()) }()
-
-	// Whoever leaves early leaves the goroutines to wind down by themselves: a
-	// read of standard input may take for ever.
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	batches := newBatcher(ctx, text.counter)
-	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			for b := range batches.work {
-				b.decode(l.opts.Retain)
+// load reads one file.
+func (l *loader) load(ctx context.Context, file manifest.File) error {
+	expected := newExpectation(file.Name)
+	read := manifest.Parallel[content]{
+		Stdin:  l.opts.Stdin,
+		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts.Retain) },
+		Take:   func(c *content) error { return l.take(file.Name, c, expected) },
+		Reset:  (*content).reset,
+		Progress: func(stored int64) {
+			if l.opts.Progress != nil {
+				l.opts.Progress(manifest.Progress{Source: file.Name, Done: stored, Total: file.Size, Objects: l.kept})
 			}
-		}()
+		},
 	}
-	splitErr := make(chan error, 1)
-	go func() { splitErr <- split(in.name, text, batches) }()
-	expected := newExpectation(in.name)
-	if err := l.collect(ctx, in, batches, expected); err != nil {
-		cancel(err)
-		return err
-	}
-	if err := <-splitErr; err != nil {
+	if err := read.Read(ctx, file); err != nil {
 		return err
 	}
 	l.plain = l.plain || !expected.snapshot
 	return expected.check()
 }
 
-// collect takes all batches in, in the order of the file.
-func (l *loader) collect(ctx context.Context, in input, batches *batcher, expected *expectation) error {
-	for {
-		var b *batch
-		select {
-		case b = <-batches.ordered:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if b == nil {
-			return context.Cause(ctx)
-		}
-		<-b.done
-		if err := l.take(b, expected); err != nil {
-			return err
-		}
-		if l.opts.Progress != nil {
-			l.opts.Progress(Progress{Source: in.name, Done: b.read, Total: in.size, Objects: l.kept})
-		}
-		batches.recycle(b)
-	}
-}
-
-// split cuts the whole text into batches.
-func split(file string, text *stream, batches *batcher) error {
-	defer batches.close()
-	return splitDocuments(file, text, batches.add)
-}
-
-// splitDocuments cuts the whole text. JSON is recognised by its first byte. The text
-// of a document is valid while it is emitted.
-func splitDocuments(file string, text *stream, emit func(*document) error) error {
-	isJSON, err := startsJSON(text)
-	if err != nil {
-		return &InputError{File: file, Err: fmt.Errorf("read: %w", err)}
-	}
-	yaml := &yamlSplitter{r: text.Reader, file: file, emit: emit, whole: maxWholeYAML}
-	if isJSON {
-		w := newWindow(text)
-		js := &jsonSplitter{window: w, file: file, emit: emit}
-		if done, err := js.split(); done || err != nil {
-			return err
-		}
-		yaml.r = newReader(w)
-		yaml.number, yaml.line = js.number, w.line-1
-	}
-	return yaml.split()
-}
-
 // take applies what a batch of documents holds.
-func (l *loader) take(b *batch, expected *expectation) error {
-	for _, h := range b.content.headers {
-		if err := l.takeHeader(b.file, h); err != nil {
+func (l *loader) take(file string, c *content, expected *expectation) error {
+	for _, h := range c.headers {
+		if err := l.takeHeader(file, h); err != nil {
 			return err
 		}
 		expected.add(h)
 	}
-	for i := range b.content.objects {
-		o := &b.content.objects[i]
+	for i := range c.objects {
+		o := &c.objects[i]
 		replaced, err := l.state.set(o.kind, o.api, 0)
 		if err != nil {
 			return err
 		}
 		if replaced {
-			l.state.warn("objects given twice", (&InputError{
-				File: b.file, Document: o.doc, Item: o.item, Line: o.line,
+			l.state.warn("objects given twice", (&manifest.Error{
+				File: file, Position: o.position,
 				Object: o.kind.String() + " " + displayName(o.api),
 				Err:    errors.New("given twice; the last one counts"),
 			}).Error())
@@ -187,10 +112,10 @@ func (l *loader) take(b *batch, expected *expectation) error {
 		expected.count(o.kind)
 		l.kept++
 	}
-	for _, kind := range b.content.skipped {
+	for _, kind := range c.skipped {
 		l.state.facts.skipped[kind]++
 	}
-	return b.err
+	return nil
 }
 
 func displayName(o apiObject) string {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"sigs.k8s.io/yaml"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // load reads text under a file name in a folder of its own.
@@ -267,18 +269,19 @@ func TestCancelledLoad(t *testing.T) {
 
 func TestProgressOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pods.json")
+	const twoBatches = 1 << 20
 	line := strings.Replace(goodPod, `"metadata"`, `"status": {"message": "`+strings.Repeat("x", 1000)+`"}, "metadata"`, 1) + "\n"
-	text := strings.Repeat(line, 2*batchSize/len(line))
+	text := strings.Repeat(line, twoBatches/len(line))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var reports []Progress
-	_, err := LoadFiles(t.Context(), []string{path}, FileOptions{Progress: func(p Progress) { reports = append(reports, p) }})
+	var reports []manifest.Progress
+	_, err := LoadFiles(t.Context(), []string{path}, FileOptions{Progress: func(p manifest.Progress) { reports = append(reports, p) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := reports[len(reports)-1]
-	want := Progress{Source: path, Done: int64(len(text)), Total: int64(len(text)), Objects: 2 * batchSize / len(line)}
+	want := manifest.Progress{Source: path, Done: int64(len(text)), Total: int64(len(text)), Objects: twoBatches / len(line)}
 	if len(reports) < 2 || last != want {
 		t.Errorf("%d reports, the last is %+v, want %+v", len(reports), last, want)
 	}

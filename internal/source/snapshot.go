@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const (
@@ -48,17 +50,17 @@ type snapshotMissing struct {
 	Reason   string `json:"reason"`
 }
 
-// header reads the header of a snapshot.
-func (d *decoder) header(p part, h head) error {
-	if h.Kind != snapshotKind || h.version() != snapshotVersion {
-		return p.fail(0, h.Kind, fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
-			h.APIVersion, snapshotGroup, snapshotVersion))
+// header adds the header of a snapshot.
+func (c *content) header(d *manifest.Document) error {
+	if d.Kind != snapshotKind || d.Version() != snapshotVersion {
+		return d.Fail(fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
+			d.APIVersion, snapshotGroup, snapshotVersion))
 	}
 	var header snapshotHeader
-	if err := json.Unmarshal(p.json, &header); err != nil {
-		return p.jsonError(h, err)
+	if err := d.Decode(&header); err != nil {
+		return err
 	}
-	d.headers = append(d.headers, &header)
+	c.headers = append(c.headers, &header)
 	return nil
 }
 
@@ -96,7 +98,7 @@ func (e *expectation) check() error {
 			}
 		}
 		if found < e.promised[kind] {
-			return &InputError{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind %s, but holds %d; take it again",
+			return &manifest.Error{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind %s, but holds %d; take it again",
 				e.promised[kind], kind, found)}
 		}
 	}

@@ -78,7 +78,7 @@ func (t *tap) list(ctx context.Context, opts metav1.ListOptions) (runtime.Object
 	// With "0" servers answer without pages, and with another version maybe from
 	// a cache that is old.
 	opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
-	asked := t.live.ages.clock()
+	asked := t.live.ages.Now()
 	page, err := t.endpoint.page(ctx, opts)
 	if err != nil {
 		return nil, t.failed("list", err)
@@ -118,7 +118,7 @@ func (t *tap) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interfa
 	if initial {
 		opts.ResourceVersion = "" // the state of now, as from the store
 	}
-	asked := t.live.ages.clock()
+	asked := t.live.ages.Now()
 	w, err := t.endpoint.watch(ctx, opts)
 	switch {
 	case err != nil && initial:
@@ -338,7 +338,7 @@ func (w *tappedWatch) ended() {
 	defer w.tap.mu.Unlock()
 	if w.tap.stream == w {
 		w.tap.stream = nil
-		w.tap.gap = !w.reopened && float64(w.tap.live.ages.clock().Sub(w.opened)) < punctual*float64(w.timeout)
+		w.tap.gap = !w.reopened && float64(w.tap.live.ages.Now().Sub(w.opened)) < punctual*float64(w.timeout)
 	}
 }
 

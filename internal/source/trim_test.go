@@ -140,8 +140,8 @@ func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				d := decoder{retain: true}
-				if err := d.decode(&document{file: "f", number: 1, line: 1, text: text}); err != nil {
+				state, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: bytes.NewReader(text), Retain: true})
+				if err != nil {
 					t.Fatalf("%v in %s", err, text)
 				}
 				trim(o)
@@ -149,7 +149,7 @@ func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := d.objects[0].encoded; !bytes.Equal(got, want) {
+				if got := state.retained.objects[k][0].encoded; !bytes.Equal(got, want) {
 					t.Fatalf("from a file\n%s\nfrom a cluster\n%s", got, want)
 				}
 			}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Live is a state that follows a cluster until it is stopped.
@@ -34,8 +36,8 @@ type Live struct {
 	// epoch ends when the state is dropped.
 	epoch  *epoch
 	resets uint64
-	// ages is read without the lock.
-	ages *ages
+	// ages are until when each kind may be used, read without the lock.
+	ages *staleness.Deadlines
 }
 
 // Watch begins to follow a cluster. It returns when the server has told its
@@ -68,7 +70,7 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 	l := &Live{
 		state: d.state(c.host), client: c, opts: opts, report: reporter(opts.Progress),
 		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*watchedKind{}, synced: make(chan struct{}),
-		epoch: newEpoch(ctx), ages: newAges(opts.now()),
+		epoch: newEpoch(ctx), ages: staleness.NewDeadlines(int(kindCount), opts.now()),
 	}
 	for k := range kindCount {
 		if !opts.WithoutRBAC || !k.describe().rbac {
@@ -259,7 +261,7 @@ func (l *Live) gone(e *epoch, k kind) {
 	l.mu.Lock()
 	if f := l.kindOf(e, k); f != nil {
 		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
-		l.ages.forget(k)
+		l.ages.Forget(int(k))
 	}
 	l.mu.Unlock()
 	l.absent(e, k)

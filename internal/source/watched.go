@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
 // Following is how far a live state is with a resource.
@@ -90,10 +92,10 @@ func (l *Live) describe(k kind, f *watchedKind) Watched {
 	w := f.Watched
 	w.kind = k
 	if !f.heard.IsZero() && f.Following != NotServed {
-		now := l.ages.clock()
-		w.Age = max(since(now, f.heard), since(now, f.proven))
+		now := l.ages.Now()
+		w.Age = max(staleness.Since(now, f.heard), staleness.Since(now, f.proven))
 	}
-	w.Stale = l.ages.old(1<<k) != 0
+	w.Stale = l.old(1<<k) != 0
 	if w.Err == nil {
 		w.Err = f.refused // though the watch may go on
 	}
@@ -120,7 +122,7 @@ func (l *Live) extend(k kind) {
 	if l.opts.MaxStaleness <= 0 || f.heard.IsZero() {
 		return
 	}
-	l.ages.extend(k, f.heard, f.proven, l.opts.MaxStaleness)
+	l.ages.Extend(int(k), f.heard, f.proven, l.opts.MaxStaleness)
 }
 
 // kindOf is how a kind is followed; nil if what is told is of a time before the
@@ -141,9 +143,9 @@ func (l *Live) heard(e *epoch, k kind, version string) {
 	if f == nil {
 		return
 	}
-	f.LastEvent = l.ages.clock()
+	f.LastEvent = l.ages.Now()
 	f.reached(version)
-	if !l.ages.passed(k, f.LastEvent) || l.ages.passed(k, f.listed) {
+	if !l.ages.Passed(int(k), f.LastEvent) || l.ages.Passed(int(k), f.listed) {
 		f.heard, f.Err = later(f.heard, f.LastEvent), nil
 		l.extend(k)
 	}
@@ -154,7 +156,7 @@ func (l *Live) answered(e *epoch, k kind, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil {
-		f.LastEvent, f.Err = l.ages.clock(), nil
+		f.LastEvent, f.Err = l.ages.Now(), nil
 		f.reached(version)
 	}
 }
@@ -196,7 +198,7 @@ func (l *Live) read(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.kindOf(e, k); f != nil {
-		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), l.ages.clock()
+		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), l.ages.Now()
 		f.dropped, f.Err, f.refused = false, nil, nil
 		l.extend(k)
 	}

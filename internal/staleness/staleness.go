@@ -48,9 +48,10 @@ func (e *Error) Unwrap() error { return e.Cause }
 type Age struct {
 	source string
 	max    time.Duration
-	now    func() time.Time
 
 	mu sync.Mutex
+	// deadline is until when the copy may be used.
+	deadline *Deadlines
 	// heard is zero until the source was first heard from.
 	heard time.Time
 	// settled is when what was heard after a copy was too old is all in it.
@@ -70,7 +71,7 @@ func New(source string, max time.Duration, now func() time.Time) *Age {
 	if now == nil {
 		now = time.Now
 	}
-	return &Age{source: source, max: max, now: now}
+	return &Age{source: source, max: max, deadline: NewDeadlines(1, now)}
 }
 
 // Source is what the copy is of.
@@ -80,11 +81,14 @@ func (a *Age) Source() string { return a.source }
 func (a *Age) Heard() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
-	if a.tooOld() {
+	now := a.deadline.Now()
+	if a.deadline.Passed(0, now) {
 		a.settled = now.Add(settling)
 	}
 	a.heard, a.cause = now, nil
+	if a.max > 0 {
+		a.deadline.Extend(0, now, now, a.max)
+	}
 }
 
 // Failed notes why the source cannot be read.
@@ -101,31 +105,24 @@ func (a *Age) Value() (time.Duration, bool) {
 	return a.value(), !a.heard.IsZero()
 }
 
-// value takes the longer of what two clocks say: one stands still while the machine
-// sleeps, the other may be set back.
-func (a *Age) value() time.Duration {
-	now := a.now()
-	return max(now.Sub(a.heard), now.Round(0).Sub(a.heard.Round(0)))
-}
+// value is called with the lock held.
+func (a *Age) value() time.Duration { return Since(a.deadline.Now(), a.heard) }
 
 // Check returns an [*Error] if the copy is too old. A copy that was never made is not
 // old: whoever asks it says that it is not there.
 func (a *Age) Check() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case a.tooOld():
+	switch now := a.deadline.Now(); {
+	case a.deadline.Passed(0, now):
 		return &Error{Source: a.source, Age: a.value(), Max: a.max, Cause: a.cause}
-	case a.now().Before(a.settled):
+	case now.Before(a.settled):
 		return &Error{Source: a.source, Age: a.max, Max: a.max, Cause: errSettling}
 	}
 	return nil
 }
 
 var errSettling = errors.New("it was heard from again a moment ago, and what happened meanwhile is being read")
-
-// tooOld is called with the lock held.
-func (a *Age) tooOld() bool { return a.max > 0 && !a.heard.IsZero() && a.value() > a.max }
 
 // List notes how a list ended. Of a list in pages, the last page counts.
 func (a *Age) List(list runtime.Object, err error) {

@@ -25,7 +25,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
-	"github.com/node-authorizer/node-authorizer/internal/apistandin"
+	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -138,7 +138,7 @@ func asksOfMappings(t *testing.T) []string {
 	t.Helper()
 	var mu sync.Mutex
 	asked := map[string]bool{}
-	cluster := apistandin.New(apistandin.Options{Fault: func(r *http.Request) apistandin.Fault {
+	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		mu.Lock()
 		defer mu.Unlock()
 		verb, query := map[string]string{http.MethodGet: "list", http.MethodPost: "create"}[r.Method], r.URL.Query()
@@ -150,7 +150,7 @@ func asksOfMappings(t *testing.T) []string {
 			resource += "/" + name
 		}
 		asked[verb+" "+resource] = true
-		return apistandin.NoFault
+		return fakeapiserver.NoFault
 	}})
 	t.Cleanup(cluster.Close)
 	if err := cluster.Put("/api/v1/namespaces/kube-system/configmaps/aws-auth", &corev1.ConfigMap{Data: map[string]string{"mapRoles": "["}}); err != nil {

@@ -1,9 +1,6 @@
 package v1alpha1
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
 // Adjustment changes a configuration that was read, before it is checked.
@@ -20,14 +19,14 @@ type Adjustment func(*ServerConfiguration)
 // it. The error is Problems. Names are case-sensitive; a field that is given as
 // null keeps its default; anchors and aliases are refused.
 func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error) {
-	root, err := document(file)
-	if err != nil {
-		return nil, Problems{{Message: err.Error()}}
+	text, problem := document(file)
+	if problem != nil {
+		return nil, Problems{*problem}
 	}
 	config := Defaults()
 	config.TypeMeta = metav1.TypeMeta{}
-	d := decoder{lines: map[string]int{}}
-	d.decode(root, reflect.ValueOf(config).Elem(), "")
+	d := decoder{text: text, lines: map[string]int{}}
+	d.decode(text.Documents[0], reflect.ValueOf(config).Elem(), "")
 	if problem, ok := wrongKind(config, d.lines); ok {
 		return nil, Problems{problem}
 	}
@@ -49,30 +48,18 @@ func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error)
 	return config, nil
 }
 
-var errEmpty = errors.New("the file is empty: node-authorizer config defaults prints one to begin with")
-
 // document parses the one YAML document of a file.
-func document(file []byte) (*yaml.Node, error) {
-	reader := yaml.NewDecoder(bytes.NewReader(file))
-	var first, second yaml.Node
-	if err := reader.Decode(&first); errors.Is(err, io.EOF) {
-		return nil, errEmpty
-	} else if err != nil {
-		return nil, notYAML(err)
+func document(file []byte) (*yamltext.Text, *Problem) {
+	text, err := yamltext.Parse(file)
+	switch {
+	case err != nil:
+		return nil, &Problem{Line: err.Line, Message: "neither YAML nor JSON: " + err.Problem}
+	case len(text.Documents) > 1:
+		return nil, &Problem{Line: text.Line(text.Documents[1]), Message: "the file has more than one document: want one"}
+	case len(text.Documents) == 0:
+		return nil, &Problem{Message: "the file is empty: node-authorizer config defaults prints one to begin with"}
 	}
-	if err := reader.Decode(&second); err == nil {
-		return nil, errors.New("the file has more than one document: want one")
-	} else if !errors.Is(err, io.EOF) {
-		return nil, notYAML(err)
-	}
-	if len(first.Content) == 0 {
-		return nil, errEmpty
-	}
-	return first.Content[0], nil
-}
-
-func notYAML(err error) error {
-	return errors.New("neither YAML nor JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
+	return text, nil
 }
 
 // wrongKind looks at what a file says of itself: in a file of another kind,
@@ -89,6 +76,7 @@ func wrongKind(config *ServerConfiguration, lines map[string]int) (Problem, bool
 
 // decoder puts a YAML tree into structs, and goes on after mistakes.
 type decoder struct {
+	text     *yamltext.Text
 	problems Problems
 	// lines of all fields in the file.
 	lines map[string]int
@@ -126,7 +114,7 @@ func (d *decoder) refuse(n *yaml.Node, path, want string) {
 		d.broken = map[string]bool{}
 	}
 	d.broken[path] = true
-	d.problems.add(n.Line, path, "want %s, got %s", want, describe(n))
+	d.problems.add(d.text.Line(n), path, "want %s, got %s", want, describe(n))
 }
 
 func (d *decoder) decode(n *yaml.Node, into reflect.Value, path string) {
@@ -195,15 +183,15 @@ func (d *decoder) eachField(n *yaml.Node, path string, visit func(name string, v
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Tag != "!!str" || key.Anchor != "" {
-			d.problems.add(key.Line, path, "want the name of a field, got %s", describe(key))
+			d.problems.add(d.text.Line(key), path, "want the name of a field, got %s", describe(key))
 			continue
 		}
 		field := sub(path, key.Value)
 		if first, twice := seen[key.Value]; twice {
-			d.problems.add(key.Line, field, "given twice, first in line %d: remove one", first)
+			d.problems.add(d.text.Line(key), field, "given twice, first in line %d: remove one", first)
 			continue
 		}
-		seen[key.Value], d.lines[field] = key.Line, key.Line
+		seen[key.Value], d.lines[field] = d.text.Line(key), d.text.Line(key)
 		visit(key.Value, value, field)
 	}
 }
@@ -239,7 +227,7 @@ func (d *decoder) list(n *yaml.Node, into reflect.Value, path string) {
 	for i, item := range n.Content {
 		element := reflect.New(into.Type().Elem()).Elem()
 		itemPath := elementPath(path, i)
-		d.lines[itemPath] = item.Line
+		d.lines[itemPath] = d.text.Line(item)
 		d.decode(item, element, itemPath)
 		into.Set(reflect.Append(into, element))
 	}

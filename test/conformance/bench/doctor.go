@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 const doctorMethod = "`doctor`" + ` examines a cluster of which every node has asked for its serving certificate with a
@@ -168,7 +168,7 @@ func examined(c *doctor.Cluster, nodes int) error {
 // decodeFiles reads the same objects with the same reader, and forgets them.
 func decodeFiles(ctx context.Context, paths []string) error {
 	known := func(_, kind string, _ []byte) bool { return doctorObject(kind) != nil }
-	_, err := source.ReadDocuments(ctx, paths, source.DocumentOptions{Wanted: known}, func(d *source.Document) error {
+	_, err := manifest.Read(ctx, paths, manifest.Options{Wanted: known}, func(d *manifest.Document) error {
 		return d.Decode(doctorObject(d.Kind))
 	})
 	return err

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ func TestPeekYAML(t *testing.T) {
 	for _, test := range []struct {
 		rule, text string
 		dash       bool
-		want       head
+		want       Type
 		known      bool
 	}{
-		{rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n", want: head{"apps/v1", "Deployment"}, known: true},
-		{rule: "an item", text: "  - apiVersion: v1\n    kind: Pod\n", dash: true, want: head{"v1", "Pod"}, known: true},
-		{rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n", want: head{"v1", "PodList"}, known: true},
-		{rule: "comments and empty lines", text: "# kind: Pod\n\nkind: Node\n  \napiVersion: v1\n", want: head{"v1", "Node"}, known: true},
-		{rule: "Windows", text: "kind: Node\r\napiVersion: v1\r\n", want: head{"v1", "Node"}, known: true},
+		{rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n", want: Type{"apps/v1", "Deployment"}, known: true},
+		{rule: "an item", text: "  - apiVersion: v1\n    kind: Pod\n", dash: true, want: Type{"v1", "Pod"}, known: true},
+		{rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n", want: Type{"v1", "PodList"}, known: true},
+		{rule: "comments and empty lines", text: "# kind: Pod\n\nkind: Node\n  \napiVersion: v1\n", want: Type{"v1", "Node"}, known: true},
+		{rule: "Windows", text: "kind: Node\r\napiVersion: v1\r\n", want: Type{"v1", "Node"}, known: true},
 		{rule: "no kind", text: "apiVersion: v1\n"},
 		{rule: "a kind twice", text: "kind: Pod\nkind: Node\napiVersion: v1\n"},
 		{rule: "a key in quotes", text: "\"kind\": Node\nx: \"\nkind: Pod\n \"\napiVersion: v1\n"},
@@ -26,6 +26,14 @@ func TestPeekYAML(t *testing.T) {
 		{rule: "a merge", text: "<<: {kind: Node}\nkind: Pod\napiVersion: v1\n"},
 		{rule: "flow style", text: "{kind: Pod, apiVersion: v1}\n"},
 		{rule: "an alias", text: "kind: *a\napiVersion: v1\n"},
+		{rule: "a number", text: "kind: 0\napiVersion: v1\n"},
+		{rule: "a number with a sign", text: "kind: Pod\napiVersion: -1\n"},
+		{rule: "infinity", text: "kind: .inf\napiVersion: v1\n"},
+		{rule: "nothing", text: "kind: Null\napiVersion: v1\n"},
+		{rule: "true in YAML 1.1", text: "kind: yes\napiVersion: v1\n"},
+		{rule: "a number in quotes", text: "kind: \"0\"\napiVersion: 'on'\n", want: Type{"on", "0"}, known: true},
+		{rule: "a word that goes on below", text: "kind: Pod\n  List\napiVersion: v1\n"},
+		{rule: "a word that goes on below a comment", text: "apiVersion: v1\nkind: Pod\n\n  List\n"},
 		{rule: "text in several lines", text: "kind: |\n  Pod\napiVersion: v1\n"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -53,7 +61,7 @@ func FuzzPeek(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if parsed := readHead(converted); parsed != h {
+		if parsed := readType(converted); parsed != h {
 			t.Errorf("at a glance %+v, parsed %+v", h, parsed)
 		}
 	})
@@ -65,7 +73,7 @@ func FuzzDocuments(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		lines := countLines(text) + 1
-		_, err := ReadDocuments(t.Context(), []string{"-"}, DocumentOptions{
+		_, err := Read(t.Context(), []string{"-"}, Options{
 			Stdin: bytes.NewReader(text), Wanted: func(string, string, []byte) bool { return true },
 		}, func(d *Document) error {
 			var o struct {

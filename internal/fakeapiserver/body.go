@@ -1,4 +1,4 @@
-package apistandin
+package fakeapiserver
 
 import (
 	"bytes"

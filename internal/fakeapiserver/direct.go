@@ -1,4 +1,4 @@
-package apistandin
+package fakeapiserver
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ func (s *Server) Put(path string, object any) error {
 		return err
 	}
 	if put["kind"] == nil {
-		put["kind"], put["apiVersion"] = kindOf(at.resource), at.version
+		put["kind"], put["apiVersion"] = s.kindOf(at), at.version
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,9 +68,7 @@ func (s *Server) Remove(path string) {
 	if !ok || s.objects[at.key()][at.namespace+"/"+at.name] == nil {
 		return
 	}
-	gone := maps.Clone(s.objects[at.key()][at.namespace+"/"+at.name])
-	gone["metadata"] = maps.Clone(part(gone, "metadata"))
-	s.store(at, "DELETED", gone)
+	s.delete(at)
 }
 
 // History returns every version that an object has had, the oldest first. A

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bufio"
@@ -15,26 +15,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
-// input is one file to read.
-type input struct {
-	name string // for messages
-	path string // "-" for standard input
-	size int64  // in bytes as stored; 0 when unknown
+// File is one file to read.
+type File struct {
+	Name string // for messages
+	Path string // "-" for standard input
+	Size int64  // in bytes as stored; 0 when unknown
 }
 
-// inputs lists the files that the paths stand for, folders walked in sorted
+// Files lists the files that the paths stand for, folders walked in sorted
 // order.
-func inputs(paths []string) ([]input, error) {
+func Files(paths []string) ([]File, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no input given: name a file, a folder, or - for standard input")
 	}
-	var found []input
+	var found []File
 	for _, path := range paths {
 		if path == "-" {
-			if slices.ContainsFunc(found, func(in input) bool { return in.path == "-" }) {
+			if slices.ContainsFunc(found, func(in File) bool { return in.Path == "-" }) {
 				return nil, errors.New("standard input (-) is given twice, but can be read only once")
 			}
-			found = append(found, input{name: "stdin", path: "-"})
+			found = append(found, File{Name: "stdin", Path: "-"})
 			continue
 		}
 		info, err := os.Stat(path)
@@ -44,7 +44,7 @@ func inputs(paths []string) ([]input, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read input: %w", err)
 		case !info.IsDir():
-			found = append(found, input{name: path, path: path, size: regularSize(info)})
+			found = append(found, File{Name: path, Path: path, Size: regularSize(info)})
 			continue
 		}
 		files, err := folder(path)
@@ -65,8 +65,8 @@ func regularSize(info fs.FileInfo) int64 {
 
 // folder lists the files of a folder and its folders that look like manifests
 // or snapshots. Hidden files and folders are left out.
-func folder(root string) ([]input, error) {
-	var found []input
+func folder(root string) ([]File, error) {
+	var found []File
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("read folder: %w", err)
@@ -93,7 +93,7 @@ func folder(root string) ([]input, error) {
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("read %s: not a regular file", path)
 		}
-		found = append(found, input{name: path, path: path, size: info.Size()})
+		found = append(found, File{Name: path, Path: path, Size: info.Size()})
 		return nil
 	})
 	if err == nil && len(found) == 0 {
@@ -113,47 +113,35 @@ func isManifest(name string) bool {
 	return slices.Contains(manifestSuffixes(), filepath.Ext(name))
 }
 
-// stream is the text of an input.
+// stream is the text of a file.
 type stream struct {
 	*bufio.Reader
-	counter *counter
-	close   func() error
+	file *filetext.Text
 }
 
-// counter counts the bytes as stored.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
-// open begins to read an input and decompresses it if it is compressed,
-// whatever its name.
-func (in input) open(stdin io.Reader) (*stream, error) {
-	closeFile := func() error { return nil }
-	raw := stdin
-	if in.path != "-" {
-		file, err := os.Open(in.path)
-		if err != nil {
+// open begins to read a file, which may be compressed whatever its name says.
+func (f File) open(stdin io.Reader) (*stream, error) {
+	var file io.ReadCloser
+	switch {
+	case f.Path == "-" && stdin == nil:
+		return nil, errors.New("read stdin: there is no standard input")
+	case f.Path == "-":
+		file = io.NopCloser(stdin)
+	default:
+		var err error
+		if file, err = os.Open(f.Path); err != nil {
 			return nil, fmt.Errorf("read input: %w", err)
 		}
-		raw, closeFile = file, file.Close
-	} else if raw == nil {
-		return nil, errors.New("read stdin: there is no standard input")
 	}
-	s := &stream{counter: &counter{r: raw}, close: closeFile}
-	stored := bufio.NewReaderSize(s.counter, windowSize)
-	text, err := filetext.NewReader(stored, maxObject)
+	text, err := filetext.New(file)
 	if err != nil {
-		return nil, errors.Join(&InputError{File: in.name, Err: err}, closeFile())
+		return nil, &Error{File: f.Name, Err: err}
 	}
-	s.Reader = bufio.NewReaderSize(text, windowSize)
-	return s, s.skipByteOrderMark(in.name)
+	s := &stream{Reader: bufio.NewReaderSize(text.Reader, windowSize), file: text}
+	if err := s.skipByteOrderMark(f.Name); err != nil {
+		return nil, errors.Join(err, text.Close())
+	}
+	return s, nil
 }
 
 // skipByteOrderMark accepts UTF-8 with a mark, and refuses UTF-16, which some
@@ -162,11 +150,11 @@ func (s *stream) skipByteOrderMark(name string) error {
 	mark, err := s.Peek(3)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return &InputError{File: name, Err: fmt.Errorf("read: %w", err)}
+		return &Error{File: name, Err: fmt.Errorf("read: %w", err)}
 	case bytes.Equal(mark, []byte{0xef, 0xbb, 0xbf}):
 		_, _ = s.Discard(3)
 	case bytes.HasPrefix(mark, []byte{0xff, 0xfe}), bytes.HasPrefix(mark, []byte{0xfe, 0xff}):
-		return &InputError{File: name, Err: errors.New("text is UTF-16; save it as UTF-8")}
+		return &Error{File: name, Err: errors.New("text is UTF-16; save it as UTF-8")}
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
-package source
+package manifest
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -95,6 +97,19 @@ func cutYAML(text string, whole int) (docs []*document, err error) {
 	return docs, s.split()
 }
 
+// objectsOf are the objects that a document holds.
+func objectsOf(d *document) (objects []*Document, err error) {
+	p, empty, err := d.whole()
+	if empty || err != nil {
+		return nil, err
+	}
+	err = p.each(0, func(o *Document) error {
+		objects = append(objects, o)
+		return cmp.Or(o.CheckType(), o.Validate())
+	})
+	return objects, err
+}
+
 func writeDocs(docs []*document) string {
 	var b strings.Builder
 	for _, d := range docs {
@@ -117,30 +132,10 @@ func TestYAMLDocumentsAreCut(t *testing.T) {
 	}
 }
 
-const kubectlList = `apiVersion: v1
-items:
-# first
-- apiVersion: v1
-  kind: Pod
-  metadata:
-    name: a
-    annotations:
-      text: |
-        - not an item
-        items:
-
-      more: "quoted
-        over lines"
--
-  apiVersion: v1
-  kind: Pod
-  metadata: {name: b}
-
-- {apiVersion: v1, kind: Pod, metadata: {name: c}}
-kind: List
-metadata:
-  resourceVersion: ""
-`
+// kubectlList is a list as kubectl prints it.
+//
+//go:embed testdata/list.yaml
+var kubectlList string
 
 func TestYAMLListIsCutIntoItems(t *testing.T) {
 	for name, text := range map[string]string{
@@ -155,11 +150,19 @@ func TestYAMLListIsCutIntoItems(t *testing.T) {
 			}
 			var got []string
 			for _, d := range docs[1 : len(docs)-1] {
-				dec := decoder{}
-				if err := dec.decode(d); err != nil {
+				objects, err := objectsOf(d)
+				if err != nil {
 					t.Fatal(err)
 				}
-				got = append(got, fmt.Sprintf("%d/%d line %d: %s", d.number, d.item, d.line, dec.objects[0].api.GetName()))
+				var o struct {
+					Metadata struct {
+						Name string `json:"name"`
+					} `json:"metadata"`
+				}
+				if err := objects[0].Decode(&o); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, fmt.Sprintf("%d/%d line %d: %s", d.number, d.item, d.line, o.Metadata.Name))
 			}
 			want := "2/1 line 6: a, 2/2 line 17: b, 2/3 line 22: c"
 			if strings.Join(got, ", ") != want {
@@ -184,25 +187,4 @@ func indentItems(list string) string {
 		inside = inside || line == "items:\n"
 	}
 	return b.String()
-}
-
-func TestLargeYAML(t *testing.T) {
-	line := "# " + strings.Repeat("x", 1000) + "\n"
-	padding := strings.Repeat(line, maxWholeYAML/len(line)+1)
-	pod := "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\n"
-	for name, c := range map[string]struct{ text, want string }{
-		"a list":             {"apiVersion: v1\nitems:\n" + pod + padding + "- kind: Pod\n  apiVersion: v1\n  metadata: {name: 5}\nkind: List\n", fmt.Sprintf("a.yaml: document 1, item 2, line %d: Pod: metadata.name: want a string, got a number", 9+strings.Count(padding, "\n"))},
-		"not a list":         {"apiVersion: v1\nkind: ConfigMap\n" + padding + "data: {}\n", fmt.Sprintf("a.yaml: document 1, line %d: document is larger than 4 MiB and not a list in block style; split it, or convert it to JSON", 3+maxWholeYAML/len(line))},
-		"items of no list":   {"apiVersion: v1\nitems:\n" + pod + padding + "kind: Box\n", `a.yaml: document 1, line 1: document is larger than 4 MiB and its kind "Box" is not a list`},
-		"flow style":         {"{apiVersion: v1, kind: List, items: [" + strings.Repeat("{apiVersion: v1, kind: Pod, metadata: {name: a}}, ", maxWholeYAML/40) + "]}", "a.yaml: document 1, line 1: document is larger than 4 MiB and not a list in block style; split it, or convert it to JSON"},
-		"items twice":        {"apiVersion: v1\nitems:\n" + padding + pod + "items:\n" + pod + "kind: List\n", fmt.Sprintf("a.yaml: document 1, line %d: items are given twice", 7+strings.Count(padding, "\n"))},
-		"items without dash": {"apiVersion: v1\nkind: List\nitems:\n" + padding + " a: b\n", fmt.Sprintf("a.yaml: document 1, line %d: want a dash that begins an item, at the indentation of the others", 4+strings.Count(padding, "\n"))},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := load(t, "a.yaml", c.text)
-			if err == nil || err.Error() != c.want {
-				t.Errorf("error is %v, want %s", err, c.want)
-			}
-		})
-	}
 }

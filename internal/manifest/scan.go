@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -21,72 +21,101 @@ func skipSpace(b []byte, p int) int {
 }
 
 // skipString finds the end of the string that begins at p with its quote.
-func skipString(b []byte, p int) int {
-	for p++; p < len(b); p++ {
-		n := bytes.IndexByte(b[p:], '"')
+func skipString(b []byte, p int) int { return (&scan{begin: p, at: p}).end(b) }
+
+// skipValue finds the end of the value that begins at p.
+func skipValue(b []byte, p int) int { return (&scan{begin: p, at: p}).end(b) }
+
+// scan looks for the end of a value, and goes on where it stopped when there is more
+// text. So its effort follows the length of the text, in however many parts that comes.
+type scan struct {
+	begin int // of the value
+	at    int // up to where the text has been looked at
+	depth int // of the objects and arrays that are open there
+	// quoted is whether that is within a string.
+	quoted bool
+}
+
+// end returns where the value ends, or -1 if the text ends before.
+func (s *scan) end(b []byte) int {
+	if s.begin >= len(b) {
+		return -1
+	}
+	switch b[s.begin] {
+	case '"':
+		s.at = max(s.at, s.begin+1)
+		return s.string(b)
+	case '{', '[':
+		return s.container(b)
+	}
+	for ; s.at < len(b); s.at++ {
+		switch b[s.at] {
+		case ',', '}', ']', ' ', '\n', '\r', '\t':
+			return s.at
+		}
+	}
+	return -1
+}
+
+// string returns where the string ends that is looked at.
+func (s *scan) string(b []byte) int {
+	for {
+		n := bytes.IndexByte(b[s.at:], '"')
 		if n < 0 {
+			s.at = len(b)
 			return -1
 		}
-		p += n
+		quote := s.at + n
+		s.at = quote + 1
 		escapes := 0
-		for b[p-1-escapes] == '\\' {
+		for b[quote-1-escapes] == '\\' {
 			escapes++ // ends at the opening quote at the latest
 		}
 		if escapes%2 == 0 {
-			return p + 1
+			return s.at
 		}
 	}
-	return -1
 }
 
-// skipValue finds the end of the value that begins at p.
-func skipValue(b []byte, p int) int {
-	if p >= len(b) {
-		return -1
-	}
-	switch b[p] {
-	case '"':
-		return skipString(b, p)
-	case '{', '[':
-		return skipContainer(b, p)
-	}
-	for ; p < len(b); p++ {
-		switch b[p] {
-		case ',', '}', ']', ' ', '\n', '\r', '\t':
-			return p
-		}
-	}
-	return -1
-}
-
-// skipContainer finds the end of the object or array that begins at p. Braces
-// and brackets are not told apart.
-func skipContainer(b []byte, p int) int {
+// container returns where the object or array ends. Braces and brackets are not told
+// apart.
+func (s *scan) container(b []byte) int {
 	const spaces = 0x2020202020202020
-	depth := 0
-	for p < len(b) {
-		switch b[p] {
-		case '\n': // indentation is most of what kubectl prints
-			p++
-			for p+8 <= len(b) && binary.LittleEndian.Uint64(b[p:]) == spaces {
-				p += 8
-			}
-			continue
-		case '"':
-			if p = skipString(b, p); p < 0 {
+	for {
+		if s.quoted {
+			if s.string(b) < 0 {
 				return -1
 			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return p + 1
-			}
+			s.quoted = false
 		}
-		p++
+		p, depth := s.at, s.depth
+	unquoted:
+		for p < len(b) {
+			switch b[p] {
+			case '\n': // indentation is most of what kubectl prints
+				p++
+				for p+8 <= len(b) && binary.LittleEndian.Uint64(b[p:]) == spaces {
+					p += 8
+				}
+				continue
+			case '"':
+				s.quoted = true
+				p++
+				break unquoted
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return p + 1
+				}
+			}
+			p++
+		}
+		s.at, s.depth = p, depth
+		if !s.quoted {
+			return -1
+		}
 	}
-	return -1
 }
 
 // member is one name and value of a JSON object, as positions in the text.
@@ -123,26 +152,26 @@ func nextMember(b []byte, p int) (member, bool) {
 	return m, true
 }
 
-// readHead finds apiVersion and kind at the top of an object. What is not there
+// readType finds apiVersion and kind at the top of an object. What is not there
 // or not a string stays empty.
-func readHead(b []byte) head {
-	var h head
+func readType(b []byte) Type {
+	var h Type
 	p := skipSpace(b, 0)
 	if p < 0 || b[p] != '{' {
 		return h
 	}
 	for m, ok := nextMember(b, p+1); ok && (h.APIVersion == "" || h.Kind == ""); m, ok = nextMember(b, m.end) {
-		h.take(m.name, b[m.start:m.end])
+		h.take(string(m.name), b[m.start:m.end])
 	}
 	return h
 }
 
 // take looks at one member of an object.
-func (h *head) take(name, value []byte) {
+func (h *Type) take(name string, value []byte) {
 	if len(value) == 0 || value[0] != '"' {
 		return
 	}
-	switch string(name) {
+	switch name {
 	case "apiVersion":
 		h.APIVersion = string(unquote(value))
 	case "kind":

@@ -1,14 +1,18 @@
-package source
+package manifest
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // peek finds what a document says it is without parsing it. It is not known where
 // that takes a parser.
-func peek(d *document) (h head, known bool) {
+func peek(d *document) (h Type, known bool) {
 	if d.yaml && !looksJSON(d.text) {
 		return peekYAML(d.text, d.dash)
 	}
-	h = readHead(d.text)
+	h = readType(d.text)
 	if inherited := d.list.element(); h.Kind == "" {
 		h = inherited
 	}
@@ -24,9 +28,9 @@ func looksJSON(text []byte) bool {
 // the parser whatever is not simple there: keys that are not plain words, keys given
 // twice. A line that is the inside of a string of several lines then cannot be taken
 // for a key, for the key itself stands there as well.
-func peekYAML(text []byte, dash bool) (h head, known bool) {
+func peekYAML(text []byte, dash bool) (h Type, known bool) {
 	column, kinds, versions := 0, 0, 0
-	first := true
+	first, word := true, false // word: the last key has a word that may go on below
 	for line := range bytes.Lines(text) {
 		if first && isBlankYAML(line) {
 			continue
@@ -38,15 +42,18 @@ func peekYAML(text []byte, dash bool) (h head, known bool) {
 		}
 		first = false
 		switch outer := outermost(line, column); {
+		case outer == inside && word && len(bytes.TrimSpace(line)) > 0:
+			return Type{}, false
 		case outer == inside:
 			continue
 		case outer == beyond:
-			return head{}, false
+			return Type{}, false
 		}
 		key, value, ok := plainKey(line[column:])
+		word = key == "kind" || key == "apiVersion"
 		switch {
 		case !ok:
-			return head{}, false
+			return Type{}, false
 		case key == "kind":
 			kinds++
 			h.Kind = plainScalar(value)
@@ -98,18 +105,30 @@ func outermost(line []byte, column int) beginning {
 	return atKey
 }
 
-// plainScalar returns a value that is one word; nothing if it could be more.
+// plainScalar returns a value that is one word and a string; nothing if it could be
+// something else.
 func plainScalar(value []byte) string {
 	value = bytes.TrimSpace(value)
-	if len(value) > 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+	quoted := len(value) > 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0]
+	if quoted {
 		value = value[1 : len(value)-1]
 	}
-	for _, c := range value {
+	for i, c := range value {
 		if c|0x20 < 'a' || c|0x20 > 'z' {
-			if (c < '0' || c > '9') && c != '.' && c != '/' && c != '-' {
+			if (i == 0 && !quoted) || (c < '0' || c > '9') && c != '.' && c != '/' && c != '-' {
 				return ""
 			}
 		}
 	}
+	if !quoted && isReserved(string(value)) {
+		return ""
+	}
 	return string(value)
+}
+
+// isReserved reports whether a plain word is true, false or null in YAML 1.1.
+func isReserved(word string) bool {
+	return slices.ContainsFunc([]string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}, func(reserved string) bool {
+		return strings.EqualFold(word, reserved)
+	})
 }

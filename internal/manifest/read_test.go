@@ -1,4 +1,4 @@
-package source_test
+package manifest_test
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/node-authorizer/node-authorizer/internal/source"
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // readDocuments reads one text and returns what was taken: kind, name and line.
 func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind string, text []byte) bool) ([]string, error) {
 	t.Helper()
 	var taken []string
-	_, err := source.ReadDocuments(context.Background(), []string{"-"}, source.DocumentOptions{Stdin: strings.NewReader(text), Wanted: wanted},
-		func(d *source.Document) error {
+	_, err := manifest.Read(context.Background(), []string{"-"}, manifest.Options{Stdin: strings.NewReader(text), Wanted: wanted},
+		func(d *manifest.Document) error {
 			var o struct {
 				Metadata struct {
 					Name string `json:"name"`
@@ -30,6 +30,36 @@ func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind strin
 			return nil
 		})
 	return taken, err
+}
+
+// TestItemsOfNestedListsHaveTheirLines where a list is not cut while it is read.
+func TestItemsOfNestedListsHaveTheirLines(t *testing.T) {
+	const n = 100_000
+	var text strings.Builder
+	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
+	for i := range n {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, "\n{\"apiVersion\": \"v1\",\n\"kind\": \"Node\", \"metadata\":\n{\"name\": \"n-%d\"}}", i)
+	}
+	text.WriteString("]}]}")
+	i := 0
+	_, err := manifest.Read(t.Context(), []string{"-"}, manifest.Options{Stdin: strings.NewReader(text.String()), Wanted: kinds("Node")},
+		func(d *manifest.Document) error {
+			begins := 5 + 3*i
+			if got, want := d.Position(), (manifest.Position{Document: 1, Item: 1, Line: begins}); got != want {
+				return fmt.Errorf("item %d is at %+v, want %+v", i, got, want)
+			}
+			if line := d.Line("metadata", "name"); line != begins+2 {
+				return fmt.Errorf("the name of item %d is on line %d, want %d", i, line, begins+2)
+			}
+			i++
+			return nil
+		})
+	if err != nil || i != n {
+		t.Errorf("%d items, %v; want %d", i, err, n)
+	}
 }
 
 func kinds(names ...string) func(string, string, []byte) bool {
@@ -66,7 +96,7 @@ func TestWhatIsNotWantedIsNotParsed(t *testing.T) {
 	if err != nil || len(taken) != 1 {
 		t.Errorf("took %q, %v", taken, err)
 	}
-	if _, err := readDocuments(t, text, kinds("Pod")); err == nil || !strings.Contains(err.Error(), "document 1, line 4") {
+	if _, err := readDocuments(t, text, kinds("Pod")); err == nil || !strings.Contains(err.Error(), "document 1, line 3") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -107,9 +137,9 @@ func TestLinesOfTexts(t *testing.T) {
 					want += 2
 				}
 			}
-			_, err := source.ReadDocuments(context.Background(), []string{"-"},
-				source.DocumentOptions{Stdin: strings.NewReader(text), Wanted: kinds("ConfigMap")},
-				func(d *source.Document) error {
+			_, err := manifest.Read(context.Background(), []string{"-"},
+				manifest.Options{Stdin: strings.NewReader(text), Wanted: kinds("ConfigMap")},
+				func(d *manifest.Document) error {
 					if line, ok := d.TextLine("data", "key"); ok != (want > 0) || line != want {
 						t.Errorf("line %d, %t; want %d", line, ok, want)
 					}
@@ -141,9 +171,9 @@ func TestLargeListsAreReadItemByItem(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked, taken := 0, 0
-		origin, err := source.ReadDocuments(context.Background(), []string{path}, source.DocumentOptions{
+		origin, err := manifest.Read(context.Background(), []string{path}, manifest.Options{
 			Wanted: func(_, kind string, _ []byte) bool { asked++; return kind == "Node" },
-		}, func(d *source.Document) error {
+		}, func(d *manifest.Document) error {
 			taken++
 			if got, want := d.Line("metadata", "name"), strings.Count(text[:strings.Index(text, "last")], "\n")+1; got != want {
 				t.Errorf("%s: line %d, want %d", name, got, want)

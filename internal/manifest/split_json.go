@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ type jsonSplitter struct {
 // at a document that is not JSON.
 func (s *jsonSplitter) split() (done bool, err error) {
 	for {
-		p, err := s.find(0, skipSpace)
+		p, err := s.space(0)
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
@@ -53,8 +53,7 @@ func (s *jsonSplitter) split() (done bool, err error) {
 
 // skipSeparator accepts the line that separates documents in YAML.
 func (s *jsonSplitter) skipSeparator() bool {
-	_, _ = s.find(0, func(b []byte, _ int) int { return min(len(b), 3) - 3 })
-	if !bytes.HasPrefix(s.data(), []byte("---")) {
+	if !s.startsWith("---") {
 		return false
 	}
 	s.advance(3)
@@ -63,7 +62,7 @@ func (s *jsonSplitter) skipSeparator() bool {
 
 // document handles the object at the beginning of the window.
 func (s *jsonSplitter) document() error {
-	var h head
+	var h Type
 	p := 1
 	for first := true; ; first = false {
 		name, value, end, err := s.member(p, first)
@@ -76,7 +75,7 @@ func (s *jsonSplitter) document() error {
 			s.advance(value)
 			return err
 		}
-		if s.data()[value] == '[' && string(name) == "items" && (h.Kind == "" || h.isList()) {
+		if s.data()[value] == '[' && name == "items" && (h.Kind == "" || h.isList()) {
 			s.advance(value)
 			return s.list(h)
 		}
@@ -87,43 +86,57 @@ func (s *jsonSplitter) document() error {
 	}
 }
 
-// member reads the name of a member of the object, and finds where its value
-// begins. At the end of the object, value is behind it.
-func (s *jsonSplitter) member(p int, first bool) (name []byte, value int, end bool, err error) {
+// member reads the name of a member of the object, if it matters, and finds where its
+// value begins. At the end of the object, value is behind it.
+func (s *jsonSplitter) member(p int, first bool) (name string, value int, end bool, err error) {
 	if p, err = s.punctuation(p); err != nil {
-		return nil, 0, false, err
+		return "", 0, false, err
 	}
 	switch c := s.data()[p]; {
 	case c == '}':
-		return nil, p + 1, true, nil
+		return "", p + 1, true, nil
 	case c == ',' && !first:
 		if p, err = s.punctuation(p + 1); err != nil {
-			return nil, 0, false, err
+			return "", 0, false, err
 		}
 	case !first:
-		return nil, 0, false, s.fail(p, fmt.Errorf("want a comma or the end of the object, got %s", describe(c)))
+		return "", 0, false, s.fail(p, fmt.Errorf("want a comma or the end of the object, got %s", describe(c)))
 	}
 	if c := s.data()[p]; c != '"' {
-		return nil, 0, false, s.fail(p, fmt.Errorf("want a field name in double quotes, got %s", describe(c)))
+		return "", 0, false, s.fail(p, fmt.Errorf("want a field name in double quotes, got %s", describe(c)))
 	}
-	q, err := s.find(p, skipString)
+	q, err := s.window.value(p)
 	if err != nil {
-		return nil, 0, false, s.incomplete(err)
+		return "", 0, false, s.incomplete(err)
 	}
-	name = bytes.Clone(unquote(s.data()[p:q]))
+	name = known(unquote(s.data()[p:q]))
 	if q, err = s.punctuation(q); err != nil {
-		return nil, 0, false, err
+		return "", 0, false, err
 	}
 	if c := s.data()[q]; c != ':' {
-		return nil, 0, false, s.fail(q, fmt.Errorf("want a colon behind the field name, got %s", describe(c)))
+		return "", 0, false, s.fail(q, fmt.Errorf("want a colon behind the field name, got %s", describe(c)))
 	}
 	value, err = s.punctuation(q + 1)
 	return name, value, false, err
 }
 
+// known is a name of a member that matters, which outlives the text that it was read
+// from; empty for others.
+func known(name []byte) string {
+	switch string(name) {
+	case "apiVersion":
+		return "apiVersion"
+	case "kind":
+		return "kind"
+	case "items":
+		return "items"
+	}
+	return ""
+}
+
 // punctuation finds the next byte that is not space.
 func (s *jsonSplitter) punctuation(p int) (int, error) {
-	p, err := s.find(p, skipSpace)
+	p, err := s.space(p)
 	if err != nil {
 		return 0, s.incomplete(err)
 	}
@@ -131,7 +144,7 @@ func (s *jsonSplitter) punctuation(p int) (int, error) {
 }
 
 func (s *jsonSplitter) value(p int) (int, error) {
-	q, err := s.find(p, skipValue)
+	q, err := s.window.value(p)
 	if err != nil {
 		return 0, s.incomplete(err)
 	}
@@ -143,7 +156,7 @@ func (s *jsonSplitter) value(p int) (int, error) {
 
 // list emits the items of the array at the beginning of the window, and reads
 // what follows them in the list object.
-func (s *jsonSplitter) list(h head) error {
+func (s *jsonSplitter) list(h Type) error {
 	if err := s.items(h); err != nil {
 		return err
 	}
@@ -171,7 +184,7 @@ func (s *jsonSplitter) list(h head) error {
 	return nil
 }
 
-func (s *jsonSplitter) items(h head) error {
+func (s *jsonSplitter) items(h Type) error {
 	s.advance(1)
 	for item := 1; ; item++ {
 		p, err := s.punctuation(0)
@@ -242,7 +255,7 @@ func (s *jsonSplitter) incomplete(err error) error {
 }
 
 func (s *jsonSplitter) readError(err error) error {
-	return &InputError{File: s.file, Line: s.line, Err: fmt.Errorf("read: %w", err)}
+	return &Error{File: s.file, Position: Position{Line: s.line}, Err: fmt.Errorf("read: %w", err)}
 }
 
 func describe(c byte) string {

@@ -1,4 +1,4 @@
-package apistandin
+package fakeapiserver
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
 // place is what a path names.
@@ -96,6 +98,12 @@ func (s *Server) create(w http.ResponseWriter, at *place, sent Object) {
 	if hasStatus(at.resource) {
 		delete(sent, "status")
 	}
+	if at.resource == v1alpha1.Resource {
+		sent["status"] = Object{"phase": string(v1alpha1.Issued)}
+	}
+	if sent["kind"] == nil {
+		sent["kind"], sent["apiVersion"] = s.kindOf(at), at.version
+	}
 	reply(w, http.StatusCreated, s.add(at, sent))
 }
 
@@ -106,7 +114,10 @@ func (s *Server) add(at *place, object Object) Object {
 		meta["namespace"] = at.namespace
 	}
 	if meta["uid"] == nil {
-		meta["uid"] = fmt.Sprintf("uid-%d", s.version+1)
+		meta["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", s.version+1)
+	}
+	if meta["generation"] == nil {
+		meta["generation"] = 1.0
 	}
 	if meta["creationTimestamp"] == nil {
 		meta["creationTimestamp"] = s.opts.Clock().UTC().Format(time.RFC3339)
@@ -146,6 +157,12 @@ func (s *Server) update(w http.ResponseWriter, at *place, found, sent Object) {
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "a decision may not be changed")
 		return
 	}
+	if at.resource == v1alpha1.Resource {
+		if problem := ledgerProblem(found, next); problem != "" {
+			refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, problem)
+			return
+		}
+	}
 	if reflect.DeepEqual(next, found) {
 		reply(w, http.StatusOK, found)
 		return
@@ -175,7 +192,7 @@ func merge(at *place, found, sent Object) Object {
 	meta := maps.Clone(part(found, "metadata"))
 	if at.subresource == "" {
 		meta = maps.Clone(section(sent, "metadata"))
-		for _, fixed := range []string{"uid", "creationTimestamp", "name", "namespace", "resourceVersion"} {
+		for _, fixed := range []string{"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp"} {
 			if meta[fixed] = part(found, "metadata")[fixed]; meta[fixed] == nil {
 				delete(meta, fixed)
 			}
@@ -207,7 +224,32 @@ func (s *Server) remove(w http.ResponseWriter, at *place, found, options Object)
 			}
 		}
 	}
+	reply(w, http.StatusOK, s.delete(at))
+}
+
+// delete takes an object out, and those that it owns.
+func (s *Server) delete(at *place) Object {
+	found := s.objects[at.key()][at.namespace+"/"+at.name]
 	gone := maps.Clone(found)
-	gone["metadata"] = maps.Clone(meta)
-	reply(w, http.StatusOK, s.store(at, "DELETED", gone))
+	gone["metadata"] = maps.Clone(part(found, "metadata"))
+	s.store(at, "DELETED", gone)
+	for resource, objects := range s.objects {
+		for name, object := range objects {
+			if !owns(gone, object) {
+				continue
+			}
+			owned := &place{version: fmt.Sprint(object["apiVersion"]), resource: resource[strings.Index(resource, "/")+1:]}
+			owned.namespace, owned.name, _ = strings.Cut(name, "/")
+			s.delete(owned)
+		}
+	}
+	return gone
+}
+
+func owns(owner, object Object) bool {
+	references, _ := part(object, "metadata")["ownerReferences"].([]any)
+	return slices.ContainsFunc(references, func(reference any) bool {
+		r, _ := reference.(Object)
+		return r["uid"] == part(owner, "metadata")["uid"]
+	})
 }

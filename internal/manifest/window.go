@@ -1,6 +1,7 @@
-package source
+package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -70,17 +71,36 @@ func (w *window) advance(n int) {
 	w.start += n
 }
 
-// find calls a function that looks for a position from p on, with more data
-// each time, until it returns one.
-func (w *window) find(p int, look func(b []byte, p int) int) (int, error) {
+// space finds the next byte from p on that is not space.
+func (w *window) space(p int) (int, error) {
 	for {
-		if q := look(w.data(), p); q >= 0 {
+		if q := skipSpace(w.data(), p); q >= 0 {
+			return q, nil
+		}
+		p = len(w.data())
+		if err := w.more(); err != nil {
+			return p, err
+		}
+	}
+}
+
+// value finds the end of the value that begins at p.
+func (w *window) value(p int) (int, error) {
+	for s := (scan{begin: p, at: p}); ; {
+		if q := s.end(w.data()); q >= 0 {
 			return q, nil
 		}
 		if err := w.more(); err != nil {
 			return len(w.data()), err
 		}
 	}
+}
+
+// startsWith reports whether the window begins with a text.
+func (w *window) startsWith(text string) bool {
+	for len(w.data()) < len(text) && w.more() == nil {
+	}
+	return bytes.HasPrefix(w.data(), []byte(text))
 }
 
 // isReadError tells errors of the stream from its end.

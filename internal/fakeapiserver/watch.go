@@ -1,4 +1,4 @@
-package apistandin
+package fakeapiserver
 
 import (
 	"encoding/json"
@@ -11,21 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kindOf is the kind of a resource that is listed.
-func kindOf(resource string) string {
-	kinds := map[string]string{
-		"certificatesigningrequests": "CertificateSigningRequest", "nodeattestations": "NodeAttestation",
-		"nodes": "Node", "secrets": "Secret", "leases": "Lease", "configmaps": "ConfigMap", "pods": "Pod",
-		"events": "Event", "iamidentitymappings": "IAMIdentityMapping",
-		"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding", "roles": "Role", "rolebindings": "RoleBinding",
-		"mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
-	}
-	return kinds[resource]
-}
-
 func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	reply(w, http.StatusOK, Object{
+		"kind": s.kindOf(at) + "List", "apiVersion": at.version,
+		"metadata": Object{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": s.items(r, at),
+	})
+}
+
+// items are the objects that are asked for. The lock is held.
+func (s *Server) items(r *http.Request, at *place) []Object {
 	only := nameSelected(r)
 	items := []Object{}
 	for _, key := range slices.Sorted(maps.Keys(s.objects[at.key()])) {
@@ -34,10 +30,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
 			items = append(items, s.objects[at.key()][key])
 		}
 	}
-	reply(w, http.StatusOK, Object{
-		"kind": kindOf(at.resource) + "List", "apiVersion": at.version,
-		"metadata": Object{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": items,
-	})
+	return items
 }
 
 // nameSelected is the one field that can be selected by; empty for all names.
@@ -46,16 +39,35 @@ func nameSelected(r *http.Request) string {
 	return name
 }
 
+// initial is every object, and the bookmark that ends them, with its version.
+func (s *Server) initial(r *http.Request, at *place) (events []Object, version uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, object := range s.items(r, at) {
+		events = append(events, Object{"type": "ADDED", "object": object})
+	}
+	return append(events, Object{"type": "BOOKMARK", "object": Object{
+		"kind": s.kindOf(at), "apiVersion": at.version,
+		"metadata": Object{
+			"resourceVersion": strconv.FormatUint(s.version, 10),
+			"annotations":     Object{metav1.InitialEventsAnnotationKey: "true"},
+		},
+	}}), s.version
+}
+
 // watch sends what changes from a resource version on, until the client or the
 // server ends.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	query := r.URL.Query()
-	if query.Get("sendInitialEvents") != "" {
+	var first []Object
+	from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
+	switch begins := query.Get("sendInitialEvents"); {
+	case begins != "" && !s.opts.WatchList:
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is forbidden")
 		return
-	}
-	from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
-	if err != nil {
+	case begins == "true":
+		first, from = s.initial(r, at)
+	case err != nil:
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches begin at a resource version")
 		return
 	}
@@ -63,6 +75,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	encoder := json.NewEncoder(w)
+	for _, event := range first {
+		if encoder.Encode(event) != nil {
+			return
+		}
+	}
 	for next := 0; ; {
 		w.(http.Flusher).Flush()
 		var news []change

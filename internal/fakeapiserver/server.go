@@ -1,16 +1,22 @@
-// Package apistandin is an API server for tests: it keeps objects of any
-// resource in memory and serves them over HTTP as Kubernetes does, with resource
-// versions that must match, subresources that change only their part, watches,
-// and faults where a test wants them.
+// Package fakeapiserver is a fake API server for tests: it keeps objects of any
+// resource in memory and serves them as Kubernetes does, with resource versions that must
+// match, subresources that change only their part, owned objects that go with their
+// owner, watches, and faults where a test wants them.
 //
-// It knows no schemas, takes every client for one user, and allows everything.
-package apistandin
+// Clients reach it over HTTP ([Server.Config], [Options].Fault), or without a network
+// ([Server.InMemory]), where a test can intercept each call before and after it takes
+// effect ([Server.Intercept]).
+//
+// It knows no schemas but what the ledger rests on, takes every client for one user, and
+// allows everything unless it is told otherwise.
+package fakeapiserver
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"sync"
 	"time"
 
@@ -32,6 +38,8 @@ const (
 	Cut
 	// AnswerLost does what the request asks for, and closes the connection.
 	AnswerLost
+	// Forbidden answers with 403 and does nothing.
+	Forbidden
 )
 
 // Options say how a server behaves. All may be left out.
@@ -43,6 +51,17 @@ type Options struct {
 	// Allow answers SubjectAccessReviews, by their spec; without it all are
 	// allowed.
 	Allow func(spec map[string]any) bool
+	// Review, if set, answers them instead. Another status than 201 is a refusal to
+	// answer.
+	Review func(spec map[string]any) (allowed bool, status int)
+	// Resources, if set, are those that discovery lists and that can be used: kinds by
+	// GROUP/VERSION and resource. Without it there is no discovery, and any resource can
+	// be used.
+	Resources map[string]map[string]string
+	// Version is that of Kubernetes; v1.37.1 without it.
+	Version func() string
+	// WatchList lets a watch begin with all objects, if it is asked to.
+	WatchList bool
 }
 
 // User is whom the server takes every client for.
@@ -53,10 +72,11 @@ type Object = map[string]any
 
 // Server is a running API server. It is safe for concurrent use.
 type Server struct {
-	opts Options
-	http *httptest.Server
+	opts   Options
+	listen func() *httptest.Server // listens from the first call on
 
 	mu      sync.Mutex
+	http    *httptest.Server // nil until it listens
 	version uint64
 	// objects are by resource (GROUP/RESOURCE) and then by NAMESPACE/NAME.
 	objects map[string]map[string]Object
@@ -64,6 +84,10 @@ type Server struct {
 	log     []change
 	changed chan struct{}
 	ended   chan struct{}
+
+	// intercept and calls are about clients in memory.
+	intercept Intercept
+	calls     []Call
 }
 
 type change struct {
@@ -73,7 +97,7 @@ type change struct {
 	object                    Object
 }
 
-// New starts a server.
+// New returns a server without objects. It listens when a client over HTTP is made.
 func New(opts Options) *Server {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
@@ -84,29 +108,60 @@ func New(opts Options) *Server {
 	if opts.Allow == nil {
 		opts.Allow = func(map[string]any) bool { return true }
 	}
+	if opts.Review == nil {
+		opts.Review = func(spec map[string]any) (bool, int) { return opts.Allow(spec), http.StatusCreated }
+	}
+	if opts.Version == nil {
+		opts.Version = func() string { return "v1.37.1" }
+	}
 	s := &Server{
 		opts: opts, version: 1, objects: map[string]map[string]Object{},
 		changed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.listen = sync.OnceValue(func() *httptest.Server {
+		listener := httptest.NewServer(http.HandlerFunc(s.serve))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.http = listener
+		return listener
+	})
 	return s
 }
 
 // Close ends the server and every watch.
 func (s *Server) Close() {
 	close(s.ended)
-	s.http.CloseClientConnections()
-	s.http.Close()
+	s.Disconnect()
+	if listener := s.listener(); listener != nil {
+		listener.Close()
+	}
 }
 
 // Disconnect ends every connection, with the watches on them.
-func (s *Server) Disconnect() { s.http.CloseClientConnections() }
+func (s *Server) Disconnect() {
+	if listener := s.listener(); listener != nil {
+		listener.CloseClientConnections()
+	}
+}
 
-// Config is for clients of the server.
-func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.http.URL, QPS: -1} }
+func (s *Server) listener() *httptest.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.http
+}
+
+// Config is for clients of the server over HTTP.
+func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.URL(), QPS: -1} }
 
 // URL is where the server is.
-func (s *Server) URL() string { return s.http.URL }
+func (s *Server) URL() string { return s.listen().URL }
+
+// ResourceVersion is that of the last change.
+func (s *Server) ResourceVersion() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
 
 // serve lets the request have its fault.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -115,6 +170,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "unavailable for the test")
 	case Internal:
 		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "broken for the test")
+	case Forbidden:
+		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, path.Base(r.URL.Path)+" is forbidden")
 	case Cut:
 		panic(http.ErrAbortHandler)
 	case AnswerLost:
@@ -129,7 +186,8 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	at, ok := parsePath(r.URL.Path)
 	switch {
 	case r.URL.Path == "/version":
-		reply(w, http.StatusOK, Object{"major": "1", "minor": "37", "gitVersion": "v1.37.1"})
+		s.serveVersion(w)
+	case s.opts.Resources != nil && s.discovery(w, r.URL.Path):
 	case !ok:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such path")
 	case at.resource == "subjectaccessreviews":
@@ -138,6 +196,8 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusCreated, Object{
 			"kind": "SelfSubjectReview", "apiVersion": at.version, "status": Object{"userInfo": Object{"username": User}},
 		})
+	case s.opts.Resources != nil && s.opts.Resources[at.version][at.resource] == "":
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such resource")
 	case r.Method == http.MethodGet && at.name == "" && r.URL.Query().Get("watch") != "":
 		s.watch(w, r, at)
 	case r.Method == http.MethodGet && at.name == "":
@@ -153,7 +213,12 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("no review: %v", err))
 		return
 	}
-	review["status"] = Object{"allowed": s.opts.Allow(part(review, "spec"))}
+	allowed, status := s.opts.Review(part(review, "spec"))
+	if status != http.StatusCreated {
+		refuse(w, status, metav1.StatusReasonUnknown, "out of order for the test")
+		return
+	}
+	review["status"] = Object{"allowed": allowed}
 	reply(w, http.StatusCreated, review)
 }
 

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"bufio"
@@ -37,7 +37,7 @@ func (s *yamlSplitter) split() error {
 	for {
 		line, err := s.readLine()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return &InputError{File: s.file, Line: s.line, Err: fmt.Errorf("read: %w", err)}
+			return &Error{File: s.file, Position: Position{Line: s.line}, Err: fmt.Errorf("read: %w", err)}
 		}
 		if len(line) > 0 {
 			s.line++
@@ -148,7 +148,7 @@ type yamlList struct {
 	inItems  bool
 	hasItems bool
 	indent   int // of the dashes; -1 until the first
-	head     head
+	listType Type
 	item     []byte
 	begin    int // the line where the item begins
 	count    int
@@ -165,7 +165,7 @@ func (l *yamlList) take(line []byte, number int) error {
 				return l.fail(number, errors.New("items are given twice"))
 			}
 			l.inItems, l.hasItems, l.indent = true, true, -1
-			l.head = l.readRest()
+			l.listType = l.readRest()
 		}
 		return nil
 	}
@@ -208,7 +208,7 @@ func (l *yamlList) flush() error {
 	s := l.splitter
 	err := s.emit(&document{
 		file: s.file, number: s.number, item: l.count, line: l.begin,
-		text: l.item, yaml: true, dash: true, list: l.head,
+		text: l.item, yaml: true, dash: true, list: l.listType,
 	})
 	l.item = nil
 	return err
@@ -228,15 +228,15 @@ func (l *yamlList) finish() error {
 	return nil
 }
 
-// readRest reads the head of the list from what has been read around the items.
-func (l *yamlList) readRest() head {
+// readRest reads the type of the list from what has been read around the items.
+func (l *yamlList) readRest() Type {
 	text, err := yamlToJSON(l.rest)
 	if err != nil {
-		return head{}
+		return Type{}
 	}
-	return readHead(text)
+	return readType(text)
 }
 
 func (l *yamlList) fail(line int, err error) error {
-	return &InputError{File: l.splitter.file, Document: l.splitter.number, Line: line, Err: err}
+	return &Error{File: l.splitter.file, Position: Position{Document: l.splitter.number, Line: line}, Err: err}
 }

@@ -1,0 +1,209 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/node-authorizer/node-authorizer/internal/badjson"
+)
+
+// maxListDepth bounds how lists may lie in lists.
+const maxListDepth = 8
+
+// document is the text of one object, cut out of a file.
+type document struct {
+	file   string
+	number int // in the file, from 1
+	item   int // in its list, from 1; 0 outside of lists
+	line   int // in the file, of the first byte of text
+	text   []byte
+	yaml   bool
+	dash   bool // YAML text begins with the dash of the item
+	// list is the type of the list that the text is an item of.
+	list Type
+	// outline is the lines of YAML, once they were asked for.
+	outline *outline
+}
+
+// errorAt makes an error about the document, at a byte offset of its text.
+func (d *document) errorAt(offset int, err error) *Error {
+	return d.errorOnLine(d.line+countLines(d.text[:min(offset, len(d.text))]), err)
+}
+
+func (d *document) errorOnLine(line int, err error) *Error {
+	return &Error{File: d.file, Position: Position{Document: d.number, Item: d.item, Line: line}, Err: err}
+}
+
+// whole is all of the document. It is empty if YAML says nothing.
+func (d *document) whole() (p part, empty bool, err error) {
+	if !d.yaml || isJSON(d.text) {
+		plain := *d
+		plain.yaml = false
+		return part{document: &plain, json: d.text, parent: d.list}, false, nil
+	}
+	text, err := yamlToJSON(d.text)
+	if err != nil {
+		return part{}, false, d.yamlError(err)
+	}
+	d.outline = &outline{}
+	p = part{document: d, json: text, parent: d.list}
+	if d.dash { // a list of this one item
+		p.json, p.pointer = bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]")), "/0"
+		return p, false, nil
+	}
+	return p, string(text) == "null", nil
+}
+
+// part is a document, or an item of one that is a list, as JSON.
+type part struct {
+	*document
+	json    []byte
+	lines   int // that end before json in the document's text, if that is JSON
+	pointer jsontext.Pointer
+	parent  Type
+}
+
+// each calls a function with the object that the part is, or with each item if it is
+// a list that lies in as many others as depth says.
+func (p part) each(depth int, visit func(*Document) error) error {
+	t, err := p.typeOf()
+	switch {
+	case err != nil:
+		return err
+	case t.isList() && t.APIVersion != "":
+		return p.items(t, depth, func(item part) error { return item.each(depth+1, visit) })
+	}
+	return visit(&Document{Type: t, part: p})
+}
+
+// typeOf is what the part says it is, or its list says of it. The part is an object;
+// one whose type is not known has been validated.
+func (p part) typeOf() (Type, error) {
+	if kind := jsontext.Value(p.json).Kind(); kind != jsontext.KindBeginObject {
+		return Type{}, p.fail(0, "", fmt.Errorf("want an object, got %s", badjson.KindNoun(kind)))
+	}
+	t := readType(p.json)
+	if inherited := p.parent.element(); t.Kind == "" && inherited.Kind != "" {
+		t = inherited
+	}
+	if t.Kind == "" || t.APIVersion == "" {
+		return t, p.validate()
+	}
+	return t, nil
+}
+
+// items calls a function with each item of a list that lies in as many others as
+// depth says.
+func (p part) items(t Type, depth int, visit func(part) error) error {
+	if depth == maxListDepth {
+		return p.fail(0, t.Kind, fmt.Errorf("lists are nested more than %d deep", maxListDepth))
+	}
+	if err := p.validate(); err != nil {
+		return err
+	}
+	for m, ok := nextMember(p.json, skipSpace(p.json, 0)+1); ok; m, ok = nextMember(p.json, m.end) {
+		if string(m.name) != "items" || p.json[m.start] != '[' {
+			continue
+		}
+		at := m.start + 1
+		lines, counted := p.lines, 0 // each line is counted once
+		for i := 0; ; i++ {
+			if at = skipSpace(p.json, at); p.json[at] == ',' {
+				at = skipSpace(p.json, at+1)
+			}
+			if p.json[at] == ']' {
+				break
+			}
+			end := skipValue(p.json, at)
+			lines, counted = lines+countLines(p.json[counted:at]), at
+			item := part{
+				document: p.itemDocument(i + 1), json: p.json[at:end], lines: lines, parent: t,
+				pointer: p.pointer.AppendToken("items").AppendToken(fmt.Sprint(i)),
+			}
+			if err := visit(item); err != nil {
+				return err
+			}
+			at = end
+		}
+	}
+	return nil
+}
+
+// itemDocument is the document, for messages about an item of it.
+func (p part) itemDocument(item int) *document {
+	if p.item > 0 {
+		return p.document // items of an item are not counted
+	}
+	doc := *p.document
+	doc.item = item
+	return &doc
+}
+
+// validate reports where the text is not JSON.
+func (p part) validate() error {
+	if err := json.Unmarshal(p.json, &struct{}{}); err != nil {
+		return p.jsonError(Type{}, err)
+	}
+	return nil
+}
+
+// jsonError says what a decoding error means, and where it is.
+func (p part) jsonError(t Type, err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return p.fail(int(syntax.ByteOffset), "", badjson.What(syntax))
+	}
+	var semantic *json.SemanticError
+	if !errors.As(err, &semantic) {
+		return p.fail(0, p.describe(t), err)
+	}
+	located := p.locate(int(semantic.ByteOffset), semantic.JSONPointer, badjson.What(semantic))
+	located.Object = p.describe(t)
+	located.Field = badjson.FieldPath(semantic.JSONPointer)
+	return located
+}
+
+func (p part) fail(offset int, object string, err error) error {
+	located := p.locate(offset, "", err)
+	located.Object = object
+	return located
+}
+
+// locate finds the line: in JSON by the offset, in YAML, where the offset is
+// that in converted text, by the pointer.
+func (p part) locate(offset int, pointer jsontext.Pointer, err error) *Error {
+	if p.yaml {
+		_, line := p.node(p.pointer + pointer)
+		return p.errorOnLine(line, err)
+	}
+	// Decoders stop before the space in front of a value.
+	if at := skipSpace(p.json, min(offset, len(p.json))); at > offset && pointer != "" {
+		offset = at
+	}
+	return p.errorOnLine(p.line+p.lines+countLines(p.json[:min(offset, len(p.json))]), err)
+}
+
+// describe names the object: "Pod shop/api".
+func (p part) describe(t Type) string {
+	if t.Kind == "" {
+		return ""
+	}
+	for m, ok := nextMember(p.json, skipSpace(p.json, 0)+1); ok; m, ok = nextMember(p.json, m.end) {
+		if string(m.name) != "metadata" {
+			continue
+		}
+		var id struct{ Name, Namespace any }
+		_ = json.Unmarshal(p.json[m.start:m.end], &id, json.MatchCaseInsensitiveNames(true))
+		name, _ := id.Name.(string)
+		if namespace, _ := id.Namespace.(string); namespace != "" {
+			name = namespace + "/" + name
+		}
+		return strings.TrimSpace(t.Kind + " " + name)
+	}
+	return t.Kind
+}

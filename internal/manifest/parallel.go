@@ -1,0 +1,192 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/node-authorizer/node-authorizer/internal/filetext"
+)
+
+// batchSize is how much text is handed to a worker at once, in bytes.
+const batchSize = 512 << 10
+
+// Parallel reads files with several goroutines. What the objects of a batch of
+// documents become is collected in a T.
+type Parallel[T any] struct {
+	// Stdin is what the path "-" reads.
+	Stdin io.Reader
+	// Decode adds an object to what its batch holds. It is called concurrently for
+	// different batches. The object is not validated yet.
+	Decode func(into *T, d *Document) error
+	// Take is called with each batch in the order of the file, never concurrently. After
+	// the batch with a broken document, the reading ends with an [Error].
+	Take func(batch *T) error
+	// Reset empties a batch, so that its memory is used again.
+	Reset func(batch *T)
+	// Progress is called after each batch with how many bytes of the file, as stored,
+	// have been read.
+	Progress func(stored int64)
+}
+
+// Read reads one file. One goroutine cuts the text into documents, others decode them,
+// and the results are taken in the order of the file.
+func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
+	text, err := file.open(p.Stdin)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, text.file.Close()) }()
+
+	// If the reading ends early, the goroutines end by themselves: a read of standard
+	// input may block for ever.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	batches := newBatcher[T](ctx, text.file)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			for b := range batches.work {
+				b.decode(p.Decode)
+			}
+		}()
+	}
+	splitErr := make(chan error, 1)
+	go func() {
+		defer batches.close()
+		splitErr <- splitDocuments(file.Name, text, batches.add)
+	}()
+	if err := p.collect(ctx, batches); err != nil {
+		cancel(err)
+		return err
+	}
+	return <-splitErr
+}
+
+// collect takes all batches in the order of the file.
+func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
+	for {
+		var b *batch[T]
+		select {
+		case b = <-batches.ordered:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if b == nil {
+			return context.Cause(ctx)
+		}
+		<-b.done
+		if err := p.Take(&b.content); err != nil {
+			return err
+		}
+		if b.err != nil {
+			return b.err
+		}
+		p.Progress(b.read)
+		p.Reset(&b.content)
+		batches.recycle(b)
+	}
+}
+
+// batch is some documents of a file on their way from the splitter through a worker.
+type batch[T any] struct {
+	docs    []document
+	text    []byte // of all docs
+	read    int64  // bytes of the file that have been read, as stored
+	content T
+	err     error // ends the reading after content
+	done    chan struct{}
+}
+
+func (b *batch[T]) decode(decode func(*T, *Document) error) {
+	defer close(b.done)
+	visit := func(d *Document) error { return decode(&b.content, d) }
+	for i := range b.docs {
+		p, empty, err := b.docs[i].whole()
+		if err == nil && !empty {
+			err = p.each(0, visit)
+		}
+		if err != nil {
+			b.err = err
+			return
+		}
+	}
+}
+
+// batcher collects documents. Each batch goes to the workers and, in the same order,
+// to [Parallel.Take].
+type batcher[T any] struct {
+	ctx     context.Context
+	text    *filetext.Text
+	work    chan *batch[T]
+	ordered chan *batch[T]
+	current *batch[T]
+	// free batches are used again for their memory.
+	free sync.Pool
+}
+
+func newBatcher[T any](ctx context.Context, text *filetext.Text) *batcher[T] {
+	// Few batches wait, so that a slow consumer holds up the splitter.
+	pending := 2 * runtime.GOMAXPROCS(0)
+	b := &batcher[T]{
+		ctx: ctx, text: text,
+		work: make(chan *batch[T], pending), ordered: make(chan *batch[T], pending),
+		free: sync.Pool{New: func() any { return &batch[T]{text: make([]byte, 0, batchSize)} }},
+	}
+	b.current = b.next()
+	return b
+}
+
+func (b *batcher[T]) next() *batch[T] {
+	next := b.free.Get().(*batch[T])
+	next.done = make(chan struct{})
+	return next
+}
+
+// recycle takes a batch back whose content is empty again.
+func (b *batcher[T]) recycle(used *batch[T]) {
+	clear(used.docs)
+	used.docs, used.text = used.docs[:0], used.text[:0]
+	if cap(used.text) <= 2*batchSize {
+		b.free.Put(used)
+	}
+}
+
+// add copies the document, whose text is valid during the call only.
+func (b *batcher[T]) add(doc *document) error {
+	if len(b.current.text)+len(doc.text) > batchSize {
+		if err := b.send(); err != nil {
+			return err
+		}
+	}
+	begin := len(b.current.text)
+	b.current.text = append(b.current.text, doc.text...)
+	d := *doc
+	d.text = b.current.text[begin:]
+	b.current.docs = append(b.current.docs, d)
+	return nil
+}
+
+func (b *batcher[T]) send() error {
+	if len(b.current.docs) == 0 {
+		return nil
+	}
+	b.current.read = b.text.Stored()
+	for _, ch := range []chan *batch[T]{b.work, b.ordered} {
+		select {
+		case ch <- b.current:
+		case <-b.ctx.Done():
+			return context.Cause(b.ctx)
+		}
+	}
+	b.current = b.next()
+	return nil
+}
+
+// close sends what is left.
+func (b *batcher[T]) close() {
+	_ = b.send() // an error is that of the context, which the caller has
+	close(b.work)
+	close(b.ordered)
+}
