@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -61,7 +61,7 @@ type Cluster struct {
 
 // Start builds the program, and starts the plane and the server.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "node-authorizer-recognised-")
+	dir, err := os.MkdirTemp("", "node-authorizer-authentication-")
 	if err != nil {
 		return nil, fmt.Errorf("start a cluster that knows AWS roles: %w", err)
 	}

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	awsv1 "github.com/aws/aws-sdk-go/aws"
