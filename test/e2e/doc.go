@@ -14,5 +14,6 @@
 //   - whatever breaks, nothing is allowed that should not be, no node is lost
 //     while one server lives, and everything recovers by itself.
 //
-// Package machines does the same for machines that join.
+// Package machines does the same for machines that join. Package server runs the
+// servers of all these tests.
 package e2e

@@ -162,7 +162,7 @@ func rotate(t *testing.T) {
 		}
 		old, err := serial(t.Context())
 		orFatal(t, err)
-		orFatal(t, replica.Rotate(ours.Plane))
+		orFatal(t, replica.RotateCertificate())
 		eventually(t, "the new certificate is shown", func(ctx context.Context) error {
 			now, err := serial(ctx)
 			if err == nil && now.Cmp(old) == 0 {

@@ -73,8 +73,8 @@ func (a *authenticationBench) openServers() error {
 		return err
 	}
 	c.client = a.client
-	ours := &server{address: a.cluster.ServerAddress()}
-	if ours.pid, err = processOf("--config=" + a.cluster.ConfigFile()); err != nil {
+	ours := &server{address: a.cluster.Authenticator.Address}
+	if ours.pid, err = processOf(a.cluster.Authenticator.ConfigArgument()); err != nil {
 		return err
 	}
 	self, err := os.Executable()

@@ -162,7 +162,7 @@ func (c *joinCluster) prepare(ctx context.Context) error {
 		return err
 	}
 	c.Replicas = append(c.Replicas, replica)
-	if c.pid, err = processOf("--config=" + replica.File("config.yaml")); err != nil {
+	if c.pid, err = processOf(replica.ConfigArgument()); err != nil {
 		return err
 	}
 	c.apiServer, err = apiServerOf(c.Plane)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -50,10 +50,11 @@ type Cluster struct {
 	Client kubernetes.Interface
 	// Program is the path of node-authorizer.
 	Program string
+	// Authenticator is the server that kube-apiserver asks.
+	Authenticator *server.Server
 
 	options Options
 	dir     string
-	server  *server
 	// approver approves the kubelets' requests for serving certificates.
 	approver *approver
 	nodes    int
@@ -73,10 +74,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
-	command.Dir = c.options.Root
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
+	if err := server.Build(ctx, c.options.Root, c.Program); err != nil {
+		return err
 	}
 	var err error
 	if c.Cloud, err = awsstandin.New(); err != nil {
@@ -112,24 +111,22 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // prepare writes what kube-apiserver reads when it starts.
 func (c *Cluster) prepare(p *localplane.Plane) (err error) {
-	if c.server, err = newServer(p, c); err != nil {
+	if c.Authenticator, err = c.newServer(p); err != nil {
 		return err
 	}
-	return c.server.writeWebhook(p, c.webhookKubeconfig())
+	return c.writeWebhook(p)
 }
 
 // serve installs what users install, and starts the server.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
-	for _, path := range []string{"iam/rbac/role.yaml"} {
-		objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", path))
-		if err != nil {
-			return err
-		}
-		if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
-			return err
-		}
+	objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", "iam", "rbac", "role.yaml"))
+	if err != nil {
+		return err
 	}
-	return c.server.start(ctx, p, c)
+	if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+		return err
+	}
+	return c.run(ctx, p)
 }
 
 func (c *Cluster) webhookKubeconfig() string { return filepath.Join(c.dir, "token-webhook.kubeconfig") }
@@ -166,10 +163,4 @@ func (c *Cluster) Map(ctx context.Context, data map[string]string) error {
 // Unmap deletes the ConfigMap.
 func (c *Cluster) Unmap(ctx context.Context) error {
 	return c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, "aws-auth", metav1.DeleteOptions{})
-}
-
-// environment is that of this process, without what would tell the AWS SDK of
-// another cloud.
-func environment(more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
 }

@@ -15,12 +15,13 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 
 // Token runs `node-authorizer token` with credentials.
 func (c *Cluster) Token(ctx context.Context, with awsstandin.Credentials, clusterID string) (string, error) {
 	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
-	command.Env = environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
+	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
 	output, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)

@@ -139,7 +139,7 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 				if after := refusals(t, tc.code); after <= before {
 					t.Errorf("the token of %s is not refused as %s, but the refusals are %s", maker, tc.code, refusalLines(t))
 				}
-				if text, err := blue.Log(); err != nil || strings.Contains(text, token[:100]) {
+				if text, err := blue.Authenticator.Log(); err != nil || strings.Contains(text, token[:100]) {
 					t.Errorf("the log has the token of %s, or cannot be read: %v", maker, err)
 				}
 			}
@@ -165,7 +165,7 @@ func refusals(t *testing.T, code string) (n int) {
 // refusalLines are those of the server's metrics.
 func refusalLines(t *testing.T) string {
 	t.Helper()
-	text, err := blue.Metrics(t.Context())
+	text, err := blue.Authenticator.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

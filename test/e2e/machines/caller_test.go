@@ -72,7 +72,7 @@ func TestCallerIdentity(t *testing.T) {
 
 func challenge(t *testing.T, replica *Replica) string {
 	t.Helper()
-	response, err := replica.response(t.Context(), "/challenge")
+	response, err := replica.Get(t.Context(), "/challenge")
 	orFatal(t, err)
 	var answer struct{ Challenge string }
 	orFatal(t, json.Unmarshal([]byte(response.Body), &answer))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -88,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	if err := c.build(ctx); err != nil {
+	if err := server.Build(ctx, c.options.Root, c.Program); err != nil {
 		return err
 	}
 	var err error
@@ -117,15 +117,6 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 		c.Replicas = append(c.Replicas, replica)
-	}
-	return nil
-}
-
-func (c *Cluster) build(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
-	command.Dir = c.options.Root
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
 	}
 	return nil
 }
@@ -209,11 +200,4 @@ func (c *Cluster) Stop() error {
 		c.Cloud.Close()
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
-}
-
-// environment is that of this process, without what would tell the AWS SDK of
-// another cloud or node-authorizer of other flags.
-func environment(more []string) []string {
-	kept := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	return append(kept, more...)
 }

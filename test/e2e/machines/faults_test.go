@@ -20,6 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -244,7 +245,7 @@ func TestFullDiskOfTheMachine(t *testing.T) {
 	if outcome.Status != 0 {
 		t.Fatalf("the client ended with status %d: %s", outcome.Status, outcome.Output)
 	}
-	orFatal(t, copyFile(m.Kubeconfig(), kubeconfig))
+	orFatal(t, server.CopyFiles(filepath.Dir(m.Kubeconfig()), map[string]string{filepath.Base(m.Kubeconfig()): kubeconfig}))
 	joinedOnce(t, m)
 }
 

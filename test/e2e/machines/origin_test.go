@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -149,7 +149,7 @@ func noEmptyToken(t *testing.T, replica *Replica) {
 // slowBody sends the beginning of a body and no more. The server ends it.
 func slowBody(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
-	roots, err := blue.authorities()
+	roots, err := server.Roots(blue.CAFile())
 	orFatal(t, err)
 	connection, err := tls.DialWithDialer(dialerFrom(m.Address.String()), "tcp", replica.Address, &tls.Config{RootCAs: roots})
 	orFatal(t, err)
@@ -236,18 +236,18 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 		hidden = append(hidden, string(secret.Data["token-secret"]))
 	}
 	for _, replica := range blue.Replicas {
-		text, err := os.ReadFile(replica.LogFile())
+		text, err := replica.Log()
 		orFatal(t, err)
 		for _, secret := range hidden {
-			if strings.Contains(string(text), secret) {
+			if strings.Contains(text, secret) {
 				t.Errorf("%s holds a secret of %d characters", replica.LogFile(), len(secret))
 			}
 		}
 	}
-	text, err := os.ReadFile(blue.Replicas[0].LogFile())
+	text, err := blue.Replicas[0].Log()
 	orFatal(t, err)
 	for _, want := range []string{m.Instance.ID, m.NodeName(), string(bootstrap.TokenIssued)} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the log of the replica that gave the token does not say %s", want)
 		}
 	}

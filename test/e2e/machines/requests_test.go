@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -180,7 +181,7 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 // served connects to a kubelet's port, and returns the certificate that it shows,
 // which must be the cluster's and for the name or address given.
 func served(c *Cluster, m *Machine, name string) (*x509.Certificate, error) {
-	roots, err := c.authorities()
+	roots, err := server.Roots(c.CAFile())
 	if err != nil {
 		return nil, err
 	}

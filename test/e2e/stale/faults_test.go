@@ -3,7 +3,6 @@ package stale
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -27,52 +26,52 @@ type fault struct {
 	name  string
 	plane func() *plane
 	// begin and end are done to a server.
-	begin, end func(context.Context, *server) error
+	begin, end func(context.Context, *testServer) error
 	// deaf is whether nothing can be deleted meanwhile.
 	deaf bool
 }
 
 func faults() []fault {
-	onWire := func(do func(*server)) func(context.Context, *server) error {
-		return func(_ context.Context, s *server) error { do(s); return nil }
+	onWire := func(do func(*testServer)) func(context.Context, *testServer) error {
+		return func(_ context.Context, s *testServer) error { do(s); return nil }
 	}
 	works := func() *plane { return reached }
 	return []fault{
 		{
 			name: "proxy-stopped", plane: works,
-			begin: onWire(func(s *server) { s.wire.Pause() }), end: onWire(func(s *server) { s.wire.Resume() }),
+			begin: onWire(func(s *testServer) { s.wire.Pause() }), end: onWire(func(s *testServer) { s.wire.Resume() }),
 		},
 		{
 			name: "half-open", plane: works,
-			begin: onWire(func(s *server) { s.wire.Swallow() }), end: onWire(func(s *server) { s.wire.Carry() }),
+			begin: onWire(func(s *testServer) { s.wire.Swallow() }), end: onWire(func(s *testServer) { s.wire.Carry() }),
 		},
 		{
 			// A watch outlives its credentials: the answer to the next one is 401.
 			name: "unauthorized", plane: works,
-			begin: func(ctx context.Context, s *server) error {
+			begin: func(ctx context.Context, s *testServer) error {
 				defer s.wire.Reset()
 				if err := s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
 					return err
 				}
 				return await.Until(ctx, "the token is worth nothing", s.unknown)
 			},
-			end: func(ctx context.Context, s *server) error { return s.renewToken(ctx) },
+			end: func(ctx context.Context, s *testServer) error { return s.renewToken(ctx) },
 		},
 		{
 			name: "forbidden", plane: works,
-			begin: func(ctx context.Context, s *server) error {
+			begin: func(ctx context.Context, s *testServer) error {
 				defer s.wire.Reset()
 				if err := s.plane.forbid(ctx, s.name); err != nil {
 					return err
 				}
 				return await.Until(ctx, "the account has no rights", s.powerless)
 			},
-			end: func(ctx context.Context, s *server) error { return s.plane.allow(ctx, s.name) },
+			end: func(ctx context.Context, s *testServer) error { return s.plane.allow(ctx, s.name) },
 		},
 		{
 			name: "apiserver-stopped", plane: func() *plane { return stopped }, deaf: true,
-			begin: func(_ context.Context, s *server) error { return s.plane.Pause(localplane.APIServer) },
-			end:   func(_ context.Context, s *server) error { return s.plane.Resume(localplane.APIServer) },
+			begin: func(_ context.Context, s *testServer) error { return s.plane.Pause(localplane.APIServer) },
+			end:   func(_ context.Context, s *testServer) error { return s.plane.Resume(localplane.APIServer) },
 		},
 	}
 }
@@ -104,14 +103,14 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 			}
 			var notReady time.Duration
 			said := s.until(t, time.Until(began.Add(maxStaleness+margin)), "what was allowed is an error", func() error {
-				if notReady == 0 && s.ready(ctx) != nil {
+				if notReady == 0 && s.Ready(ctx) != nil {
 					notReady = time.Since(began)
 				}
 				return s.expectAfter(ctx, failed, allowed)
 			})
 			toError := time.Since(began)
 			s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is not ready", func() error {
-				err := s.ready(ctx)
+				err := s.Ready(ctx)
 				switch {
 				case err == nil:
 					return fmt.Errorf("it is ready")
@@ -121,7 +120,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				return nil
 			})
 			s.until(t, margin, "its mappings are too old", func() error {
-				if err := s.ready(ctx); err == nil || !strings.Contains(err.Error(), "[-]mappings failed") {
+				if err := s.Ready(ctx); err == nil || !strings.Contains(err.Error(), "[-]mappings failed") {
 					return fmt.Errorf("readyz says %w", err)
 				}
 				return nil
@@ -142,7 +141,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				s.until(t, recovery, "the cluster is heard from", func() error { return s.expectAfter(ctx, refused, failed) })
 			}
 			toAnswer := time.Since(ended)
-			s.until(t, recovery, "it is ready", func() error { return s.ready(ctx) })
+			s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
 				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
 			s.toldOnce(t)
@@ -174,7 +173,7 @@ func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	ctx := t.Context()
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
 	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.glance(t) {
-		if err := s.ready(ctx); err != nil {
+		if err := s.Ready(ctx); err != nil {
 			t.Fatalf("it is not ready: %v", err)
 		}
 		if err := s.expect(ctx, allowed); err != nil {
@@ -184,7 +183,7 @@ func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 }
 
 // expect asks, and wants an answer.
-func (s *server) expect(ctx context.Context, want answer) error {
+func (s *testServer) expect(ctx context.Context, want answer) error {
 	got, text, err := s.ask(ctx)
 	if err == nil && got != want {
 		err = fmt.Errorf("the answer is %s: %s", got, text)
@@ -197,7 +196,7 @@ func (s *server) expect(ctx context.Context, want answer) error {
 type wrongError struct{ error }
 
 // expectAfter wants an answer, and until then the one that was there before.
-func (s *server) expectAfter(ctx context.Context, want, before answer) error {
+func (s *testServer) expectAfter(ctx context.Context, want, before answer) error {
 	got, text, err := s.ask(ctx)
 	switch {
 	case err != nil:
@@ -211,7 +210,7 @@ func (s *server) expectAfter(ctx context.Context, want, before answer) error {
 }
 
 // until waits for a condition and returns the last text of the server's answer.
-func (s *server) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
+func (s *testServer) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; s.glance(t) {
 		err := condition()
@@ -219,8 +218,8 @@ func (s *server) until(t *testing.T, limit time.Duration, what string, condition
 			break
 		}
 		if wrong, ok := err.(wrongError); ok || time.Now().After(deadline) {
-			text, _ := os.ReadFile(s.LogFile())
-			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.ready(t.Context()), tail(string(text), 30))
+			text, _ := s.Log()
+			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.Ready(t.Context()), tail(text, 30))
 		}
 	}
 	_, text, _ := s.ask(t.Context())
@@ -228,7 +227,7 @@ func (s *server) until(t *testing.T, limit time.Duration, what string, condition
 }
 
 // glance waits for the next look.
-func (s *server) glance(t *testing.T) {
+func (s *testServer) glance(t *testing.T) {
 	select {
 	case <-time.After(glance):
 	case <-t.Context().Done():
@@ -237,15 +236,15 @@ func (s *server) glance(t *testing.T) {
 
 // toldOnce wants one line of the log for mappings that are too old, and one when they
 // are no more.
-func (s *server) toldOnce(t *testing.T) {
+func (s *testServer) toldOnce(t *testing.T) {
 	t.Helper()
 	s.until(t, margin, "it is logged once", func() error {
-		text, err := os.ReadFile(s.LogFile())
+		text, err := s.Log()
 		if err != nil {
 			return err
 		}
 		for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
-			if n := strings.Count(string(text), says); n != 1 {
+			if n := strings.Count(text, says); n != 1 {
 				return fmt.Errorf("the log says %d times that %s", n, says)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -80,7 +80,7 @@ func run(m *testing.M) (status int) {
 
 func open(ctx context.Context, dir string) error {
 	program = filepath.Join(dir, "node-authorizer")
-	if err := served.Build(ctx, root, program); err != nil {
+	if err := server.Build(ctx, root, program); err != nil {
 		return err
 	}
 	var both errgroup.Group

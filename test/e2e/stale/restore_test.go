@@ -52,7 +52,7 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	t.Logf("etcd restored: allowed no more after %.1f s, refused after %.1f s", ended.Seconds(), time.Since(began).Seconds())
 	s.secret = s.name
 	s.until(t, recovery, "what is there is allowed", func() error { return s.expect(ctx, allowed) })
-	s.until(t, recovery, "it is ready", func() error { return s.ready(ctx) })
+	s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 }
 
 // version is the resource version that the cluster has come to.
