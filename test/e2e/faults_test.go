@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// TestFaults breaks one part after the other while the plane is under siege.
+// TestFaults breaks one part after the other under a load of requests that must be refused.
 // Nothing may be allowed that should not be, no node may be lost, and everything
 // must recover by itself: each fault ends with pods that start, whose kubelets
 // read secrets for it.
@@ -22,7 +22,7 @@ func TestFaults(t *testing.T) {
 	const space = "faults"
 	admin := client(t, ours.Plane)
 	namespace(t, admin, space)
-	siege := besiege(t)
+	load := startAttackLoad(t)
 	node := ours.as(t, "web-1")
 	ownSecret := func(ctx context.Context) error {
 		_, err := node.CoreV1().Secrets("stock").Get(ctx, "own-secret", metav1.GetOptions{})
@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 
 	for i, fault := range []struct {
 		name string
-		// happen breaks something, looks at what holds meanwhile, and mends it.
+		// happen breaks something, checks what holds meanwhile, and repairs it.
 		happen func(t *testing.T)
 	}{
 		{"the servers are killed and come back", func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 			if err := ownSecret(t.Context()); err == nil {
 				t.Error("a node is allowed something although nobody knows it")
 			}
-			siege.attacksGoOn(t, 100)
+			load.attacksGoOn(t, 100)
 			for _, replica := range oursReplicas.Replicas {
 				orFatal(t, replica.Start(t.Context()))
 			}
@@ -76,7 +76,7 @@ func TestFaults(t *testing.T) {
 			if err := ownSecret(t.Context()); err == nil {
 				t.Error("a node is allowed something although no answer came")
 			}
-			siege.attacksGoOn(t, 2)
+			load.attacksGoOn(t, 2)
 			oursReplicas.Webhooks.Slow(0)
 		}},
 		{"the serving certificates are replaced", func(t *testing.T) { rotate(t) }},
@@ -89,14 +89,14 @@ func TestFaults(t *testing.T) {
 				eventually(t, "a pod can be created", func(ctx context.Context) error { return createOnce(ctx, admin, space, name, node) })
 				eventually(t, "it runs", func(ctx context.Context) error { return running(ctx, admin, space, name) })
 			}
-			siege.attacksGoOn(t, 100)
-			siege.check(t)
+			load.attacksGoOn(t, 100)
+			load.check(t)
 		})
 	}
 	t.Run("at the end every node lives", func(t *testing.T) {
 		allRenewLeases(t, admin)
-		siege.stop()
-		siege.check(t)
+		load.stop()
+		load.check(t)
 	})
 }
 
@@ -143,7 +143,7 @@ func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 		}
 	}
 	for _, replica := range oursReplicas.Replicas {
-		replica.Watches.Mend()
+		replica.Watches.Restore()
 	}
 	eventually(t, "the pod of the time of the cut runs", func(ctx context.Context) error { return running(ctx, admin, space, during) })
 	eventually(t, "the pod before the cut is gone", func(ctx context.Context) error { return gone(ctx, admin, space, before) })

@@ -14,7 +14,7 @@ import (
 
 // Sender sends requests with a node's certificate.
 type Sender struct {
-	scene       *Scene
+	fixture     *Fixture
 	server      string
 	node, admin *http.Client
 }
@@ -112,7 +112,7 @@ func (s *Sender) body(ctx context.Context, request Request) ([]byte, error) {
 			return current, err
 		}
 	}
-	filled, err := s.scene.fill(request.Body)
+	filled, err := s.fixture.fill(request.Body)
 	if err != nil || filled == "" {
 		return nil, err
 	}

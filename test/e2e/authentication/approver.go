@@ -37,7 +37,7 @@ func (a *approver) stop() error {
 }
 
 func (a *approver) run(ctx context.Context) error {
-	ticker := time.NewTicker(await.Glance)
+	ticker := time.NewTicker(await.Interval)
 	defer ticker.Stop()
 	for {
 		if err := a.look(ctx); err != nil && ctx.Err() == nil {

@@ -55,10 +55,10 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	// While it is true, a refusal of the node is a fault.
 	var mapped atomic.Bool
 	mapped.Store(true)
-	siege := besiege(t, func(n int) error {
+	load := startLoad(t, func(n int) error {
 		if n%4 == 0 {
 			if info, err := whoIs(ctx, other); err == nil {
-				return fmt.Errorf("a stranger is %s", info.Username)
+				return fmt.Errorf("an unknown caller is %s", info.Username)
 			}
 			return nil
 		}
@@ -76,7 +76,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	})
 	edit := func(what string, data map[string]string) {
 		t.Helper()
-		siege.during(t, what, func() {
+		load.during(t, what, func() {
 			if err := blue.Map(ctx, data); err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 		eventually(t, "the node is known", known)
 		mapped.Store(true)
 	})
-	siege.end(t)
+	load.end(t)
 }
 
 // inFlight is how many questions wait for an answer at most: a machine that is too
@@ -140,8 +140,8 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 // allows for.
 const inFlight = 50
 
-// siege asks at a steady rate, as long as answers come.
-type siege struct {
+// requestLoad asks at a steady rate, as long as answers come.
+type requestLoad struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 	asked   atomic.Int64
@@ -150,10 +150,10 @@ type siege struct {
 	started time.Time
 }
 
-func besiege(t *testing.T, ask func(n int) error) *siege {
+func startLoad(t *testing.T, ask func(n int) error) *requestLoad {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &siege{cancel: cancel, started: time.Now()}
-	s.ended.Go(func() {
+	l := &requestLoad{cancel: cancel, started: time.Now()}
+	l.ended.Go(func() {
 		ticker := time.NewTicker(time.Second / perSecond)
 		defer ticker.Stop()
 		slots := make(chan struct{}, inFlight)
@@ -164,51 +164,51 @@ func besiege(t *testing.T, ask func(n int) error) *siege {
 				return
 			}
 			slots <- struct{}{}
-			s.ended.Go(func() {
+			l.ended.Go(func() {
 				defer func() { <-slots }()
 				if err := ask(n); err != nil {
-					s.mu.Lock()
-					s.faults = append(s.faults, err)
-					s.mu.Unlock()
+					l.mu.Lock()
+					l.faults = append(l.faults, err)
+					l.mu.Unlock()
 				}
-				s.asked.Add(1)
+				l.asked.Add(1)
 			})
 		}
 	})
 	t.Cleanup(cancel)
-	return s
+	return l
 }
 
 // during makes a change and lets a second's questions be answered after it.
-func (s *siege) during(t *testing.T, what string, change func()) {
+func (l *requestLoad) during(t *testing.T, what string, change func()) {
 	t.Helper()
 	t.Run(what, func(t *testing.T) {
-		s.mu.Lock()
-		before := len(s.faults)
-		s.mu.Unlock()
+		l.mu.Lock()
+		before := len(l.faults)
+		l.mu.Unlock()
 		change()
-		target := s.asked.Load() + perSecond
+		target := l.asked.Load() + perSecond
 		eventually(t, "a hundred more questions are answered", func(context.Context) error {
-			if asked := s.asked.Load(); asked < target {
+			if asked := l.asked.Load(); asked < target {
 				return fmt.Errorf("%d are missing", target-asked)
 			}
 			return nil
 		})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, fault := range s.faults[before:] {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, fault := range l.faults[before:] {
 			t.Error(fault)
 		}
 	})
 }
 
-func (s *siege) end(t *testing.T) {
+func (l *requestLoad) end(t *testing.T) {
 	t.Helper()
-	s.cancel()
-	s.ended.Wait()
-	for _, fault := range s.faults {
+	l.cancel()
+	l.ended.Wait()
+	for _, fault := range l.faults {
 		t.Error(fault)
 	}
-	asked, took := s.asked.Load(), time.Since(s.started)
-	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(s.faults))
+	asked, took := l.asked.Load(), time.Since(l.started)
+	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(l.faults))
 }

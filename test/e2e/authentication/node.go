@@ -43,8 +43,8 @@ func (c *Cluster) Launch(role string) (awsstandin.Instance, netip.Addr) {
 	}), address
 }
 
-// Boot launches an instance with a role, and starts its kubelet. It does not wait:
-// what becomes of the node is what tests look at.
+// Boot launches an instance with a role, and starts its kubelet. It does not wait until
+// the node is Ready, because some nodes must not become Ready.
 func (c *Cluster) Boot(ctx context.Context, role string) (*Node, error) {
 	instance, address := c.Launch(role)
 	metadata, err := c.Cloud.Metadata(instance.ID)

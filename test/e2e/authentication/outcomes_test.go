@@ -40,9 +40,9 @@ func mapRoles() string {
 		entry(rightNode, node, "system:bootstrappers", "system:nodes")
 }
 
-// TestWhatBecomesOfNodes starts a kubelet for each mapping, looks what becomes of it,
-// and compares that with what the doctor says of its role.
-func TestWhatBecomesOfNodes(t *testing.T) {
+// TestOutcomesOfMappings starts a kubelet for each mapping, and compares whether its
+// node registers and becomes Ready with what the doctor predicts for its role.
+func TestOutcomesOfMappings(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	if err := blue.Map(ctx, map[string]string{"mapRoles": mapRoles()}); err != nil {
@@ -75,20 +75,20 @@ func TestWhatBecomesOfNodes(t *testing.T) {
 	t.Run("in system:nodes without a node's name it never registers", func(t *testing.T) {
 		isRefused(t, nodes[notANode])
 	})
-	t.Run("the doctor said so", func(t *testing.T) {
-		fates := doctor(t)
-		for role, want := range map[string]fate{
+	t.Run("the doctor predicts it", func(t *testing.T) {
+		predictions := doctor(t)
+		for role, want := range map[string]rolePrediction{
 			notANode:     {Registers: "no", Ready: "no", Serving: "no"},
 			everyonesKey: {Registers: "yes", Ready: "yes", Serving: "no", ClusterAdmin: true},
 			masterNode:   {Registers: "yes", Ready: "yes", Serving: "yes", ClusterAdmin: true},
 			rightNode:    {Registers: "yes", Ready: "yes", Serving: "yes", NodeIdentity: true},
 		} {
-			if got := fates[RoleARN(role)]; got != want {
-				t.Errorf("%s: the doctor says %+v, what happened is %+v", role, got, want)
+			if got := predictions[RoleARN(role)]; got != want {
+				t.Errorf("%s: the doctor predicts %+v, what happened is %+v", role, got, want)
 			}
 		}
 	})
-	t.Run("a node whose mapping is taken its name from goes NotReady", func(t *testing.T) {
+	t.Run("a node whose mapping loses the node name becomes NotReady", func(t *testing.T) {
 		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
 			t.Fatal(err)
 		}
@@ -256,14 +256,14 @@ func podLog(t *testing.T, node *Node) (string, error) {
 	return string(text), err
 }
 
-// fate is what the doctor says of a role.
-type fate struct {
+// rolePrediction is what the doctor predicts for a role.
+type rolePrediction struct {
 	Registers, Ready, Serving  string
 	NodeIdentity, ClusterAdmin bool
 }
 
 // doctor examines the cluster.
-func doctor(t *testing.T) map[string]fate {
+func doctor(t *testing.T) map[string]rolePrediction {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -284,9 +284,9 @@ func doctor(t *testing.T) map[string]fate {
 	if err := json.Unmarshal(output, &report); err != nil {
 		t.Fatal(err)
 	}
-	fates := map[string]fate{}
+	predictions := map[string]rolePrediction{}
 	for _, role := range report.Roles {
-		fates[role.ARN] = fate{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
+		predictions[role.ARN] = rolePrediction{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
 	}
-	return fates
+	return predictions
 }

@@ -28,9 +28,9 @@ const (
 	boundPod      = "system:serviceaccount:prediction:kubelet"
 )
 
-// TestWhatTheDoctorForetellsIsWhatTheAPIServerSays maps roles at random, binds some of
-// them to random roles of RBAC, and puts to kube-apiserver what a kubelet asks for.
-func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
+// TestPredictionsAgreeWithTheAPIServer maps roles at random, binds some of them to
+// random roles of RBAC, and puts to kube-apiserver what a kubelet asks for.
+func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 37))
 	config := rest.CopyConfig(blue.AdminConfig())
@@ -60,15 +60,15 @@ func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
 		seen[role.Registers.Value]++
 		said := mayOf(t, client, role)
 		for what, is := range map[string]struct {
-			foretold prediction.Outcome
-			allowed  bool
+			predicted prediction.Outcome
+			allowed   bool
 		}{
 			"registers": {role.Registers, said.registers},
 			"Ready":     {role.Ready, said.registers && said.ready},
 			"serving":   {role.Serving, said.requests && role.User == "system:node:"+role.Node},
 		} {
-			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.foretold.Value != want {
-				t.Errorf("%s as %s in %q: the doctor foretells %+v, kube-apiserver says %s", what, role.User, role.Groups, is.foretold, want)
+			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.predicted.Value != want {
+				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted, want)
 			}
 		}
 	}

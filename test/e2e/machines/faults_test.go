@@ -29,7 +29,7 @@ import (
 func TestFaults(t *testing.T) {
 	for _, fault := range []struct {
 		name string
-		// happen breaks something while the client runs, and mends it.
+		// happen breaks something while the client runs, and repairs it.
 		happen func(t *testing.T, m *Machine, client *running)
 	}{
 		{"kube-apiserver is away while the machine asks", apiServerAway},
@@ -154,7 +154,7 @@ func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Re
 	case <-first.Held:
 	case <-second.Held:
 		killed, other = blue.Replicas[1], first
-	case <-time.After(await.Patience):
+	case <-time.After(await.Timeout):
 		t.Fatal("no replica sent such a request")
 	}
 	orFatal(t, killed.Kill())
@@ -198,7 +198,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	case <-first.Held:
 	case <-second.Held:
 		leader, other = blue.Replicas[1], first
-	case <-time.After(await.Patience):
+	case <-time.After(await.Timeout):
 		t.Fatal("nobody approves")
 	}
 	orFatal(t, leader.Kill())

@@ -50,7 +50,7 @@ func TestRotation(t *testing.T) {
 		t.Run(machine.NodeName(), func(t *testing.T) { outlives(t, machine, first) })
 	}
 	t.Run("it was the approver who approved", approvedByUs)
-	looks, notReady := lost.seen()
+	looks, notReady := unready.seen()
 	if looks == 0 || len(notReady) > 0 {
 		t.Errorf("in %d looks these were not ready: %v", looks, notReady)
 	}
@@ -77,7 +77,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 	}
 	orFatal(t, machine.Ready(t.Context()))
 	eventually(t, "the ledger knows of a later certificate", func(ctx context.Context) error {
-		entry, err := fleeting.Entry(ctx, machine)
+		entry, err := shortLived.Entry(ctx, machine)
 		if err == nil && !entry.Status.CertificateExpiration.After(first.client.NotAfter) {
 			err = fmt.Errorf("it says %s", entry.Status.CertificateExpiration)
 		}
@@ -88,7 +88,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 		if err != nil {
 			return err
 		}
-		entry, err := fleeting.Entry(ctx, machine)
+		entry, err := shortLived.Entry(ctx, machine)
 		if err == nil && !slices.Contains(entry.Status.Credentials, approve.CredentialID(now.client)) {
 			err = fmt.Errorf("it has %s", entry.Status.Credentials)
 		}
@@ -98,7 +98,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 
 // approvedByUs looks at who decided, and why.
 func approvedByUs(t *testing.T) {
-	requests, err := fleeting.Client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	requests, err := shortLived.Client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	orFatal(t, err)
 	reasons := map[string]int{}
 	for _, request := range requests.Items {

@@ -18,7 +18,7 @@ const (
 	margin = 15 * time.Second
 	// recovery is within what a server is ready again after the end of a fault.
 	recovery = 3 * time.Minute
-	glance   = 200 * time.Millisecond
+	interval = 200 * time.Millisecond
 )
 
 // fault is a way to be cut off from the API server.
@@ -27,8 +27,8 @@ type fault struct {
 	plane func() *plane
 	// begin and end are done to a server.
 	begin, end func(context.Context, *testServer) error
-	// deaf is whether nothing can be deleted meanwhile.
-	deaf bool
+	// apiServerDown is whether nothing can be deleted meanwhile.
+	apiServerDown bool
 }
 
 func faults() []fault {
@@ -69,7 +69,7 @@ func faults() []fault {
 			end: func(ctx context.Context, s *testServer) error { return s.plane.allow(ctx, s.name) },
 		},
 		{
-			name: "apiserver-stopped", plane: func() *plane { return stopped }, deaf: true,
+			name: "apiserver-stopped", plane: func() *plane { return stopped }, apiServerDown: true,
 			begin: func(_ context.Context, s *testServer) error { return s.plane.Pause(localplane.APIServer) },
 			end:   func(_ context.Context, s *testServer) error { return s.plane.Resume(localplane.APIServer) },
 		},
@@ -84,7 +84,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			if f.deaf {
+			if f.apiServerDown {
 				f.plane().alone.Lock()
 				defer f.plane().alone.Unlock()
 			}
@@ -96,8 +96,8 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			if !f.deaf {
-				if err := s.plane.separate(ctx, s.name); err != nil {
+			if !f.apiServerDown {
+				if err := s.plane.deletePod(ctx, s.name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -133,8 +133,8 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := time.Now()
-			if f.deaf {
-				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.separate(ctx, s.name) })
+			if f.apiServerDown {
+				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.deletePod(ctx, s.name) })
 				// The pod was there until now, so that the server may have allowed it again.
 				s.until(t, recovery, "the cluster is heard from", func() error { return s.expect(ctx, refused) })
 			} else {
@@ -144,7 +144,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 			s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
 				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
-			s.toldOnce(t)
+			s.loggedOnce(t)
 		})
 	}
 }
@@ -158,7 +158,7 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
 	s.wire.HalfOpen()
 	began := time.Now()
-	if err := s.plane.separate(ctx, s.name); err != nil {
+	if err := s.plane.deletePod(ctx, s.name); err != nil {
 		t.Fatal(err)
 	}
 	s.until(t, maxStaleness, "the deletion is known", func() error { return s.expectAfter(ctx, refused, allowed) })
@@ -172,7 +172,7 @@ func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	s := newServer(t, reached, "steady")
 	ctx := t.Context()
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
-	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.glance(t) {
+	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.pause(t) {
 		if err := s.Ready(ctx); err != nil {
 			t.Fatalf("it is not ready: %v", err)
 		}
@@ -212,7 +212,7 @@ func (s *testServer) expectAfter(ctx context.Context, want, before answer) error
 // until waits for a condition and returns the last text of the server's answer.
 func (s *testServer) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; s.glance(t) {
+	for deadline := time.Now().Add(limit); ; s.pause(t) {
 		err := condition()
 		if err == nil {
 			break
@@ -226,17 +226,17 @@ func (s *testServer) until(t *testing.T, limit time.Duration, what string, condi
 	return text
 }
 
-// glance waits for the next look.
-func (s *testServer) glance(t *testing.T) {
+// pause waits until the next check.
+func (s *testServer) pause(t *testing.T) {
 	select {
-	case <-time.After(glance):
+	case <-time.After(interval):
 	case <-t.Context().Done():
 	}
 }
 
-// toldOnce wants one line of the log for mappings that are too old, and one when they
+// loggedOnce wants one line of the log for mappings that are too old, and one when they
 // are no more.
-func (s *testServer) toldOnce(t *testing.T) {
+func (s *testServer) loggedOnce(t *testing.T) {
 	t.Helper()
 	s.until(t, margin, "it is logged once", func() error {
 		text, err := s.Log()

@@ -196,8 +196,8 @@ func (p *plane) pod(ctx context.Context, name, node string) error {
 	return err
 }
 
-// separate deletes the pod.
-func (p *plane) separate(ctx context.Context, name string) error {
+// deletePod deletes the pod.
+func (p *plane) deletePod(ctx context.Context, name string) error {
 	now := int64(0)
 	return p.admin.CoreV1().Pods(space).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }

@@ -57,7 +57,7 @@ func ListenFrom(address string, ends ...string) (*Wire, error) {
 // Address is the host:port on which the wire listens.
 func (w *Wire) Address() string { return w.listener.Addr().String() }
 
-// Cut ends all connections and every new one until Mend is called.
+// Cut ends all connections and every new one until Restore is called.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	w.cut = true
@@ -65,8 +65,8 @@ func (w *Wire) Cut() {
 	w.Reset()
 }
 
-// Mend lets connections through again.
-func (w *Wire) Mend() {
+// Restore lets connections through again.
+func (w *Wire) Restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = false
