@@ -44,7 +44,7 @@ func startAttackLoad(t *testing.T) *attackLoad {
 	return l
 }
 
-// refusedRequests are those that the in-tree plane forbids.
+// refusedRequests returns the requests that the in-tree plane forbids.
 func refusedRequests(t *testing.T) []attack.Request {
 	t.Helper()
 	sender := shop.sender(t)
@@ -64,13 +64,14 @@ func refusedRequests(t *testing.T) []attack.Request {
 }
 
 const (
-	// attackers take turns, so that one that gets no answer holds up no other.
+	// attackers is how many send at the same time, so that one that waits for an answer
+	// does not stop the others.
 	attackers = 4
-	// pause is between two attacks of one of them, so that they do not crowd out
-	// what they are to be tried beside.
+	// pause is the time between two attacks of one attacker, so that other requests
+	// are answered too.
 	pause = 20 * time.Millisecond
-	// patience is how long one waits for an answer.
-	patience = 5 * time.Second
+	// timeout is how long an attacker waits for an answer.
+	timeout = 5 * time.Second
 )
 
 func (l *attackLoad) attack(ctx context.Context, sender *attack.Sender, requests []attack.Request, first int) {
@@ -83,7 +84,7 @@ func (l *attackLoad) attack(ctx context.Context, sender *attack.Sender, requests
 		case <-ticker.C:
 		}
 		request := requests[i%len(requests)]
-		attempt, cancel := context.WithTimeout(ctx, patience)
+		attempt, cancel := context.WithTimeout(ctx, timeout)
 		answer, err := sender.Rehearse(attempt, request, "")
 		cancel()
 		l.note(request, answer, err)
@@ -111,7 +112,7 @@ func (l *attackLoad) watchNodes(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// While kube-apiserver is down nobody says that a node is not ready.
+		// While kube-apiserver is down, the state of nodes is unknown.
 		nodes, err := l.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue

@@ -22,10 +22,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// TestTheServerDecidesForEverybody has a kube-apiserver without any authorizer
-// of its own: the server answers for Node and RBAC, with the file of
-// deploy/chain, also to the controllers, the scheduler and a node that joins
-// with a bootstrap token.
+// TestTheServerDecidesForEverybody runs a kube-apiserver without any authorizer of its
+// own. The server answers for Node and RBAC, with the file of deploy/chain. It does so
+// for the controllers, the scheduler and a node that joins with a bootstrap token too.
 func TestTheServerDecidesForEverybody(t *testing.T) {
 	c := newChained(t)
 	plane, err := localplane.Start(t.Context(), localplane.Options{
@@ -67,7 +66,7 @@ func TestTheServerDecidesForEverybody(t *testing.T) {
 	}
 }
 
-// chained is the folder of a plane and of the one server that decides for it.
+// chained is the server that decides everything for a plane.
 type chained struct {
 	*server.Server
 	dir, program string
@@ -128,7 +127,7 @@ func (c *chained) prepare(p *localplane.Plane) error {
 }
 
 // serve starts the server. It reads the cluster as a user in system:masters,
-// whom kube-apiserver lets in without asking.
+// whom kube-apiserver allows everything without asking an authorizer.
 func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
 	if err := copyDefaultRoles(ctx, shop.Plane, p); err != nil {
 		return err
@@ -144,8 +143,8 @@ func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
 	return c.Run(ctx, server.Command{Program: c.program})
 }
 
-// copyDefaultRoles makes the roles and bindings that a kube-apiserver makes for
-// itself, unless RBAC is not among its authorizers.
+// copyDefaultRoles creates the default roles and bindings, which kube-apiserver creates
+// only if RBAC is one of its authorizers.
 func copyDefaultRoles(ctx context.Context, from, to *localplane.Plane) error {
 	source, err := dynamic.NewForConfig(from.AdminConfig())
 	if err != nil {

@@ -14,10 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// TestFaults breaks one part after the other under a load of requests that must be refused.
-// Nothing may be allowed that should not be, no node may be lost, and everything
-// must recover by itself: each fault ends with pods that start, whose kubelets
-// read secrets for it.
+// TestFaults breaks one part after the other under a load of requests that must be
+// refused. All of them must be refused, no node may be lost, and everything must recover
+// by itself: after each fault pods start, for which kubelets read secrets.
 func TestFaults(t *testing.T) {
 	const space = "faults"
 	admin := client(t, ours.Plane)
@@ -107,7 +106,7 @@ func orFatal(t *testing.T, err error) {
 	}
 }
 
-// createOnce is createSecretPod that may be called again.
+// createOnce is createSecretPod, and may be called again.
 func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, node string) error {
 	if err := running(ctx, c, namespace, name); err == nil {
 		return nil
@@ -119,9 +118,9 @@ func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, no
 	return errors.Join(existing(secretErr), existing(configErr), existing(podErr))
 }
 
-// cutWatches lets a pod come and one go of which the servers cannot know. They
-// do not allow what they do not know of, and know both when they are connected
-// again.
+// cutWatches creates a pod and deletes one while the servers are disconnected. The
+// servers allow nothing for the new pod until they are connected again, and then know
+// of both changes.
 func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 	const before, during = "before-the-cut", "during-the-cut"
 	node := ours.as(t, "web-2")
@@ -150,7 +149,7 @@ func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 	eventually(t, "its secret is refused", func(ctx context.Context) error { return refusal(read(ctx, before)) })
 }
 
-// rotate replaces the certificates and has kube-apiserver connect anew.
+// rotate replaces the certificates and makes kube-apiserver connect again.
 func rotate(t *testing.T) {
 	for _, replica := range oursReplicas.Replicas {
 		serial := func(ctx context.Context) (*big.Int, error) {

@@ -20,8 +20,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// The tests share two control planes, on each of which the workload of
-// examples/shop runs, and what the attacks are about is there.
+// The tests share two control planes. Both run the workload of examples/shop and have
+// the objects that the attacks are about.
 var (
 	// shop has the in-tree Node authorizer and NodeRestriction, and the nodes web-1
 	// and pay-1.
@@ -38,8 +38,8 @@ type cluster struct {
 	fixture *attack.Fixture
 }
 
-// nodePools are the nodes of ours with their labels; the in-tree plane has those
-// whose names end in 1, without the spare one.
+// nodePools has the nodes of ours with their labels. The in-tree plane has web-1 and
+// pay-1 only.
 var nodePools = map[string]string{"web-1": "web", "web-2": "web", "pay-1": "payments", "pay-2": "payments", "spare-1": "spare"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -105,8 +105,8 @@ func openOurs(ctx context.Context, dir string) error {
 		Root:          "../..",
 		Replicas:      2,
 		APIServerArgs: log.APIServerArgs(),
-		// A node is lost when its kubelet is refused, and not when the machine is slow: what
-		// its kubelet reports and whether it renews its lease shows that.
+		// A slow machine must not make nodes not ready. The tests check what kubelets report
+		// and whether they renew their leases.
 		ControllerManagerArgs: []string{"--node-monitor-grace-period=15m"},
 		Progress:              os.Stderr,
 	})

@@ -46,7 +46,7 @@ type Fixture struct {
 }
 
 // Prepare brings a plane with the nodes web-1 and pay-1 into that state, and
-// waits until controllers and kubelets have done their part.
+// waits until controllers and kubelets have acted on it.
 func Prepare(ctx context.Context, plane *localplane.Plane) (*Fixture, error) {
 	admin, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
@@ -63,7 +63,7 @@ func Prepare(ctx context.Context, plane *localplane.Plane) (*Fixture, error) {
 	return fixture, nil
 }
 
-// markNode gives web-1 what it would like to be rid of.
+// markNode gives web-1 a label and a taint that it may not remove.
 func (f *Fixture) markNode(ctx context.Context, _ *localplane.Plane) error {
 	const marks = `{"metadata":{"labels":{"node-restriction.kubernetes.io/zone":"public"}},
 		"spec":{"taints":[{"key":"quarantine","value":"true","effect":"PreferNoSchedule"}]}}`
@@ -179,9 +179,8 @@ func (f *Fixture) create(ctx context.Context, resource schema.GroupVersionResour
 	return err
 }
 
-// settle waits for what others do: the claims are bound, the pods that can run
-// do, and the leases are there, which a kubelet makes some seconds after its
-// node.
+// settle waits until claims are bound, pods run that can run, and leases exist, which a
+// kubelet creates some seconds after its node.
 func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 	for _, condition := range []struct {
 		resource  schema.GroupVersionResource

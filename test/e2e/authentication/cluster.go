@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// ClusterID is what tokens are for.
+	// ClusterID is the ID of the cluster in tokens.
 	ClusterID = "blue"
 	// Region is where the instances are.
 	Region = "eu-west-1"
-	// grace is how long a node may be silent before it is not ready any more.
+	// grace is how long a node may send nothing before it becomes not ready.
 	grace = 10 * time.Second
 )
 
@@ -40,10 +40,10 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Cluster is a control plane whose API server knows nodes by their AWS roles.
+// Cluster is a control plane whose API server authenticates nodes by their AWS roles.
 type Cluster struct {
 	*localplane.Plane
-	// Cloud is where the machines are, and Front what it is reached through.
+	// Cloud has the machines, and Front is the TLS proxy before it.
 	Cloud *awsstandin.Cloud
 	Front *awsstandin.Front
 	// Client has an administrator's rights.
@@ -64,11 +64,11 @@ type Cluster struct {
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	dir, err := os.MkdirTemp("", "node-authorizer-authentication-")
 	if err != nil {
-		return nil, fmt.Errorf("start a cluster that knows AWS roles: %w", err)
+		return nil, fmt.Errorf("start a cluster that authenticates AWS roles: %w", err)
 	}
 	c := &Cluster{options: options, dir: dir, Program: filepath.Join(dir, "node-authorizer")}
 	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a cluster that knows AWS roles: %w", err), c.Stop())
+		return nil, errors.Join(fmt.Errorf("start a cluster that authenticates AWS roles: %w", err), c.Stop())
 	}
 	return c, nil
 }
@@ -90,7 +90,7 @@ func (c *Cluster) start(ctx context.Context) error {
 			localplane.APIServer: {
 				"--authentication-token-webhook-config-file=" + c.webhookKubeconfig(),
 				"--authentication-token-webhook-version=v1",
-				// Edits of mappings are to be seen at once.
+				// Edits of mappings must take effect at once.
 				"--authentication-token-webhook-cache-ttl=0s",
 			},
 			localplane.ControllerManager: {"--node-monitor-grace-period=" + grace.String(), "--node-monitor-period=1s"},
@@ -117,7 +117,7 @@ func (c *Cluster) prepare(p *localplane.Plane) (err error) {
 	return c.writeWebhook(p)
 }
 
-// serve installs what users install, and starts the server.
+// serve applies the manifests that users apply, and starts the server.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
 	objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", "iam", "rbac", "role.yaml"))
 	if err != nil {

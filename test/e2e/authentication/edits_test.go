@@ -19,13 +19,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/awsstandin"
 )
 
-// perSecond is how many questions are asked while the mappings are edited.
+// perSecond is how many requests are sent while the mappings are edited.
 const perSecond = 100
 
-// TestMappingsEditedUnderLoad edits aws-auth while 100 authentications a second run,
-// of a node's role that is mapped all the time unless an edit takes it away, and of
-// one that never is. No answer is ever a wrong user, and none is missing but by an
-// edit that means it.
+// TestMappingsEditedUnderLoad edits aws-auth under 100 authentications a second, of a
+// node's role that is mapped unless an edit removes it, and of a role that is never
+// mapped. No answer names a wrong user, and the node is refused only after an edit that
+// removes its role.
 func TestMappingsEditedUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	good := mapRoles()
@@ -34,7 +34,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	}
 	instance, _ := blue.Launch(rightNode)
 	other, _ := blue.Launch("bystander")
-	// Each question has a token of its own: kube-apiserver keeps answers for ten seconds.
+	// Each request has a new token, because kube-apiserver caches answers for ten seconds.
 	whoIs := func(ctx context.Context, instance awsstandin.Instance) (authenticationv1.UserInfo, error) {
 		token, err := blue.MakeToken(ctx, instance)
 		if err != nil {
@@ -135,12 +135,11 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	load.end(t)
 }
 
-// inFlight is how many questions wait for an answer at most: a machine that is too
-// busy for the rate gets fewer questions, and not a backlog that no time limit
-// allows for.
+// inFlight is how many requests may be in flight. On a machine that is too slow for the
+// rate, fewer requests are sent, and no backlog grows.
 const inFlight = 50
 
-// requestLoad asks at a steady rate, as long as answers come.
+// requestLoad sends requests at a steady rate.
 type requestLoad struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
@@ -179,7 +178,7 @@ func startLoad(t *testing.T, ask func(n int) error) *requestLoad {
 	return l
 }
 
-// during makes a change and lets a second's questions be answered after it.
+// during makes a change and waits until the requests of one more second are answered.
 func (l *requestLoad) during(t *testing.T, what string, change func()) {
 	t.Helper()
 	t.Run(what, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// The roles of the cluster's instances: one for each of three mappings that people
-// write, and one for the right one.
+// The roles of the cluster's instances: three with mappings that people get wrong, and
+// one with a correct mapping.
 const (
 	notANode     = "not-a-node"
 	everyonesKey = "everyones-key"
@@ -120,7 +120,7 @@ func becomesReady(t *testing.T, node *Node) {
 	eventually(t, node.Name()+" is Ready", node.IsReady)
 }
 
-// keepTheirLeases sees the lease of each node renewed.
+// keepTheirLeases waits until each node has renewed its lease.
 func keepTheirLeases(t *testing.T, nodes ...*Node) {
 	t.Helper()
 	first := map[string]metav1.MicroTime{}
@@ -144,7 +144,7 @@ func keepTheirLeases(t *testing.T, nodes ...*Node) {
 	})
 }
 
-// servingRequest is the last request of a node for a serving certificate.
+// servingRequest returns the last request of a node for a serving certificate.
 func servingRequest(ctx context.Context, node *Node) (*certificatesv1.CertificateSigningRequest, error) {
 	all, err := blue.Client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName,
@@ -171,7 +171,8 @@ func getsServingCertificate(t *testing.T, node *Node) {
 	})
 }
 
-// staysPending compares with a node that asked later and has its certificate.
+// staysPending checks that a request is still pending when a later one of another node
+// has its certificate.
 func staysPending(t *testing.T, node *Node) {
 	t.Helper()
 	var request *certificatesv1.CertificateSigningRequest
@@ -197,7 +198,7 @@ func staysPending(t *testing.T, node *Node) {
 	}
 }
 
-// isRefused waits until the kubelet has tried to register, and sees that there is
+// isRefused waits until the kubelet has tried to register, and checks that there is
 // neither a node nor a lease.
 func isRefused(t *testing.T, node *Node) {
 	t.Helper()

@@ -20,8 +20,8 @@ import (
 	prediction "github.com/node-authorizer/node-authorizer/internal/doctor"
 )
 
-// The node for which is predicted, and who is bound to random roles: nobody whom
-// another test knows.
+// The node for which the doctor predicts, and the users that are bound to random roles.
+// No other test uses them.
 const (
 	predictedNode = "ip-10-9-9-9.eu-west-1.compute.internal"
 	boundUser     = "prediction-kubelet"
@@ -77,7 +77,7 @@ func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	}
 }
 
-// said is what kube-apiserver says to a kubelet.
+// said is what kube-apiserver allows a kubelet.
 type said struct{ registers, ready, requests bool }
 
 func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePrediction) said {
@@ -102,7 +102,7 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 	const leases, coordination = "leases", "coordination.k8s.io"
 	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") && role.User != "system:node:"+role.Node
 	return said{
-		// NodeRestriction comes after authorization, and lets no node make another one.
+		// NodeRestriction runs after authorization, and lets no node create another node.
 		registers: may("create", "", "nodes", "", "", "") && !another,
 		ready: may("patch", "", "nodes", "status", "", role.Node) &&
 			may("create", coordination, leases, "", corev1.NamespaceNodeLease, "") &&

@@ -13,12 +13,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// user is whom kube-apiserver takes the server for. It has the rights that deploy/iam
-// gives it, and no others.
+// user is the server's user in the cluster. It has the rights of deploy/iam and no
+// others.
 const user = "node-authorizer"
 
-// config is that of the server, which does nothing but say who the bearers of tokens
-// are.
+// config is the config file of a server that only authenticates.
 const config = `apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 cluster:

@@ -40,7 +40,7 @@ func (c *Cluster) MakeToken(ctx context.Context, instance awsstandin.Instance) (
 	return text, err
 }
 
-// WhoAmI asks kube-apiserver whom it takes the bearer of a token for.
+// WhoAmI asks kube-apiserver as which user it authenticates a token.
 func (c *Cluster) WhoAmI(ctx context.Context, bearer string) (authenticationv1.UserInfo, error) {
 	config := rest.AnonymousClientConfig(c.AdminConfig())
 	config.BearerToken = bearer

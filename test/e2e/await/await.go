@@ -14,7 +14,8 @@ const (
 	Interval = 100 * time.Millisecond
 )
 
-// Until waits until a condition holds. The error is the last reason why it did not.
+// Until waits until a condition returns nil. The error has the last error of the
+// condition.
 func Until(ctx context.Context, what string, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it took longer than %s", Timeout))
 	defer cancel()

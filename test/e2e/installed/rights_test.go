@@ -90,8 +90,7 @@ func (s *service) join(t *testing.T, node, file string) string {
 	return path
 }
 
-// A machine joins, and everything that the service does for it, it may do; and
-// it may do nothing that it does not do.
+// While a machine joins, the service uses exactly the rights that it has.
 func TestRightsAreThoseThatTheServiceUses(t *testing.T) {
 	s := startService(t)
 	const name = "joiner-1"
@@ -188,9 +187,10 @@ func usedByService() ([]string, error) {
 }
 
 // grantedToService are the rights in the manifests: "get nodes", or
-// "create secrets kube-system/", with the name where there is one. The right to approve for a signer is left out: it is
-// checked in addition to that of updating the approval. So is the one by which the
-// policy knows the service, which nobody uses.
+// "create secrets kube-system/", with the name where there is one. The right to approve
+// for a signer is left out, because it is checked in addition to that of updating the
+// approval. So is the right by which the policy identifies the service, because nobody
+// uses it.
 func grantedToService(t *testing.T) []string {
 	t.Helper()
 	objects, err := manifests.Read(filepath.Join(manifestDir, "cluster/role.yaml"))
@@ -238,8 +238,8 @@ func rightsOf(rule *rbacv1.PolicyRule, namespace string) (rights []string) {
 	return rights
 }
 
-// What kube-controller-manager asks before it approves: nobody here lets a token
-// of ours, or a node, approve itself.
+// kube-controller-manager checks these rights before it approves. Neither a bootstrap
+// token nor a node may have its own request approved.
 func TestNobodyElseApproves(t *testing.T) {
 	machine := rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"}}
 	node := rest.ImpersonationConfig{UserName: "system:node:worker-1", Groups: []string{"system:nodes", "system:authenticated"}}

@@ -25,10 +25,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// Name of the cluster, which its machines bear in a tag.
+// Name of the cluster, which is a tag of its machines.
 const Name = "blue"
 
-// ServiceUser is whom kube-apiserver takes the replicas for.
+// ServiceUser is the user of the replicas in the cluster.
 const ServiceUser = "system:serviceaccount:kube-system:node-authorizer-bootstrap"
 
 // Options of a cluster.
@@ -55,9 +55,9 @@ type Cluster struct {
 	*localplane.Plane
 	// Replicas are the servers.
 	Replicas []*Replica
-	// Cloud is where the machines are.
+	// Cloud has the machines.
 	Cloud *awsstandin.Cloud
-	// Audit notes what nodes and the servers ask kube-apiserver.
+	// Audit records the requests of nodes and of the servers.
 	Audit *audit.Log
 	// Client and Ledger have an administrator's rights.
 	Client kubernetes.Interface
@@ -122,7 +122,7 @@ func (c *Cluster) start(ctx context.Context) error {
 }
 
 func (c *Cluster) planeOptions() localplane.Options {
-	// Tokens that nobody uses go away as in a cluster of kubeadm.
+	// Expired tokens are deleted, as in a cluster of kubeadm.
 	manager := []string{"--controllers=*,tokencleaner"}
 	if life := c.options.CertificateLife; life > 0 {
 		manager = append(manager, "--cluster-signing-duration="+life.String())

@@ -37,8 +37,8 @@ type Machine struct {
 
 	cluster *Cluster
 	dir     string
-	// wire carries what it says to the service, from its address, to one of the
-	// replicas that run.
+	// wire forwards the machine's connections, from its address, to one of the replicas
+	// that run.
 	wire *wire.Wire
 }
 
@@ -99,7 +99,7 @@ func urlOf(w *wire.Wire) string {
 type Outcome struct {
 	// Status is its exit status.
 	Status int
-	// Output is what it said.
+	// Output is what it printed.
 	Output string
 }
 
@@ -204,7 +204,7 @@ func read(request *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Answer is one of the service.
+// Answer is an answer of the service.
 type Answer server.Answer
 
 // Ask sends a body to a replica for a node name, from the machine's address, over a

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readinessWatch watches the nodes of a cluster, and notes each that is not ready.
+// readinessWatch lists the nodes of a cluster twice a second, and records each that is not
+// ready.
 type readinessWatch struct {
 	end func()
 
@@ -20,7 +21,7 @@ type readinessWatch struct {
 	notReady []string
 }
 
-// watchNodes begins a watch over nodes that are ready.
+// watchNodes starts a readinessWatch. All nodes must be ready.
 func watchNodes(c *Cluster) *readinessWatch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &readinessWatch{}
@@ -56,7 +57,7 @@ func (w *readinessWatch) look(ctx context.Context, c *Cluster) {
 	}
 }
 
-// seen returns how often it looked, and the nodes that were not ready.
+// seen returns how often it listed the nodes, and which were not ready.
 func (w *readinessWatch) seen() (looks int, notReady []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 
-// What deploy/bootstrap says, and this package replaces.
+// Texts in deploy/bootstrap that this package replaces.
 const (
 	bootstrapAddress = `":10443"`
 	metricsAddress   = `":10444"`
@@ -38,8 +38,8 @@ type Replica struct {
 // ReplicaOption changes a server before it starts.
 type ReplicaOption func(*Replica) error
 
-// WithConfig changes its config file: old texts are replaced by new ones, and
-// each old one has to be there.
+// WithConfig replaces texts in the config file by new ones. An old text that is missing
+// is an error.
 func WithConfig(oldNew ...string) ReplicaOption {
 	return func(r *Replica) error {
 		text, err := os.ReadFile(r.ConfigFile())
@@ -56,7 +56,7 @@ func WithConfig(oldNew ...string) ReplicaOption {
 	}
 }
 
-// WithArguments replaces its arguments, and gives it more environment.
+// WithArguments replaces the arguments, and adds variables to the environment.
 func WithArguments(arguments, env []string) ReplicaOption {
 	return func(r *Replica) error {
 		r.command.Args, r.command.Env = arguments, append(r.command.Env, env...)
@@ -64,7 +64,7 @@ func WithArguments(arguments, env []string) ReplicaOption {
 	}
 }
 
-// prepare makes a server with all that it reads, which does not run yet.
+// prepare writes the files of a server that does not run yet.
 func (c *Cluster) prepare(ctx context.Context, name string) (*Replica, error) {
 	r := &Replica{cluster: c}
 	var err error
@@ -103,7 +103,7 @@ func (c *Cluster) AddReplica(ctx context.Context, name string, options ...Replic
 	return r, r.Run(ctx, r.command)
 }
 
-// writeConfig writes the config file that users get, with other addresses and
+// writeConfig writes the config file of deploy/bootstrap with other addresses and
 // folders.
 func (r *Replica) writeConfig() error {
 	text, err := os.ReadFile(filepath.Join(r.cluster.deploy(), "config.yaml"))
@@ -133,7 +133,7 @@ func (r *Replica) writeKubeconfig(ctx context.Context) error {
 // against.
 func (r *Replica) awsCertificates() string { return r.File("aws.pem") }
 
-// environment is that of a program on an instance.
+// environment is the environment of a program on an instance.
 func environment(metadata *awsstandin.Metadata) []string {
 	return server.Environment(metadata.Environment()...)
 }

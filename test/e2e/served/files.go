@@ -42,7 +42,7 @@ func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 	})
 }
 
-// writeAPIServerFiles makes what kube-apiserver's flags name.
+// writeAPIServerFiles writes the files that kube-apiserver's flags name.
 func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
 	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
 	if err != nil {
@@ -65,11 +65,11 @@ func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
 	if err := c.copyFiles("webhooks", c.webhooksDir(), replace); err != nil {
 		return fmt.Errorf("write the webhook configurations: %w", err)
 	}
-	// kustomize's own file is no object.
+	// The file of kustomize is not an object.
 	return os.Remove(filepath.Join(c.webhooksDir(), "kustomization.yaml"))
 }
 
-// writeFiles makes what one server reads.
+// writeFiles writes what one server reads, except for its serving certificate.
 func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
 	err := c.copyFiles("server", r.Dir(), strings.NewReplacer(
 		webhookAddress, r.Address, metricsAddress, r.MetricsAddress, apiServerAddress, r.Watches.Address(), serverDir, r.Dir()))

@@ -11,7 +11,7 @@ import (
 // Replica is one server.
 type Replica struct {
 	*server.Server
-	// Watches carries what the server asks kube-apiserver.
+	// Watches is between the server and kube-apiserver.
 	Watches *wire.Wire
 
 	name string

@@ -31,12 +31,12 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Cluster is a control plane with the servers that decide about its nodes.
+// Cluster is a control plane with the servers that authorize its nodes.
 type Cluster struct {
 	*localplane.Plane
 	// Replicas are the servers.
 	Replicas []*Replica
-	// Webhooks carries what kube-apiserver asks to one of the servers.
+	// Webhooks is between kube-apiserver and the servers.
 	Webhooks *wire.Wire
 
 	root, dir string
@@ -93,8 +93,8 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 	return c.writeAPIServerFiles(p)
 }
 
-// serve starts the servers and then has kube-apiserver ask them about writes,
-// in the order that users are told.
+// serve starts the servers and then applies the webhook configurations, in the order of
+// the documentation.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
 	deploy := filepath.Join(c.root, "deploy")
 	for _, path := range []string{filepath.Join(deploy, "rbac", "role.yaml"), filepath.Join(deploy, "static-pod", "rbac.yaml")} {

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// margin is what docs/install.md adds to maxStaleness for a server that is busy.
+	// margin is the time that docs/install.md adds to maxStaleness for a busy server.
 	margin = 15 * time.Second
-	// recovery is within what a server is ready again after the end of a fault.
+	// recovery is how long a server may take to be ready after the end of a fault.
 	recovery = 3 * time.Minute
 	interval = 200 * time.Millisecond
 )
 
-// fault is a way to be cut off from the API server.
+// fault is a way to be disconnected from the API server.
 type fault struct {
 	name  string
 	plane func() *plane
-	// begin and end are done to a server.
+	// begin causes the fault for a server, and end removes it.
 	begin, end func(context.Context, *testServer) error
-	// apiServerDown is whether nothing can be deleted meanwhile.
+	// apiServerDown is whether the API server takes no writes during the fault.
 	apiServerDown bool
 }
 
@@ -76,9 +76,9 @@ func faults() []fault {
 	}
 }
 
-// TestNothingIsAllowedByOldState has a server for each fault. A pod is deleted while
-// the server cannot know of it. What was allowed is an error, never a refusal, within
-// maxStaleness; and what the cluster says when it is heard from again.
+// TestNothingIsAllowedByOldState runs a server for each fault, and deletes a pod while
+// the server is disconnected. Within maxStaleness the answer becomes an error, never a
+// refusal. When the server is connected again, it answers from the cluster's new state.
 func TestNothingIsAllowedByOldState(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults() {
@@ -149,8 +149,8 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 	}
 }
 
-// TestASilentConnectionIsReplaced lets the connections of a server become silent while
-// new ones work: the server notices by itself, and nothing becomes an error.
+// TestASilentConnectionIsReplaced stops all traffic on the connections of a server while
+// new connections work. The server reconnects by itself, and no answer is an error.
 func TestASilentConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "silent")
@@ -165,8 +165,8 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	t.Logf("silent connection, new ones work: known after %.1f s", time.Since(began).Seconds())
 }
 
-// TestAServerThatIsNotCutOffGoesOn is what all other tests here are compared with: in
-// a cluster in which nothing happens, nothing becomes too old.
+// TestAServerThatIsNotCutOffGoesOn is the control: in a cluster in which nothing changes,
+// the state does not become too old.
 func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "steady")
@@ -182,7 +182,7 @@ func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// expect asks, and wants an answer.
+// expect returns an error unless the server gives an answer.
 func (s *testServer) expect(ctx context.Context, want answer) error {
 	got, text, err := s.ask(ctx)
 	if err == nil && got != want {
@@ -191,11 +191,10 @@ func (s *testServer) expect(ctx context.Context, want answer) error {
 	return err
 }
 
-// wrongError ends a wait: another answer than before comes, and not the one that is
-// waited for.
+// wrongError ends a wait, because the answer is neither the previous nor the expected one.
 type wrongError struct{ error }
 
-// expectAfter wants an answer, and until then the one that was there before.
+// expectAfter is expect, and until then only the previous answer may come.
 func (s *testServer) expectAfter(ctx context.Context, want, before answer) error {
 	got, text, err := s.ask(ctx)
 	switch {
@@ -234,8 +233,8 @@ func (s *testServer) pause(t *testing.T) {
 	}
 }
 
-// loggedOnce wants one line of the log for mappings that are too old, and one when they
-// are no more.
+// loggedOnce checks that the log has one line when mappings become too old, and one when
+// they are fresh again.
 func (s *testServer) loggedOnce(t *testing.T) {
 	t.Helper()
 	s.until(t, margin, "it is logged once", func() error {

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestARestoredStoreGrantsNothingOfLater takes the store back to a time before a pod
-// was there, and then lets the resource version pass the one that the server has seen.
-// What the pod granted ends within maxStaleness.
+// TestARestoredStoreGrantsNothingOfLater restores the store to a time before a pod was
+// created, and writes until the resource version passes the one that the server has
+// seen. Within maxStaleness the server allows nothing for that pod any more.
 func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	t.Parallel()
 	p := stopped
@@ -55,7 +55,7 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 }
 
-// version is the resource version that the cluster has come to.
+// version is the current resource version of the cluster.
 func (p *plane) version(t *testing.T) uint64 {
 	t.Helper()
 	list, err := p.admin.CoreV1().ConfigMaps(space).List(t.Context(), metav1.ListOptions{Limit: 1})

@@ -46,13 +46,13 @@ iam:
   sessionCheck: None
 `
 
-// testServer is one that follows a control plane through a wire of its own, with the
-// account, about the node, and by the pod and the secret of its name.
+// testServer is a server with its own connection to a control plane, its own service
+// account, and a node, a pod and a secret. All of them have its name.
 type testServer struct {
 	*server.Server
 	plane *plane
 	name  string
-	// secret is the one that is asked about.
+	// secret is the one that the node asks for.
 	secret string
 	wire   *wire.Wire
 	// client keeps its connections to the server.
@@ -115,8 +115,8 @@ func (s *testServer) renewToken(ctx context.Context) error {
 	return os.Rename(partial, s.File("token"))
 }
 
-// unknown returns nil when the API server takes the server's token for no user's, and
-// powerless when it lets its user list nothing.
+// unknown returns nil when the API server does not authenticate the server's token, and
+// powerless when the server's user may not list pods.
 func (s *testServer) unknown(ctx context.Context) error {
 	return s.listing(ctx, apierrors.IsUnauthorized)
 }
@@ -125,7 +125,7 @@ func (s *testServer) powerless(ctx context.Context) error {
 	return s.listing(ctx, apierrors.IsForbidden)
 }
 
-// listing lists pods as the server does, and wants an error.
+// listing lists pods with the server's token, and expects an error.
 func (s *testServer) listing(ctx context.Context, want func(error) bool) error {
 	token, err := os.ReadFile(s.File("token"))
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *testServer) listing(ctx context.Context, want func(error) bool) error {
 	return nil
 }
 
-// answer is what the server says about its node and its secret.
+// answer is the server's decision about its node and its secret.
 type answer string
 
 const (
@@ -152,7 +152,7 @@ const (
 	failed  answer = "error"
 )
 
-// ask asks as an API server does whether the node may read the secret.
+// ask sends the SubjectAccessReview of an API server: may the node read the secret?
 func (s *testServer) ask(ctx context.Context) (answer, string, error) {
 	body, err := json.Marshal(&authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
