@@ -26,16 +26,16 @@ import (
 // an admission plugin with internal objects, and as a webhook with a document.
 func TestRandomWrites(t *testing.T) {
 	b := readBudget(t)
-	met := newMeetings()
+	covered := newWriteCoverage()
 	for _, seed := range b.seeds(b.clusters) {
-		latestWrites(t, seed).run(t, b.writes, met)
-		if met.divergences > maxDivergences {
+		latestWrites(t, seed).run(t, b.writes, covered)
+		if covered.divergences > maxDivergences {
 			break
 		}
 	}
-	met.check(t)
+	covered.check(t)
 	t.Logf("%d writes over %d states, %d of them as documents, %d as an admission plugin: %d divergences",
-		met.total, b.clusters, met.documents, met.plugins, met.divergences)
+		covered.total, b.clusters, covered.documents, covered.plugins, covered.divergences)
 }
 
 // writeTrial is one comparison of one state.
@@ -76,30 +76,30 @@ func latestWritesWith(t *testing.T, seed uint64, features kubeversion.Features, 
 }
 
 // run puts n writes to both.
-func (tr *writeTrial) run(t *testing.T, n int, met *meetings) {
+func (tr *writeTrial) run(t *testing.T, n int, covered *writeCoverage) {
 	t.Helper()
 	writer := generate.NewWriter(tr.seed, tr.state)
 	for i := range n {
 		w := writer.Next()
 		tr.asked.asked, tr.theyAsk.asked = nil, nil
-		theirs := tr.theirAnswer(t, w, met)
+		theirs := tr.theirAnswer(t, w, covered)
 		ours := tr.ours.Decide(context.Background(), writeRequest(w))
 		if difference := listedDifference(w, ours, theirs); difference != "" {
-			met.listed[difference]++
+			covered.listed[difference]++
 		} else if problem := tr.compare(w, ours, theirs); problem != "" {
-			met.divergences++
+			covered.divergences++
 			tr.report(t, w, ours, theirs, problem)
 		}
-		met.count(t, w, ours, theirs)
+		covered.count(t, w, ours, theirs)
 		switch i % 5 {
 		case 0:
-			met.documents++
-			met.divergences += tr.asDocument(t, w, ours, theirs)
+			covered.documents++
+			covered.divergences += tr.asDocument(t, w, ours, theirs)
 		case 1:
-			met.plugins++
-			met.divergences += tr.asPlugin(t, w, ours)
+			covered.plugins++
+			covered.divergences += tr.asPlugin(t, w, ours)
 		}
-		if met.divergences > maxDivergences {
+		if covered.divergences > maxDivergences {
 			return
 		}
 	}
@@ -107,11 +107,11 @@ func (tr *writeTrial) run(t *testing.T, n int, met *meetings) {
 
 // theirAnswer asks the in-tree plugin. Where it panics, it is asked again about
 // a state in which the volume that it panics on just fails to translate.
-func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, met *meetings) intree.Admitted {
+func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writeCoverage) intree.Admitted {
 	t.Helper()
 	theirs, err := tr.theirs.Admit(w)
 	if err == nil && theirs.Panicked {
-		met.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a translation fails"]++
+		covered.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a translation fails"]++
 		theirs, err = tr.spared.Admit(w)
 	}
 	if err != nil || theirs.Panicked {

@@ -28,16 +28,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// requestWorld makes requests for certificates.
-type requestWorld struct {
+// requestGenerator makes requests for certificates.
+type requestGenerator struct {
 	t    *testing.T
 	keys []crypto.Signer
 	weak crypto.Signer
 }
 
-func newRequestWorld(t *testing.T) *requestWorld {
+func newRequestGenerator(t *testing.T) *requestGenerator {
 	t.Helper()
-	w := &requestWorld{t: t}
+	w := &requestGenerator{t: t}
 	made := func(key crypto.Signer, err error) crypto.Signer {
 		if err != nil {
 			t.Fatal(err)
@@ -53,46 +53,46 @@ func newRequestWorld(t *testing.T) *requestWorld {
 	return w
 }
 
-// requestDraft is a request as a kubelet makes it, or with a twist.
+// requestDraft is a request as a kubelet makes it, or with a mutation.
 type requestDraft struct {
-	kind  approve.Kind
-	twist string
-	key   crypto.Signer
+	kind     approve.Kind
+	mutation string
+	key      crypto.Signer
 	// template becomes the PKCS#10 request.
 	template *x509.CertificateRequest
 	request  *certificatesv1.CertificateSigningRequest
 }
 
-// draft makes a request: one in four as a kubelet does, the others with one twist
+// draft makes a request: one in four as a kubelet does, the others with one mutation
 // or two.
-func (w *requestWorld) draft(r *rand.Rand, n int) *requestDraft {
+func (w *requestGenerator) draft(r *rand.Rand, n int) *requestDraft {
 	w.t.Helper()
 	d := w.plain(r, fmt.Sprintf("csr-%d", n))
-	var after []requestTwist
+	var after []requestMutation
 	if r.IntN(4) > 0 {
 		for range 1 + r.IntN(2) {
-			twist := requestTwists()[r.IntN(len(requestTwists()))]
-			d.twist += twist.name + ". "
-			if twist.draft != nil {
-				twist.draft(w, r, d)
+			mutation := requestMutations()[r.IntN(len(requestMutations()))]
+			d.mutation += mutation.name + ". "
+			if mutation.draft != nil {
+				mutation.draft(w, r, d)
 			} else {
-				after = append(after, twist)
+				after = append(after, mutation)
 			}
 		}
 	}
 	text, err := certutil.MakeCSRFromTemplate(d.key, d.template)
 	if err != nil {
-		w.t.Fatalf("%s: %v", d.twist, err)
+		w.t.Fatalf("%s: %v", d.mutation, err)
 	}
 	d.request.Spec.Request = text
-	for _, twist := range after {
-		twist.spec(r, &d.request.Spec)
+	for _, mutation := range after {
+		mutation.spec(r, &d.request.Spec)
 	}
 	return d
 }
 
 // plain is what a kubelet asks for.
-func (w *requestWorld) plain(r *rand.Rand, name string) *requestDraft {
+func (w *requestGenerator) plain(r *rand.Rand, name string) *requestDraft {
 	d := &requestDraft{
 		kind: []approve.Kind{approve.Client, approve.Renewal, approve.Serving}[r.IntN(3)], key: w.keys[r.IntN(len(w.keys))],
 		template: &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:worker-1"}},
@@ -115,50 +115,50 @@ func (w *requestWorld) plain(r *rand.Rand, name string) *requestDraft {
 	return d
 }
 
-// requestTwist changes a draft, or a request that has been made.
-type requestTwist struct {
+// requestMutation changes a draft, or a request that has been made.
+type requestMutation struct {
 	name  string
-	draft func(*requestWorld, *rand.Rand, *requestDraft)
+	draft func(*requestGenerator, *rand.Rand, *requestDraft)
 	spec  func(*rand.Rand, *certificatesv1.CertificateSigningRequestSpec)
 }
 
-func requestTwists() []requestTwist {
-	return []requestTwist{
-		{name: "organizations", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+func requestMutations() []requestMutation {
+	return []requestMutation{
+		{name: "organizations", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.Subject.Organization = pick(r, nil, []string{"system:masters"}, []string{"system:nodes", "system:masters"}, []string{"system:nodes", "system:nodes"}, []string{"System:Nodes"}, []string{""})
 		}},
-		{name: "common name", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "common name", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.Subject.CommonName = pick(r, "", "worker-1", "system:node:", "system:node:worker-2", "System:Node:worker-1", "system:node:worker-1.", "system:node:Worker-1", "kubernetes-admin")
 		}},
-		{name: "more in the subject", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "more in the subject", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.Subject.ExtraNames = append(d.template.Subject.ExtraNames, pkix.AttributeTypeAndValue{
 				Type: pick(r, asn1.ObjectIdentifier{2, 5, 4, 11}, asn1.ObjectIdentifier{2, 5, 4, 5}, asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}), Value: "system:node:worker-1",
 			})
 		}},
-		{name: "a set of two in the subject", draft: func(w *requestWorld, _ *rand.Rand, d *requestDraft) {
+		{name: "a set of two in the subject", draft: func(w *requestGenerator, _ *rand.Rand, d *requestDraft) {
 			raw, err := asn1.Marshal(pkix.RDNSequence{{{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: "system:nodes"}, {Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "system:node:worker-1"}}})
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			d.template.RawSubject = raw
 		}},
-		{name: "a weak key", draft: func(w *requestWorld, _ *rand.Rand, d *requestDraft) { d.key = w.weak }},
-		{name: "a DNS name", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "a weak key", draft: func(w *requestGenerator, _ *rand.Rand, d *requestDraft) { d.key = w.weak }},
+		{name: "a DNS name", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.DNSNames = append(d.template.DNSNames, pick(r, "worker-1", "worker-2", "kubernetes.default", "*", "Worker-1", "worker-1."))
 		}},
-		{name: "an address", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "an address", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.IPAddresses = append(d.template.IPAddresses, net.ParseIP(pick(r, "10.0.0.7", "10.0.0.8", "10.96.0.1", "fd00::8")))
 		}},
-		{name: "an e-mail address", draft: func(_ *requestWorld, _ *rand.Rand, d *requestDraft) {
+		{name: "an e-mail address", draft: func(_ *requestGenerator, _ *rand.Rand, d *requestDraft) {
 			d.template.EmailAddresses = []string{"worker-1@example.com"}
 		}},
-		{name: "a URI", draft: func(_ *requestWorld, _ *rand.Rand, d *requestDraft) {
+		{name: "a URI", draft: func(_ *requestGenerator, _ *rand.Rand, d *requestDraft) {
 			d.template.URIs = []*url.URL{{Scheme: "spiffe", Host: "example.com"}}
 		}},
-		{name: "no names", draft: func(_ *requestWorld, _ *rand.Rand, d *requestDraft) {
+		{name: "no names", draft: func(_ *requestGenerator, _ *rand.Rand, d *requestDraft) {
 			d.template.DNSNames, d.template.IPAddresses = nil, nil
 		}},
-		{name: "names that Go does not read", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "names that Go does not read", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: pick(r,
 				[]byte{0x30, 4, 0x88, 2, 0x2a, 3},                                                   // a registered id
 				[]byte{0x30, 10, 0x88, 2, 0x2a, 3, 0x87, 4, 10, 0, 0, 7},                            // and an address
@@ -167,7 +167,7 @@ func requestTwists() []requestTwist {
 				[]byte{0x30, 0}, []byte{4, 0}, []byte{0x30, 3, 0x87, 1, 7},
 			)})
 		}},
-		{name: "an extension", draft: func(_ *requestWorld, r *rand.Rand, d *requestDraft) {
+		{name: "an extension", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pick(r,
 				pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}},
 				pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 37}, Value: []byte{0x30, 0}},
@@ -190,7 +190,7 @@ func requestTwists() []requestTwist {
 		{name: "of another node", spec: func(_ *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
 			s.Username, s.Groups = nodeidentity.User("worker-2")
 		}},
-		{name: "all of a node that the ledger does not have", draft: func(_ *requestWorld, _ *rand.Rand, d *requestDraft) {
+		{name: "all of a node that the ledger does not have", draft: func(_ *requestGenerator, _ *rand.Rand, d *requestDraft) {
 			d.template.Subject.CommonName = "system:node:worker-3"
 			if d.kind != approve.Client {
 				d.request.Spec.Username, d.request.Spec.Groups = nodeidentity.User("worker-3")

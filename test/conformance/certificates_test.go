@@ -45,7 +45,7 @@ func stricter() map[verdict.Code]string {
 func TestRandomCertificateRequests(t *testing.T) {
 	b := readBudget(t)
 	r := rand.New(rand.NewPCG(b.fresh, 5))
-	w := newRequestWorld(t)
+	w := newRequestGenerator(t)
 	approved, denied := map[string]*certificatesv1.CertificateSigningRequest{}, map[verdict.Code]int{}
 	accepted, refused, divergences := 0, 0, 0
 	for n := range b.clusters * 30 {
@@ -60,7 +60,7 @@ func TestRandomCertificateRequests(t *testing.T) {
 		switch _, meant := stricter()[answer.Code]; {
 		case answer.Outcome == approve.Approve && shape != nil:
 			why = "we approve what kube-controller-manager refuses"
-		case d.twist == "" && answer.Outcome != approve.Approve:
+		case d.mutation == "" && answer.Outcome != approve.Approve:
 			why = "we do not approve what a kubelet asks for"
 		case answer.Outcome == approve.Approve:
 			approved[d.request.Name] = d.request
@@ -70,7 +70,7 @@ func TestRandomCertificateRequests(t *testing.T) {
 			denied[answer.Code]++
 		}
 		if why != "" {
-			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.twist, shape, answer.Outcome, answer.Code, answer.Message, d.request.Spec.Request)
+			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.mutation, shape, answer.Outcome, answer.Code, answer.Message, d.request.Spec.Request)
 			if divergences++; divergences > maxDivergences {
 				t.FailNow()
 			}
@@ -172,7 +172,7 @@ func attestedNames() []string { return []string{"worker-1", "worker-1.internal"}
 func attestedAddresses() []string { return []string{"10.0.0.7", "fd00::7"} }
 
 // question asks for a request with everything in order beside it.
-func (w *requestWorld) question(d *requestDraft) *approve.Question {
+func (w *requestGenerator) question(d *requestDraft) *approve.Question {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	entry := &v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: "aws-i-1", UID: "uid-1"},

@@ -17,10 +17,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol"
 )
 
-// TestInTreeDefects lives through the histories after which the in-tree graph
-// answers otherwise than one that is built from the final state. Ours answers
-// as the final state does. Should a newer in-tree graph do so too, the test
-// says that the defect is gone and that its entry can be dropped.
+// TestInTreeDefects applies histories after which the in-tree graph answers
+// otherwise than one that is built from the final state. Ours answers as the final
+// state does. If a newer in-tree graph does so too, the test reports that the defect
+// is fixed and that its entry can be removed.
 func TestInTreeDefects(t *testing.T) {
 	if err := intree.SetGates(map[string]bool{"PodCertificateRequest": true, "DynamicResourceAllocation": true}); err != nil {
 		t.Fatal(err)
@@ -59,17 +59,17 @@ func TestInTreeDefects(t *testing.T) {
 		},
 	} {
 		t.Run(defect.name, func(t *testing.T) {
-			watched, lived := intree.Watch(), graph.New()
+			watched, watchedGraph := intree.Watch(), graph.New()
 			for _, e := range defect.events {
 				watched.Apply(e)
-				apply(lived, e)
+				apply(watchedGraph, e)
 			}
 			final := generate.FinalState(defect.events)
 			d, _, err := intree.Decide(intree.New(intree.Graph(final)), &defect.ask)
 			if want := theirDecision(d, err); want != protocol.NoOpinion {
 				t.Fatalf("an in-tree graph built from the final state says %c, want %c", want, protocol.NoOpinion)
 			}
-			answer := nodeauthz.New(lived, kubeversion.For(kubeversion.Latest)).Decide(requestOf(&defect.ask))
+			answer := nodeauthz.New(watchedGraph, kubeversion.For(kubeversion.Latest)).Decide(requestOf(&defect.ask))
 			if got := ourDecision(answer.Decision); got != protocol.NoOpinion {
 				t.Errorf("ours says %c %s after these events, the final state says %c", got, answer.Code, protocol.NoOpinion)
 			}

@@ -1,4 +1,4 @@
-// Package conformance holds node-authorizer against the authorizers and the
+// Package conformance compares node-authorizer with the authorizers and the
 // admission plugins of Kubernetes itself: random clusters and random questions,
 // generated from a seed, are put to both, and every difference is an error.
 //
@@ -9,8 +9,8 @@
 //
 // Writes are put to NodeRestriction in the same way, as function, as admission
 // plugin and as webhook. A write that the tests know by its aim, a refusal of the
-// in-tree plugin and a code of ours that a run does not meet fails it, so that
-// the tests cannot stop to test something without a word.
+// in-tree plugin and a code of ours that a run does not cover fail the run, so that
+// no rule can stop being tested unnoticed.
 //
 // Requests for kubelets' certificates are put to package approve and to the
 // approver and the signers of kube-controller-manager: what we approve, they

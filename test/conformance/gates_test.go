@@ -87,18 +87,18 @@ func TestWritesWithEveryGateInBothPositions(t *testing.T) {
 				t.Run(p.name, func(t *testing.T) {
 					writes := max(b.writes/4, 1)
 					if m == kubeversion.Latest {
-						met := newMeetings()
+						covered := newWriteCoverage()
 						for _, seed := range b.seeds(b.gateBudget()) {
-							latestWritesWith(t, seed, p.features, p.gates).run(t, writes, met)
+							latestWritesWith(t, seed, p.features, p.gates).run(t, writes, covered)
 						}
-						t.Logf("%d writes, %d divergences", met.total, met.divergences)
+						t.Logf("%d writes, %d divergences", covered.total, covered.divergences)
 						return
 					}
-					met := newMinorMeetings()
+					covered := newMinorCoverage()
 					for _, seed := range b.seeds(b.gateBudget()) {
-						newMinorWritesWith(t, o.(*process), seed, p.features, p.gates).run(t, writes, met)
+						newMinorWritesWith(t, o.(*process), seed, p.features, p.gates).run(t, writes, covered)
 					}
-					t.Logf("%d writes, %d divergences", met.total, met.divergences)
+					t.Logf("%d writes, %d divergences", covered.total, covered.divergences)
 				})
 			}
 		})

@@ -34,7 +34,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 	counts.check(t, int(kubeversion.Latest))
 	t.Logf("%d questions after %d events in %d histories: %d divergences", counts.total(), events, b.clusters, divergences)
-	t.Logf("an in-tree graph that lives through the same events answers %d of them otherwise than the final state", stale)
+	t.Logf("an in-tree graph that received the same events answers %d of them otherwise than the final state", stale)
 }
 
 // history is a sequence of events under one setting of gates.
@@ -76,7 +76,7 @@ const stops = 3
 
 // follow applies the events to one graph of ours, and stops for questions. It
 // returns the number of our divergences, and of those of an in-tree graph that
-// lives through the same events.
+// received the same events.
 func (h *history) follow(t *testing.T, a arrival, questions int, counts shares) (divergences, stale int) {
 	t.Helper()
 	g, watched, applied := graph.New(), intree.Watch(), 0
@@ -93,13 +93,13 @@ func (h *history) follow(t *testing.T, a arrival, questions int, counts shares) 
 	return divergences + h.compareWhole(t, a, g), stale
 }
 
-// countStale puts the questions of a trial to an in-tree graph that has lived.
+// countStale puts the questions of a trial to an in-tree graph that was built by events.
 func (h *history) countStale(t *testing.T, tr *trial, watched *intree.Watched, questions int) int {
 	t.Helper()
-	lived, stale := intree.New(watched.Graph), 0
+	watchedAuthorizer, stale := intree.New(watched.Graph), 0
 	requests := tr.questions(questions)
 	for i, want := range tr.theirs(t, requests) {
-		d, _, err := intree.Decide(lived, &requests[i])
+		d, _, err := intree.Decide(watchedAuthorizer, &requests[i])
 		if theirDecision(d, err) != want {
 			stale++
 		}
@@ -123,7 +123,7 @@ func (h *history) compareWhole(t *testing.T, a arrival, g *graph.Graph) int {
 		if slices.EqualFunc(want, got, sameReach) {
 			continue
 		}
-		t.Errorf("%s: seed %d: node %s reaches (-in a graph of the final state, +in the graph that lived):\n%s",
+		t.Errorf("%s: seed %d: node %s reaches (-in a graph of the final state, +in the graph built by events):\n%s",
 			a.name, h.seed, node, cmp.Diff(want, got))
 		divergences++
 	}

@@ -33,15 +33,15 @@ func TestWritesInOlderMinors(t *testing.T) {
 		}
 		t.Run(m.String(), func(t *testing.T) {
 			o := startOracle(t, m).(*process)
-			met := newMinorMeetings()
+			covered := newMinorCoverage()
 			for _, seed := range b.seeds(b.clusters) {
-				newMinorWrites(t, o, m, seed).run(t, max(b.writes/4, 1), met)
-				if met.divergences > maxDivergences {
+				newMinorWrites(t, o, m, seed).run(t, max(b.writes/4, 1), covered)
+				if covered.divergences > maxDivergences {
 					break
 				}
 			}
-			met.check(t)
-			t.Logf("Kubernetes %s: %d writes over %d states: %d divergences", m, met.total, b.clusters, met.divergences)
+			covered.check(t)
+			t.Logf("Kubernetes %s: %d writes over %d states: %d divergences", m, covered.total, b.clusters, covered.divergences)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func newMinorWritesWith(t *testing.T, o *process, seed uint64, features kubevers
 }
 
 // run puts n writes to both.
-func (tr *minorWrites) run(t *testing.T, n int, met *minorMeetings) {
+func (tr *minorWrites) run(t *testing.T, n int, covered *minorCoverage) {
 	t.Helper()
 	writer, versions := generate.NewWriter(tr.seed, tr.state), rand.New(rand.NewPCG(tr.seed, 4))
 	writes, q := make([]*generate.Write, n), protocol.Question{}
@@ -87,16 +87,16 @@ func (tr *minorWrites) run(t *testing.T, n int, met *minorMeetings) {
 	for i, theirs := range tr.oracle.ask(t, q).Admitted {
 		tr.asked.asked = nil
 		ours := tr.ours.Decide(context.Background(), writeRequest(writes[i]))
-		met.count(writes[i], ours, theirs)
+		covered.count(writes[i], ours, theirs)
 		if difference := tr.listedDifference(writes[i], ours, theirs); difference != "" {
-			met.listed[difference]++
+			covered.listed[difference]++
 			continue
 		}
 		problem := tr.compare(ours, theirs)
 		if problem == "" {
 			continue
 		}
-		if met.divergences++; met.divergences <= maxDivergences {
+		if covered.divergences++; covered.divergences <= maxDivergences {
 			tr.report(t, writes[i], ours, theirs, problem)
 		}
 	}
@@ -149,19 +149,19 @@ func (tr *minorWrites) listedDifference(w *generate.Write, ours noderestriction.
 	return listedDifference(w, ours, intree.Admitted{Status: theirs.Status})
 }
 
-// minorMeetings counts what a run of writes to a minor has met.
-type minorMeetings struct {
+// minorCoverage counts what a run of writes to a minor has covered.
+type minorCoverage struct {
 	total, divergences int
 	resources          shares
 	codes              map[verdict.Code]int
 	listed             map[string]int
 }
 
-func newMinorMeetings() *minorMeetings {
-	return &minorMeetings{resources: make(shares), codes: make(map[verdict.Code]int), listed: make(map[string]int)}
+func newMinorCoverage() *minorCoverage {
+	return &minorCoverage{resources: make(shares), codes: make(map[verdict.Code]int), listed: make(map[string]int)}
 }
 
-func (m *minorMeetings) count(w *generate.Write, ours noderestriction.Answer, theirs protocol.Admitted) {
+func (m *minorCoverage) count(w *generate.Write, ours noderestriction.Answer, theirs protocol.Admitted) {
 	m.total++
 	m.codes[ours.Code]++
 	decision := protocol.Deny
@@ -171,9 +171,9 @@ func (m *minorMeetings) count(w *generate.Write, ours noderestriction.Answer, th
 	m.resources.count(&generate.Request{Group: w.Group, Resource: w.Resource}, decision)
 }
 
-// check prints how often each of our codes was met, and fails where a resource
-// that is restricted was met too rarely or in every minor's way alike.
-func (m *minorMeetings) check(t *testing.T) {
+// check prints how often each of our codes was covered, and fails where a resource
+// that is restricted was covered too rarely or in every minor's way alike.
+func (m *minorCoverage) check(t *testing.T) {
 	t.Helper()
 	var table strings.Builder
 	for _, code := range slices.Sorted(maps.Keys(m.codes)) {

@@ -16,9 +16,8 @@ import (
 // matrix is the report of the attacks, for people.
 const matrix = "../../docs/attack-matrix.md"
 
-// TestAttackMatrix sends what a stolen kubelet certificate may be tried for to
-// both control planes: what is allowed and what is refused, and each status
-// code, must be the same.
+// TestAttackMatrix sends requests with a stolen kubelet certificate to both control
+// planes. Both must allow and refuse the same requests, with the same status codes.
 func TestAttackMatrix(t *testing.T) {
 	reports, err := attack.Compare(t.Context(), shop.sender(t), ours.sender(t))
 	if err != nil {
@@ -46,8 +45,8 @@ func TestAttackMatrix(t *testing.T) {
 	golden(t, matrix, attack.Markdown(reports))
 }
 
-// addReasons takes our reasons from the audit log, which a watch that was let
-// through enters when it ends.
+// addReasons takes our reasons from the audit log. An allowed watch appears there when
+// it ends.
 func addReasons(t *testing.T, reports []attack.Report) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,18 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// TestTheServerDecidesForEverybody has a kube-apiserver without any authorizer
-// of its own: the server answers for Node and RBAC, with the file of
-// deploy/chain, also to the controllers, the scheduler and a node that joins
-// with a bootstrap token.
+// TestTheServerDecidesForEverybody runs a kube-apiserver without any authorizer of its
+// own. The server answers for Node and RBAC, with the file of deploy/chain. It does so
+// for the controllers, the scheduler and a node that joins with a bootstrap token too.
 func TestTheServerDecidesForEverybody(t *testing.T) {
 	c := newChained(t)
 	plane, err := localplane.Start(t.Context(), localplane.Options{
@@ -68,14 +66,17 @@ func TestTheServerDecidesForEverybody(t *testing.T) {
 	}
 }
 
-// chained is the folder of a plane and of the one server that decides for it.
-type chained struct{ dir, address, program string }
+// chained is the server that decides everything for a plane.
+type chained struct {
+	*server.Server
+	dir, program string
+}
 
 func newChained(t *testing.T) *chained {
 	t.Helper()
 	c := &chained{dir: t.TempDir()}
 	c.program = c.path("node-authorizer")
-	if err := served.Build(t.Context(), "../..", c.program); err != nil {
+	if err := server.Build(t.Context(), "../..", c.program); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -98,13 +99,6 @@ authorizers:
     authorizedTTL: 1ms
     unauthorizedTTL: 1ms
 `
-	toServer = `apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://%s/authorize", certificate-authority: %q}}]
-users: [{name: c, user: {client-certificate: %q, client-key: %q}}]
-contexts: [{name: c, context: {cluster: c, user: c}}]
-current-context: c
-`
 	chainServer = `apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 cluster: {kubeconfig: %q}
@@ -116,53 +110,41 @@ authorization: {mode: Chain, configFile: %q}
 
 // prepare writes what kube-apiserver reads.
 func (c *chained) prepare(p *localplane.Plane) error {
-	port, err := p.TakePort()
-	if err != nil {
+	var err error
+	if c.Server, err = server.New(p, "node-authorizer", c.path("server")); err != nil {
 		return err
 	}
-	c.address = fmt.Sprintf("127.0.0.1:%d", port)
 	certificate, key, err := p.ClientCertificate("kube-apiserver-to-webhook", "kube-apiserver")
 	if err != nil {
 		return err
 	}
 	kubeconfig := c.path("authorize.kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(fmt.Sprintf(toServer, c.address, p.CAFile(), certificate, key)), 0o600); err != nil {
+	user := &clientcmdapi.AuthInfo{ClientCertificate: certificate, ClientKey: key}
+	if err := server.WriteKubeconfig(kubeconfig, "https://"+c.Address+"/authorize", p.CAFile(), user); err != nil {
 		return err
 	}
 	return os.WriteFile(c.path("authorization.yaml"), []byte(fmt.Sprintf(onlyWebhook, kubeconfig)), 0o600)
 }
 
 // serve starts the server. It reads the cluster as a user in system:masters,
-// whom kube-apiserver lets in without asking.
+// whom kube-apiserver allows everything without asking an authorizer.
 func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
 	if err := copyDefaultRoles(ctx, shop.Plane, p); err != nil {
-		return err
-	}
-	certificate, key, err := p.ServingCertificate("node-authorizer")
-	if err != nil {
 		return err
 	}
 	authorizers, err := filepath.Abs("../../deploy/chain/authorization.yaml")
 	if err != nil {
 		return err
 	}
-	config := fmt.Sprintf(chainServer, p.AdminKubeconfig(), c.address, certificate, key, p.CAFile(), authorizers)
-	if err := os.WriteFile(c.path("config.yaml"), []byte(config), 0o600); err != nil {
+	config := fmt.Sprintf(chainServer, p.AdminKubeconfig(), c.Address, c.File("tls.crt"), c.File("tls.key"), c.File("ca.crt"), authorizers)
+	if err := c.WriteConfig(config); err != nil {
 		return err
 	}
-	admin, err := rest.HTTPClientFor(p.AdminConfig()) // it trusts the plane's authority
-	if err != nil {
-		return err
-	}
-	_, err = p.AddProgram(ctx, "node-authorizer", localplane.ProgramOptions{
-		Path: c.program, Args: []string{"server", "--config", c.path("config.yaml")},
-		Ready: func(ctx context.Context) error { return isServing(ctx, admin, "https://"+c.address+"/readyz") },
-	})
-	return err
+	return c.Run(ctx, server.Command{Program: c.program})
 }
 
-// copyDefaultRoles makes the roles and bindings that a kube-apiserver makes for
-// itself, unless RBAC is not among its authorizers.
+// copyDefaultRoles creates the default roles and bindings, which kube-apiserver creates
+// only if RBAC is one of its authorizers.
 func copyDefaultRoles(ctx context.Context, from, to *localplane.Plane) error {
 	source, err := dynamic.NewForConfig(from.AdminConfig())
 	if err != nil {
@@ -183,22 +165,6 @@ func copyDefaultRoles(ctx context.Context, from, to *localplane.Plane) error {
 		}
 	}
 	return manifests.Apply(ctx, to.AdminConfig(), defaults, func(*unstructured.Unstructured) {})
-}
-
-func isServing(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return nil
 }
 
 // as is a client with a certificate for a user.

@@ -14,15 +14,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// TestFaults breaks one part after the other while the plane is under siege.
-// Nothing may be allowed that should not be, no node may be lost, and everything
-// must recover by itself: each fault ends with pods that start, whose kubelets
-// read secrets for it.
+// TestFaults breaks one part after the other under a load of requests that must be
+// refused. All of them must be refused, no node may be lost, and everything must recover
+// by itself: after each fault pods start, for which kubelets read secrets.
 func TestFaults(t *testing.T) {
 	const space = "faults"
 	admin := client(t, ours.Plane)
 	namespace(t, admin, space)
-	siege := besiege(t)
+	load := startAttackLoad(t)
 	node := ours.as(t, "web-1")
 	ownSecret := func(ctx context.Context) error {
 		_, err := node.CoreV1().Secrets("stock").Get(ctx, "own-secret", metav1.GetOptions{})
@@ -31,7 +30,7 @@ func TestFaults(t *testing.T) {
 
 	for i, fault := range []struct {
 		name string
-		// happen breaks something, looks at what holds meanwhile, and mends it.
+		// happen breaks something, checks what holds meanwhile, and repairs it.
 		happen func(t *testing.T)
 	}{
 		{"the servers are killed and come back", func(t *testing.T) {
@@ -41,7 +40,7 @@ func TestFaults(t *testing.T) {
 			if err := ownSecret(t.Context()); err == nil {
 				t.Error("a node is allowed something although nobody knows it")
 			}
-			siege.attacksGoOn(t, 100)
+			load.attacksGoOn(t, 100)
 			for _, replica := range oursReplicas.Replicas {
 				orFatal(t, replica.Start(t.Context()))
 			}
@@ -76,7 +75,7 @@ func TestFaults(t *testing.T) {
 			if err := ownSecret(t.Context()); err == nil {
 				t.Error("a node is allowed something although no answer came")
 			}
-			siege.attacksGoOn(t, 2)
+			load.attacksGoOn(t, 2)
 			oursReplicas.Webhooks.Slow(0)
 		}},
 		{"the serving certificates are replaced", func(t *testing.T) { rotate(t) }},
@@ -89,14 +88,14 @@ func TestFaults(t *testing.T) {
 				eventually(t, "a pod can be created", func(ctx context.Context) error { return createOnce(ctx, admin, space, name, node) })
 				eventually(t, "it runs", func(ctx context.Context) error { return running(ctx, admin, space, name) })
 			}
-			siege.attacksGoOn(t, 100)
-			siege.check(t)
+			load.attacksGoOn(t, 100)
+			load.check(t)
 		})
 	}
 	t.Run("at the end every node lives", func(t *testing.T) {
 		allRenewLeases(t, admin)
-		siege.stop()
-		siege.check(t)
+		load.stop()
+		load.check(t)
 	})
 }
 
@@ -107,7 +106,7 @@ func orFatal(t *testing.T, err error) {
 	}
 }
 
-// createOnce is createSecretPod that may be called again.
+// createOnce is createSecretPod, and may be called again.
 func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, node string) error {
 	if err := running(ctx, c, namespace, name); err == nil {
 		return nil
@@ -119,9 +118,9 @@ func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, no
 	return errors.Join(existing(secretErr), existing(configErr), existing(podErr))
 }
 
-// cutWatches lets a pod come and one go of which the servers cannot know. They
-// do not allow what they do not know of, and know both when they are connected
-// again.
+// cutWatches creates a pod and deletes one while the servers are disconnected. The
+// servers allow nothing for the new pod until they are connected again, and then know
+// of both changes.
 func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 	const before, during = "before-the-cut", "during-the-cut"
 	node := ours.as(t, "web-2")
@@ -143,14 +142,14 @@ func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 		}
 	}
 	for _, replica := range oursReplicas.Replicas {
-		replica.Watches.Mend()
+		replica.Watches.Restore()
 	}
 	eventually(t, "the pod of the time of the cut runs", func(ctx context.Context) error { return running(ctx, admin, space, during) })
 	eventually(t, "the pod before the cut is gone", func(ctx context.Context) error { return gone(ctx, admin, space, before) })
 	eventually(t, "its secret is refused", func(ctx context.Context) error { return refusal(read(ctx, before)) })
 }
 
-// rotate replaces the certificates and has kube-apiserver connect anew.
+// rotate replaces the certificates and makes kube-apiserver connect again.
 func rotate(t *testing.T) {
 	for _, replica := range oursReplicas.Replicas {
 		serial := func(ctx context.Context) (*big.Int, error) {
@@ -162,7 +161,7 @@ func rotate(t *testing.T) {
 		}
 		old, err := serial(t.Context())
 		orFatal(t, err)
-		orFatal(t, replica.Rotate(ours.Plane))
+		orFatal(t, replica.RotateCertificate())
 		eventually(t, "the new certificate is shown", func(ctx context.Context) error {
 			now, err := serial(ctx)
 			if err == nil && now.Cmp(old) == 0 {

@@ -22,12 +22,11 @@ import (
 )
 
 // TestNoKubeletIsRefusedForBeingFast puts the same load on both control planes.
-// Each pod comes after the secret and the config map that only it names, so each
-// request of its node for them is right from the first moment on: the node can
-// only know of the pod from the API server. A refusal is for lack of a relation
-// that exists, because who decides has not heard of it yet.
+// Each pod is created after the secret and the config map that only it names. A node
+// learns of a pod only from the API server, so each request for them must be allowed.
+// A refusal means that the authorizer has not yet received the pod.
 //
-// How many the in-tree authorizer refuses is told and not judged.
+// The refusals of the in-tree authorizer are logged and do not fail the test.
 func TestNoKubeletIsRefusedForBeingFast(t *testing.T) {
 	for _, load := range []struct {
 		name string
@@ -61,7 +60,7 @@ func tally(asked int, refused map[string]int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d of %d requests refused %s", sum, asked, strings.Join(kinds, ", ")))
 }
 
-// createRush creates pods on nodes in turns, as fast as the API server takes
+// createRush creates pods on all nodes alternately, as fast as the API server takes
 // them.
 func createRush(t *testing.T, admin kubernetes.Interface, space string, pods int, nodes ...string) {
 	t.Helper()
@@ -113,8 +112,8 @@ func kubeletsRush(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	return asked, refused
 }
 
-// clientRushes is faster than any kubelet: it asks for all that a pod names in
-// the moment in which the API server tells of it.
+// clientRushes is faster than any kubelet: it asks for everything that a pod names as
+// soon as its watch delivers the pod.
 func clientRushes(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	const space, node, pods = "sprint", "sprinter", 300
 	admin := client(t, c.Plane)
@@ -159,7 +158,7 @@ func clientRushes(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	return asked, refused
 }
 
-// askForAll asks as a kubelet does for a new pod, but at once and once.
+// askForAll sends the requests of a kubelet for a new pod, all at once and without retries.
 func askForAll(ctx context.Context, node kubernetes.Interface, pod *corev1.Pod, note func(kind string, err error)) {
 	var asking sync.WaitGroup
 	asking.Go(func() {

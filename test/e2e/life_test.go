@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestNodesLive shows nodes that live by what node-authorizer allows: they have
+// TestNodesLive shows that nodes work with what node-authorizer allows: they have
 // bootstrapped their certificates and registered, and the shop runs.
 func TestNodesLive(t *testing.T) {
 	admin := client(t, ours.Plane)
@@ -42,7 +42,7 @@ func TestNodesLive(t *testing.T) {
 	t.Run("kubectl asks for a node", func(t *testing.T) { kubectlAnswers(t) })
 }
 
-// inTreePartsAreOff looks at what kube-apiserver says of itself in its log.
+// inTreePartsAreOff checks the configuration in the log of kube-apiserver.
 func inTreePartsAreOff(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(ours.LogDir, "kube-apiserver.log"))
 	if err != nil {
@@ -53,7 +53,7 @@ func inTreePartsAreOff(t *testing.T) {
 			t.Errorf("NodeRestriction is on: %s", line)
 		}
 	}
-	// That is the refusal of the chain, with nobody in it who knows nodes by heart.
+	// That is the refusal of a chain without the in-tree Node authorizer.
 	_, err = ours.as(t, "web-1").CoreV1().Secrets("stock").Get(t.Context(), "foreign-secret", metav1.GetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "NoPathToObject") {
 		t.Errorf("the refusal is not node-authorizer's: %v", err)
@@ -128,7 +128,7 @@ func kubeletsHaveRead(t *testing.T) {
 		seen := map[string]bool{}
 		for _, event := range events {
 			if event.ResponseStatus.Code < http.StatusBadRequest && event.ObjectRef != nil {
-				seen[deed(&event)] = true
+				seen[action(&event)] = true
 			}
 		}
 		for _, line := range want {
@@ -140,9 +140,9 @@ func kubeletsHaveRead(t *testing.T) {
 	})
 }
 
-// deed is what was done to which object. A kubelet that watches an object by its
-// name reads it.
-func deed(event *auditv1.Event) string {
+// action is the verb and the object of an event. A watch of one object by name counts
+// as reading it.
+func action(event *auditv1.Event) string {
 	verb, resource := event.Verb, event.ObjectRef.Resource
 	if verb == "get" || verb == "list" || verb == "watch" {
 		verb = "read"
@@ -153,8 +153,8 @@ func deed(event *auditv1.Event) string {
 	return fmt.Sprintf("%s %s %s/%s", verb, resource, event.ObjectRef.Namespace, event.ObjectRef.Name)
 }
 
-// staticPodLives puts a manifest before a kubelet, which makes a mirror pod of
-// it, and takes it away again.
+// staticPodLives gives a kubelet a manifest, for which it creates a mirror pod, and
+// removes the manifest again.
 func staticPodLives(t *testing.T, admin kubernetes.Interface) {
 	folder, err := ours.node(t, "spare-1").StaticPods()
 	if err != nil {
@@ -179,7 +179,7 @@ spec:
 	eventually(t, "the mirror pod is gone", func(ctx context.Context) error { return gone(ctx, admin, "shop", "watchman-spare-1") })
 }
 
-// endsWhen runs a pod, which its node may read the secret of, and ends it.
+// endsWhen runs a pod whose secret its node may read, and ends the pod.
 func endsWhen(t *testing.T, admin kubernetes.Interface, name string, end func(ctx context.Context, namespace, name string) error) {
 	namespace(t, admin, name)
 	if err := createSecretPod(t.Context(), admin, name, name, "web-2"); err != nil {

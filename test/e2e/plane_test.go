@@ -20,8 +20,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// The tests share two control planes, on each of which the workload of
-// examples/shop runs, and what the attacks are about is there.
+// The tests share two control planes. Both run the workload of examples/shop and have
+// the objects that the attacks are about.
 var (
 	// shop has the in-tree Node authorizer and NodeRestriction, and the nodes web-1
 	// and pay-1.
@@ -34,12 +34,12 @@ var (
 // cluster is a control plane with what the tests need of it.
 type cluster struct {
 	*localplane.Plane
-	audit *audit.Log
-	scene *attack.Scene
+	audit   *audit.Log
+	fixture *attack.Fixture
 }
 
-// nodePools are the nodes of ours with their labels; the in-tree plane has those
-// whose names end in 1, without the spare one.
+// nodePools has the nodes of ours with their labels. The in-tree plane has web-1 and
+// pay-1 only.
 var nodePools = map[string]string{"web-1": "web", "web-2": "web", "pay-1": "payments", "pay-2": "payments", "spare-1": "spare"}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -73,12 +73,12 @@ func openClusters(ctx context.Context, dir string) error {
 		return err
 	}
 	var both errgroup.Group
-	both.Go(func() error { return openShop(ctx, dir+"/in-tree") })
+	both.Go(func() error { return openInTree(ctx, dir+"/in-tree") })
 	both.Go(func() error { return openOurs(ctx, dir+"/ours") })
 	return both.Wait()
 }
 
-func openShop(ctx context.Context, dir string) error {
+func openInTree(ctx context.Context, dir string) error {
 	log, err := newAuditLog(dir)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func openShop(ctx context.Context, dir string) error {
 		return err
 	}
 	shop = cluster{Plane: plane, audit: log}
-	return shop.furnish(ctx, "web-1", "pay-1")
+	return shop.populate(ctx, "web-1", "pay-1")
 }
 
 func openOurs(ctx context.Context, dir string) error {
@@ -105,8 +105,8 @@ func openOurs(ctx context.Context, dir string) error {
 		Root:          "../..",
 		Replicas:      2,
 		APIServerArgs: log.APIServerArgs(),
-		// A node is lost when its kubelet is refused, and not when the machine is slow: what
-		// its kubelet reports and whether it renews its lease shows that.
+		// A slow machine must not make nodes not ready. The tests check what kubelets report
+		// and whether they renew their leases.
 		ControllerManagerArgs: []string{"--node-monitor-grace-period=15m"},
 		Progress:              os.Stderr,
 	})
@@ -114,7 +114,7 @@ func openOurs(ctx context.Context, dir string) error {
 		return err
 	}
 	ours = cluster{Plane: oursReplicas.Plane, audit: log}
-	return ours.furnish(ctx, "web-1", "web-2", "pay-1", "pay-2", "spare-1")
+	return ours.populate(ctx, "web-1", "web-2", "pay-1", "pay-2", "spare-1")
 }
 
 func newAuditLog(dir string) (*audit.Log, error) {
@@ -135,8 +135,8 @@ func closeClusters() error {
 	return errors.Join(errs...)
 }
 
-// furnish adds nodes and workload, and waits until all of it runs.
-func (c *cluster) furnish(ctx context.Context, nodes ...string) error {
+// populate adds nodes and workload, and waits until all of it runs.
+func (c *cluster) populate(ctx context.Context, nodes ...string) error {
 	var adding errgroup.Group
 	for _, name := range nodes {
 		adding.Go(func() error {
@@ -157,7 +157,7 @@ func (c *cluster) furnish(ctx context.Context, nodes ...string) error {
 		return err
 	}
 	var err error
-	c.scene, err = attack.Prepare(ctx, c.Plane)
+	c.fixture, err = attack.Prepare(ctx, c.Plane)
 	return err
 }
 
@@ -199,7 +199,7 @@ func (c *cluster) nodeConfig(t *testing.T, node string) *rest.Config {
 // sender sends attacks with the certificate of web-1.
 func (c *cluster) sender(t *testing.T) *attack.Sender {
 	t.Helper()
-	sender, err := c.scene.Sender(c.nodeConfig(t, "web-1"), c.AdminConfig())
+	sender, err := c.fixture.Sender(c.nodeConfig(t, "web-1"), c.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}

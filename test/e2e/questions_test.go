@@ -100,9 +100,9 @@ func (q question) review() *authorizationv1.SubjectAccessReview {
 var allVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
 // questions asks every request class about live objects: every verb on every
-// resource that the Node authorizer subdivides, for an object of web-1, for one
-// that is not, and for one that does not exist; subresources; what is open to
-// every node; and selectors.
+// resource that the Node authorizer decides by relation, for an object related to
+// web-1, for one that is not, and for one that does not exist; subresources; what every
+// node may do; and selectors.
 func questions(t *testing.T, c kubernetes.Interface) []question {
 	t.Helper()
 	var qs []question

@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAPodThatIsNotUTF8KeepsNoNewsAway makes a pod with a string that is not
-// UTF-8, which an API server takes and hands on in protobuf. Whoever may make
-// pods must not be able to keep the authorizer from learning of others.
-func TestAPodThatIsNotUTF8KeepsNoNewsAway(t *testing.T) {
+// TestAPodThatIsNotUTF8StopsNoWatch creates a pod with a string that is not UTF-8, which
+// an API server stores and sends in protobuf. Whoever may create pods must not be able to
+// stop the authorizer from receiving other pods.
+func TestAPodThatIsNotUTF8StopsNoWatch(t *testing.T) {
 	const space, node = "poison", "web-1"
 	admin := client(t, ours.Plane)
 	namespace(t, admin, space)

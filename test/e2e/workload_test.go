@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// eventually waits until a condition holds; the error says what does not.
+// eventually waits until a condition holds. The error says why it does not.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	var last error
@@ -31,7 +31,8 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) e
 	}
 }
 
-// namespace makes one and waits for what pods need in it; the test removes it.
+// namespace creates a namespace and waits until pods can be created in it. The test
+// removes it.
 func namespace(t *testing.T, c kubernetes.Interface, name string) {
 	t.Helper()
 	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -89,7 +90,7 @@ func running(ctx context.Context, c kubernetes.Interface, namespace, name string
 	return nil
 }
 
-// gone returns nil when a pod is there no more.
+// gone returns nil when a pod does not exist any more.
 func gone(ctx context.Context, c kubernetes.Interface, namespace, name string) error {
 	_, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -104,7 +105,7 @@ func gone(ctx context.Context, c kubernetes.Interface, namespace, name string) e
 
 var errAllowed = errors.New("it was allowed")
 
-// existing leaves out the error of creating what is there already.
+// existing ignores the error that an object exists already.
 func existing(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -33,7 +33,7 @@ const whyAudit = "What remains beside decoding is the evaluators, and counting, 
 // audit measures the replay of audit logs.
 func (b *bench) audit() (section, error) {
 	s := section{title: "Audit logs", method: auditMethod}
-	l := landscape{nodes: min(b.sizes.fileNodes, 1000), podsPerNode: b.sizes.podsPerNode}
+	l := fileCluster{nodes: min(b.sizes.fileNodes, 1000), podsPerNode: b.sizes.podsPerNode}
 	paths, err := l.auditState(b.cache)
 	if err != nil {
 		return s, err
@@ -92,7 +92,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:auth
 `
 
 // auditState writes the state that the log is put to.
-func (l landscape) auditState(folder string) ([]string, error) {
+func (l fileCluster) auditState(folder string) ([]string, error) {
 	manifests, err := l.file(folder)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ const notExamined = "could not be put to NodeRestriction"
 
 // auditMemory lets the program read a long log, and looks at its memory after each
 // eighth of it. Growth is its peak at the end, to that after a quarter.
-func (b *bench) auditMemory(state []string, l landscape) (t table, growth float64, err error) {
+func (b *bench) auditMemory(state []string, l fileCluster) (t table, growth float64, err error) {
 	size := b.sizes.auditBytes
 	t = table{
 		caption: fmt.Sprintf("**Memory of the program on a log of %s.** The state has %s nodes and %s pods.",

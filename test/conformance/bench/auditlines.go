@@ -8,14 +8,14 @@ import (
 
 // auditLines makes the lines of an audit log, one after the other, without end.
 type auditLines struct {
-	landscape
+	fileCluster
 	made int
 	at   time.Time
 	text bytes.Buffer
 }
 
-func newAuditLines(l landscape) *auditLines {
-	return &auditLines{landscape: l, at: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}
+func newAuditLines(l fileCluster) *auditLines {
+	return &auditLines{fileCluster: l, at: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)}
 }
 
 // some returns lines of at least the size given. They are valid until the next call.
@@ -37,7 +37,7 @@ func (a *auditLines) next() []byte {
 // auditRequest is what changes from line to line.
 type auditRequest struct {
 	verb, path, query string
-	reference         string // the members of objectRef
+	reference         string // the fields of objectRef
 	object            string // what was written; empty at level Metadata
 }
 

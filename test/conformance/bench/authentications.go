@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
-	"github.com/node-authorizer/node-authorizer/test/e2e/recognised"
+	"github.com/node-authorizer/node-authorizer/test/e2e/authentication"
 )
 
 const authenticationsMethod = `TokenReviews of AWS IAM tokens, each of an instance's role that aws-auth maps to a node, put
@@ -34,7 +34,7 @@ const mappedRole = "nodes"
 func (b *bench) authentications() (s section, err error) {
 	s = section{title: "Authentications", method: authenticationsMethod}
 	b.log("authentications: starting a control plane and the server")
-	c, err := recognised.Start(b.ctx, recognised.Options{
+	c, err := authentication.Start(b.ctx, authentication.Options{
 		Root: b.root, Progress: b.status,
 		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: {cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
 	})
@@ -42,11 +42,11 @@ func (b *bench) authentications() (s section, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	mapping := "- rolearn: " + recognised.RoleARN(mappedRole) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	mapping := "- rolearn: " + authentication.RoleARN(mappedRole) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	if err := c.Map(b.ctx, map[string]string{"mapRoles": mapping}); err != nil {
 		return s, err
 	}
-	a := &authentication{bench: b, cluster: c}
+	a := &authenticationBench{bench: b, cluster: c}
 	for range b.sizes.instances {
 		instance, _ := c.Launch(mappedRole)
 		a.instances = append(a.instances, instance)
@@ -57,24 +57,24 @@ func (b *bench) authentications() (s section, err error) {
 	return s, a.measure(&s)
 }
 
-// authentication is the servers with the instances that are asked about.
-type authentication struct {
+// authenticationBench is the servers with the instances that are asked about.
+type authenticationBench struct {
 	*bench
-	cluster   *recognised.Cluster
+	cluster   *authentication.Cluster
 	instances []fakeaws.Instance
 	client    *tls.Config
 	servers   []*server // ours and the floor
 }
 
-func (a *authentication) openServers() error {
+func (a *authenticationBench) openServers() error {
 	c := &servingCluster{plane: a.cluster.Plane}
 	var err error
 	if a.client, err = c.clientTLS(); err != nil {
 		return err
 	}
 	c.client = a.client
-	ours := &server{address: a.cluster.ServerAddress()}
-	if ours.pid, err = processOf("--config=" + a.cluster.ConfigFile()); err != nil {
+	ours := &server{address: a.cluster.Authenticator.Address}
+	if ours.pid, err = processOf(a.cluster.Authenticator.ConfigArgument()); err != nil {
 		return err
 	}
 	self, err := os.Executable()
@@ -86,7 +86,7 @@ func (a *authentication) openServers() error {
 	return err
 }
 
-func (a *authentication) measure(s *section) error {
+func (a *authenticationBench) measure(s *section) error {
 	warm, err := a.reviews(len(a.instances))
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (a *authentication) measure(s *section) error {
 }
 
 // takeTurns puts reviews, made anew for each round, to the servers in turns.
-func (a *authentication) takeTurns(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
+func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
 	r := make(servedRounds, len(a.servers))
 	for i := range a.rounds + 1 {
 		a.log("authentications: %s, round %d of %d", kind, i, a.rounds)
@@ -141,7 +141,7 @@ func (a *authentication) takeTurns(kind string, reviews func() (bodies [][]byte,
 }
 
 // ask puts reviews to a server: for a time, or each connection so many.
-func (a *authentication) ask(who contestant, bodies [][]byte, each int) (servedRound, error) {
+func (a *authenticationBench) ask(who contestant, bodies [][]byte, each int) (servedRound, error) {
 	s := a.servers[who]
 	check := func(body []byte) error {
 		if who == theServer && !strings.Contains(string(body), `"authenticated":true`) {
@@ -159,7 +159,7 @@ func (a *authentication) ask(who contestant, bodies [][]byte, each int) (servedR
 }
 
 // reviews are TokenReviews with new tokens, of one instance after the other.
-func (a *authentication) reviews(n int) ([][]byte, error) {
+func (a *authenticationBench) reviews(n int) ([][]byte, error) {
 	var bodies [][]byte
 	for i := range n {
 		text, err := a.cluster.MakeToken(a.ctx, a.instances[i%len(a.instances)])

@@ -30,7 +30,7 @@ func small(t *testing.T) *bench {
 		ctx: t.Context(), status: io.Discard,
 		sizes: sizes{
 			nodes: 20, namespaces: 5, pods: 60,
-			crowd: 10, strangers: 3, worst: []int{2, 4}, worstTarget: 4,
+			relatedNodes: 10, unrelatedNodes: 3, worst: []int{2, 4}, worstTarget: 4,
 			questions: 16, changes: 20,
 			fileNodes: 12, podsPerNode: 6, documents: 40,
 			servedNodes: 20,
@@ -96,7 +96,7 @@ func TestAnUnknownSectionIsNamed(t *testing.T) {
 }
 
 func TestTheInputIsAListThatTheProgramReads(t *testing.T) {
-	l := landscape{nodes: 24, podsPerNode: 12}
+	l := fileCluster{nodes: 24, podsPerNode: 12}
 	file, err := l.file(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

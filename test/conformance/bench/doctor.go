@@ -37,20 +37,20 @@ const (
 // doctor measures the examination of a large cluster.
 func (b *bench) doctor() (section, error) {
 	s := section{title: "Doctor", method: doctorMethod}
-	l := ward{landscape{nodes: b.sizes.servedNodes, podsPerNode: b.sizes.podsPerNode}}
+	l := doctorCluster{fileCluster{nodes: b.sizes.servedNodes, podsPerNode: b.sizes.podsPerNode}}
 	if err := b.doctorFiles(&s, l); err != nil {
 		return s, err
 	}
 	return s, b.doctorLive(&s, l)
 }
 
-func (b *bench) doctorFiles(s *section, l ward) error {
+func (b *bench) doctorFiles(s *section, l doctorCluster) error {
 	b.log("doctor: writing the input, if it is not there yet")
 	dump, err := l.file(b.cache)
 	if err != nil {
 		return err
 	}
-	podless, err := ward{landscape{nodes: l.nodes}}.file(b.cache)
+	podless, err := doctorCluster{fileCluster{nodes: l.nodes}}.file(b.cache)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 )
 
-func (b *bench) doctorLive(s *section, l ward) (err error) {
+func (b *bench) doctorLive(s *section, l doctorCluster) (err error) {
 	c, err := b.newServingCluster(layout{})
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (b *bench) doctorLive(s *section, l ward) (err error) {
 
 // admit creates the objects. Each request is sent by its kubelet, since the API server
 // writes down who did.
-func (l ward) admit(ctx context.Context, client kubernetes.Interface) error {
+func (l doctorCluster) admit(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth"}, Data: l.mappings()}, metav1.CreateOptions{})
 	if err != nil {

@@ -21,7 +21,7 @@ back until the program has dealt with all others, until the last byte of its ans
 // files measures the program on a large cluster from a file.
 func (b *bench) files() (section, error) {
 	s := section{title: "A large cluster from a file", method: filesMethod}
-	l := landscape{nodes: b.sizes.fileNodes, podsPerNode: b.sizes.podsPerNode}
+	l := fileCluster{nodes: b.sizes.fileNodes, podsPerNode: b.sizes.podsPerNode}
 	b.log("files: writing the input, if it is not there yet")
 	manifests, err := l.file(b.cache)
 	if err != nil {
@@ -128,7 +128,7 @@ func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
 }
 
 // afterLoading measures what questions take when the state is there.
-func (b *bench) afterLoading(s *section, l landscape, snapshot string) (table, error) {
+func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table, error) {
 	t := table{caption: "**After loading.**", header: []string{"question", "time", "answer"}}
 	app := l.appOf(0, 0)
 	for _, q := range []struct {

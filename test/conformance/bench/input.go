@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// landscape is the cluster that is read from a file. On every node are pods of
+// fileCluster is the cluster that is read from a file. On every node are pods of
 // the same few daemon sets, replicas of deployments, and pods with a volume.
-type landscape struct {
+type fileCluster struct {
 	nodes       int
 	podsPerNode int // a sixth for daemon sets, a sixth with a volume
 }
@@ -22,18 +22,18 @@ const (
 	daemonNamespace  = "node-services"
 )
 
-func (l landscape) pods() int      { return l.nodes * l.podsPerNode }
-func (l landscape) objects() int   { return l.nodes + l.pods() + 2*l.nodes*l.stateful() }
-func (l landscape) daemons() int   { return l.podsPerNode / 6 }
-func (l landscape) stateful() int  { return l.podsPerNode / 6 }
-func (l landscape) replicas() int  { return l.podsPerNode - l.daemons() - l.stateful() }
-func appNamespace(app int) string  { return namespaceName(app / appsPerNamespace) }
-func appName(app int) string       { return fmt.Sprintf("service-%06d", app) }
-func daemonName(daemon int) string { return fmt.Sprintf("agent-%02d", daemon) }
+func (l fileCluster) pods() int     { return l.nodes * l.podsPerNode }
+func (l fileCluster) objects() int  { return l.nodes + l.pods() + 2*l.nodes*l.stateful() }
+func (l fileCluster) daemons() int  { return l.podsPerNode / 6 }
+func (l fileCluster) stateful() int { return l.podsPerNode / 6 }
+func (l fileCluster) replicas() int { return l.podsPerNode - l.daemons() - l.stateful() }
+func appNamespace(app int) string   { return namespaceName(app / appsPerNamespace) }
+func appName(app int) string        { return fmt.Sprintf("service-%06d", app) }
+func daemonName(daemon int) string  { return fmt.Sprintf("agent-%02d", daemon) }
 
 // file returns the cluster's file in a folder, as "kubectl get -A -o json"
 // would write it; it is written if it is not there yet.
-func (l landscape) file(folder string) (string, error) {
+func (l fileCluster) file(folder string) (string, error) {
 	return written(filepath.Join(folder, fmt.Sprintf("cluster-%d-nodes-%d-pods.json", l.nodes, l.pods())), l.write)
 }
 
@@ -56,7 +56,7 @@ func written(name string, write func(*os.File) error) (string, error) {
 	return name, os.Rename(part.Name(), name)
 }
 
-func (l landscape) write(file *os.File) error {
+func (l fileCluster) write(file *os.File) error {
 	s, err := newShapes()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (l landscape) write(file *os.File) error {
 	return w.end()
 }
 
-func (l landscape) writePods(w *listWriter, s *shapes, node int) {
+func (l fileCluster) writePods(w *listWriter, s *shapes, node int) {
 	at := nodeName(node)
 	for i := range l.daemons() {
 		w.add(&s.daemon, [nameCount]string{atNode: at, atNamespace: daemonNamespace, atApp: daemonName(i), atName: l.daemonPod(node, i)})
@@ -87,7 +87,7 @@ func (l landscape) writePods(w *listWriter, s *shapes, node int) {
 	}
 }
 
-func (l landscape) writeVolumes(w *listWriter, s *shapes) {
+func (l fileCluster) writeVolumes(w *listWriter, s *shapes) {
 	for node := range l.nodes {
 		for i := range l.stateful() {
 			volume := volumeName(node*l.stateful() + i)
@@ -99,21 +99,21 @@ func (l landscape) writeVolumes(w *listWriter, s *shapes) {
 }
 
 // appOf spreads the replicas of an app over nodes.
-func (l landscape) appOf(node, i int) int { return (i*l.nodes + node) / replicasPerApp }
+func (l fileCluster) appOf(node, i int) int { return (i*l.nodes + node) / replicasPerApp }
 
-func (l landscape) statefulApp(node, i int) int {
+func (l fileCluster) statefulApp(node, i int) int {
 	return (l.replicas()+i)*l.nodes/replicasPerApp + node/replicasPerApp
 }
 
-func (l landscape) daemonPod(node, i int) string {
+func (l fileCluster) daemonPod(node, i int) string {
 	return fmt.Sprintf("%s-x%05d", daemonName(i), node)
 }
 
-func (l landscape) replicaPod(node, i int) string {
+func (l fileCluster) replicaPod(node, i int) string {
 	return fmt.Sprintf("%s-6d4cf56db6-x%05d", appName(l.appOf(node, i)), node)
 }
 
-func (l landscape) statefulPod(node, i int) string {
+func (l fileCluster) statefulPod(node, i int) string {
 	return fmt.Sprintf("%s-%d", appName(l.statefulApp(node, i)), node%replicasPerApp)
 }
 

@@ -121,7 +121,7 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 		atMost("writes for a join until its certificate is approved", 4, medianRound(all[ours], joinRound.writes), count, ""),
 		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, ""))
 	s.tables = append(s.tables, speed, asked)
-	s.remarks = append(s.remarks, "Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver notes in the ledger what became of the token.")
+	s.remarks = append(s.remarks, "Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver records in the ledger that the machine has its certificate.")
 }
 
 const whyJoins = `A bootstrap token is found by its name; what more of them cost is kube-apiserver's.`
@@ -162,7 +162,7 @@ func (c *joinCluster) prepare(ctx context.Context) error {
 		return err
 	}
 	c.Replicas = append(c.Replicas, replica)
-	if c.pid, err = processOf("--config=" + replica.File("config.yaml")); err != nil {
+	if c.pid, err = processOf(replica.ConfigArgument()); err != nil {
 		return err
 	}
 	c.apiServer, err = apiServerOf(c.Plane)

@@ -55,26 +55,26 @@ type bench struct {
 
 // sizes are those of the clusters.
 type sizes struct {
-	nodes, namespaces, pods int
-	crowd, strangers        int
-	worst                   []int
-	worstTarget             int // the one of worst that the target is about
-	questions               int // of each kind
-	changes                 int // pods that change
-	fileNodes, podsPerNode  int
-	documents               int // that review gets
-	servedNodes             int
-	machines                int // that join in one round
-	tokens                  int // that are there when they do
-	auditBytes              int // of the audit log that is made while it is read
-	instances               int // whose tokens are asked about
-	freshTokens             int // that are asked about once in one round
+	nodes, namespaces, pods      int
+	relatedNodes, unrelatedNodes int
+	worst                        []int
+	worstTarget                  int // the one of worst that the target is about
+	questions                    int // of each kind
+	changes                      int // pods that change
+	fileNodes, podsPerNode       int
+	documents                    int // that review gets
+	servedNodes                  int
+	machines                     int // that join in one round
+	tokens                       int // that are there when they do
+	auditBytes                   int // of the audit log that is made while it is read
+	instances                    int // whose tokens are asked about
+	freshTokens                  int // that are asked about once in one round
 }
 
 func fullSize() sizes {
 	return sizes{
 		nodes: 500, namespaces: 200, pods: 100_000,
-		crowd: 5_000, strangers: 64,
+		relatedNodes: 5_000, unrelatedNodes: 64,
 		worst: []int{10, 100, 1_000, 10_000, 100_000}, worstTarget: 10_000,
 		questions: 4096, changes: 20_000,
 		fileNodes: 15_000, podsPerNode: 30, documents: 200_000,

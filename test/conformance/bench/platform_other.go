@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// threadTime is the time that has passed, for want of the thread's own.
+// threadTime is the time that has passed, because this system does not tell the
+// processor time of a thread.
 func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 // processTime is the time that has passed, too.

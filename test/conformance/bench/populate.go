@@ -52,7 +52,7 @@ func (b *bench) populate() (section, error) {
 	}
 	s.tables = append(s.tables, sizes, changes)
 	s.remarks = append(s.remarks, unchangedRemark)
-	err := b.fillCrowd(&s)
+	err := b.fillFanOut(&s)
 	return s, err
 }
 
@@ -153,22 +153,22 @@ func (b *bench) change(l layout, name string, t *table) error {
 	return b.ctx.Err()
 }
 
-// fillCrowd fills empty graphs with one configmap that is used on many nodes.
-func (b *bench) fillCrowd(s *section) error {
-	l := crowd{members: b.sizes.crowd, strangers: b.sizes.strangers}
+// fillFanOut fills empty graphs with one configmap that is used on many nodes.
+func (b *bench) fillFanOut(s *section) error {
+	l := fanOut{related: b.sizes.relatedNodes, unrelated: b.sizes.unrelatedNodes}
 	var each, retained rounds
 	for i := range b.rounds {
 		for j := range sides {
 			side := sides[(i+j)%len(sides)]
 			c := side.new()
 			empty := heap()
-			each[side] = append(each[side], b.add(l.members, func(i int) any { return l.pod(i) }, c.pods.OnAdd))
+			each[side] = append(each[side], b.add(l.related, func(i int) any { return l.pod(i) }, c.pods.OnAdd))
 			retained[side] = append(retained[side], heap()-empty)
 			runtime.KeepAlive(c)
 		}
 	}
-	pods := fmt.Sprintf("%s pods on as many nodes with one configmap", thousands(float64(l.members)))
-	s.tables[0].addPopulation(pods, each, retained, float64(l.members))
+	pods := fmt.Sprintf("%s pods on as many nodes with one configmap", thousands(float64(l.related)))
+	s.tables[0].addPopulation(pods, each, retained, float64(l.related))
 	s.targets = append(s.targets,
 		atLeast("populating, "+pods, 10, each.ratio(), whyPopulate),
 		atMost("retained heap, "+pods, 1.0/3, 1/retained.ratio().median, percent, whyHeap))

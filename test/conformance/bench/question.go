@@ -159,14 +159,14 @@ func (l layout) ask(kinds []kindOfQuestion, want authorizer.Decision, count int)
 	for i := range users {
 		users[i] = kubelet(i)
 	}
-	strangers := l.strangers()
+	unrelated := l.unrelatedNodes()
 	random := rand.New(rand.NewPCG(2, 3))
 	var all []questions
 	for _, kind := range kinds {
 		q := questions{kind: kind.name, want: want}
 		for range count {
 			p := l.place(random.IntN(l.pods))
-			others := strangers[p.namespace]
+			others := unrelated[p.namespace]
 			a := asking{layout: l, placement: p, own: users[p.node], other: users[others[random.IntN(len(others))]]}
 			attr := kind.build(a)
 			q.attr = append(q.attr, &attr)
@@ -180,8 +180,8 @@ func kubelet(node int) user.Info {
 	return &user.DefaultInfo{Name: "system:node:" + nodeName(node), Groups: []string{"system:nodes", "system:authenticated"}}
 }
 
-// strangers lists, by namespace, the nodes on which none of its pods is.
-func (l layout) strangers() [][]int {
+// unrelatedNodes lists, by namespace, the nodes on which none of its pods is.
+func (l layout) unrelatedNodes() [][]int {
 	on := make([]map[int]bool, l.namespaces)
 	for i := range on {
 		on[i] = map[int]bool{}
@@ -190,15 +190,15 @@ func (l layout) strangers() [][]int {
 		p := l.place(i)
 		on[p.namespace][p.node] = true
 	}
-	strangers := make([][]int, l.namespaces)
+	unrelated := make([][]int, l.namespaces)
 	for namespace, nodes := range on {
 		for node := range l.nodes {
 			if !nodes[node] {
-				strangers[namespace] = append(strangers[namespace], node)
+				unrelated[namespace] = append(unrelated[namespace], node)
 			}
 		}
 	}
-	return strangers
+	return unrelated
 }
 
 // mixed has the questions of all kinds, equally many of each, in random order.

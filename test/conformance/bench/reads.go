@@ -74,30 +74,30 @@ func (b *bench) reads() (section, error) {
 		}
 		s.tables = append(s.tables, b.parallel(c, l.name, l.layout))
 	}
-	err := b.readCrowd(&s)
+	err := b.readFanOut(&s)
 	s.remarks = append(s.remarks, sharedRemark)
 	return s, err
 }
 
-// readCrowd asks about one configmap that is used on 5,000 nodes.
-func (b *bench) readCrowd(s *section) error {
-	l := crowd{members: b.sizes.crowd, strangers: b.sizes.strangers}
-	b.log("requests: one configmap on %d nodes", l.members)
+// readFanOut asks about one configmap that is used on 5,000 nodes.
+func (b *bench) readFanOut(s *section) error {
+	l := fanOut{related: b.sizes.relatedNodes, unrelated: b.sizes.unrelatedNodes}
+	b.log("requests: one configmap on %d nodes", l.related)
 	c, err := b.filled(l.fill)
 	if err != nil {
 		return err
 	}
-	members, strangers := l.ask(b.sizes.questions)
-	name := fmt.Sprintf("one configmap on %s nodes", thousands(float64(l.members)))
+	related, unrelated := l.ask(b.sizes.questions)
+	name := fmt.Sprintf("one configmap on %s nodes", thousands(float64(l.related)))
 	t := newReadTable("**" + upperFirst(name) + "**, one pod on each.")
-	for _, q := range []questions{members, strangers} {
+	for _, q := range []questions{related, unrelated} {
 		r, err := b.read(c, q)
 		if err != nil {
 			return err
 		}
 		t.addRead(q.kind, r)
 		if q.want == authorizer.DecisionAllow {
-			s.targets = append(s.targets, atLeast("allowed, "+name, 5, r.ratio(), whyCrowd))
+			s.targets = append(s.targets, atLeast("allowed, "+name, 5, r.ratio(), whyFanOut))
 		} else {
 			s.targets = append(s.targets, atLeast("refused, "+name, 4, r.ratio(), whyRefused))
 		}

@@ -10,7 +10,7 @@ for memory: the slot, the vertex, its name, the set of its nodes.`
 
 	whyRefused = `What is refused for its verb or its name alone costs either side little.`
 
-	whyCrowd = `In-tree keeps an index of nodes for an object with 200 references and more, so it too answers
+	whyFanOut = `In-tree keeps an index of nodes for an object with 200 references and more, so it too answers
 with a few look-ups. What remains is what both have to do: read the request, find the
 rule, the object and the node.`
 

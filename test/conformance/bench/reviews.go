@@ -30,7 +30,7 @@ and with ` + "`encoding/json`" + `. On one core, processor time counts; garbage 
 // reviews measures the throughput of review.
 func (b *bench) reviews() (section, error) {
 	s := section{title: "Throughput of `review`", method: reviewsMethod}
-	l := landscape{nodes: b.sizes.fileNodes, podsPerNode: b.sizes.podsPerNode}
+	l := fileCluster{nodes: b.sizes.fileNodes, podsPerNode: b.sizes.podsPerNode}
 	b.log("reviews: loading")
 	state, err := b.load(l)
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *bench) reviews() (section, error) {
 }
 
 // load reads the snapshot of the large cluster, or its manifests.
-func (b *bench) load(l landscape) (*source.State, error) {
+func (b *bench) load(l fileCluster) (*source.State, error) {
 	file, err := l.file(b.cache)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func alone(node *nodeauthz.Authorizer) review.Authorize {
 }
 
 // documents makes reviews about the pods of the cluster.
-func (l landscape) documents(n, allowedOfTen int) ([]byte, error) {
+func (l fileCluster) documents(n, allowedOfTen int) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := stdjson.NewEncoder(&text)
 	for i := range n {

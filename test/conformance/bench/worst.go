@@ -21,15 +21,15 @@ func (b *bench) worst() (section, error) {
 	}
 	var refused []float64
 	for _, n := range b.sizes.worst {
-		l := crowd{members: n, strangers: b.sizes.strangers, behindVolumes: true}
+		l := fanOut{related: n, unrelated: b.sizes.unrelatedNodes, behindVolumes: true}
 		b.log("worst case: %d volumes", n)
 		c, err := b.filled(l.fill)
 		if err != nil {
 			return s, err
 		}
 		row := []string{thousands(float64(n))}
-		members, strangers := l.ask(b.sizes.strangers)
-		for _, q := range []questions{strangers, members} {
+		related, unrelated := l.ask(b.sizes.unrelatedNodes)
+		for _, q := range []questions{unrelated, related} {
 			r, err := b.readWorst(c, q)
 			if err != nil {
 				return s, err

@@ -2,12 +2,12 @@
 // each from a seed: the same seed and options always give the same objects in
 // the same order.
 //
-// The clusters are small worlds built to be confusing. Every kind of object and
+// The clusters are small, and their names are easy to confuse. Every kind of object and
 // every kind of reference that the Node authorizer follows occurs, next to the
 // ones that it must not follow; names are prefixes of each other; the same
-// names live in many namespaces and under many kinds; some objects are
+// names occur in many namespaces and under many kinds; some objects are
 // referenced from most pods, and some nodes have no pods at all. References may
-// lead nowhere, and may be empty where the Kubernetes API lets them be.
+// name objects that do not exist, and may be empty where the Kubernetes API lets them be.
 //
 // The questions aim at both outcomes: about half of them ask for an object that
 // something on the asking node mentions, the rest miss it by a name, a
@@ -15,8 +15,8 @@
 //
 // States and writes are the same for admission: a State is what NodeRestriction
 // looks at, and a Writer draws writes about it. Each begins as one that is fine
-// and is then, mostly, twisted once: what kind of request it is and how it was
-// twisted is its aim, so that a test can tell what it has tried and what not.
+// and is then, mostly, mutated once: what kind of request it is and how it was
+// mutated is its aim, so that a test can tell what it has tried and what not.
 //
 // The package depends on the Kubernetes API types alone, so that tests and
 // benchmarks of any authorizer can use it.

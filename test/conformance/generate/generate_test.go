@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-func TestSameSeedSameWorld(t *testing.T) {
+func TestSameSeedSameCluster(t *testing.T) {
 	o := RandomOptions(7)
 	if a, b := New(7, o), New(7, o); !equality.Semantic.DeepEqual(a.Objects(), b.Objects()) {
 		t.Error("clusters of one seed differ")

@@ -53,9 +53,9 @@ type History struct {
 // with the same options.
 func NewHistory(seed uint64, o Options, steps int) *History {
 	h := &History{g: newGenerator(seed, o)}
-	w := &world{generator: h.g, current: make(map[string]any)}
+	s := &simulation{generator: h.g, current: make(map[string]any)}
 	for range steps {
-		h.Events = append(h.Events, w.step())
+		h.Events = append(h.Events, s.step())
 	}
 	return h
 }

@@ -39,7 +39,7 @@ func (w *Write) String() string {
 	return fmt.Sprintf("%s %s %q %q by %q %q (%s)", w.Operation, resource, w.Namespace, w.Name, w.User, w.Groups, w.Aim)
 }
 
-// Outcome is what a twist of a request that is fine may lead to.
+// Outcome is what a mutation of a request that is fine may lead to.
 type Outcome uint8
 
 // The outcomes.
@@ -62,11 +62,11 @@ func Aims() map[string]Outcome {
 		for _, route := range k.routes {
 			aims[k.name+", "+route.name] = route.outcome
 		}
-		for _, t := range slices.Concat(k.twists, k.late) {
+		for _, t := range slices.Concat(k.mutations, k.late) {
 			aims[k.name+": "+t.name] = t.outcome
 		}
 	}
-	for _, t := range envelopeTwists() {
+	for _, t := range envelopeMutations() {
 		aims["any: "+t.name] = t.outcome
 	}
 	return aims
@@ -81,8 +81,8 @@ type kind struct {
 	draw    func(*draft)
 	// routes are the aims that draw may choose from, if there are several.
 	routes []aim
-	// twists change the draft's objects, late ones the write made of them.
-	twists, late []twist
+	// mutations change the draft's objects, late ones the write made of them.
+	mutations, late []mutation
 	// finish makes the write's objects of the draft's.
 	finish func(*draft)
 }
@@ -92,8 +92,8 @@ type aim struct {
 	outcome Outcome
 }
 
-// twist changes one thing about a request.
-type twist struct {
+// mutation changes one thing about a request.
+type mutation struct {
 	name    string
 	outcome Outcome
 	apply   func(*draft)
@@ -106,12 +106,12 @@ type Writer struct {
 	index     *stateIndex
 	kinds     []kind
 	weights   int
-	envelopes []twist
+	envelopes []mutation
 }
 
 // NewWriter returns the writer of a seed.
 func NewWriter(seed uint64, s *State) *Writer {
-	w := &Writer{r: source(seed, "writes"), state: s, index: newStateIndex(s), kinds: kinds(), envelopes: envelopeTwists()}
+	w := &Writer{r: source(seed, "writes"), state: s, index: newStateIndex(s), kinds: kinds(), envelopes: envelopeMutations()}
 	for i := range w.kinds {
 		w.weights += w.kinds[i].weight
 	}
@@ -129,7 +129,7 @@ func (w *Writer) Next() *Write {
 	}
 	k.draw(d)
 	d.Aim = k.name + d.route
-	aims := w.twists(&k)
+	aims := w.mutations(&k)
 	for _, t := range aims {
 		if !t.late {
 			t.apply(d)
@@ -160,15 +160,15 @@ func (w *Writer) kind() kind {
 	panic("the weights of kinds do not add up")
 }
 
-// drawn is a twist that was drawn.
+// drawn is a mutation that was drawn.
 type drawn struct {
-	twist
+	mutation
 	of   string // the kind's name, "any"
 	late bool
 }
 
-// twists draws what is wrong with a request.
-func (w *Writer) twists(k *kind) []drawn {
+// mutations draws what is wrong with a request.
+func (w *Writer) mutations(k *kind) []drawn {
 	n := 1
 	switch {
 	case chance(w.r, 20), k.routes != nil && chance(w.r, 60):
@@ -178,20 +178,20 @@ func (w *Writer) twists(k *kind) []drawn {
 	}
 	list := make([]drawn, n)
 	for i := range list {
-		own := len(k.twists) + len(k.late)
+		own := len(k.mutations) + len(k.late)
 		if own == 0 || chance(w.r, 12) {
 			list[i] = drawn{pick(w.r, w.envelopes), "any", true}
-		} else if j := w.r.IntN(own); j < len(k.twists) {
-			list[i] = drawn{k.twists[j], k.name, false}
+		} else if j := w.r.IntN(own); j < len(k.mutations) {
+			list[i] = drawn{k.mutations[j], k.name, false}
 		} else {
-			list[i] = drawn{k.late[j-len(k.twists)], k.name, true}
+			list[i] = drawn{k.late[j-len(k.mutations)], k.name, true}
 		}
 	}
 	return list
 }
 
-// sorted orders twists that come out of a map.
-func sorted(twists []twist) []twist {
-	slices.SortFunc(twists, func(a, b twist) int { return strings.Compare(a.name, b.name) })
-	return twists
+// sorted orders mutations that come out of a map.
+func sorted(mutations []mutation) []mutation {
+	slices.SortFunc(mutations, func(a, b mutation) int { return strings.Compare(a.name, b.name) })
+	return mutations
 }

@@ -18,7 +18,7 @@ import (
 // podCertificate is a request for the certificate of a pod on the node.
 func podCertificate() kind {
 	return kind{
-		name: "podcertificaterequests create", weight: 16, outcome: Allowed, draw: drawPodCertificate, twists: podCertificateTwists(),
+		name: "podcertificaterequests create", weight: 16, outcome: Allowed, draw: drawPodCertificate, mutations: podCertificateMutations(),
 		finish: func(d *draft) {
 			d.Object = d.request
 			if chance(d.r, 25) {
@@ -83,12 +83,12 @@ func (d *draft) signer(pod *corev1.Pod) string {
 	return pick(d.r, signers)
 }
 
-func podCertificateTwists() []twist {
+func podCertificateMutations() []mutation {
 	spec := func(change func(*draft, *certificatesv1.PodCertificateRequestSpec)) func(*draft) {
 		return func(d *draft) { change(d, &d.request.Spec) }
 	}
 	type s = certificatesv1.PodCertificateRequestSpec
-	return []twist{
+	return []mutation{
 		{"for another node", Refused, spec(func(d *draft, s *s) { s.NodeName = types.NodeName(d.otherNode()) })},
 		{"for another uid of the node", Refused, spec(func(d *draft, s *s) { s.NodeUID = pick(d.r, []types.UID{"", s.NodeUID + "0"}) })},
 		{"for a pod that is not known", Refused, spec(func(_ *draft, s *s) { s.PodName = "gone" })},
@@ -127,18 +127,18 @@ func signingRequest() kind {
 			d.csr.Spec.Request = requestPEM("system:node:" + d.node)
 			d.about("CREATE", "certificates.k8s.io", "certificatesigningrequests", "", "", "csr-1")
 		},
-		twists: signingTwists(),
-		finish: func(d *draft) { d.Object = d.csr },
+		mutations: signingMutations(),
+		finish:    func(d *draft) { d.Object = d.csr },
 	}
 }
 
-// signingTwists are what can be wrong with a signing request. While the gate
+// signingMutations are what can be wrong with a signing request. While the gate
 // AllowInsecureKubeletCertificateSigningRequests is on, nothing is.
-func signingTwists() []twist {
+func signingMutations() []mutation {
 	body := func(make func(d *draft, own string) []byte) func(*draft) {
 		return func(d *draft) { d.csr.Spec.Request = make(d, "system:node:"+d.node) }
 	}
-	return []twist{
+	return []mutation{
 		{"another signer", Allowed, func(d *draft) {
 			d.csr.Spec.SignerName = pick(d.r, []string{"", "example.com/s", "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client", "Kubernetes.io/kubelet-serving"})
 			d.csr.Spec.Request = pick(d.r, [][]byte{nil, []byte("x"), requestPEM("system:node:x")})
@@ -185,7 +185,7 @@ func signingTwists() []twist {
 // signingRequestOther is everything about signing requests but their creation.
 func signingRequestOther() kind {
 	k := signingRequest()
-	k.name, k.weight, k.twists = "certificatesigningrequests, not their creation", 2, nil
+	k.name, k.weight, k.mutations = "certificatesigningrequests, not their creation", 2, nil
 	draw := k.draw
 	k.draw = func(d *draft) {
 		draw(d)

@@ -10,7 +10,7 @@ import (
 func claimStatus() kind {
 	return kind{
 		name: "persistentvolumeclaims/status update", weight: 9, outcome: Allowed, draw: drawClaim,
-		twists: append(append(writableClaimTwists(), expansionTwists()...), fixedClaimTwists()...), finish: finishClaim,
+		mutations: append(append(writableClaimMutations(), expansionMutations()...), fixedClaimMutations()...), finish: finishClaim,
 	}
 }
 
@@ -37,9 +37,9 @@ func drawClaim(d *draft) {
 
 func finishClaim(d *draft) { d.Object, d.OldObject = d.claim, d.oldClaim }
 
-// writableClaimTwists change what a node may change.
-func writableClaimTwists() []twist {
-	return []twist{
+// writableClaimMutations change what a node may change.
+func writableClaimMutations() []mutation {
+	return []mutation{
 		{"capacity", Allowed, func(d *draft) {
 			d.claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}},
@@ -62,10 +62,10 @@ func writableClaimTwists() []twist {
 	}
 }
 
-// expansionTwists change what a node may change while the gate
+// expansionMutations change what a node may change while the gate
 // RecoverVolumeExpansionFailure is on, which it always is since 1.34.
-func expansionTwists() []twist {
-	return []twist{
+func expansionMutations() []mutation {
+	return []mutation{
 		{"allocated resources", Allowed, func(d *draft) {
 			d.claim.Status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("3Gi")}
 		}},
@@ -81,9 +81,9 @@ func expansionTwists() []twist {
 	}
 }
 
-// fixedClaimTwists change what a node may not change.
-func fixedClaimTwists() []twist {
-	return []twist{
+// fixedClaimMutations change what a node may not change.
+func fixedClaimMutations() []mutation {
+	return []mutation{
 		{"phase", Refused, func(d *draft) { d.claim.Status.Phase = corev1.ClaimLost }},
 		{"access modes in the status", Refused, func(d *draft) { d.claim.Status.AccessModes = nil }},
 		{"class of the volume's attributes", Refused, func(d *draft) { d.claim.Status.CurrentVolumeAttributesClassName = new("gold") }},

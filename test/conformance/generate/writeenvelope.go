@@ -5,9 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// envelopeTwists change who asks, what for, and whether there is an object.
-func envelopeTwists() []twist {
-	return []twist{
+// envelopeMutations change who asks, what for, and whether there is an object.
+func envelopeMutations() []mutation {
+	return []mutation{
 		{"not a node", Allowed, func(d *draft) {
 			d.User = pick(d.r, []string{"alice", "system:nodes:" + d.node, "System:node:" + d.node, " system:node:" + d.node, d.node, "system:node"})
 		}},
@@ -38,25 +38,25 @@ func envelopeTwists() []twist {
 	}
 }
 
-// object adds the twists of a kind whose object is read: it is missing, or of
+// object adds the mutations of a kind whose object is read: it is missing, or of
 // another kind.
 func (k kind) object(outcome Outcome) kind {
 	k.late = append(k.late,
-		twist{"no object", outcome, func(d *draft) { d.Object = nil }},
-		twist{"an object of another kind", outcome, func(d *draft) { d.Object = stranger(d) }})
+		mutation{"no object", outcome, func(d *draft) { d.Object = nil }},
+		mutation{"an object of another kind", outcome, func(d *draft) { d.Object = unrelatedObject(d) }})
 	return k
 }
 
 // oldObject is object of the old object.
 func (k kind) oldObject(outcome Outcome) kind {
 	k.late = append(k.late,
-		twist{"no old object", outcome, func(d *draft) { d.OldObject = nil }},
-		twist{"an old object of another kind", outcome, func(d *draft) { d.OldObject = stranger(d) }})
+		mutation{"no old object", outcome, func(d *draft) { d.OldObject = nil }},
+		mutation{"an old object of another kind", outcome, func(d *draft) { d.OldObject = unrelatedObject(d) }})
 	return k
 }
 
-// stranger is an object of a kind that no rule reads. Its name is nobody's: of a
-// CSINode to create the in-tree plugin reads no more than the name.
-func stranger(d *draft) *corev1.ConfigMap {
+// unrelatedObject is an object of a kind that no rule reads. No node has its name, because
+// of a CSINode to create the in-tree plugin reads only the name.
+func unrelatedObject(d *draft) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "x"}}
 }

@@ -89,6 +89,6 @@ func unrestricted() kind {
 			d.about(d.anyOperation(), resource.group, resource.resource, pick(d.r, []string{"", "", "status"}),
 				pick(d.r, d.state.Namespaces), pick(d.r, objectNames))
 		},
-		finish: func(d *draft) { d.Object, d.OldObject = stranger(d), stranger(d) },
+		finish: func(d *draft) { d.Object, d.OldObject = unrelatedObject(d), unrelatedObject(d) },
 	}
 }

@@ -40,7 +40,7 @@ func finishLease(d *draft) {
 func leaseCreate() kind {
 	return kind{
 		name: "leases create", weight: 3, outcome: Allowed, draw: drawLease("CREATE"), finish: finishLease,
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) { d.lease.Name = d.otherNode() }},
 			{"another name in the request", Allowed, func(d *draft) { d.Name = d.otherNode() }},
 			{"without a name", Refused, func(d *draft) { d.lease.Name, d.lease.GenerateName = "", d.node }},
@@ -54,7 +54,7 @@ func leaseCreate() kind {
 func leaseOther() kind {
 	return kind{
 		name: "leases update and delete", weight: 3, outcome: Allowed, draw: drawLease(""), finish: finishLease,
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) { d.Name = d.otherNode() }},
 			{"another name in the object", Allowed, func(d *draft) { d.lease.Name = d.otherNode() }},
 			{"without a name", Refused, func(d *draft) { d.Name = "" }},
@@ -85,7 +85,7 @@ func finishCSINode(d *draft) {
 func csiNodeCreate() kind {
 	return kind{
 		name: "csinodes create", weight: 4, outcome: Allowed, draw: drawCSINode("CREATE"), finish: finishCSINode,
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) { d.csiNode.Name = d.otherNode() }},
 			{"another name in the request", Allowed, func(d *draft) { d.Name = pick(d.r, []string{"", d.otherNode()}) }},
 			{"through the status", Refused, func(d *draft) { d.Subresource = "status" }},
@@ -98,7 +98,7 @@ func csiNodeCreate() kind {
 func csiNodeOther() kind {
 	return kind{
 		name: "csinodes update and delete", weight: 3, outcome: Allowed, draw: drawCSINode("UPDATE", "DELETE"), finish: finishCSINode,
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) { d.Name = d.otherNode() }},
 			{"another name in the object", Allowed, func(d *draft) { d.csiNode.Name = d.otherNode() }},
 			{"drivers", Allowed, func(d *draft) { d.csiNode.Spec.Drivers = nil }},
@@ -123,7 +123,7 @@ func csiNodeStatus() kind {
 			d.csiNode.Status.StorageHealth = []storagev1.StorageHealth{{}}
 		},
 		finish: finishCSINode,
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) { d.Name = d.otherNode() }},
 			{"delete", Refused, func(d *draft) { d.Operation = "DELETE" }},
 			{"driver", Refused, driver(func(c *storagev1.CSINodeDriver) { c.NodeID = "x" })},
@@ -177,8 +177,8 @@ func sliceVersion(d *draft) runtime.Object {
 	}
 }
 
-func sliceTwists() []twist {
-	return []twist{
+func sliceMutations() []mutation {
+	return []mutation{
 		{"another node's", Refused, func(d *draft) { d.slice.Spec.NodeName = new(d.otherNode()) }},
 		{"no node's", Refused, func(d *draft) { d.slice.Spec.NodeName = pick(d.r, []*string{nil, new("")}) }},
 		{"every node's", Refused, func(d *draft) { d.slice.Spec.NodeName, d.slice.Spec.AllNodes = nil, new(true) }},
@@ -188,7 +188,7 @@ func sliceTwists() []twist {
 
 // sliceCreate is the creation of a resource slice.
 func sliceCreate() kind {
-	return kind{name: "resourceslices create", weight: 3, outcome: Allowed, draw: drawSlice("CREATE"), finish: finishSlice, twists: sliceTwists()}
+	return kind{name: "resourceslices create", weight: 3, outcome: Allowed, draw: drawSlice("CREATE"), finish: finishSlice, mutations: sliceMutations()}
 }
 
 // sliceDelete is the deletion of a resource slice, which the old object places.
@@ -196,7 +196,7 @@ func sliceCreate() kind {
 func sliceDelete() kind {
 	return kind{
 		name: "resourceslices delete", weight: 3, outcome: Allowed, draw: drawSlice("DELETE"), finish: finishSlice,
-		twists: append(sliceTwists(), twist{"update, of another node's", Allowed, func(d *draft) {
+		mutations: append(sliceMutations(), mutation{"update, of another node's", Allowed, func(d *draft) {
 			d.Operation, d.slice.Spec.NodeName = "UPDATE", new(d.otherNode())
 		}}),
 	}

@@ -45,12 +45,12 @@ func nodeLabels(r *rand.Rand) map[string]string {
 	return labels
 }
 
-// labelTwists change one label of a node: add, change or remove it. On creation
+// labelMutations change one label of a node: add, change or remove it. On creation
 // all that there is is new.
-func labelTwists(onUpdate bool) []twist {
-	var twists []twist
+func labelMutations(onUpdate bool) []mutation {
+	var mutations []mutation
 	for key, outcome := range labelKeys() {
-		twists = append(twists, twist{"label " + strconv.Quote(key), outcome, func(d *draft) {
+		mutations = append(mutations, mutation{"label " + strconv.Quote(key), outcome, func(d *draft) {
 			setLabel(&d.asNode.ObjectMeta, key, pick(d.r, []string{"", "x"}))
 			if !onUpdate {
 				return
@@ -66,7 +66,7 @@ func labelTwists(onUpdate bool) []twist {
 			}
 		}})
 	}
-	return sorted(twists)
+	return sorted(mutations)
 }
 
 func (d *draft) drawNode() {
@@ -97,13 +97,13 @@ func nodeCreate() kind {
 			delete(d.asNode.Labels, "node-restriction.kubernetes.io/tier")
 			d.about("CREATE", "", "nodes", pick(d.r, []string{"", "", "status", "proxy"}), "", d.node)
 		},
-		twists: append([]twist{
+		mutations: append([]mutation{
 			{"another node", Refused, func(d *draft) { d.Name = d.otherNode() }},
 			{"another name in the object", Allowed, func(d *draft) { d.asNode.Name = d.otherNode() }},
 			{"config source", Refused, func(d *draft) { *sourceOf(d.asNode) = configSource() }},
 			{"empty config source", Refused, func(d *draft) { *sourceOf(d.asNode) = &corev1.NodeConfigSource{} }},
 			{"no labels", Allowed, func(d *draft) { d.asNode.Labels = nil }},
-		}, labelTwists(false)...),
+		}, labelMutations(false)...),
 		finish: func(d *draft) { d.Object = d.asNode },
 	}
 }
@@ -119,13 +119,13 @@ func nodeUpdate() kind {
 			d.asNode.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			d.about("UPDATE", "", "nodes", pick(d.r, []string{"", "status", "status", "proxy", "configz"}), "", d.node)
 		},
-		twists: append(append(specTwists(), ownerReferenceTwists()...), labelTwists(true)...),
-		finish: func(d *draft) { d.Object, d.OldObject = d.asNode, d.oldNode },
+		mutations: append(append(specMutations(), ownerReferenceMutations()...), labelMutations(true)...),
+		finish:    func(d *draft) { d.Object, d.OldObject = d.asNode, d.oldNode },
 	}
 }
 
-// specTwists change the taints and the config source of a node.
-func specTwists() []twist {
+// specMutations change the taints and the config source of a node.
+func specMutations() []mutation {
 	another := corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoExecute}
 	taint := func(change func(*corev1.Taint)) func(*draft) {
 		return func(d *draft) {
@@ -134,7 +134,7 @@ func specTwists() []twist {
 			}
 		}
 	}
-	return []twist{
+	return []mutation{
 		{"another node", Refused, func(d *draft) { d.Name = d.otherNode() }},
 		{"taint removed", Refused, func(d *draft) { d.asNode.Spec.Taints = pick(d.r, [][]corev1.Taint{nil, {}}) }},
 		{"taint added", Refused, func(d *draft) { d.asNode.Spec.Taints = append(d.asNode.Spec.Taints, another) }},
@@ -161,8 +161,8 @@ func specTwists() []twist {
 	}
 }
 
-// ownerReferenceTwists change the owners of a node.
-func ownerReferenceTwists() []twist {
+// ownerReferenceMutations change the owners of a node.
+func ownerReferenceMutations() []mutation {
 	owner := func(change func(*metav1.OwnerReference)) func(*draft) {
 		return func(d *draft) {
 			for i := range d.asNode.OwnerReferences {
@@ -170,7 +170,7 @@ func ownerReferenceTwists() []twist {
 			}
 		}
 	}
-	return []twist{
+	return []mutation{
 		{"owner added", Refused, func(d *draft) {
 			d.asNode.OwnerReferences = append(d.asNode.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"})
 		}},
@@ -195,7 +195,7 @@ func nodeDelete() kind {
 			d.drawNode()
 			d.about("DELETE", "", "nodes", pick(d.r, []string{"", "status"}), "", d.node)
 		},
-		twists: []twist{
+		mutations: []mutation{
 			{"another node", Refused, func(d *draft) { d.Name = d.otherNode() }},
 			{"another name in the object", Allowed, func(d *draft) { d.asNode.Name = d.otherNode() }},
 		},

@@ -15,8 +15,8 @@ import (
 func mirrorPod() kind {
 	return kind{
 		name: "pods create", weight: 26, outcome: Allowed, draw: drawMirrorPod,
-		twists: append(append(ownerTwists(), referenceTwists()...), volumeTwists()...),
-		finish: func(d *draft) { d.Object = d.pod },
+		mutations: append(append(ownerMutations(), referenceMutations()...), volumeMutations()...),
+		finish:    func(d *draft) { d.Object = d.pod },
 	}
 }
 
@@ -34,9 +34,9 @@ func drawMirrorPod(d *draft) {
 	d.about("CREATE", "", "pods", "", d.pod.Namespace, pick(d.r, []string{d.pod.Name, ""}))
 }
 
-// ownerTwists are what can be wrong with a mirror pod's annotation, node and
+// ownerMutations are what can be wrong with a mirror pod's annotation, node and
 // owner.
-func ownerTwists() []twist {
+func ownerMutations() []mutation {
 	owner := func(apply func(*draft, *metav1.OwnerReference)) func(*draft) {
 		return func(d *draft) {
 			for i := range d.pod.OwnerReferences {
@@ -44,7 +44,7 @@ func ownerTwists() []twist {
 			}
 		}
 	}
-	return []twist{
+	return []mutation{
 		{"no mirror annotation", Refused, func(d *draft) { delete(d.pod.Annotations, corev1.MirrorPodAnnotationKey) }},
 		{"an empty mirror annotation", Allowed, func(d *draft) { d.pod.Annotations[corev1.MirrorPodAnnotationKey] = "" }},
 		{"on another node", Refused, func(d *draft) { d.pod.Spec.NodeName = d.otherNode() }},
@@ -77,7 +77,7 @@ func podDelete() kind {
 			d.pod = d.ownPod().DeepCopy()
 			d.about("DELETE", "", "pods", "", d.pod.Namespace, d.pod.Name)
 		},
-		twists: []twist{
+		mutations: []mutation{
 			{"another node's", Refused, func(d *draft) {
 				d.takePod(d.foreignPod())
 				d.pod.Spec.NodeName = d.node
@@ -115,7 +115,7 @@ func podEviction() kind {
 			d.about("CREATE", "", "pods", "eviction", pod.Namespace, pod.Name)
 			d.eviction = &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 		},
-		twists: []twist{
+		mutations: []mutation{
 			{"named by the object alone", Allowed, func(d *draft) { d.Name = "" }},
 			{"named by the request alone", Allowed, func(d *draft) { d.eviction.Name = "" }},
 			{"named by neither", Refused, func(d *draft) { d.Name, d.eviction.Name = "", "" }},
@@ -146,7 +146,7 @@ func podEviction() kind {
 // podStatus is an update of a pod's status, for which the old object counts.
 func podStatus() kind {
 	return kind{
-		name: "pods/status update", weight: 14, outcome: Allowed, draw: drawPodStatus, twists: statusTwists(),
+		name: "pods/status update", weight: 14, outcome: Allowed, draw: drawPodStatus, mutations: statusMutations(),
 		finish: func(d *draft) { d.Object, d.OldObject = d.pod, d.oldPod },
 	}
 }
@@ -159,8 +159,8 @@ func drawPodStatus(d *draft) {
 	d.about("UPDATE", "", "pods", "status", d.pod.Namespace, d.pod.Name)
 }
 
-func statusTwists() []twist {
-	twists := []twist{
+func statusMutations() []mutation {
+	mutations := []mutation{
 		{"create", Refused, func(d *draft) { d.Operation = "CREATE" }},
 		{"delete", Refused, func(d *draft) { d.Operation = "DELETE" }},
 		{"old pod elsewhere", Refused, func(d *draft) { d.oldPod.Spec.NodeName = pick(d.r, []string{"", d.otherNode()}) }},
@@ -181,7 +181,7 @@ func statusTwists() []twist {
 			d.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		}},
 	}
-	return append(twists, claimStatusTwists()...)
+	return append(mutations, claimStatusMutations()...)
 }
 
 func setLabel(meta *metav1.ObjectMeta, key, value string) {

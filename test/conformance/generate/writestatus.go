@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// claimStatusTwists change what of a pod's status is about resource claims.
-func claimStatusTwists() []twist {
-	return slices.Concat(claimNameTwists(), extendedClaimTwists(), allocatableTwists())
+// claimStatusMutations change what of a pod's status is about resource claims.
+func claimStatusMutations() []mutation {
+	return slices.Concat(claimNameMutations(), extendedClaimMutations(), allocatableMutations())
 }
 
-func claimNameTwists() []twist {
+func claimNameMutations() []mutation {
 	// both gives both pods the same entry, then changes the new one's.
 	both := func(change func(*draft, *corev1.PodResourceClaimStatus)) func(*draft) {
 		return func(d *draft) {
@@ -22,7 +22,7 @@ func claimNameTwists() []twist {
 			change(d, &d.pod.Status.ResourceClaimStatuses[len(d.pod.Status.ResourceClaimStatuses)-1])
 		}
 	}
-	return []twist{
+	return []mutation{
 		{"the same claim", Allowed, both(func(*draft, *corev1.PodResourceClaimStatus) {})},
 		{"claim renamed", Refused, both(func(_ *draft, s *corev1.PodResourceClaimStatus) { s.Name = "d" })},
 		{"claim of another name", Refused, both(func(_ *draft, s *corev1.PodResourceClaimStatus) { s.ResourceClaimName = new("claim0") })},
@@ -49,7 +49,7 @@ func claimNameTwists() []twist {
 	}
 }
 
-func extendedClaimTwists() []twist {
+func extendedClaimMutations() []mutation {
 	mapping := func() corev1.ContainerExtendedResourceRequest {
 		return corev1.ContainerExtendedResourceRequest{ContainerName: "main", ResourceName: "example.com/gpu", RequestName: "r"}
 	}
@@ -63,7 +63,7 @@ func extendedClaimTwists() []twist {
 			change(d.pod.Status.ExtendedResourceClaimStatus)
 		}
 	}
-	return []twist{
+	return []mutation{
 		{"the same extended claim", Allowed, both(func(*corev1.PodExtendedResourceClaimStatus) {})},
 		{"extended claim of another name", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.ResourceClaimName = "other" })},
 		{"extended claim of another container", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].ContainerName = "x" })},
@@ -90,7 +90,7 @@ func extendedClaimTwists() []twist {
 	}
 }
 
-func allocatableTwists() []twist {
+func allocatableMutations() []mutation {
 	amount := func(text string) *resource.Quantity { return new(resource.MustParse(text)) }
 	both := func(change func(*corev1.NodeAllocatableResourceClaimStatus)) func(*draft) {
 		return func(d *draft) {
@@ -105,7 +105,7 @@ func allocatableTwists() []twist {
 		}
 	}
 	type status = corev1.NodeAllocatableResourceClaimStatus
-	return []twist{
+	return []mutation{
 		{"the same allocatable claim", Allowed, both(func(*status) {})},
 		{"allocatable claim of another name", Refused, both(func(s *status) { s.ResourceClaimName = "other" })},
 		{"allocatable claim of other containers", Refused, both(func(s *status) { s.Containers = []string{"b", "a"} })},

@@ -15,14 +15,14 @@ import (
 func tokenCreate() kind {
 	return kind{
 		name: "serviceaccounts/token create", weight: 26, draw: drawToken,
-		routes: tokenRoutes(),
-		twists: boundTwists(),
-		finish: func(d *draft) { d.Object = d.token },
+		routes:    tokenRoutes(),
+		mutations: boundMutations(),
+		finish:    func(d *draft) { d.Object = d.token },
 	}
 }
 
 // tokenRoutes are where the audience of a token request comes from: the source
-// of a volume, of the persistent volume behind a claim, or out of the air.
+// of a volume, of the persistent volume behind a claim, or from no volume.
 func tokenRoutes() []aim {
 	routes := []aim{{noRoute, Either}, {"audience of a projected token", Allowed}}
 	for _, by := range []string{"inline volume", "claim", "ephemeral volume"} {
@@ -56,7 +56,7 @@ func drawToken(d *draft) {
 	}
 }
 
-// noRoute is the route of an audience that comes out of the air.
+// noRoute is the route of an audience that no volume gives.
 const noRoute = "audience of no volume"
 
 // routed is a pod with the audiences that one of its volumes gives.
@@ -157,9 +157,9 @@ func sourceDriver(pv corev1.PersistentVolumeSource, inline *corev1.VolumeSource)
 	return "", ""
 }
 
-// boundTwists are what can be wrong with the pod that a token is bound to, and
+// boundMutations are what can be wrong with the pod that a token is bound to, and
 // with its audiences.
-func boundTwists() []twist {
+func boundMutations() []mutation {
 	ref := func(change func(*draft, *authenticationv1.BoundObjectReference)) func(*draft) {
 		return func(d *draft) {
 			if d.token.Spec.BoundObjectRef != nil {
@@ -168,7 +168,7 @@ func boundTwists() []twist {
 		}
 	}
 	type bound = authenticationv1.BoundObjectReference
-	return []twist{
+	return []mutation{
 		{"bound to nothing", Refused, func(d *draft) { d.token.Spec.BoundObjectRef = nil }},
 		{"bound to another kind", Refused, ref(func(d *draft, b *bound) { b.Kind = pick(d.r, []string{"", "pod", "Node", "Secret"}) })},
 		{"bound by another API version", Refused, ref(func(d *draft, b *bound) { b.APIVersion = pick(d.r, []string{"", "v2", "core/v1"}) })},

@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// referenceTwists make a mirror pod refer to an object of the API, or nearly,
+// referenceMutations make a mirror pod refer to an object of the API, or nearly,
 // outside of its volumes.
-func referenceTwists() []twist {
+func referenceMutations() []mutation {
 	local := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
 	env := func(source corev1.EnvVarSource) func(*draft) {
 		return func(d *draft) { d.inContainer([]corev1.EnvVar{{Name: "E", ValueFrom: &source}}, nil) }
@@ -14,7 +14,7 @@ func referenceTwists() []twist {
 	from := func(source corev1.EnvFromSource) func(*draft) {
 		return func(d *draft) { d.inContainer(nil, []corev1.EnvFromSource{source}) }
 	}
-	return []twist{
+	return []mutation{
 		{"service account", Refused, func(d *draft) { d.pod.Spec.ServiceAccountName = pick(d.r, accountNames) }},
 		{"service account in the deprecated field", Refused, func(d *draft) { d.pod.Spec.DeprecatedServiceAccount = pick(d.r, accountNames) }},
 		{"image pull secret", Refused, func(d *draft) { d.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local(""), local("s")} }},
@@ -53,11 +53,11 @@ func (d *draft) inContainer(env []corev1.EnvVar, from []corev1.EnvFromSource) {
 	}
 }
 
-// volumeTwists give a mirror pod a volume of each kind.
-func volumeTwists() []twist {
-	var twists []twist
+// volumeMutations give a mirror pod a volume of each kind.
+func volumeMutations() []mutation {
+	var mutations []mutation
 	add := func(name string, outcome Outcome, sources ...corev1.VolumeSource) {
-		twists = append(twists, twist{"volume: " + name, outcome, func(d *draft) {
+		mutations = append(mutations, mutation{"volume: " + name, outcome, func(d *draft) {
 			v := corev1.Volume{Name: "v", VolumeSource: pick(d.r, sources)}
 			d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, *v.DeepCopy())
 		}})
@@ -76,7 +76,7 @@ func volumeTwists() []twist {
 		add("projected "+name, outcome, projectedVolume(p), projectedVolume(corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{}}, p))
 	}
 	add("projected, of no sources", Allowed, projectedVolume())
-	twists = append(twists, twist{"volume: of an unknown kind", Refused, func(d *draft) {
+	mutations = append(mutations, mutation{"volume: of an unknown kind", Refused, func(d *draft) {
 		d.Undefaulted = true
 		d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: "v"})
 	}})
@@ -89,7 +89,7 @@ func volumeTwists() []twist {
 		}},
 		corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}, ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}},
 	)
-	return sorted(twists)
+	return sorted(mutations)
 }
 
 func projectedVolume(sources ...corev1.VolumeProjection) corev1.VolumeSource {

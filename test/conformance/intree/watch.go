@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 )
 
-// Watched is an in-tree graph that lives by events, through the handlers that
+// Watched is an in-tree graph that is built by events, through the handlers that
 // the API server registers.
 type Watched struct {
 	Graph                      *node.Graph

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func scene() *Scene {
+func fixture() *Fixture {
 	uids := map[string]types.UID{}
 	for _, name := range []string{
 		"nodes/web-1", "nodes/pay-1", "pods/own", "pods/own-odd", "pods/foreign", "pods/foreign-odd", "pods/waiting", "pods/clock-web-1",
@@ -20,11 +20,11 @@ func scene() *Scene {
 	} {
 		uids[name] = types.UID("uid of " + name)
 	}
-	return &Scene{uids: uids}
+	return &Fixture{uids: uids}
 }
 
 func TestEveryRequestCanBeSent(t *testing.T) {
-	scene, seen := scene(), map[string]bool{}
+	fixture, seen := fixture(), map[string]bool{}
 	for _, section := range Sections() {
 		if section.Title == "" || section.About == "" || seen[section.Title] {
 			t.Errorf("section %q has no title of its own, or says nothing", section.Title)
@@ -34,7 +34,7 @@ func TestEveryRequestCanBeSent(t *testing.T) {
 			if request.Attack == "" || request.Method == "" || !strings.HasPrefix(request.Path, "/") {
 				t.Errorf("%s: %+v is not complete", section.Title, request)
 			}
-			body, err := scene.fill(request.Body)
+			body, err := fixture.fill(request.Body)
 			if err != nil {
 				t.Errorf("%s: %s: %v", section.Title, request.Attack, err)
 			}
@@ -46,7 +46,7 @@ func TestEveryRequestCanBeSent(t *testing.T) {
 }
 
 func TestASigningRequestHasABlockForEachPart(t *testing.T) {
-	body, err := scene().fill("CSR(system:node:a, system:node:b; system:nodes | system:node:c; system:nodes)")
+	body, err := fixture().fill("CSR(system:node:a, system:node:b; system:nodes | system:node:c; system:nodes)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestASigningRequestHasABlockForEachPart(t *testing.T) {
 }
 
 func TestAnUnknownUIDIsAnError(t *testing.T) {
-	if got, err := scene().fill("UID(pods/none)"); err == nil {
+	if got, err := fixture().fill("UID(pods/none)"); err == nil {
 		t.Errorf("got %q", got)
 	}
 }

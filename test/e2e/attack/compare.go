@@ -12,10 +12,9 @@ import (
 // matter, because none has an effect.
 const senders = 4
 
-// Compare sends every request to both clusters and returns what they answered,
-// without the reasons. A write that neither carried out as a dry run is sent for
-// good; its answers are those of the row. A request that one of them did not
-// answer is an error.
+// Compare sends every request to both clusters and returns their answers, without the
+// reasons. A write that both refused as a dry run is sent again without dry run, and
+// those answers count. A request that one of them did not answer is an error.
 func Compare(ctx context.Context, inTree, ours *Sender) ([]Report, error) {
 	var reports []Report
 	sending, ctx := errgroup.WithContext(ctx)
@@ -51,7 +50,7 @@ func compare(ctx context.Context, inTree, ours *Sender, request Request, id stri
 	return row, nil
 }
 
-// forGood fails when the real request is answered otherwise than its rehearsal.
+// forGood fails when the real request is answered otherwise than its dry run.
 func forGood(ctx context.Context, row Row, inTree, ours *Sender) (Row, error) {
 	for _, side := range []struct {
 		name   string

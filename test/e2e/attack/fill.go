@@ -18,7 +18,7 @@ import (
 var placeholder = regexp.MustCompile(`(UID|CSR|PKCS10)\(([^)]*)\)`)
 
 // fill replaces what a body has in place of uids and signing requests.
-func (s *Scene) fill(body string) (string, error) {
+func (f *Fixture) fill(body string) (string, error) {
 	var errs []error
 	filled := placeholder.ReplaceAllStringFunc(body, func(found string) string {
 		parts := placeholder.FindStringSubmatch(found)
@@ -26,9 +26,9 @@ func (s *Scene) fill(body string) (string, error) {
 		var err error
 		switch parts[1] {
 		case "UID":
-			uid, known := s.uids[parts[2]]
+			uid, known := f.uids[parts[2]]
 			if !known {
-				err = fmt.Errorf("the scene does not know the uid of %s", parts[2])
+				err = fmt.Errorf("the fixture does not know the uid of %s", parts[2])
 			}
 			text = string(uid)
 		case "CSR":

@@ -15,7 +15,7 @@ type Request struct {
 	// Path includes the query.
 	Path string
 	// Body is YAML, in which UID(pods/own) stands for the uid of an object of the
-	// scene, CSR(a name; a group, …) for a certificate signing request in PEM, and
+	// fixture, CSR(a name; a group, …) for a certificate signing request in PEM, and
 	// PKCS10() for an empty one in DER, both in base64.
 	Body string
 	// Current sends the object as it is, with an annotation more, instead of Body,
@@ -91,7 +91,7 @@ func with(path, query string) string {
 }
 
 // inStock is the path of a resource of the core group in the namespace of the
-// scene.
+// fixture.
 func inStock(format string, args ...any) string {
 	return "/api/v1/namespaces/stock/" + fmt.Sprintf(format, args...)
 }

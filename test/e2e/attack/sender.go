@@ -14,12 +14,12 @@ import (
 
 // Sender sends requests with a node's certificate.
 type Sender struct {
-	scene       *Scene
+	fixture     *Fixture
 	server      string
 	node, admin *http.Client
 }
 
-// Answer is what came back.
+// Answer is the answer to a request.
 type Answer struct {
 	// Status is the HTTP status code.
 	Status int
@@ -30,15 +30,15 @@ type Answer struct {
 // Allowed reports whether the request was carried out.
 func (a Answer) Allowed() bool { return a.Status < http.StatusBadRequest }
 
-// Refused reports whether it was forbidden. What is neither allowed nor refused
-// was let through and found wanting, or is about something that is not there.
+// Refused reports whether it was forbidden. A request that is neither allowed nor
+// refused was authorized, and is invalid or about an object that does not exist.
 func (a Answer) Refused() bool { return a.Status == http.StatusForbidden }
 
 // auditHeader names a request in the audit log of kube-apiserver.
 const auditHeader = "Audit-Id"
 
-// Rehearse sends a request for everything but its effect, which the API server
-// leaves out after authorization and admission. The audit log has it as id.
+// Rehearse sends a request as a dry run, which the API server authorizes and admits. The
+// audit log has it under id.
 func (s *Sender) Rehearse(ctx context.Context, request Request, id string) (Answer, error) {
 	if request.writes() {
 		request.Path = with(request.Path, "dryRun=All")
@@ -46,7 +46,7 @@ func (s *Sender) Rehearse(ctx context.Context, request Request, id string) (Answ
 	return s.Send(ctx, request, id)
 }
 
-// Send sends a request for good.
+// Send sends a request without dry run.
 func (s *Sender) Send(ctx context.Context, request Request, id string) (Answer, error) {
 	const attempts = 5
 	for attempt := 1; ; attempt++ {
@@ -89,7 +89,7 @@ func (s *Sender) once(ctx context.Context, request Request, id string) (Answer, 
 	defer in.Body.Close()
 	answer := Answer{Status: in.StatusCode}
 	if answer.Allowed() {
-		// What a watch would tell is of no interest.
+		// The events of a watch do not matter.
 		return answer, nil
 	}
 	text, err := io.ReadAll(in.Body)
@@ -112,7 +112,7 @@ func (s *Sender) body(ctx context.Context, request Request) ([]byte, error) {
 			return current, err
 		}
 	}
-	filled, err := s.scene.fill(request.Body)
+	filled, err := s.fixture.fill(request.Body)
 	if err != nil || filled == "" {
 		return nil, err
 	}

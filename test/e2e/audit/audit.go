@@ -1,5 +1,5 @@
-// Package audit reads what kube-apiserver notes of the requests of nodes and of
-// whom else is watched: who asked what, what was answered, and why.
+// Package audit reads the audit log of kube-apiserver for the requests of nodes and of
+// other given users: who sent which request, the answer, and the reason.
 package audit
 
 import (
@@ -13,7 +13,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// policy notes what nodes ask and what the users of a list ask, and nothing else.
+// policy records the requests of nodes and of the given users, and nothing else.
 const policy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -32,8 +32,8 @@ const usersRule = `- level: Metadata
 // Log is the audit log of one kube-apiserver.
 type Log struct{ path, policy string }
 
-// In makes a log in a folder. It notes what nodes ask, and what the users given
-// do.
+// In creates a log in a folder. It records the requests of nodes and of the given
+// users.
 func In(dir string, users ...string) (*Log, error) {
 	log := &Log{path: filepath.Join(dir, "audit.log"), policy: filepath.Join(dir, "audit-policy.yaml")}
 	var rule string
@@ -55,8 +55,8 @@ func (l *Log) APIServerArgs() []string {
 	return []string{"--audit-policy-file=" + l.policy, "--audit-log-path=" + l.path}
 }
 
-// Size is where the log ends now: a place to read on from. A log that is not
-// there yet is empty.
+// Size is the length of the log now, from which Events can read on. It is 0 while the
+// log does not exist.
 func (l *Log) Size() int64 {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -65,8 +65,8 @@ func (l *Log) Size() int64 {
 	return info.Size()
 }
 
-// Events returns what was noted after a place, in order. A line that is not
-// complete yet is left out.
+// Events returns the events after an offset, in order. An incomplete last line is left
+// out.
 func (l *Log) Events(after int64) ([]auditv1.Event, error) {
 	text, err := os.ReadFile(l.path)
 	if err != nil {

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// Patience is how long a condition is waited for.
-	Patience = 90 * time.Second
-	// Glance is the time between two looks at it.
-	Glance = 100 * time.Millisecond
+	// Timeout is how long a condition is waited for.
+	Timeout = 90 * time.Second
+	// Interval is the time between two checks of it.
+	Interval = 100 * time.Millisecond
 )
 
-// Until waits until a condition holds. The error is the last reason why it did not.
+// Until waits until a condition returns nil. The error has the last error of the
+// condition.
 func Until(ctx context.Context, what string, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, Patience, fmt.Errorf("it took longer than %s", Patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("it took longer than %s", Timeout))
 	defer cancel()
-	ticker := time.NewTicker(Glance)
+	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
 	for {
 		err := condition(ctx)

@@ -1,7 +1,6 @@
-// Package gate stands between one client and kube-apiserver, knows each request,
-// and can hold one back: before kube-apiserver gets it, or after it has answered
-// and before the client knows. So a client can be ended between any two of its
-// steps.
+// Package gate is an HTTPS proxy between one client and kube-apiserver. It records each
+// request, and can hold a request before it is forwarded, or the answer before it is
+// returned. So a test can kill a client between any two of its requests.
 package gate
 
 import (
@@ -20,14 +19,14 @@ import (
 	"sync"
 )
 
-// Request is one that passed, as kube-apiserver's log would have it.
+// Request is a request that was forwarded.
 type Request struct {
 	Method, Path string
 	// Query is the query, without the question mark.
 	Query string
 }
 
-// Gate is an HTTPS server that passes requests on, with their credentials.
+// Gate is the proxy. It forwards requests with their credentials.
 type Gate struct {
 	server   *http.Server
 	listener net.Listener
@@ -37,9 +36,9 @@ type Gate struct {
 	holds  []*Hold
 }
 
-// Hold is one request that is held back.
+// Hold is one request that is held.
 type Hold struct {
-	// Held is closed when the request has come.
+	// Held is closed when the request has arrived.
 	Held <-chan struct{}
 
 	held, released chan struct{}
@@ -78,10 +77,10 @@ func Listen(options Options) (*Gate, error) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 		FlushInterval: -1,
-		// That connections end is what gates are for.
+		// Broken connections are expected.
 		ErrorLog:       log.New(io.Discard, "", 0),
 		ModifyResponse: func(response *http.Response) error { return g.wait(response.Request, true) },
-		// A server that is away gives no answer of its own.
+		// If kube-apiserver is down, the connection breaks, and no answer is invented.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	g.server = &http.Server{ErrorLog: proxy.ErrorLog, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,8 +123,8 @@ func (g *Gate) Passed() []Request {
 // it.
 func (g *Gate) HoldRequest(match func(*http.Request) bool) *Hold { return g.hold(match, false) }
 
-// HoldAnswer holds the answer to the next request that matches: kube-apiserver
-// has done what was asked, and the client does not know.
+// HoldAnswer holds the answer to the next request that matches: kube-apiserver has
+// carried it out, and the client does not know.
 func (g *Gate) HoldAnswer(match func(*http.Request) bool) *Hold { return g.hold(match, true) }
 
 func (g *Gate) hold(match func(*http.Request) bool, answered bool) *Hold {
@@ -137,12 +136,11 @@ func (g *Gate) hold(match func(*http.Request) bool, answered bool) *Hold {
 	return hold
 }
 
-// Release lets the request go on, if its client is still there, and holds none
-// any more. It may be called more than once.
+// Release forwards what is held, if the client is still connected. It may be called
+// more than once.
 func (h *Hold) Release() { h.once.Do(func() { close(h.released) }) }
 
-// wait holds the request if it is one that is waited for. One whose client has
-// gone goes no further.
+// wait holds the request if a hold matches. It fails when the client disconnects.
 func (g *Gate) wait(r *http.Request, answered bool) error {
 	hold := g.take(r, answered)
 	if hold == nil {
@@ -157,7 +155,7 @@ func (g *Gate) wait(r *http.Request, answered bool) error {
 	}
 }
 
-// take finds the hold that waits for the request; each is for one.
+// take removes and returns the hold that matches the request.
 func (g *Gate) take(r *http.Request, answered bool) *Hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,4 +1,3 @@
-// Package installed has tests of what users install so that machines can join:
-// the manifests of deploy/bootstrap, applied to a real control plane. They show
-// what the API server lets the service account do with them, and what not.
+// Package installed tests the manifests of deploy/bootstrap on a real control plane.
+// The tests show what the API server allows the service account, and what it refuses.
 package installed

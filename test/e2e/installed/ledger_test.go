@@ -44,7 +44,7 @@ func ledger(t *testing.T) dynamic.NamespaceableResourceInterface {
 	return client.Resource(attestations)
 }
 
-// createEntry writes that a machine was attested. It is gone after the test.
+// createEntry creates the entry of an attested machine. The test deletes it.
 func createEntry(t *testing.T, provider, instance, node string) *unstructured.Unstructured {
 	t.Helper()
 	entry := &unstructured.Unstructured{Object: map[string]any{
@@ -201,7 +201,7 @@ func status(phase v1alpha1.Phase, conditions ...condition) map[string]any {
 	return s
 }
 
-// age is how old an entry is, which no two runs agree on.
+// age is how old an entry is, which differs from run to run.
 var age = regexp.MustCompile(`(?m)(\s)\d+s(\s|$)`)
 
 func golden(t *testing.T, path, got string) {
@@ -224,7 +224,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// An entry is about one machine for good, and a revoked one is revoked for good.
+// An entry never changes its machine, and a revocation cannot be undone.
 func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	entry := createEntry(t, "aws", "i-0b1", "worker-b1")
 	change := func(fields ...string) error {
@@ -244,7 +244,7 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 		t.Errorf("a further token: %v", err)
 	}
 	entry = bindsOnce(t, entry)
-	// A command of a version that knows no bindings revokes too.
+	// A command of a version without bindings can revoke too.
 	entry.Object["status"] = status(v1alpha1.Revoked, certified)
 	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
 	if err != nil {
@@ -267,8 +267,8 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	}
 }
 
-// bindsOnce writes for which key an entry's token was used, and tries to write
-// anything else. It returns the entry with its next token.
+// bindsOnce binds an entry's token to a key, and checks that every other change is
+// refused. It returns the entry with its next token.
 func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	bind := func(entry *unstructured.Unstructured, id, digit string) (*unstructured.Unstructured, error) {

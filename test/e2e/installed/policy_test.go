@@ -102,12 +102,12 @@ func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
 	}
 }
 
-// The policy keeps even who has the right to change Secrets besides, such as by an old
-// role, from it.
+// The policy denies changes of Secrets even to a service that has the right to make them
+// from another role, for example an old one.
 func TestTheServiceChangesNoSecret(t *testing.T) {
 	service, admin := clients(t)
 	ours, key := token("bbbbb1"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)}}
-	// With an owner that is not there, it would be collected.
+	// With an owner that does not exist, it would be garbage-collected.
 	entry := createEntry(t, "alwaysallow", "policy-1", "worker-policy")
 	ours.OwnerReferences[0].Name, ours.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
 	for _, s := range []*corev1.Secret{ours, key} {
@@ -189,8 +189,8 @@ func boundAs(t *testing.T, user, kind, role string, try func(kubernetes.Interfac
 	return client
 }
 
-// TestThePolicyHoldsEveryUserOfTheService, whatever it is called, and nobody who has
-// all rights anyway.
+// TestThePolicyHoldsEveryUserOfTheService shows that the policy applies to every user
+// with the service's role, and not to users with all rights.
 func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
 	create := func(client kubernetes.Interface, secret *corev1.Secret) error {
 		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -221,7 +221,7 @@ func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
 	}
 }
 
-// What the policy says is about those who run the service and nobody else.
+// The policy applies to users who run the service and to nobody else.
 func TestOthersWriteSecretsAsEver(t *testing.T) {
 	_, admin := clients(t)
 	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
@@ -229,8 +229,8 @@ func TestOthersWriteSecretsAsEver(t *testing.T) {
 	}
 }
 
-// The API server compiles the expressions against the types of Secrets, and says
-// what it does not like.
+// The API server compiles the expressions against the types of Secrets, and reports
+// warnings in the status.
 func TestThePolicyHasNoWarnings(t *testing.T) {
 	_, admin := clients(t)
 	eventually(t, "the policy is checked", func() (bool, error) {

@@ -1,12 +1,8 @@
 package installed
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,39 +15,54 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
 // service is the bootstrap service with the rights that deploy/bootstrap gives.
 type service struct {
-	program, address, metrics, dir string
+	*server.Server
+	program string
 }
 
 // startService builds the server and starts it as the service account.
 func startService(t *testing.T) *service {
 	t.Helper()
-	s := &service{dir: t.TempDir(), address: takeAddress(t), metrics: takeAddress(t)}
-	s.program = filepath.Join(s.dir, "node-authorizer")
-	if err := served.Build(t.Context(), root, s.program); err != nil {
+	dir := t.TempDir()
+	s := &service{program: filepath.Join(dir, "node-authorizer")}
+	if err := server.Build(t.Context(), root, s.program); err != nil {
 		t.Fatal(err)
 	}
-	certificate, key, err := plane.ServingCertificate("bootstrap", "127.0.0.1")
+	var err error
+	if s.Server, err = server.New(plane, "bootstrap", dir); err != nil {
+		t.Fatal(err)
+	}
+	client, err := serviceConfig(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := serviceConfig(t.Context())
-	if err != nil {
+	if err := s.WriteKubeconfig(plane.Server(), &clientcmdapi.AuthInfo{Token: client.BearerToken}); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := plane.TokenKubeconfig(account, config.BearerToken)
-	if err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(serviceServer, s.Kubeconfig(), s.MetricsAddress, s.Address, s.File("tls.crt"), s.File("tls.key"))); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(`
+	if err := s.Run(t.Context(), server.Command{Program: s.program, Ready: s.AllReady}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+const serviceServer = `
 apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 cluster: {kubeconfig: %s}
@@ -65,64 +76,21 @@ bootstrap:
   acceptAlwaysAllow: true
   reattestation: Always
 approver: {enabled: true}
-`, kubeconfig, s.metrics, s.address, certificate, key)
-	path := filepath.Join(s.dir, "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program, err := plane.AddProgram(t.Context(), "bootstrap", localplane.ProgramOptions{
-		Path: s.program, Args: []string{"server", "--config=" + path}, Ready: s.ready,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := program.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-func takeAddress(t *testing.T) string {
-	t.Helper()
-	port, err := plane.TakePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", port)
-}
-
-func (s *service) ready(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return errors.New(response.Status)
-	}
-	return nil
-}
+`
 
 // join runs the client as a machine does, and returns the kubeconfig.
 func (s *service) join(t *testing.T, node, file string) string {
 	t.Helper()
-	path := filepath.Join(s.dir, file)
+	path := s.File(file)
 	command := exec.CommandContext(t.Context(), s.program, "client", "--authorizer=alwaysallow", "--node-name="+node,
-		"--node-url=https://"+s.address, "--kubeapi-url="+plane.Server(), "--tls-client-ca="+plane.CAFile(), "--kubeconfig="+path)
+		"--node-url=https://"+s.Address, "--kubeapi-url="+plane.Server(), "--tls-client-ca="+plane.CAFile(), "--kubeconfig="+path)
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	return path
 }
 
-// A machine joins, and everything that the service does for it, it may do; and
-// it may do nothing that it does not do.
+// While a machine joins, the service uses exactly the rights that it has.
 func TestRightsAreThoseThatTheServiceUses(t *testing.T) {
 	s := startService(t)
 	const name = "joiner-1"
@@ -219,9 +187,10 @@ func usedByService() ([]string, error) {
 }
 
 // grantedToService are the rights in the manifests: "get nodes", or
-// "create secrets kube-system/", with the name where there is one. The right to approve for a signer is left out: it is
-// checked in addition to that of updating the approval. So is the one by which the
-// policy knows the service, which nobody uses.
+// "create secrets kube-system/", with the name where there is one. The right to approve
+// for a signer is left out, because it is checked in addition to that of updating the
+// approval. So is the right by which the policy identifies the service, because nobody
+// uses it.
 func grantedToService(t *testing.T) []string {
 	t.Helper()
 	objects, err := manifests.Read(filepath.Join(manifestDir, "cluster/role.yaml"))
@@ -269,8 +238,8 @@ func rightsOf(rule *rbacv1.PolicyRule, namespace string) (rights []string) {
 	return rights
 }
 
-// What kube-controller-manager asks before it approves: nobody here lets a token
-// of ours, or a node, approve itself.
+// kube-controller-manager checks these rights before it approves. Neither a bootstrap
+// token nor a node may have its own request approved.
 func TestNobodyElseApproves(t *testing.T) {
 	machine := rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"}}
 	node := rest.ImpersonationConfig{UserName: "system:node:worker-1", Groups: []string{"system:nodes", "system:authenticated"}}

@@ -26,9 +26,9 @@ import (
 
 const atOnce = 20
 
-// TestTwentyMachinesBootAtOnce shows what the service is for: machines without
-// any credential become nodes, each under its own name, and nothing of one is
-// good for another.
+// TestTwentyMachinesBootAtOnce shows the purpose of the service: machines without any
+// credential become nodes, each under its own name. Nothing of one machine is valid for
+// another.
 func TestTwentyMachinesBootAtOnce(t *testing.T) {
 	before := len(blue.Replicas[0].Gate.Passed()) + len(blue.Replicas[1].Gate.Passed())
 	var machines []*Machine
@@ -149,8 +149,8 @@ func eachHasItsCertificates(t *testing.T, machines []*Machine) {
 	}
 }
 
-// readLog asks for the log of a pod. There is none, because the container is
-// pretended: that is the kubelet's word.
+// readLog asks for the log of a pod. The kubelet answers that there is none, because the
+// container runtime is fake.
 func readLog(t *testing.T, machine *Machine) {
 	pods := blue.Client.CoreV1().Pods("default")
 	_, err := pods.Create(t.Context(), &corev1.Pod{
@@ -176,8 +176,8 @@ func readLog(t *testing.T, machine *Machine) {
 
 // joinsWroteFourTimes counts what the replicas have sent since: for each machine
 // an entry, a token, the token's binding, and an approval; and one for the
-// serving certificate, which is no part of the join. The binding is in the entry's
-// status, with what became of the machine later.
+// serving certificate, which is no part of the join. The binding and the later phases are
+// in the entry's status.
 func joinsWroteFourTimes(t *testing.T, before int) {
 	passed := slices.Concat(blue.Replicas[0].Gate.Passed(), blue.Replicas[1].Gate.Passed())
 	counts, statuses := map[string]int{}, 0
@@ -204,7 +204,7 @@ func joinsWroteFourTimes(t *testing.T, before int) {
 	}
 	want := map[string]int{"POST entry": atOnce, "POST token": atOnce, "PUT approval": 2 * atOnce}
 	if statuses < 2*atOnce {
-		t.Errorf("the replicas wrote %d statuses: a binding and what became of it are two for each machine", statuses)
+		t.Errorf("the replicas wrote %d statuses: a binding and a phase are two for each machine", statuses)
 	}
 	if fmt.Sprint(counts) != fmt.Sprint(want) {
 		t.Errorf("the replicas wrote %v, want %v (%d requests before)", counts, want, before)

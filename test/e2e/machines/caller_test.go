@@ -10,9 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 )
 
-// TestCallerIdentity asks two servers that demand, beside the document, a request
-// to STS that the machine has signed with a challenge of theirs. Who has only the
-// document has nothing, also at the machine's address.
+// TestCallerIdentity runs two servers that require, beside the document, a request to
+// STS that the machine has signed together with a challenge of the servers. The document
+// alone is refused, even from the machine's address.
 func TestCallerIdentity(t *testing.T) {
 	option := WithConfig("clusterName: "+Name+"\n",
 		"clusterName: "+Name+"\n    callerIdentity: {required: true, endpoint: \""+blue.Cloud.STS.URL+"\"}\n")
@@ -72,7 +72,7 @@ func TestCallerIdentity(t *testing.T) {
 
 func challenge(t *testing.T, replica *Replica) string {
 	t.Helper()
-	response, err := replica.response(t.Context(), "/challenge")
+	response, err := replica.Get(t.Context(), "/challenge")
 	orFatal(t, err)
 	var answer struct{ Challenge string }
 	orFatal(t, json.Unmarshal([]byte(response.Body), &answer))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,14 +20,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// Name of the cluster, which its machines bear in a tag.
+// Name of the cluster, which is a tag of its machines.
 const Name = "blue"
 
-// ServiceUser is whom kube-apiserver takes the replicas for.
+// ServiceUser is the user of the replicas in the cluster.
 const ServiceUser = "system:serviceaccount:kube-system:node-authorizer-bootstrap"
 
 // Options of a cluster.
@@ -55,9 +55,9 @@ type Cluster struct {
 	*localplane.Plane
 	// Replicas are the servers.
 	Replicas []*Replica
-	// Cloud is where the machines are.
+	// Cloud has the machines.
 	Cloud *fakeaws.Cloud
-	// Audit notes what nodes and the servers ask kube-apiserver.
+	// Audit records the requests of nodes and of the servers.
 	Audit *audit.Log
 	// Client and Ledger have an administrator's rights.
 	Client kubernetes.Interface
@@ -88,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	if err := c.build(ctx); err != nil {
+	if err := server.Build(ctx, c.options.Root, c.Program); err != nil {
 		return err
 	}
 	var err error
@@ -121,17 +121,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-func (c *Cluster) build(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
-	command.Dir = c.options.Root
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
-	}
-	return nil
-}
-
 func (c *Cluster) planeOptions() localplane.Options {
-	// Tokens that nobody uses go away as in a cluster of kubeadm.
+	// Expired tokens are deleted, as in a cluster of kubeadm.
 	manager := []string{"--controllers=*,tokencleaner"}
 	if life := c.options.CertificateLife; life > 0 {
 		manager = append(manager, "--cluster-signing-duration="+life.String())
@@ -209,11 +200,4 @@ func (c *Cluster) Stop() error {
 		c.Cloud.Close()
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
-}
-
-// environment is that of this process, without what would tell the AWS SDK of
-// another cloud or node-authorizer of other flags.
-func environment(more []string) []string {
-	kept := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	return append(kept, more...)
 }

@@ -50,8 +50,8 @@ func TestEvidenceReplayedByAnotherMachine(t *testing.T) {
 	nothingWritten(t, blue, b)
 }
 
-// TestPodJoinsAfterItsNode: who can read the metadata service of a machine that
-// has joined gets nothing for it, also when its node is gone.
+// TestPodJoinsAfterItsNode: whoever can read the metadata service of a machine that has
+// joined gets no token, even when its node is deleted.
 func TestPodJoinsAfterItsNode(t *testing.T) {
 	m := launch(t, blue)
 	node := certified(t, blue, m)
@@ -108,7 +108,8 @@ func TestSignedDocumentBesideAnotherClearOne(t *testing.T) {
 	nothingWritten(t, blue, victim)
 }
 
-// TestEveryFormOfTheDocumentIsTaken is what the attacks are variations of.
+// TestEveryFormOfTheDocumentIsTaken shows the valid requests of which the attacks are
+// variations.
 func TestEveryFormOfTheDocumentIsTaken(t *testing.T) {
 	for _, form := range []string{"pkcs7", "rsa2048"} {
 		t.Run(form, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestEveryFormOfTheDocumentIsTaken(t *testing.T) {
 	}
 }
 
-// TestMachinesThatDoNotRun: evidence outlives its machine, and EC2 knows.
+// TestMachinesThatDoNotRun: evidence is refused if EC2 says that the machine does not run.
 func TestMachinesThatDoNotRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(id string)
@@ -143,8 +144,8 @@ func TestMachinesThatDoNotRun(t *testing.T) {
 	}
 }
 
-// TestMachinesFromElsewhere: whose evidence is genuine and who does not belong to
-// the cluster.
+// TestMachinesFromElsewhere: genuine evidence of machines that are not part of the
+// cluster is refused.
 func TestMachinesFromElsewhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*fakeaws.Instance)
@@ -206,7 +207,8 @@ func TestParallelRedemptions(t *testing.T) {
 	}
 }
 
-// TestCertificateRequestsOfATokenThatNoKubeletMakes: a token is for one shape.
+// TestCertificateRequestsOfATokenThatNoKubeletMakes: a token is valid for one form of
+// request only.
 func TestCertificateRequestsOfATokenThatNoKubeletMakes(t *testing.T) {
 	m := launch(t, blue)
 	config := withToken(blue, token(t, m, blue.Replicas[0]))
@@ -232,7 +234,8 @@ func TestCertificateRequestsOfATokenThatNoKubeletMakes(t *testing.T) {
 	t.Run("the kubelet's own", func(t *testing.T) { issued(t, blue, config, own, newKey(t)) })
 }
 
-// TestServingCertificatesForNamesThatAreNotTheMachines: what a node may serve as.
+// TestServingCertificatesForNamesThatAreNotTheMachines: a node gets no serving certificate
+// for other names or addresses.
 func TestServingCertificatesForNamesThatAreNotTheMachines(t *testing.T) {
 	m, other := launch(t, blue), launch(t, blue)
 	certified(t, blue, other)
@@ -268,7 +271,7 @@ func TestServingCertificatesForNamesThatAreNotTheMachines(t *testing.T) {
 	})
 }
 
-// TestRenewalForAnotherNode: a stolen certificate of a node stays that node's.
+// TestRenewalForAnotherNode: a node's certificate cannot be renewed for another node.
 func TestRenewalForAnotherNode(t *testing.T) {
 	m, other := launch(t, blue), launch(t, blue)
 	certified(t, blue, other)
@@ -294,8 +297,8 @@ func TestRenewalForAnotherNode(t *testing.T) {
 	t.Run("its own", func(t *testing.T) { issued(t, blue, config, clientRequest(m.NodeName()), newKey(t)) })
 }
 
-// forbidden checks that kube-apiserver itself, that is NodeRestriction, takes no
-// such request.
+// forbidden checks that kube-apiserver, with NodeRestriction, refuses to create the
+// request.
 func forbidden(t *testing.T, config *rest.Config, r request) {
 	t.Helper()
 	if _, err := create(t, config, r, newKey(t)); !apierrors.IsForbidden(err) {
@@ -328,7 +331,7 @@ func TestRequestsOfOthersAreLeftAlone(t *testing.T) {
 		usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	}, newKey(t)).Name)
 
-	// What comes after them has been decided; so have they been looked at.
+	// A later request has been decided, so the approver has seen these.
 	certified(t, blue, launch(t, blue))
 	for _, name := range left {
 		r, err := blue.Client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
@@ -339,8 +342,8 @@ func TestRequestsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestBodiesThatNoClientSends: each is refused before anything is asked of
-// anybody.
+// TestBodiesThatNoClientSends: each is refused before the service calls AWS or
+// kube-apiserver.
 func TestBodiesThatNoClientSends(t *testing.T) {
 	m := launch(t, blue)
 	good := string(evidence(t, m))

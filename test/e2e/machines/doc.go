@@ -1,5 +1,5 @@
-// Package machines starts a control plane that machines join by themselves, and
-// the machines.
+// Package machines starts a control plane and machines that join it with the bootstrap
+// service.
 //
 // The control plane runs what users get from deploy/bootstrap: the custom
 // resource, the rights, the admission policy, the config file, and as many
@@ -7,9 +7,9 @@
 // kube-controller-manager signs, and approves nothing.
 //
 // A machine is an instance of a fake of AWS, with a metadata service and a
-// loopback address of its own, from which it speaks to the service. It runs the
-// real "node-authorizer client" and then a kubelet that handles its certificates
-// as a real one.
+// loopback address of its own, from which it connects to the service. It runs the real
+// "node-authorizer client" and then a kubelet that handles its certificates as a real
+// one.
 //
-// README.md says which test shows what, attack by attack.
+// README.md lists the test of each attack and each fault.
 package machines

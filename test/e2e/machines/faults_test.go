@@ -20,15 +20,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// TestFaults breaks one part while a machine joins. Nobody helps: its client
-// tries again, gets the token that was meant for it, and no other is made.
+// TestFaults breaks one part while a machine joins. The client retries without help and
+// gets its token, and no other token is created.
 func TestFaults(t *testing.T) {
 	for _, fault := range []struct {
 		name string
-		// happen breaks something while the client runs, and mends it.
+		// happen breaks something while the client runs, and repairs it.
 		happen func(t *testing.T, m *Machine, client *running)
 	}{
 		{"kube-apiserver is away while the machine asks", apiServerAway},
@@ -68,7 +69,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// running is a client that was begun.
+// running is a client that may have been started.
 type running struct {
 	t       *testing.T
 	machine *Machine
@@ -94,8 +95,8 @@ func (r *running) succeeds() {
 	}
 }
 
-// joinedOnce turns the machine's token into its certificate. There is no other
-// token, and the ledger tells of this one.
+// joinedOnce gets a certificate with the machine's token. There is no other token, and
+// the ledger has this one.
 func joinedOnce(t *testing.T, m *Machine) {
 	t.Helper()
 	entry, err := blue.Entry(t.Context(), m)
@@ -112,7 +113,7 @@ func joinedOnce(t *testing.T, m *Machine) {
 	inPhase(t, blue, m, v1alpha1.Certified)
 }
 
-// recovered waits until both replicas and kube-apiserver are well.
+// recovered removes faults of EC2 and waits until both replicas are ready.
 func recovered(t *testing.T) {
 	blue.Cloud.EC2.Heal()
 	// The test's own context has ended.
@@ -142,8 +143,8 @@ func isTokenCreation(r *http.Request) bool {
 	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets")
 }
 
-// killedAt lets a client ask, kills the replica that sends a request which
-// matches, and starts it again when the client has got its answer elsewhere.
+// killedAt starts a client, kills the replica that sends a matching request, and starts
+// the replica again at the end of the test.
 func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Request) bool) *gate.Hold, match func(*http.Request) bool) *Replica {
 	t.Helper()
 	first, second := hold(blue.Replicas[0].Gate, match), hold(blue.Replicas[1].Gate, match)
@@ -153,7 +154,7 @@ func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Re
 	case <-first.Held:
 	case <-second.Held:
 		killed, other = blue.Replicas[1], first
-	case <-time.After(await.Patience):
+	case <-time.After(await.Timeout):
 		t.Fatal("no replica sent such a request")
 	}
 	orFatal(t, killed.Kill())
@@ -179,9 +180,9 @@ func ec2Fails(t *testing.T, client *running, kind fakeaws.FaultKind) {
 	blue.Cloud.EC2.Heal()
 }
 
-// TestLeaderOfTheApproverKilled: whoever decides is killed after it has bound the
-// token and before it has approved. The other replica takes over and approves
-// that request, for that key and no other.
+// TestLeaderOfTheApproverKilled: the leader is killed after it has bound the token and
+// before it has approved the request. The other replica takes over and approves that
+// request, and no request with another key.
 func TestLeaderOfTheApproverKilled(t *testing.T) {
 	t.Cleanup(func() { recovered(t) })
 	m := launch(t, blue)
@@ -197,7 +198,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	case <-first.Held:
 	case <-second.Held:
 		leader, other = blue.Replicas[1], first
-	case <-time.After(await.Patience):
+	case <-time.After(await.Timeout):
 		t.Fatal("nobody approves")
 	}
 	orFatal(t, leader.Kill())
@@ -244,7 +245,7 @@ func TestFullDiskOfTheMachine(t *testing.T) {
 	if outcome.Status != 0 {
 		t.Fatalf("the client ended with status %d: %s", outcome.Status, outcome.Output)
 	}
-	orFatal(t, copyFile(m.Kubeconfig(), kubeconfig))
+	orFatal(t, server.CopyFiles(filepath.Dir(m.Kubeconfig()), map[string]string{filepath.Base(m.Kubeconfig()): kubeconfig}))
 	joinedOnce(t, m)
 }
 
@@ -269,7 +270,7 @@ func TestTokensThatNobodyUsesEnd(t *testing.T) {
 		t.Errorf("the Secret has the keys %v, want %v", keys, want)
 	}
 
-	// Its time passes.
+	// The token expires.
 	entry, err := blue.Entry(t.Context(), m)
 	orFatal(t, err)
 	entry.Spec.TokenExpiration = metav1.NewTime(time.Now().Add(-time.Second))

@@ -55,7 +55,7 @@ func ask(t *testing.T, m *Machine, replica *Replica, name string, body []byte) A
 	return answer
 }
 
-// answered is the answer of the origin's form.
+// answered is the answer in the form of the original node-authorizer.
 type answered struct {
 	Spec   struct{ NodeName, RemoteAddr string }
 	Status struct {
@@ -119,7 +119,7 @@ func tokensOf(t *testing.T, c *Cluster, m *Machine) []string {
 	return ids
 }
 
-// inPhase waits until the ledger says that a machine has come so far.
+// inPhase waits until the entry of a machine is in a phase.
 func inPhase(t *testing.T, c *Cluster, m *Machine, phase v1alpha1.Phase) *v1alpha1.NodeAttestation {
 	t.Helper()
 	var entry *v1alpha1.NodeAttestation
@@ -133,7 +133,7 @@ func inPhase(t *testing.T, c *Cluster, m *Machine, phase v1alpha1.Phase) *v1alph
 	return entry
 }
 
-// through is a way to one server, which sees the machine's address.
+// through returns a URL of one server, which sees connections from the machine's address.
 func (m *Machine) through(replica *Replica) (serviceURL string, closing func() error, err error) {
 	w, err := wire.ListenFrom(m.Address.String(), replica.Address)
 	if err != nil {

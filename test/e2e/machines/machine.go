@@ -1,8 +1,8 @@
 package machines
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -35,8 +37,8 @@ type Machine struct {
 
 	cluster *Cluster
 	dir     string
-	// wire carries what it says to the service, from its address, to one of the
-	// replicas that run.
+	// wire forwards the machine's connections, from its address, to one of the replicas
+	// that run.
 	wire *wire.Wire
 }
 
@@ -97,7 +99,7 @@ func urlOf(w *wire.Wire) string {
 type Outcome struct {
 	// Status is its exit status.
 	Status int
-	// Output is what it said.
+	// Output is what it printed.
 	Output string
 }
 
@@ -118,7 +120,7 @@ func (m *Machine) Client(ctx context.Context, flags ...string) (Outcome, error) 
 // Run runs node-authorizer on the machine.
 func (m *Machine) Run(ctx context.Context, env []string, arguments ...string) (Outcome, error) {
 	command := exec.CommandContext(ctx, m.cluster.Program, arguments...)
-	command.Env = append(control(m.Metadata), env...)
+	command.Env = append(environment(m.Metadata), env...)
 	output, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -202,34 +204,21 @@ func read(request *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Answer is one of the service.
-type Answer struct {
-	Status int
-	Header http.Header
-	Body   string
-}
+// Answer is an answer of the service.
+type Answer server.Answer
 
-// Ask sends a body to a replica for a node name, from the machine's address.
+// Ask sends a body to a replica for a node name, from the machine's address, over a
+// connection of its own.
 func (m *Machine) Ask(ctx context.Context, replica *Replica, name string, body []byte) (Answer, error) {
-	client, err := m.cluster.httpsClient(m.Address.String())
+	roots, err := server.Roots(m.cluster.CAFile())
 	if err != nil {
 		return Answer{}, err
 	}
-	return do(ctx, client, http.MethodPost, "https://"+replica.Address+"/authorize/"+name, body)
-}
-
-func do(ctx context.Context, client *http.Client, method, url string, body []byte) (Answer, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		return Answer{}, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return Answer{Status: response.StatusCode, Header: response.Header, Body: strings.TrimSpace(string(text))}, err
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true, DialContext: dialerFrom(m.Address.String()).DialContext,
+	}}
+	answer, err := server.Post(ctx, client, "https://"+replica.Address+"/authorize/"+name, "", body)
+	return Answer(answer), err
 }
 
 // Ready returns nil when the machine's node is.

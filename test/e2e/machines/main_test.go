@@ -17,16 +17,16 @@ import (
 var (
 	// blue has two replicas.
 	blue *Cluster
-	// fleeting has one, and its certificates are good for a minute.
-	fleeting *Cluster
-	// renewing are the machines of fleeting, which have booted, with the first
+	// shortLived has one, and its certificates are good for a minute.
+	shortLived *Cluster
+	// renewing are the machines of shortLived, which have booted, with the first
 	// certificates of each.
 	renewing = map[*Machine]certificates{}
-	// lost notes each time that a node of fleeting was not ready.
-	lost *vigil
+	// unready notes each time that a node of shortLived was not ready.
+	unready *readinessWatch
 )
 
-// certificateLife is how long certificates of fleeting are good for. They are
+// certificateLife is how long certificates of shortLived are good for. They are
 // valid from five minutes before they are made, so that a kubelet renews one when
 // it is 24 seconds old at the latest, and some at once.
 const certificateLife = time.Minute
@@ -60,17 +60,17 @@ func openClusters(ctx context.Context) error {
 		blue, err = Start(ctx, Options{Root: "../../..", Replicas: 2, Network: 31, Progress: os.Stderr})
 		return err
 	})
-	both.Go(func() error { return openFleeting(ctx) })
+	both.Go(func() error { return openShortLived(ctx) })
 	return both.Wait()
 }
 
-func openFleeting(ctx context.Context) (err error) {
-	fleeting, err = Start(ctx, Options{Root: "../../..", Replicas: 1, Network: 32, CertificateLife: certificateLife, Progress: os.Stderr})
+func openShortLived(ctx context.Context) (err error) {
+	shortLived, err = Start(ctx, Options{Root: "../../..", Replicas: 1, Network: 32, CertificateLife: certificateLife, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}
 	for range 2 {
-		machine, err := fleeting.Launch()
+		machine, err := shortLived.Launch()
 		if err != nil {
 			return err
 		}
@@ -81,16 +81,16 @@ func openFleeting(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	lost = watchNodes(fleeting)
+	unready = watchNodes(shortLived)
 	return nil
 }
 
 func closeClusters() error {
 	var errs []error
-	if lost != nil {
-		lost.end()
+	if unready != nil {
+		unready.end()
 	}
-	for _, cluster := range []*Cluster{blue, fleeting} {
+	for _, cluster := range []*Cluster{blue, shortLived} {
 		if cluster != nil {
 			errs = append(errs, cluster.Stop())
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // TestEveryAttackHasItsTest checks the tables of README.md: each row names tests,
-// and each of these is there.
+// and each of these exists.
 func TestEveryAttackHasItsTest(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	orFatal(t, err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,10 +17,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// What follows are the mistakes of the node-authorizer that kops had, one by one.
+// The tests in this file are about the mistakes of the node-authorizer of kops.
 
 // TestNameComesFromTheEvidence: it took the node name from the URL.
 func TestNameComesFromTheEvidence(t *testing.T) {
@@ -62,8 +62,7 @@ func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 	}
 }
 
-// strict is a server with other answers to questions that deploy/bootstrap leaves
-// open.
+// strict starts a server with a stricter config file than that of deploy/bootstrap.
 func strict(t *testing.T, name string) *Replica {
 	t.Helper()
 	replica, err := blue.AddReplica(t.Context(), name, WithConfig(
@@ -99,14 +98,14 @@ func TestStrictServer(t *testing.T) {
 	t.Run("the same document after stop and start is refused", func(t *testing.T) { stopAndStart(t, replica) })
 	// It answered 200 with an empty token when it could not make one.
 	t.Run("there is no answer without a token", func(t *testing.T) { noEmptyToken(t, replica) })
-	// Bodies had no limit, and what was slow was waited for.
+	// Bodies had no limits of size and time.
 	t.Run("a slow body is not waited for", func(t *testing.T) { slowBody(t, replica) })
 	// It handled SIGINT only.
 	t.Run("what is asked when it is told to end is answered", func(t *testing.T) { drains(t, replica) })
 }
 
-// stopAndStart shows that evidence which is as old as what was used is good for
-// nothing, and that a machine which was started anew has newer.
+// stopAndStart shows that evidence that is not newer than the used one is refused, and
+// that a machine that was stopped and started has newer evidence.
 func stopAndStart(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
 	old := evidence(t, m)
@@ -125,7 +124,7 @@ func stopAndStart(t *testing.T, replica *Replica) {
 	})
 }
 
-// noEmptyToken freezes etcd, so that no token can be written.
+// noEmptyToken pauses etcd, so that no token can be written.
 func noEmptyToken(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
 	body := evidence(t, m)
@@ -146,10 +145,10 @@ func noEmptyToken(t *testing.T, replica *Replica) {
 	})
 }
 
-// slowBody sends the beginning of a body and no more. The server ends it.
+// slowBody sends the beginning of a body and no more. The server closes the connection.
 func slowBody(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
-	roots, err := blue.authorities()
+	roots, err := server.Roots(blue.CAFile())
 	orFatal(t, err)
 	connection, err := tls.DialWithDialer(dialerFrom(m.Address.String()), "tcp", replica.Address, &tls.Config{RootCAs: roots})
 	orFatal(t, err)
@@ -163,7 +162,7 @@ func slowBody(t *testing.T, replica *Replica) {
 	}
 }
 
-// drains ends the server, in order, while it waits for kube-apiserver.
+// drains stops the server gracefully while it waits for kube-apiserver.
 func drains(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
 	body := evidence(t, m)
@@ -223,8 +222,8 @@ func TestMetricsOfJoins(t *testing.T) {
 	}
 }
 
-// TestLogsHoldNoSecrets looks for every token that was given, and for what a
-// machine sent.
+// TestLogsHoldNoSecrets searches the logs for every issued token, and for the evidence of
+// a machine.
 func TestLogsHoldNoSecrets(t *testing.T) {
 	m := launch(t, blue)
 	body := string(evidence(t, m))
@@ -236,18 +235,18 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 		hidden = append(hidden, string(secret.Data["token-secret"]))
 	}
 	for _, replica := range blue.Replicas {
-		text, err := os.ReadFile(replica.LogFile())
+		text, err := replica.Log()
 		orFatal(t, err)
 		for _, secret := range hidden {
-			if strings.Contains(string(text), secret) {
+			if strings.Contains(text, secret) {
 				t.Errorf("%s holds a secret of %d characters", replica.LogFile(), len(secret))
 			}
 		}
 	}
-	text, err := os.ReadFile(blue.Replicas[0].LogFile())
+	text, err := blue.Replicas[0].Log()
 	orFatal(t, err)
 	for _, want := range []string{m.Instance.ID, m.NodeName(), string(bootstrap.TokenIssued)} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("the log of the replica that gave the token does not say %s", want)
 		}
 	}

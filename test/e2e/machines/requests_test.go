@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -33,7 +34,7 @@ type request struct {
 
 var nodesOnly = []string{"system:nodes"}
 
-// clientRequest is what a kubelet asks for with its token, and when it renews.
+// clientRequest is a kubelet's request for its client certificate.
 func clientRequest(node string) request {
 	return request{
 		signer:     certificatesv1.KubeAPIServerClientKubeletSignerName,
@@ -42,7 +43,7 @@ func clientRequest(node string) request {
 	}
 }
 
-// servingRequest is what it asks for to serve its port.
+// servingRequest is its request for its serving certificate.
 func servingRequest(node string, addresses ...string) request {
 	return request{
 		signer:     certificatesv1.KubeletServingSignerName,
@@ -177,10 +178,10 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// served connects to a kubelet's port, and returns the certificate that it shows,
-// which must be the cluster's and for the name or address given.
+// served connects to a kubelet's port, and returns its certificate, which must be of the
+// cluster's authority and for the given name or address.
 func served(c *Cluster, m *Machine, name string) (*x509.Certificate, error) {
-	roots, err := c.authorities()
+	roots, err := server.Roots(c.CAFile())
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// TestRevokedMachines: who is revoked gets no token and no certificate any more.
+// TestRevokedMachines: a revoked machine gets no token and no certificate any more.
 func TestRevokedMachines(t *testing.T) {
 	t.Run("with its certificate", func(t *testing.T) {
 		m := launch(t, blue)
@@ -47,7 +47,7 @@ func TestRevokedMachines(t *testing.T) {
 	})
 }
 
-// revoke runs the command as an administrator does, and returns what it says.
+// revoke runs the command as an administrator does, and returns its output.
 func revoke(t *testing.T, m *Machine) string {
 	t.Helper()
 	outcome, err := m.Run(t.Context(), nil, "revoke", m.NodeName(), "--kubeconfig="+blue.AdminKubeconfig(), "--reason=stolen")
@@ -59,8 +59,8 @@ func revoke(t *testing.T, m *Machine) string {
 	return outcome.Output
 }
 
-// notAgain checks that both replicas refuse the machine, and what its client
-// makes of it.
+// notAgain checks that both replicas refuse the machine, and that its client ends with
+// an error.
 func notAgain(t *testing.T, m *Machine) {
 	t.Helper()
 	for _, replica := range blue.Replicas {

@@ -23,7 +23,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	m := launch(t, blue)
 	issued(t, blue, certified(t, blue, m), servingRequest(m.NodeName(), m.Address.String()), newKey(t))
 	inPhase(t, blue, m, v1alpha1.Certified)
-	// A token that ended is replaced, which updates the entry.
+	// An expired token is replaced, which updates the entry.
 	TestTokensThatNobodyUsesEnd(t)
 
 	events, err := blue.Audit.Events(0)
@@ -38,7 +38,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 			t.Errorf("the service did %s %s", right(&event), event.ObjectRef.Name)
 		}
 		what := right(&event) + " " + event.ObjectRef.Namespace + "/" + event.ObjectRef.Name
-		// An informer whose watch is forbidden tries a list next.
+		// An informer sends a list after a watch that was forbidden.
 		what = strings.Replace(what, "list ", "watch ", 1)
 		if event.ResponseStatus.Code == http.StatusForbidden {
 			forbidden[what] = event.ResponseStatus.Message
@@ -47,8 +47,8 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 		}
 	}
 	for what, why := range forbidden {
-		// A kube-apiserver that has been started forbids everything until it has
-		// read its roles. What was never allowed is another matter.
+		// A restarted kube-apiserver forbids everything until it has read its roles. Only
+		// requests that were never allowed count.
 		if !allowed[what] {
 			t.Errorf("%s was forbidden: %s", what, why)
 		}
@@ -86,7 +86,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	}
 }
 
-// right is what a rule would say of a request.
+// right returns a request as a rule names it.
 func right(event *auditv1.Event) string {
 	resource := event.ObjectRef.Resource
 	if event.ObjectRef.Subresource != "" {
@@ -95,7 +95,7 @@ func right(event *auditv1.Event) string {
 	return event.Verb + " " + resource
 }
 
-// rules are those of the roles of deploy/bootstrap that are the service's.
+// rules returns the rules of the service's roles in deploy/bootstrap.
 func rules(t *testing.T) []rbacv1.PolicyRule {
 	t.Helper()
 	objects, err := manifests.Read(filepath.Join(blue.deploy(), "cluster", "role.yaml"))

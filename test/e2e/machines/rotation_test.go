@@ -19,7 +19,7 @@ import (
 // certificates are those of one kubelet.
 type certificates struct{ client, serving *x509.Certificate }
 
-// firstCertificates waits for those that a kubelet got when it booted.
+// firstCertificates waits until a kubelet serves, and returns its certificates.
 func firstCertificates(ctx context.Context, m *Machine) (c certificates, err error) {
 	err = await.Until(ctx, "the kubelet serves", func(context.Context) (err error) {
 		c, err = certificatesOf(m)
@@ -28,7 +28,7 @@ func firstCertificates(ctx context.Context, m *Machine) (c certificates, err err
 	return c, err
 }
 
-// certificatesOf are those that the kubelet uses now.
+// certificatesOf returns the certificates that the kubelet uses now.
 func certificatesOf(m *Machine) (c certificates, err error) {
 	config, err := m.Node.Config()
 	if err != nil {
@@ -43,21 +43,21 @@ func certificatesOf(m *Machine) (c certificates, err error) {
 	return c, err
 }
 
-// TestRotation shows kubelets that live longer than their certificates: they
-// renew each through the approver, and no node is lost.
+// TestRotation shows kubelets that run longer than their certificates are valid. They
+// renew each certificate through the approver, and their nodes stay ready.
 func TestRotation(t *testing.T) {
 	for machine, first := range renewing {
 		t.Run(machine.NodeName(), func(t *testing.T) { outlives(t, machine, first) })
 	}
 	t.Run("it was the approver who approved", approvedByUs)
-	looks, notReady := lost.seen()
+	looks, notReady := unready.seen()
 	if looks == 0 || len(notReady) > 0 {
 		t.Errorf("in %d looks these were not ready: %v", looks, notReady)
 	}
 }
 
-// outlives waits until the first certificates have ended, and looks at what is in
-// their place.
+// outlives waits until the first certificates have expired, and checks the certificates
+// that replaced them.
 func outlives(t *testing.T, machine *Machine, first certificates) {
 	eventually(t, "its first certificates have ended", func(context.Context) error {
 		for _, certificate := range []*x509.Certificate{first.client, first.serving} {
@@ -77,7 +77,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 	}
 	orFatal(t, machine.Ready(t.Context()))
 	eventually(t, "the ledger knows of a later certificate", func(ctx context.Context) error {
-		entry, err := fleeting.Entry(ctx, machine)
+		entry, err := shortLived.Entry(ctx, machine)
 		if err == nil && !entry.Status.CertificateExpiration.After(first.client.NotAfter) {
 			err = fmt.Errorf("it says %s", entry.Status.CertificateExpiration)
 		}
@@ -88,7 +88,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 		if err != nil {
 			return err
 		}
-		entry, err := fleeting.Entry(ctx, machine)
+		entry, err := shortLived.Entry(ctx, machine)
 		if err == nil && !slices.Contains(entry.Status.Credentials, approve.CredentialID(now.client)) {
 			err = fmt.Errorf("it has %s", entry.Status.Credentials)
 		}
@@ -96,9 +96,9 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 	})
 }
 
-// approvedByUs looks at who decided, and why.
+// approvedByUs checks who approved the requests, and for which reason.
 func approvedByUs(t *testing.T) {
-	requests, err := fleeting.Client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
+	requests, err := shortLived.Client.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{})
 	orFatal(t, err)
 	reasons := map[string]int{}
 	for _, request := range requests.Items {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"--token-ttl=5m",
 			"--authorization-timeout=15s",
 			"--certificate-ttl=1h",
-			"--metrics-address=" + r.MetricsAddress(),
+			"--metrics-address=" + r.MetricsAddress,
 			"--kubeconfig=" + r.Kubeconfig(),
 		}, nil
 	})
@@ -102,7 +101,7 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 			"TOKEN_TTL=5m",
 			"AUTHORIZATION_TIMEOUT=15s",
 			"CERTIFICATE_TTL=1h",
-			"METRICS_ADDRESS=" + r.MetricsAddress(),
+			"METRICS_ADDRESS=" + r.MetricsAddress,
 		}
 	})
 	m := launch(t, blue)
@@ -148,9 +147,9 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 		}
 	})
 	t.Run("it warns", func(t *testing.T) {
-		text, err := os.ReadFile(replica.LogFile())
+		text, err := replica.Log()
 		orFatal(t, err)
-		if !strings.Contains(string(text), "alwaysallow") {
+		if !strings.Contains(text, "alwaysallow") {
 			t.Errorf("the log says nothing of the attestor:\n%s", text)
 		}
 	})
@@ -241,7 +240,7 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 		}
 	})
 	t.Run("health", func(t *testing.T) {
-		response, err := blue.Replicas[0].response(t.Context(), "/health")
+		response, err := blue.Replicas[0].Get(t.Context(), "/health")
 		orFatal(t, err)
 		if response.Status != http.StatusOK || response.Body != "OK" || response.Header.Get("Node-Authorizer-Version") == "" {
 			t.Errorf("answered %d %q, version %q", response.Status, response.Body, response.Header.Get("Node-Authorizer-Version"))

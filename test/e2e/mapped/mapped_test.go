@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// names are few, so that entries meet.
+// names are few, so that several entries are about the same name.
 func names() []string { return []string{"node", "admin", "NODE", "ci"} }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -82,8 +82,8 @@ func callers() []string {
 	return arns
 }
 
-// TestSameUsersAsTheReference puts random ConfigMaps that have no mistakes but those
-// that do not matter to both, and asks both for every caller.
+// TestSameUsersAsTheReference gives both random ConfigMaps without mistakes that matter,
+// and asks both for every caller.
 func TestSameUsersAsTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -122,10 +122,10 @@ func anyEntry(r *rand.Rand, arn string) string {
 	return "rolearn: " + arn + "\n  username: " + username + "\n  groups: " + groups
 }
 
-// TestNobodyIsAnybodyElseThanInTheReference puts random ConfigMaps with mistakes to
-// both. Who is let in here is the same user there, unless a mistake made the
-// reference forget the list; and who is let in there and not here has an entry that
-// was reported as left out, or a list that was reported as broken.
+// TestNobodyIsAnybodyElseThanInTheReference gives both random ConfigMaps with mistakes.
+// A caller that we authenticate is the same user in the reference, unless a mistake made
+// the reference drop the list. A caller that only the reference authenticates has an
+// entry or a list that we reported as unusable.
 func TestNobodyIsAnybodyElseThanInTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(3, 4))
@@ -180,8 +180,8 @@ func reported(findings []finding.Finding, entry int, broken []string) bool {
 	})
 }
 
-// brokenEntry is an entry about a role with something wrong in it for which the reference
-// does not forget the whole list.
+// brokenEntry is an entry about a role with a mistake for which the reference does not drop
+// the whole list.
 func brokenEntry(r *rand.Rand, field, arn string) string {
 	groups := pick(r, "[dev]", "[]", "[system:masters]", "[view, edit]")
 	arnLine, usernameLine, groupsLine := field+": "+arn, "username: dev", "groups: "+groups
@@ -229,9 +229,9 @@ func anARN(r *rand.Rand) string {
 	return "arn:aws:iam::111122223333:" + pick(r, "role/node", "role/admin", "role/NODE")
 }
 
-// TestNobodyGetsMoreThanInTheReference puts random ConfigMaps to both, in which entries
-// with mistakes stand among good ones about the same roles, in both lists, with the
-// roles' account mapped too. Whoever is let in here is the same user there.
+// TestNobodyGetsMoreThanInTheReference gives both random ConfigMaps with good and bad
+// entries about the same roles, in both lists, and with the roles' account mapped too. A
+// caller that we authenticate is the same user in the reference.
 func TestNobodyGetsMoreThanInTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(5, 6))

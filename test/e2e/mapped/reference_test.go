@@ -75,8 +75,8 @@ func (r *reference) watch(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// read has the mapper read lists of roles and users, and accounts, and waits until it
-// has. It knows by an account that no other edit has.
+// read gives the mapper lists of roles and users, and accounts, and waits until it has
+// read them. Each edit has an account of its own, by which that is visible.
 func (r *reference) read(t *testing.T, roles, users string, accounts ...string) {
 	t.Helper()
 	r.edits++

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -41,7 +42,7 @@ func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 	})
 }
 
-// writeAPIServerFiles makes what kube-apiserver's flags name.
+// writeAPIServerFiles writes the files that kube-apiserver's flags name.
 func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
 	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
 	if err != nil {
@@ -51,7 +52,7 @@ func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
 	if err != nil {
 		return err
 	}
-	return copyInto(c.apiServerDir(), map[string]string{"ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
+	return server.CopyFiles(c.apiServerDir(), map[string]string{"ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
 }
 
 // writeWebhooks makes the webhook configurations that are applied.
@@ -64,14 +65,14 @@ func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
 	if err := c.copyFiles("webhooks", c.webhooksDir(), replace); err != nil {
 		return fmt.Errorf("write the webhook configurations: %w", err)
 	}
-	// kustomize's own file is no object.
+	// The file of kustomize is not an object.
 	return os.Remove(filepath.Join(c.webhooksDir(), "kustomization.yaml"))
 }
 
-// writeFiles makes what one server reads.
+// writeFiles writes what one server reads, except for its serving certificate.
 func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
-	err := c.copyFiles("server", r.dir, strings.NewReplacer(
-		webhookAddress, r.address, metricsAddress, r.metrics, apiServerAddress, r.Watches.Address(), serverDir, r.dir))
+	err := c.copyFiles("server", r.Dir(), strings.NewReplacer(
+		webhookAddress, r.Address, metricsAddress, r.MetricsAddress, apiServerAddress, r.Watches.Address(), serverDir, r.Dir()))
 	if err != nil {
 		return fmt.Errorf("write the files of %s: %w", r.name, err)
 	}
@@ -79,38 +80,5 @@ func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
 	if err != nil {
 		return err
 	}
-	err = copyInto(r.dir, map[string]string{"ca.crt": p.CAFile(), "cluster-ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
-	if err != nil {
-		return err
-	}
-	return r.Rotate(p)
-}
-
-// Rotate gives the server another serving certificate and key, in the place of
-// those it has.
-func (r *Replica) Rotate(p *localplane.Plane) error {
-	r.certificates++
-	certificate, key, err := p.ServingCertificate(fmt.Sprintf("%s-%d", r.name, r.certificates))
-	if err != nil {
-		return err
-	}
-	return copyInto(r.dir, map[string]string{"tls.crt": certificate, "tls.key": key})
-}
-
-// copyInto copies files into a folder under other names. Each appears whole.
-func copyInto(dir string, files map[string]string) error {
-	for name, from := range files {
-		content, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		partial := filepath.Join(dir, name+".new")
-		if err := os.WriteFile(partial, content, 0o600); err != nil {
-			return err
-		}
-		if err := os.Rename(partial, filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return server.CopyFiles(r.Dir(), map[string]string{"cluster-ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
@@ -31,12 +31,12 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Cluster is a control plane with the servers that decide about its nodes.
+// Cluster is a control plane with the servers that authorize its nodes.
 type Cluster struct {
 	*localplane.Plane
 	// Replicas are the servers.
 	Replicas []*Replica
-	// Webhooks carries what kube-apiserver asks to one of the servers.
+	// Webhooks is between kube-apiserver and the servers.
 	Webhooks *wire.Wire
 
 	root, dir string
@@ -57,7 +57,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context, options Options) error {
 	program := filepath.Join(c.dir, "node-authorizer")
-	if err := Build(ctx, options.Root, program); err != nil {
+	if err := server.Build(ctx, options.Root, program); err != nil {
 		return err
 	}
 	var err error
@@ -74,16 +74,6 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	return err
 }
 
-// Build builds the program of the repository in the folder root.
-func Build(ctx context.Context, root, program string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/node-authorizer")
-	command.Dir = root
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the server: %w:\n%s", err, output)
-	}
-	return nil
-}
-
 // prepare chooses the addresses and writes what kube-apiserver reads when it
 // starts.
 func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
@@ -94,7 +84,7 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 			return err
 		}
 		c.Replicas = append(c.Replicas, replica)
-		addresses = append(addresses, replica.address)
+		addresses = append(addresses, replica.Address)
 	}
 	var err error
 	if c.Webhooks, err = wire.Listen(addresses...); err != nil {
@@ -103,8 +93,8 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 	return c.writeAPIServerFiles(p)
 }
 
-// serve starts the servers and then has kube-apiserver ask them about writes,
-// in the order that users are told.
+// serve starts the servers and then applies the webhook configurations, in the order of
+// the documentation.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
 	deploy := filepath.Join(c.root, "deploy")
 	for _, path := range []string{filepath.Join(deploy, "rbac", "role.yaml"), filepath.Join(deploy, "static-pod", "rbac.yaml")} {
@@ -116,7 +106,7 @@ func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string
 		if err := replica.writeFiles(c, p); err != nil {
 			return err
 		}
-		if err := replica.start(ctx, p, program); err != nil {
+		if err := replica.Run(ctx, server.Command{Program: program}); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,8 @@
-// Package stale takes servers away from their API server, in each way in which that
-// happens, and measures for how long they answer from what they knew, when they say
-// that they are not ready, and when they recover.
+// Package stale disconnects servers from their API server, in each way in which that
+// happens. It measures how long they answer from their copy of the state, when they
+// become not ready, and when they recover.
 //
-// Each fault has a server, a node and a pod of its own, and all of them go on at once,
-// on two control planes: one whose API server works, and one that is stopped and whose
-// store is then taken back to an earlier state.
+// Each fault has a server, a node and a pod of its own. All faults run at the same time,
+// on two control planes: one whose API server works, and one whose API server is stopped
+// and whose store is then restored to an earlier state.
 package stale

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,77 +15,77 @@ import (
 )
 
 const (
-	// margin is what docs/install.md adds to maxStaleness for a server that is busy.
+	// margin is the time that docs/install.md adds to maxStaleness for a busy server.
 	margin = 15 * time.Second
-	// recovery is within what a server is ready again after the end of a fault.
+	// recovery is how long a server may take to be ready after the end of a fault.
 	recovery = 3 * time.Minute
-	glance   = 200 * time.Millisecond
+	interval = 200 * time.Millisecond
 )
 
-// fault is a way to be cut off from the API server.
+// fault is a way to be disconnected from the API server.
 type fault struct {
 	name  string
 	plane func() *plane
-	// begin and end are done to a server.
-	begin, end func(context.Context, *server) error
-	// deaf is whether nothing can be deleted meanwhile.
-	deaf bool
+	// begin causes the fault for a server, and end removes it.
+	begin, end func(context.Context, *testServer) error
+	// apiServerDown is whether the API server takes no writes during the fault.
+	apiServerDown bool
 }
 
 func faults() []fault {
-	onWire := func(do func(*server)) func(context.Context, *server) error {
-		return func(_ context.Context, s *server) error { do(s); return nil }
+	onWire := func(do func(*testServer)) func(context.Context, *testServer) error {
+		return func(_ context.Context, s *testServer) error { do(s); return nil }
 	}
 	works := func() *plane { return reached }
 	return []fault{
 		{
 			name: "proxy-stopped", plane: works,
-			begin: onWire(func(s *server) { s.wire.Pause() }), end: onWire(func(s *server) { s.wire.Resume() }),
+			begin: onWire(func(s *testServer) { s.wire.Pause() }), end: onWire(func(s *testServer) { s.wire.Resume() }),
 		},
 		{
 			name: "half-open", plane: works,
-			begin: onWire(func(s *server) { s.wire.Swallow() }), end: onWire(func(s *server) { s.wire.Carry() }),
+			begin: onWire(func(s *testServer) { s.wire.Swallow() }), end: onWire(func(s *testServer) { s.wire.Carry() }),
 		},
 		{
 			// A watch outlives its credentials: the answer to the next one is 401.
 			name: "unauthorized", plane: works,
-			begin: func(ctx context.Context, s *server) error {
+			begin: func(ctx context.Context, s *testServer) error {
 				defer s.wire.Reset()
 				if err := s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
 					return err
 				}
 				return await.Until(ctx, "the token is worth nothing", s.unknown)
 			},
-			end: func(ctx context.Context, s *server) error { return s.renewToken(ctx) },
+			end: func(ctx context.Context, s *testServer) error { return s.renewToken(ctx) },
 		},
 		{
 			name: "forbidden", plane: works,
-			begin: func(ctx context.Context, s *server) error {
+			begin: func(ctx context.Context, s *testServer) error {
 				defer s.wire.Reset()
 				if err := s.plane.forbid(ctx, s.name); err != nil {
 					return err
 				}
 				return await.Until(ctx, "the account has no rights", s.powerless)
 			},
-			end: func(ctx context.Context, s *server) error { return s.plane.allow(ctx, s.name) },
+			end: func(ctx context.Context, s *testServer) error { return s.plane.allow(ctx, s.name) },
 		},
 		{
-			name: "apiserver-stopped", plane: func() *plane { return stopped }, deaf: true,
-			begin: func(_ context.Context, s *server) error { return s.plane.Pause(localplane.APIServer) },
-			end:   func(_ context.Context, s *server) error { return s.plane.Resume(localplane.APIServer) },
+			name: "apiserver-stopped", plane: func() *plane { return stopped }, apiServerDown: true,
+			begin: func(_ context.Context, s *testServer) error { return s.plane.Pause(localplane.APIServer) },
+			end:   func(_ context.Context, s *testServer) error { return s.plane.Resume(localplane.APIServer) },
 		},
 	}
 }
 
-// TestNothingIsAllowedByOldState has a server for each fault. A pod is deleted while
-// the server cannot know of it. What was allowed is an error, never a refusal, within
-// maxStaleness; and what the cluster says when it is heard from again.
+// TestNothingIsAllowedByOldState runs a server for each fault, and deletes a pod while
+// the server is disconnected. Within maxStaleness the answer becomes an error, never a
+// refusal. When the server is connected again, it answers from the cluster's new state.
 func TestNothingIsAllowedByOldState(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			if f.deaf {
+			if f.apiServerDown {
 				f.plane().alone.Lock()
 				defer f.plane().alone.Unlock()
 			}
@@ -98,21 +97,21 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			if !f.deaf {
-				if err := s.plane.separate(ctx, s.name); err != nil {
+			if !f.apiServerDown {
+				if err := s.plane.deletePod(ctx, s.name); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var notReady time.Duration
 			said := s.until(t, time.Until(began.Add(maxStaleness+margin)), "what was allowed is an error", func() error {
-				if notReady == 0 && s.ready(ctx) != nil {
+				if notReady == 0 && s.Ready(ctx) != nil {
 					notReady = time.Since(began)
 				}
 				return s.expectAfter(ctx, failed, allowed)
 			})
 			toError := time.Since(began)
 			s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is not ready", func() error {
-				err := s.ready(ctx)
+				err := s.Ready(ctx)
 				switch {
 				case err == nil:
 					return fmt.Errorf("it is ready")
@@ -122,7 +121,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				return nil
 			})
 			s.until(t, margin, "its mappings are too old", func() error {
-				if err := s.ready(ctx); err == nil || !strings.Contains(err.Error(), "[-]mappings failed") {
+				if err := s.Ready(ctx); err == nil || !strings.Contains(err.Error(), "[-]mappings failed") {
 					return fmt.Errorf("readyz says %w", err)
 				}
 				return nil
@@ -135,24 +134,24 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := time.Now()
-			if f.deaf {
-				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.separate(ctx, s.name) })
+			if f.apiServerDown {
+				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.deletePod(ctx, s.name) })
 				// The pod was there until now, so that the server may have allowed it again.
 				s.until(t, recovery, "the cluster is heard from", func() error { return s.expect(ctx, refused) })
 			} else {
 				s.until(t, recovery, "the cluster is heard from", func() error { return s.expectAfter(ctx, refused, failed) })
 			}
 			toAnswer := time.Since(ended)
-			s.until(t, recovery, "it is ready", func() error { return s.ready(ctx) })
+			s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
 				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
-			s.toldOnce(t)
+			s.loggedOnce(t)
 		})
 	}
 }
 
-// TestASilentConnectionIsReplaced lets the connections of a server become silent while
-// new ones work: the server notices by itself, and nothing becomes an error.
+// TestASilentConnectionIsReplaced stops all traffic on the connections of a server while
+// new connections work. The server reconnects by itself, and no answer is an error.
 func TestASilentConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "silent")
@@ -160,22 +159,22 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
 	s.wire.HalfOpen()
 	began := time.Now()
-	if err := s.plane.separate(ctx, s.name); err != nil {
+	if err := s.plane.deletePod(ctx, s.name); err != nil {
 		t.Fatal(err)
 	}
 	s.until(t, maxStaleness, "the deletion is known", func() error { return s.expectAfter(ctx, refused, allowed) })
 	t.Logf("silent connection, new ones work: known after %.1f s", time.Since(began).Seconds())
 }
 
-// TestAServerThatIsNotCutOffGoesOn is what all other tests here are compared with: in
-// a cluster in which nothing happens, nothing becomes too old.
+// TestAServerThatIsNotCutOffGoesOn is the control: in a cluster in which nothing changes,
+// the state does not become too old.
 func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "steady")
 	ctx := t.Context()
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
-	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.glance(t) {
-		if err := s.ready(ctx); err != nil {
+	for end := time.Now().Add(2*maxStaleness - margin); time.Now().Before(end); s.pause(t) {
+		if err := s.Ready(ctx); err != nil {
 			t.Fatalf("it is not ready: %v", err)
 		}
 		if err := s.expect(ctx, allowed); err != nil {
@@ -184,8 +183,8 @@ func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// expect asks, and wants an answer.
-func (s *server) expect(ctx context.Context, want answer) error {
+// expect returns an error unless the server gives an answer.
+func (s *testServer) expect(ctx context.Context, want answer) error {
 	got, text, err := s.ask(ctx)
 	if err == nil && got != want {
 		err = fmt.Errorf("the answer is %s: %s", got, text)
@@ -193,12 +192,11 @@ func (s *server) expect(ctx context.Context, want answer) error {
 	return err
 }
 
-// wrongError ends a wait: another answer than before comes, and not the one that is
-// waited for.
+// wrongError ends a wait, because the answer is neither the previous nor the expected one.
 type wrongError struct{ error }
 
-// expectAfter wants an answer, and until then the one that was there before.
-func (s *server) expectAfter(ctx context.Context, want, before answer) error {
+// expectAfter is expect, and until then only the previous answer may come.
+func (s *testServer) expectAfter(ctx context.Context, want, before answer) error {
 	got, text, err := s.ask(ctx)
 	switch {
 	case err != nil:
@@ -212,41 +210,41 @@ func (s *server) expectAfter(ctx context.Context, want, before answer) error {
 }
 
 // until waits for a condition and returns the last text of the server's answer.
-func (s *server) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
+func (s *testServer) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; s.glance(t) {
+	for deadline := time.Now().Add(limit); ; s.pause(t) {
 		err := condition()
 		if err == nil {
 			break
 		}
 		if wrong, ok := errors.AsType[wrongError](err); ok || time.Now().After(deadline) {
-			text, _ := os.ReadFile(s.LogFile())
-			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.ready(t.Context()), tail(string(text), 30))
+			text, _ := s.Log()
+			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.Ready(t.Context()), tail(text, 30))
 		}
 	}
 	_, text, _ := s.ask(t.Context())
 	return text
 }
 
-// glance waits for the next look.
-func (s *server) glance(t *testing.T) {
+// pause waits until the next check.
+func (s *testServer) pause(t *testing.T) {
 	select {
-	case <-time.After(glance):
+	case <-time.After(interval):
 	case <-t.Context().Done():
 	}
 }
 
-// toldOnce wants one line of the log for mappings that are too old, and one when they
-// are no more.
-func (s *server) toldOnce(t *testing.T) {
+// loggedOnce checks that the log has one line when mappings become too old, and one when
+// they are fresh again.
+func (s *testServer) loggedOnce(t *testing.T) {
 	t.Helper()
 	s.until(t, margin, "it is logged once", func() error {
-		text, err := os.ReadFile(s.LogFile())
+		text, err := s.Log()
 		if err != nil {
 			return err
 		}
 		for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
-			if n := strings.Count(string(text), says); n != 1 {
+			if n := strings.Count(text, says); n != 1 {
 				return fmt.Errorf("the log says %d times that %s", n, says)
 			}
 		}

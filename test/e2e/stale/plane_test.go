@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -43,14 +43,14 @@ type plane struct {
 	*localplane.Plane
 	admin kubernetes.Interface
 	dir   string
-	// alone is held by who takes the API server or the store away from all.
+	// alone is held by a test that stops the API server or the store for all.
 	alone sync.Mutex
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) (status int) {
-	// The tests wait for minutes and do next to nothing: all of them at once.
+	// The tests mostly wait, so that all of them can run at once.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -80,7 +80,7 @@ func run(m *testing.M) (status int) {
 
 func open(ctx context.Context, dir string) error {
 	program = filepath.Join(dir, "node-authorizer")
-	if err := served.Build(ctx, root, program); err != nil {
+	if err := server.Build(ctx, root, program); err != nil {
 		return err
 	}
 	var both errgroup.Group
@@ -161,8 +161,7 @@ func (p *plane) forbid(ctx context.Context, name string) error {
 		p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// newToken makes a server's account, in the place of one that is there, and returns
-// its token.
+// newToken creates a server's account and returns a token of it.
 func (p *plane) newToken(ctx context.Context, name string) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, account, metav1.CreateOptions{}); err != nil {
@@ -175,7 +174,7 @@ func (p *plane) newToken(ctx context.Context, name string) (string, error) {
 	return token.Status.Token, nil
 }
 
-// relate makes a node that has a pod that names a secret, each of the same name.
+// relate creates a node with a pod that names a secret. All three have the same name.
 func (p *plane) relate(ctx context.Context, name string) error {
 	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (p *plane) relate(ctx context.Context, name string) error {
 	return p.pod(ctx, name, name)
 }
 
-// pod makes a pod on a node that names a secret of the pod's name.
+// pod creates a pod on a node, which names a secret of the pod's name.
 func (p *plane) pod(ctx context.Context, name, node string) error {
 	no := false
 	_, err := p.admin.CoreV1().Pods(space).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
@@ -196,8 +195,8 @@ func (p *plane) pod(ctx context.Context, name, node string) error {
 	return err
 }
 
-// separate deletes the pod.
-func (p *plane) separate(ctx context.Context, name string) error {
+// deletePod deletes the pod.
+func (p *plane) deletePod(ctx context.Context, name string) error {
 	now := int64(0)
 	return p.admin.CoreV1().Pods(space).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
 }

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestARestoredStoreGrantsNothingOfLater takes the store back to a time before a pod
-// was there, and then lets the resource version pass the one that the server has seen.
-// What the pod granted ends within maxStaleness.
+// TestARestoredStoreGrantsNothingOfLater restores the store to a time before a pod was
+// created, and writes until the resource version passes the one that the server has
+// seen. Within maxStaleness the server allows nothing for that pod any more.
 func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	t.Parallel()
 	p := stopped
@@ -52,10 +52,10 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	t.Logf("etcd restored: allowed no more after %.1f s, refused after %.1f s", ended.Seconds(), time.Since(began).Seconds())
 	s.secret = s.name
 	s.until(t, recovery, "what is there is allowed", func() error { return s.expect(ctx, allowed) })
-	s.until(t, recovery, "it is ready", func() error { return s.ready(ctx) })
+	s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 }
 
-// version is the resource version that the cluster has come to.
+// version is the current resource version of the cluster.
 func (p *plane) version(t *testing.T) uint64 {
 	t.Helper()
 	list, err := p.admin.CoreV1().ConfigMaps(space).List(t.Context(), metav1.ListOptions{Limit: 1})

@@ -1,14 +1,10 @@
 package stale
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,11 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
-	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
 // maxStaleness is the shortest that the configuration takes.
@@ -51,22 +46,22 @@ iam:
   sessionCheck: None
 `
 
-// server is one that follows a control plane through a wire of its own, with the
-// account, about the node, and by the pod and the secret of its name.
-type server struct {
-	*localplane.Program
-	plane     *plane
-	name, dir string
-	// secret is the one that is asked about.
-	secret           string
-	address, metrics string
-	wire             *wire.Wire
-	client           *http.Client
+// testServer is a server with its own connection to a control plane, its own service
+// account, and a node, a pod and a secret. All of them have its name.
+type testServer struct {
+	*server.Server
+	plane *plane
+	name  string
+	// secret is the one that the node asks for.
+	secret string
+	wire   *wire.Wire
+	// client keeps its connections to the server.
+	client *http.Client
 }
 
-func newServer(t *testing.T, p *plane, name string) *server {
+func newServer(t *testing.T, p *plane, name string) *testServer {
 	t.Helper()
-	s := &server{plane: p, name: name, secret: name, dir: filepath.Join(p.dir, name)}
+	s := &testServer{plane: p, name: name, secret: name}
 	if err := s.start(t.Context()); err != nil {
 		t.Fatalf("start the server of %s: %v", name, err)
 	}
@@ -78,8 +73,9 @@ func newServer(t *testing.T, p *plane, name string) *server {
 	return s
 }
 
-func (s *server) start(ctx context.Context) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+func (s *testServer) start(ctx context.Context) error {
+	var err error
+	if s.Server, err = server.New(s.plane.Plane, "node-authorizer-"+s.name, filepath.Join(s.plane.dir, s.name)); err != nil {
 		return err
 	}
 	if err := s.plane.relate(ctx, s.name); err != nil {
@@ -91,75 +87,47 @@ func (s *server) start(ctx context.Context) error {
 	if err := s.renewToken(ctx); err != nil {
 		return err
 	}
-	for _, address := range []*string{&s.address, &s.metrics} {
-		port, err := s.plane.TakePort()
-		if err != nil {
-			return err
-		}
-		*address = fmt.Sprintf("127.0.0.1:%d", port)
-	}
-	var err error
-	if s.wire, err = wire.Listen(strings.TrimPrefix(s.plane.Server(), "https://")); err != nil {
+	if s.wire, err = wire.Listen(strings.TrimPrefix(s.plane.Plane.Server(), "https://")); err != nil {
 		return err
 	}
-	if err := s.writeKubeconfig(); err != nil {
+	if err := s.WriteKubeconfig("https://"+s.wire.Address(), &clientcmdapi.AuthInfo{TokenFile: s.File("token")}); err != nil {
 		return err
 	}
-	certificate, key, err := s.plane.ServingCertificate(s.name)
-	if err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"), s.MetricsAddress)); err != nil {
 		return err
 	}
-	text := fmt.Sprintf(config, s.kubeconfig(), maxStaleness, s.address, certificate, key, s.metrics)
-	path := filepath.Join(s.dir, "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if s.client, err = s.Client(); err != nil {
 		return err
 	}
-	authority, err := os.ReadFile(s.plane.CAFile())
-	if err != nil {
-		return err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	s.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-	s.Program, err = s.plane.AddProgram(ctx, "node-authorizer-"+s.name, localplane.ProgramOptions{
-		Path: program, Args: []string{"server", "--config=" + path}, Ready: s.ready,
-	})
-	return err
-}
-
-func (s *server) kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
-
-func (s *server) writeKubeconfig() error {
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters["it"] = &clientcmdapi.Cluster{Server: "https://" + s.wire.Address(), CertificateAuthority: s.plane.CAFile()}
-	kubeconfig.AuthInfos["it"] = &clientcmdapi.AuthInfo{TokenFile: filepath.Join(s.dir, "token")}
-	kubeconfig.Contexts["it"] = &clientcmdapi.Context{Cluster: "it", AuthInfo: "it"}
-	kubeconfig.CurrentContext = "it"
-	return clientcmd.WriteToFile(*kubeconfig, s.kubeconfig())
+	return s.Run(ctx, server.Command{Program: program})
 }
 
 // renewToken gives the server a token of a new account.
-func (s *server) renewToken(ctx context.Context) error {
+func (s *testServer) renewToken(ctx context.Context) error {
 	token, err := s.plane.newToken(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	partial := filepath.Join(s.dir, "token.new")
+	partial := s.File("token.new")
 	if err := os.WriteFile(partial, []byte(token), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(partial, filepath.Join(s.dir, "token"))
+	return os.Rename(partial, s.File("token"))
 }
 
-// unknown returns nil when the API server takes the server's token for no user's, and
-// powerless when it lets its user list nothing.
-func (s *server) unknown(ctx context.Context) error { return s.listing(ctx, apierrors.IsUnauthorized) }
+// unknown returns nil when the API server does not authenticate the server's token, and
+// powerless when the server's user may not list pods.
+func (s *testServer) unknown(ctx context.Context) error {
+	return s.listing(ctx, apierrors.IsUnauthorized)
+}
 
-func (s *server) powerless(ctx context.Context) error { return s.listing(ctx, apierrors.IsForbidden) }
+func (s *testServer) powerless(ctx context.Context) error {
+	return s.listing(ctx, apierrors.IsForbidden)
+}
 
-// listing lists pods as the server does, and wants an error.
-func (s *server) listing(ctx context.Context, want func(error) bool) error {
-	token, err := os.ReadFile(filepath.Join(s.dir, "token"))
+// listing lists pods with the server's token, and expects an error.
+func (s *testServer) listing(ctx context.Context, want func(error) bool) error {
+	token, err := os.ReadFile(s.File("token"))
 	if err != nil {
 		return err
 	}
@@ -175,16 +143,7 @@ func (s *server) listing(ctx context.Context, want func(error) bool) error {
 	return nil
 }
 
-// ready returns nil when the server says that it is ready, and else what it says.
-func (s *server) ready(ctx context.Context) error {
-	status, body, err := s.do(ctx, http.MethodGet, "https://"+s.address+"/readyz", nil)
-	if err == nil && status != http.StatusOK {
-		err = errors.New(strings.Join(strings.Fields(body), " "))
-	}
-	return err
-}
-
-// answer is what the server says about its node and its secret.
+// answer is the server's decision about its node and its secret.
 type answer string
 
 const (
@@ -193,8 +152,8 @@ const (
 	failed  answer = "error"
 )
 
-// ask asks as an API server does whether the node may read the secret.
-func (s *server) ask(ctx context.Context) (answer, string, error) {
+// ask sends the SubjectAccessReview of an API server: may the node read the secret?
+func (s *testServer) ask(ctx context.Context) (answer, string, error) {
 	body, err := json.Marshal(&authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -205,15 +164,15 @@ func (s *server) ask(ctx context.Context) (answer, string, error) {
 	if err != nil {
 		return "", "", err
 	}
-	status, text, err := s.do(ctx, http.MethodPost, "https://"+s.address+"/authorize", body)
+	response, err := server.Post(ctx, s.client, "https://"+s.Address+"/authorize", "application/json", body)
 	if err != nil {
 		return "", "", err
 	}
 	var review authorizationv1.SubjectAccessReview
-	if status != http.StatusOK {
-		return failed, text, nil
+	if response.Status != http.StatusOK {
+		return failed, response.Body, nil
 	}
-	if err := json.Unmarshal([]byte(text), &review); err != nil {
+	if err := json.Unmarshal([]byte(response.Body), &review); err != nil {
 		return "", "", err
 	}
 	switch {
@@ -226,8 +185,8 @@ func (s *server) ask(ctx context.Context) (answer, string, error) {
 }
 
 // metric is the value of a time series; empty if there is none.
-func (s *server) metric(ctx context.Context, series string) string {
-	_, text, err := s.do(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", nil)
+func (s *testServer) metric(ctx context.Context, series string) string {
+	text, err := s.Metrics(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -237,19 +196,4 @@ func (s *server) metric(ctx context.Context, series string) string {
 		}
 	}
 	return ""
-}
-
-func (s *server) do(ctx context.Context, method, url string, body []byte) (int, string, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := s.client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(text), err
 }

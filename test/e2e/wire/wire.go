@@ -1,6 +1,6 @@
-// Package wire stands between a client and a server, or several servers behind
-// one address, and does to their TCP connections what networks do: it cuts them,
-// it is slow or silent, and it leaves out servers that do not answer.
+// Package wire is a TCP proxy that injects network faults. It is between a client and
+// one or several servers. It closes connections, delays or drops what is sent, and skips
+// servers that do not accept connections.
 package wire
 
 import (
@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Wire accepts connections on one address and carries each to one of its ends.
+// Wire accepts connections on one address and forwards each to one of its servers, the
+// ends.
 type Wire struct {
 	listener net.Listener
 	ends     []string
@@ -26,24 +27,24 @@ type Wire struct {
 	delay       time.Duration
 	connections map[net.Conn]bool
 	carried     map[*carried]bool
-	// paused is closed when the wire goes on; nil while it does.
+	// paused is closed by Resume; nil while the wire is not paused.
 	paused chan struct{}
-	// swallows is whether new connections are silent.
+	// swallows is whether data on new connections is dropped.
 	swallows bool
 }
 
 // carried is one connection between a client and a server.
 type carried struct {
-	// silent connections stay open, and what either end sends is lost.
+	// silent connections stay open, and all data on them is dropped.
 	silent atomic.Bool
 }
 
-// Listen starts a wire on a port of 127.0.0.1. The ends, each a host:port, are
-// taken in turns; one that cannot be reached is passed over.
+// Listen starts a wire on a port of 127.0.0.1. Connections go to the ends, each a
+// host:port, in round-robin order; an end that cannot be reached is skipped.
 func Listen(ends ...string) (*Wire, error) { return ListenFrom("127.0.0.1", ends...) }
 
-// ListenFrom is Listen, and the ends see connections from another loopback
-// address: they come from a machine of its own.
+// ListenFrom is Listen with another loopback address as the source of connections, so
+// that they come from another machine.
 func ListenFrom(address string, ends ...string) (*Wire, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +58,7 @@ func ListenFrom(address string, ends ...string) (*Wire, error) {
 // Address is the host:port on which the wire listens.
 func (w *Wire) Address() string { return w.listener.Addr().String() }
 
-// Cut ends all connections and every new one until Mend is called.
+// Cut closes all connections, and every new one until Restore is called.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	w.cut = true
@@ -65,14 +66,14 @@ func (w *Wire) Cut() {
 	w.Reset()
 }
 
-// Mend lets connections through again.
-func (w *Wire) Mend() {
+// Restore ends what Cut began.
+func (w *Wire) Restore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = false
 }
 
-// Reset ends all connections; new ones are let through.
+// Reset closes all connections. New ones work.
 func (w *Wire) Reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,16 +82,15 @@ func (w *Wire) Reset() {
 	}
 }
 
-// Slow holds back what clients send, each time that they send something, until
-// it is called again.
+// Slow delays everything that clients send, until it is called again.
 func (w *Wire) Slow(delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.delay = delay
 }
 
-// Pause freezes the wire as a proxy is frozen that is stopped: connections stay open,
-// new ones are taken by the kernel, and nothing is read until Resume is called.
+// Pause stops the wire as SIGSTOP stops a proxy: connections stay open, the kernel
+// accepts new ones, and nothing is read until Resume is called.
 func (w *Wire) Pause() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +99,7 @@ func (w *Wire) Pause() {
 	}
 }
 
-// Resume ends what Pause began. Nothing was lost.
+// Resume ends what Pause began. No data is lost.
 func (w *Wire) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +109,8 @@ func (w *Wire) Resume() {
 	}
 }
 
-// HalfOpen makes all connections silent for ever, as those are whose peer is gone
-// without a word. New ones are let through.
+// HalfOpen drops all data on the connections from now on, without closing them, as if
+// the peer had vanished. New connections work.
 func (w *Wire) HalfOpen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *Wire) HalfOpen() {
 	}
 }
 
-// Swallow is HalfOpen, and new connections are silent too, until Carry is called.
+// Swallow is HalfOpen, for new connections too until Carry is called.
 func (w *Wire) Swallow() {
 	w.mu.Lock()
 	w.swallows = true
@@ -127,7 +127,7 @@ func (w *Wire) Swallow() {
 	w.HalfOpen()
 }
 
-// Carry lets connections through that are opened from now on.
+// Carry lets new connections work again.
 func (w *Wire) Carry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func (w *Wire) carry(client net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		w.copy(client, server, c, func() {})
-		if !c.silent.Load() { // else the client does not hear that the server has gone
+		if !c.silent.Load() { // otherwise the client must not see that the server has closed
 			client.Close()
 		}
 	})
@@ -204,7 +204,7 @@ func (w *Wire) carry(client net.Conn) {
 	back.Wait()
 }
 
-// hold holds back what clients send.
+// hold delays what clients send.
 func (w *Wire) hold() {
 	w.mu.Lock()
 	delay := w.delay
@@ -230,7 +230,7 @@ func (w *Wire) copy(to, from net.Conn, c *carried, before func()) {
 	}
 }
 
-// dial takes the ends in turns and the first that answers.
+// dial connects to the next end that accepts.
 func (w *Wire) dial() (net.Conn, error) {
 	w.mu.Lock()
 	first := w.next

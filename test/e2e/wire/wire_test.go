@@ -83,7 +83,7 @@ func TestAnEndThatDoesNotAnswerIsPassedOver(t *testing.T) {
 	}
 }
 
-func TestACutEndsConnectionsUntilItIsMended(t *testing.T) {
+func TestACutEndsConnectionsUntilItIsRestored(t *testing.T) {
 	w := wireTo(t, echo(t, "a").Addr().String())
 	before := dial(t, w)
 	if _, err := ask(before, "hello"); err != nil {
@@ -96,7 +96,7 @@ func TestACutEndsConnectionsUntilItIsMended(t *testing.T) {
 	if got, err := ask(dial(t, w), "hello"); err == nil {
 		t.Errorf("a new connection through a cut wire answers %q", got)
 	}
-	w.Mend()
+	w.Restore()
 	if _, err := ask(dial(t, w), "hello"); err != nil {
 		t.Error(err)
 	}

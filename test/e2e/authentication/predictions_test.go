@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -20,17 +20,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// The node for which is predicted, and who is bound to random roles: nobody whom
-// another test knows.
+// The node for which the doctor predicts, and the users that are bound to random roles.
+// No other test uses them.
 const (
 	predictedNode = "ip-10-9-9-9.eu-west-1.compute.internal"
 	boundUser     = "prediction-kubelet"
 	boundPod      = "system:serviceaccount:prediction:kubelet"
 )
 
-// TestWhatTheDoctorForetellsIsWhatTheAPIServerSays maps roles at random, binds some of
-// them to random roles of RBAC, and puts to kube-apiserver what a kubelet asks for.
-func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
+// TestPredictionsAgreeWithTheAPIServer maps roles at random, binds some of them to
+// random roles of RBAC, and puts to kube-apiserver what a kubelet asks for.
+func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 37))
 	config := rest.CopyConfig(blue.AdminConfig())
@@ -60,15 +60,15 @@ func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
 		seen[role.Registers.Value]++
 		said := mayOf(t, client, role)
 		for what, is := range map[string]struct {
-			foretold prediction.Outcome
-			allowed  bool
+			predicted prediction.Outcome
+			allowed   bool
 		}{
 			"registers": {role.Registers, said.registers},
 			"Ready":     {role.Ready, said.registers && said.ready},
 			"serving":   {role.Serving, said.requests && role.User == "system:node:"+role.Node},
 		} {
-			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.foretold.Value != want {
-				t.Errorf("%s as %s in %q: the doctor foretells %+v, kube-apiserver says %s", what, role.User, role.Groups, is.foretold, want)
+			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.predicted.Value != want {
+				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted, want)
 			}
 		}
 	}
@@ -77,7 +77,7 @@ func TestWhatTheDoctorForetellsIsWhatTheAPIServerSays(t *testing.T) {
 	}
 }
 
-// said is what kube-apiserver says to a kubelet.
+// said is what kube-apiserver allows a kubelet.
 type said struct{ registers, ready, requests bool }
 
 func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePrediction) said {
@@ -102,7 +102,7 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 	const leases, coordination = "leases", "coordination.k8s.io"
 	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") && role.User != "system:node:"+role.Node
 	return said{
-		// NodeRestriction comes after authorization, and lets no node make another one.
+		// NodeRestriction runs after authorization, and lets no node create another node.
 		registers: may("create", "", "nodes", "", "", "") && !another,
 		ready: may("patch", "", "nodes", "status", "", role.Node) &&
 			may("create", coordination, leases, "", corev1.NamespaceNodeLease, "") &&

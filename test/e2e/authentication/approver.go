@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// approver is what clusters in a cloud have: it approves a node's request for a
-// serving certificate when it is the one that the certificate names who asks.
+// approver approves a request for a serving certificate if the certificate names the
+// node that sent the request, as the approvers of cloud providers do.
 type approver struct {
 	client kubernetes.Interface
 	cancel context.CancelFunc
@@ -37,7 +37,7 @@ func (a *approver) stop() error {
 }
 
 func (a *approver) run(ctx context.Context) error {
-	ticker := time.NewTicker(await.Glance)
+	ticker := time.NewTicker(await.Interval)
 	defer ticker.Stop()
 	for {
 		if err := a.look(ctx); err != nil && ctx.Err() == nil {

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -18,17 +18,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// legacyUser is the name of a kubelet from before nodes had names of their own.
+// legacyUser is the user name of a kubelet that does not authenticate as its node.
 const legacyUser = "kubelet"
 
-// Unrestricted is a control plane as clusters were before the Node authorizer: RBAC
-// alone, and a binding that gives all nodes what any node needs. It notes what nodes
-// ask.
+// Unrestricted is a control plane without the Node authorizer: RBAC alone, and a binding
+// that gives all nodes the rights that any node needs. Its audit log has the requests of
+// nodes.
 type Unrestricted struct {
 	*localplane.Plane
 	Audit  *audit.Log
 	Client kubernetes.Interface
-	// Worker goes by its own name, Legacy by one that all could have.
+	// Worker authenticates as its node, Legacy as legacyUser.
 	Worker, Legacy *localplane.Node
 
 	dir string

@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// vigil watches the nodes of a cluster, and notes each that is not ready.
-type vigil struct {
+// readinessWatch lists the nodes of a cluster twice a second, and records each that is not
+// ready.
+type readinessWatch struct {
 	end func()
 
 	mu       sync.Mutex
@@ -20,12 +21,12 @@ type vigil struct {
 	notReady []string
 }
 
-// watchNodes begins a vigil over nodes that are ready.
-func watchNodes(c *Cluster) *vigil {
+// watchNodes starts a readinessWatch. All nodes must be ready.
+func watchNodes(c *Cluster) *readinessWatch {
 	ctx, cancel := context.WithCancel(context.Background())
-	v := &vigil{}
+	w := &readinessWatch{}
 	var running sync.WaitGroup
-	v.end = func() { cancel(); running.Wait() }
+	w.end = func() { cancel(); running.Wait() }
 	running.Go(func() {
 		ticker := time.NewTicker(500 * time.Millisecond)
 		defer ticker.Stop()
@@ -34,33 +35,33 @@ func watchNodes(c *Cluster) *vigil {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				v.look(ctx, c)
+				w.look(ctx, c)
 			}
 		}
 	})
-	return v
+	return w
 }
 
-func (v *vigil) look(ctx context.Context, c *Cluster) {
+func (w *readinessWatch) look(ctx context.Context, c *Cluster) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.looks++
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looks++
 	for _, node := range nodes.Items {
 		if !isReady(&node) {
-			v.notReady = append(v.notReady, fmt.Sprintf("%s at %s", node.Name, time.Now().Format(time.TimeOnly)))
+			w.notReady = append(w.notReady, fmt.Sprintf("%s at %s", node.Name, time.Now().Format(time.TimeOnly)))
 		}
 	}
 }
 
-// seen returns how often it looked, and the nodes that were not ready.
-func (v *vigil) seen() (looks int, notReady []string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.looks, slices.Clone(v.notReady)
+// seen returns how often it listed the nodes, and which were not ready.
+func (w *readinessWatch) seen() (looks int, notReady []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks, slices.Clone(w.notReady)
 }
 
 func isReady(node *corev1.Node) bool {

@@ -14,9 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
 )
 
-// siege attacks a control plane without end, with every request of the matrix
+// attackLoad sends a control plane, until it is stopped, every request of the matrix
 // that is refused, as dry runs, and watches whether its nodes stay ready.
-type siege struct {
+type attackLoad struct {
 	stop  func()
 	admin kubernetes.Interface
 
@@ -28,23 +28,23 @@ type siege struct {
 	notReady []string
 }
 
-// besiege starts a siege that ends with the test, at the latest.
-func besiege(t *testing.T) *siege {
+// startAttackLoad starts a load that ends with the test, at the latest.
+func startAttackLoad(t *testing.T) *attackLoad {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	s := &siege{admin: client(t, ours.Plane), answers: map[int]int{}, began: time.Now(), stop: func() { cancel(); running.Wait() }}
-	t.Cleanup(s.stop)
+	l := &attackLoad{admin: client(t, ours.Plane), answers: map[int]int{}, began: time.Now(), stop: func() { cancel(); running.Wait() }}
+	t.Cleanup(l.stop)
 	refused := refusedRequests(t)
 	sender := ours.sender(t)
 	for worker := range attackers {
-		running.Go(func() { s.attack(ctx, sender, refused, worker) })
+		running.Go(func() { l.attack(ctx, sender, refused, worker) })
 	}
-	running.Go(func() { s.watchNodes(ctx) })
-	return s
+	running.Go(func() { l.watchNodes(ctx) })
+	return l
 }
 
-// refusedRequests are those that the in-tree plane forbids.
+// refusedRequests returns the requests that the in-tree plane forbids.
 func refusedRequests(t *testing.T) []attack.Request {
 	t.Helper()
 	sender := shop.sender(t)
@@ -64,16 +64,17 @@ func refusedRequests(t *testing.T) []attack.Request {
 }
 
 const (
-	// attackers take turns, so that one that gets no answer holds up no other.
+	// attackers is how many send at the same time, so that one that waits for an answer
+	// does not stop the others.
 	attackers = 4
-	// pause is between two attacks of one of them, so that they do not crowd out
-	// what they are to be tried beside.
+	// pause is the time between two attacks of one attacker, so that other requests
+	// are answered too.
 	pause = 20 * time.Millisecond
-	// patience is how long one waits for an answer.
-	patience = 5 * time.Second
+	// timeout is how long an attacker waits for an answer.
+	timeout = 5 * time.Second
 )
 
-func (s *siege) attack(ctx context.Context, sender *attack.Sender, requests []attack.Request, first int) {
+func (l *attackLoad) attack(ctx context.Context, sender *attack.Sender, requests []attack.Request, first int) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for i := first; ; i += attackers {
@@ -83,26 +84,26 @@ func (s *siege) attack(ctx context.Context, sender *attack.Sender, requests []at
 		case <-ticker.C:
 		}
 		request := requests[i%len(requests)]
-		attempt, cancel := context.WithTimeout(ctx, patience)
+		attempt, cancel := context.WithTimeout(ctx, timeout)
 		answer, err := sender.Rehearse(attempt, request, "")
 		cancel()
-		s.note(request, answer, err)
+		l.note(request, answer, err)
 	}
 }
 
 // note counts a request that got no answer as status 0.
-func (s *siege) note(request attack.Request, answer attack.Answer, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sent++
-	s.answers[answer.Status]++
+func (l *attackLoad) note(request attack.Request, answer attack.Answer, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
+	l.answers[answer.Status]++
 	if err == nil && answer.Status < http.StatusBadRequest {
-		s.breaches = append(s.breaches, fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
+		l.breaches = append(l.breaches, fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
 	}
 }
 
 // watchNodes notes each node that the API server says is not ready.
-func (s *siege) watchNodes(ctx context.Context) {
+func (l *attackLoad) watchNodes(ctx context.Context) {
 	ticker := time.NewTicker(500 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -111,28 +112,28 @@ func (s *siege) watchNodes(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// While kube-apiserver is down nobody says that a node is not ready.
-		nodes, err := s.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		// While kube-apiserver is down, the state of nodes is unknown.
+		nodes, err := l.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
 		}
-		s.mu.Lock()
+		l.mu.Lock()
 		for _, node := range nodes.Items {
 			if !isReady(&node) {
-				s.notReady = append(s.notReady, node.Name)
+				l.notReady = append(l.notReady, node.Name)
 			}
 		}
-		s.mu.Unlock()
+		l.mu.Unlock()
 	}
 }
 
 // attacksGoOn waits until more attacks have been answered since the call.
-func (s *siege) attacksGoOn(t *testing.T, more int) {
+func (l *attackLoad) attacksGoOn(t *testing.T, more int) {
 	t.Helper()
 	count := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.sent
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.sent
 	}
 	began := count()
 	eventually(t, "attacks go on", func(context.Context) error {
@@ -144,17 +145,17 @@ func (s *siege) attacksGoOn(t *testing.T, more int) {
 }
 
 // check ends a phase: nothing was allowed, and no node was lost.
-func (s *siege) check(t *testing.T) {
+func (l *attackLoad) check(t *testing.T) {
 	t.Helper()
-	renewLeasesSince(t, s.admin, s.began)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t.Logf("%d attacks, by status: %v", s.sent, s.answers)
-	for _, breach := range s.breaches {
+	renewLeasesSince(t, l.admin, l.began)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.Logf("%d attacks, by status: %v", l.sent, l.answers)
+	for _, breach := range l.breaches {
 		t.Errorf("allowed: %s", breach)
 	}
-	if len(s.notReady) > 0 {
-		t.Errorf("nodes were not ready: %v", s.notReady)
+	if len(l.notReady) > 0 {
+		t.Errorf("nodes were not ready: %v", l.notReady)
 	}
-	s.sent, s.answers, s.breaches, s.notReady, s.began = 0, map[int]int{}, nil, nil, time.Now()
+	l.sent, l.answers, l.breaches, l.notReady, l.began = 0, map[int]int{}, nil, nil, time.Now()
 }

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"bytes"
@@ -15,12 +15,13 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/iam/token"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 
 // Token runs `node-authorizer token` with credentials.
 func (c *Cluster) Token(ctx context.Context, with fakeaws.Credentials, clusterID string) (string, error) {
 	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
-	command.Env = environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
+	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
 	output, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)
@@ -39,7 +40,7 @@ func (c *Cluster) MakeToken(ctx context.Context, instance fakeaws.Instance) (str
 	return text, err
 }
 
-// WhoAmI asks kube-apiserver whom it takes the bearer of a token for.
+// WhoAmI asks kube-apiserver as which user it authenticates a token.
 func (c *Cluster) WhoAmI(ctx context.Context, bearer string) (authenticationv1.UserInfo, error) {
 	config := rest.AnonymousClientConfig(c.AdminConfig())
 	config.BearerToken = bearer

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	awsv1 "github.com/aws/aws-sdk-go/aws"
@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// ReferenceToken makes a token as the clients do that exist.
+// ReferenceToken makes a token with the client of aws-iam-authenticator.
 func ReferenceToken(with fakeaws.Credentials, clusterID string) (string, error) {
 	session, err := sessionv1.NewSession(&awsv1.Config{
 		Region: awsv1.String(Region), STSRegionalEndpoint: endpointsv1.RegionalSTSEndpoint,

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// The roles of the cluster's instances: one for each of three mappings that people
-// write, and one for the right one.
+// The roles of the cluster's instances: three with mappings that people get wrong, and
+// one with a correct mapping.
 const (
 	notANode     = "not-a-node"
 	everyonesKey = "everyones-key"
@@ -40,9 +40,9 @@ func mapRoles() string {
 		entry(rightNode, node, "system:bootstrappers", "system:nodes")
 }
 
-// TestWhatBecomesOfNodes starts a kubelet for each mapping, looks what becomes of it,
-// and compares that with what the doctor says of its role.
-func TestWhatBecomesOfNodes(t *testing.T) {
+// TestOutcomesOfMappings starts a kubelet for each mapping, and compares whether its
+// node registers and becomes Ready with what the doctor predicts for its role.
+func TestOutcomesOfMappings(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	if err := blue.Map(ctx, map[string]string{"mapRoles": mapRoles()}); err != nil {
@@ -75,20 +75,20 @@ func TestWhatBecomesOfNodes(t *testing.T) {
 	t.Run("in system:nodes without a node's name it never registers", func(t *testing.T) {
 		isRefused(t, nodes[notANode])
 	})
-	t.Run("the doctor said so", func(t *testing.T) {
-		fates := doctor(t)
-		for role, want := range map[string]fate{
+	t.Run("the doctor predicts it", func(t *testing.T) {
+		predictions := doctor(t)
+		for role, want := range map[string]rolePrediction{
 			notANode:     {Registers: "no", Ready: "no", Serving: "no"},
 			everyonesKey: {Registers: "yes", Ready: "yes", Serving: "no", ClusterAdmin: true},
 			masterNode:   {Registers: "yes", Ready: "yes", Serving: "yes", ClusterAdmin: true},
 			rightNode:    {Registers: "yes", Ready: "yes", Serving: "yes", NodeIdentity: true},
 		} {
-			if got := fates[RoleARN(role)]; got != want {
-				t.Errorf("%s: the doctor says %+v, what happened is %+v", role, got, want)
+			if got := predictions[RoleARN(role)]; got != want {
+				t.Errorf("%s: the doctor predicts %+v, what happened is %+v", role, got, want)
 			}
 		}
 	})
-	t.Run("a node whose mapping is taken its name from goes NotReady", func(t *testing.T) {
+	t.Run("a node whose mapping loses the node name becomes NotReady", func(t *testing.T) {
 		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func becomesReady(t *testing.T, node *Node) {
 	eventually(t, node.Name()+" is Ready", node.IsReady)
 }
 
-// keepTheirLeases sees the lease of each node renewed.
+// keepTheirLeases waits until each node has renewed its lease.
 func keepTheirLeases(t *testing.T, nodes ...*Node) {
 	t.Helper()
 	first := map[string]metav1.MicroTime{}
@@ -144,7 +144,7 @@ func keepTheirLeases(t *testing.T, nodes ...*Node) {
 	})
 }
 
-// servingRequest is the last request of a node for a serving certificate.
+// servingRequest returns the last request of a node for a serving certificate.
 func servingRequest(ctx context.Context, node *Node) (*certificatesv1.CertificateSigningRequest, error) {
 	all, err := blue.Client.CertificatesV1().CertificateSigningRequests().List(ctx, metav1.ListOptions{
 		FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName,
@@ -171,7 +171,8 @@ func getsServingCertificate(t *testing.T, node *Node) {
 	})
 }
 
-// staysPending compares with a node that asked later and has its certificate.
+// staysPending checks that a request is still pending when a later one of another node
+// has its certificate.
 func staysPending(t *testing.T, node *Node) {
 	t.Helper()
 	var request *certificatesv1.CertificateSigningRequest
@@ -197,7 +198,7 @@ func staysPending(t *testing.T, node *Node) {
 	}
 }
 
-// isRefused waits until the kubelet has tried to register, and sees that there is
+// isRefused waits until the kubelet has tried to register, and checks that there is
 // neither a node nor a lease.
 func isRefused(t *testing.T, node *Node) {
 	t.Helper()
@@ -256,14 +257,14 @@ func podLog(t *testing.T, node *Node) (string, error) {
 	return string(text), err
 }
 
-// fate is what the doctor says of a role.
-type fate struct {
+// rolePrediction is what the doctor predicts for a role.
+type rolePrediction struct {
 	Registers, Ready, Serving  string
 	NodeIdentity, ClusterAdmin bool
 }
 
 // doctor examines the cluster.
-func doctor(t *testing.T) map[string]fate {
+func doctor(t *testing.T) map[string]rolePrediction {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -284,9 +285,9 @@ func doctor(t *testing.T) map[string]fate {
 	if err := json.Unmarshal(output, &report); err != nil {
 		t.Fatal(err)
 	}
-	fates := map[string]fate{}
+	predictions := map[string]rolePrediction{}
 	for _, role := range report.Roles {
-		fates[role.ARN] = fate{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
+		predictions[role.ARN] = rolePrediction{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
 	}
-	return fates
+	return predictions
 }

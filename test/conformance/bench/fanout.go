@@ -8,22 +8,22 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// crowd is a cluster in which one object is used on many nodes, the members,
-// and strangers ask about it too. Each node has one pod.
+// fanOut is a cluster in which many nodes are related to one object, and other nodes
+// ask for it too. Each node has one pod.
 //
-// Either every pod of a member mounts the one configmap; or every one has a
-// claim of its own, bound to a volume that needs the one secret.
-type crowd struct {
-	members, strangers int
+// Either the pod of every related node mounts the same configmap. Or it has a claim of
+// its own, bound to a volume that needs the same secret.
+type fanOut struct {
+	related, unrelated int
 	behindVolumes      bool
 }
 
 const sharedObject = 0
 
-func (c crowd) pod(i int) *corev1.Pod {
+func (c fanOut) pod(i int) *corev1.Pod {
 	var volumes []corev1.Volume
 	switch {
-	case i >= c.members:
+	case i >= c.related:
 	case c.behindVolumes:
 		volumes = append(volumes, claimVolume(claimName(i)))
 	default:
@@ -32,25 +32,25 @@ func (c crowd) pod(i int) *corev1.Pod {
 	return newPod(i, namespaceName(0), podName(i), accountName(i), volumes...)
 }
 
-func (c crowd) volume(i int) *corev1.PersistentVolume {
+func (c fanOut) volume(i int) *corev1.PersistentVolume {
 	return newVolume(volumeName(i), namespaceName(0), claimName(i),
 		&corev1.SecretReference{Namespace: namespaceName(0), Name: secretName(sharedObject)})
 }
 
-func (c crowd) fill(to contender) {
-	for i := range c.members + c.strangers {
+func (c fanOut) fill(to contender) {
+	for i := range c.related + c.unrelated {
 		to.pods.OnAdd(c.pod(i), true)
 	}
 	if c.behindVolumes {
-		for i := range c.members {
+		for i := range c.related {
 			to.volumes.OnAdd(c.volume(i), true)
 		}
 	}
 }
 
-// ask makes questions about the one object, by members (who may read it) and by
-// strangers (who may not).
-func (c crowd) ask(count int) (members, strangers questions) {
+// ask makes questions about that object, from nodes that may read it and from nodes
+// that may not.
+func (c fanOut) ask(count int) (related, unrelated questions) {
 	attributes := func(u user.Info) *authorizer.AttributesRecord {
 		a := authorizer.AttributesRecord{
 			User: u, Verb: "get", APIVersion: "v1", ResourceRequest: true,
@@ -62,11 +62,11 @@ func (c crowd) ask(count int) (members, strangers questions) {
 		return &a
 	}
 	random := rand.New(rand.NewPCG(6, 7))
-	members = questions{kind: "a node that has access", want: authorizer.DecisionAllow}
-	strangers = questions{kind: "a node that has none", want: authorizer.DecisionNoOpinion}
+	related = questions{kind: "a node that has access", want: authorizer.DecisionAllow}
+	unrelated = questions{kind: "a node that has none", want: authorizer.DecisionNoOpinion}
 	for range count {
-		members.attr = append(members.attr, attributes(kubelet(random.IntN(c.members))))
-		strangers.attr = append(strangers.attr, attributes(kubelet(c.members+random.IntN(c.strangers))))
+		related.attr = append(related.attr, attributes(kubelet(random.IntN(c.related))))
+		unrelated.attr = append(unrelated.attr, attributes(kubelet(c.related+random.IntN(c.unrelated))))
 	}
-	return members.compact(), strangers.compact()
+	return related.compact(), unrelated.compact()
 }

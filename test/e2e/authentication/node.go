@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Node struct {
 	cluster *Cluster
 }
 
-// RoleARN is that of a role of the cluster's account.
+// RoleARN is the ARN of a role in the cluster's account.
 func RoleARN(role string) string {
 	return "arn:aws:iam::" + fakeaws.DefaultAccount + ":role/" + role
 }
@@ -43,8 +43,8 @@ func (c *Cluster) Launch(role string) (fakeaws.Instance, netip.Addr) {
 	}), address
 }
 
-// Boot launches an instance with a role, and starts its kubelet. It does not wait:
-// what becomes of the node is what tests look at.
+// Boot launches an instance with a role, and starts its kubelet. It does not wait until
+// the node is Ready, because some nodes must not become Ready.
 func (c *Cluster) Boot(ctx context.Context, role string) (*Node, error) {
 	instance, address := c.Launch(role)
 	metadata, err := c.Cloud.Metadata(instance.ID)
@@ -62,8 +62,8 @@ func (c *Cluster) Boot(ctx context.Context, role string) (*Node, error) {
 	return &Node{Node: node, Instance: instance, Address: address, cluster: c}, nil
 }
 
-// execCredential is what the kubeconfig of an instance says: a command that makes
-// tokens with the credentials that the metadata service has.
+// execCredential is the user of the kubeconfig of an instance: a command that makes
+// tokens with the credentials of the metadata service.
 func (c *Cluster) execCredential(metadata *fakeaws.Metadata) *clientcmdapi.AuthInfo {
 	exec := &clientcmdapi.ExecConfig{
 		Command:         c.Program,
@@ -118,7 +118,7 @@ func (n *Node) Log() (string, error) {
 	return string(text), err
 }
 
-// commonName is that of a PKCS #10 request in PEM.
+// commonName returns the common name in a PKCS #10 request in PEM.
 func commonName(request []byte) (string, error) {
 	block, _ := pem.Decode(request)
 	if block == nil {

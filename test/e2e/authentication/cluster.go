@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -17,16 +16,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
 const (
-	// ClusterID is what tokens are for.
+	// ClusterID is the ID of the cluster in tokens.
 	ClusterID = "blue"
 	// Region is where the instances are.
 	Region = "eu-west-1"
-	// grace is how long a node may be silent before it is not ready any more.
+	// grace is how long a node may send nothing before it becomes not ready.
 	grace = 10 * time.Second
 )
 
@@ -40,20 +40,21 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Cluster is a control plane whose API server knows nodes by their AWS roles.
+// Cluster is a control plane whose API server authenticates nodes by their AWS roles.
 type Cluster struct {
 	*localplane.Plane
-	// Cloud is where the machines are, and Front what it is reached through.
+	// Cloud has the machines, and Front is the TLS proxy before it.
 	Cloud *fakeaws.Cloud
 	Front *fakeaws.Front
 	// Client has an administrator's rights.
 	Client kubernetes.Interface
 	// Program is the path of node-authorizer.
 	Program string
+	// Authenticator is the server that kube-apiserver asks.
+	Authenticator *server.Server
 
 	options Options
 	dir     string
-	server  *server
 	// approver approves the kubelets' requests for serving certificates.
 	approver *approver
 	nodes    int
@@ -61,22 +62,20 @@ type Cluster struct {
 
 // Start builds the program, and starts the plane and the server.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "node-authorizer-recognised-")
+	dir, err := os.MkdirTemp("", "node-authorizer-authentication-")
 	if err != nil {
-		return nil, fmt.Errorf("start a cluster that knows AWS roles: %w", err)
+		return nil, fmt.Errorf("start a cluster that authenticates AWS roles: %w", err)
 	}
 	c := &Cluster{options: options, dir: dir, Program: filepath.Join(dir, "node-authorizer")}
 	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a cluster that knows AWS roles: %w", err), c.Stop())
+		return nil, errors.Join(fmt.Errorf("start a cluster that authenticates AWS roles: %w", err), c.Stop())
 	}
 	return c, nil
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", c.Program, "./cmd/node-authorizer")
-	command.Dir = c.options.Root
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
+	if err := server.Build(ctx, c.options.Root, c.Program); err != nil {
+		return err
 	}
 	var err error
 	if c.Cloud, err = fakeaws.New(); err != nil {
@@ -91,7 +90,7 @@ func (c *Cluster) start(ctx context.Context) error {
 			localplane.APIServer: {
 				"--authentication-token-webhook-config-file=" + c.webhookKubeconfig(),
 				"--authentication-token-webhook-version=v1",
-				// Edits of mappings are to be seen at once.
+				// Edits of mappings must take effect at once.
 				"--authentication-token-webhook-cache-ttl=0s",
 			},
 			localplane.ControllerManager: {"--node-monitor-grace-period=" + grace.String(), "--node-monitor-period=1s"},
@@ -112,24 +111,22 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // prepare writes what kube-apiserver reads when it starts.
 func (c *Cluster) prepare(p *localplane.Plane) (err error) {
-	if c.server, err = newServer(p, c); err != nil {
+	if c.Authenticator, err = c.newServer(p); err != nil {
 		return err
 	}
-	return c.server.writeWebhook(p, c.webhookKubeconfig())
+	return c.writeWebhook(p)
 }
 
-// serve installs what users install, and starts the server.
+// serve applies the manifests that users apply, and starts the server.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
-	for _, path := range []string{"iam/rbac/role.yaml"} {
-		objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", path))
-		if err != nil {
-			return err
-		}
-		if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
-			return err
-		}
+	objects, err := manifests.Read(filepath.Join(c.options.Root, "deploy", "iam", "rbac", "role.yaml"))
+	if err != nil {
+		return err
 	}
-	return c.server.start(ctx, p, c)
+	if err := manifests.Apply(ctx, p.AdminConfig(), objects, func(*unstructured.Unstructured) {}); err != nil {
+		return err
+	}
+	return c.run(ctx, p)
 }
 
 func (c *Cluster) webhookKubeconfig() string { return filepath.Join(c.dir, "token-webhook.kubeconfig") }
@@ -166,10 +163,4 @@ func (c *Cluster) Map(ctx context.Context, data map[string]string) error {
 // Unmap deletes the ConfigMap.
 func (c *Cluster) Unmap(ctx context.Context) error {
 	return c.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Delete(ctx, "aws-auth", metav1.DeleteOptions{})
-}
-
-// environment is that of this process, without what would tell the AWS SDK of
-// another cloud.
-func environment(more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
 }

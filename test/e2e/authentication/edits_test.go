@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -19,13 +19,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// perSecond is how many questions are asked while the mappings are edited.
+// perSecond is how many requests are sent while the mappings are edited.
 const perSecond = 100
 
-// TestMappingsEditedUnderLoad edits aws-auth while 100 authentications a second run,
-// of a node's role that is mapped all the time unless an edit takes it away, and of
-// one that never is. No answer is ever a wrong user, and none is missing but by an
-// edit that means it.
+// TestMappingsEditedUnderLoad edits aws-auth under 100 authentications a second, of a
+// node's role that is mapped unless an edit removes it, and of a role that is never
+// mapped. No answer names a wrong user, and the node is refused only after an edit that
+// removes its role.
 func TestMappingsEditedUnderLoad(t *testing.T) {
 	ctx := t.Context()
 	good := mapRoles()
@@ -34,7 +34,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	}
 	instance, _ := blue.Launch(rightNode)
 	other, _ := blue.Launch("bystander")
-	// Each question has a token of its own: kube-apiserver keeps answers for ten seconds.
+	// Each request has a new token, because kube-apiserver caches answers for ten seconds.
 	whoIs := func(ctx context.Context, instance fakeaws.Instance) (authenticationv1.UserInfo, error) {
 		token, err := blue.MakeToken(ctx, instance)
 		if err != nil {
@@ -55,10 +55,10 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	// While it is true, a refusal of the node is a fault.
 	var mapped atomic.Bool
 	mapped.Store(true)
-	siege := besiege(t, func(n int) error {
+	load := startLoad(t, func(n int) error {
 		if n%4 == 0 {
 			if info, err := whoIs(ctx, other); err == nil {
-				return fmt.Errorf("a stranger is %s", info.Username)
+				return fmt.Errorf("an unknown caller is %s", info.Username)
 			}
 			return nil
 		}
@@ -76,7 +76,7 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	})
 	edit := func(what string, data map[string]string) {
 		t.Helper()
-		siege.during(t, what, func() {
+		load.during(t, what, func() {
 			if err := blue.Map(ctx, data); err != nil {
 				t.Fatal(err)
 			}
@@ -132,16 +132,15 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 		eventually(t, "the node is known", known)
 		mapped.Store(true)
 	})
-	siege.end(t)
+	load.end(t)
 }
 
-// inFlight is how many questions wait for an answer at most: a machine that is too
-// busy for the rate gets fewer questions, and not a backlog that no time limit
-// allows for.
+// inFlight is how many requests may be in flight. On a machine that is too slow for the
+// rate, fewer requests are sent, and no backlog grows.
 const inFlight = 50
 
-// siege asks at a steady rate, as long as answers come.
-type siege struct {
+// requestLoad sends requests at a steady rate.
+type requestLoad struct {
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 	asked   atomic.Int64
@@ -150,10 +149,10 @@ type siege struct {
 	started time.Time
 }
 
-func besiege(t *testing.T, ask func(n int) error) *siege {
+func startLoad(t *testing.T, ask func(n int) error) *requestLoad {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &siege{cancel: cancel, started: time.Now()}
-	s.ended.Go(func() {
+	l := &requestLoad{cancel: cancel, started: time.Now()}
+	l.ended.Go(func() {
 		ticker := time.NewTicker(time.Second / perSecond)
 		defer ticker.Stop()
 		slots := make(chan struct{}, inFlight)
@@ -164,51 +163,51 @@ func besiege(t *testing.T, ask func(n int) error) *siege {
 				return
 			}
 			slots <- struct{}{}
-			s.ended.Go(func() {
+			l.ended.Go(func() {
 				defer func() { <-slots }()
 				if err := ask(n); err != nil {
-					s.mu.Lock()
-					s.faults = append(s.faults, err)
-					s.mu.Unlock()
+					l.mu.Lock()
+					l.faults = append(l.faults, err)
+					l.mu.Unlock()
 				}
-				s.asked.Add(1)
+				l.asked.Add(1)
 			})
 		}
 	})
 	t.Cleanup(cancel)
-	return s
+	return l
 }
 
-// during makes a change and lets a second's questions be answered after it.
-func (s *siege) during(t *testing.T, what string, change func()) {
+// during makes a change and waits until the requests of one more second are answered.
+func (l *requestLoad) during(t *testing.T, what string, change func()) {
 	t.Helper()
 	t.Run(what, func(t *testing.T) {
-		s.mu.Lock()
-		before := len(s.faults)
-		s.mu.Unlock()
+		l.mu.Lock()
+		before := len(l.faults)
+		l.mu.Unlock()
 		change()
-		target := s.asked.Load() + perSecond
+		target := l.asked.Load() + perSecond
 		eventually(t, "a hundred more questions are answered", func(context.Context) error {
-			if asked := s.asked.Load(); asked < target {
+			if asked := l.asked.Load(); asked < target {
 				return fmt.Errorf("%d are missing", target-asked)
 			}
 			return nil
 		})
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, fault := range s.faults[before:] {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, fault := range l.faults[before:] {
 			t.Error(fault)
 		}
 	})
 }
 
-func (s *siege) end(t *testing.T) {
+func (l *requestLoad) end(t *testing.T) {
 	t.Helper()
-	s.cancel()
-	s.ended.Wait()
-	for _, fault := range s.faults {
+	l.cancel()
+	l.ended.Wait()
+	for _, fault := range l.faults {
 		t.Error(fault)
 	}
-	asked, took := s.asked.Load(), time.Since(s.started)
-	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(s.faults))
+	asked, took := l.asked.Load(), time.Since(l.started)
+	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(l.faults))
 }

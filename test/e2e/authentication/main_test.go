@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"bytes"
@@ -36,10 +36,10 @@ type request struct {
 
 func (r request) compare(o request) int { return cmp.Compare(fmt.Sprint(r), fmt.Sprint(o)) }
 
-// TestAuditNamesWhatTheNodeAuthorizerRefuses lets nodes live in a cluster that RBAC
-// alone authorizes, and one of them be curious. The report on the audit log names
-// those requests that kube-apiserver refuses when it has the Node authorizer and the
-// binding is gone, and no others.
+// TestAuditNamesWhatTheNodeAuthorizerRefuses runs nodes in a cluster that RBAC alone
+// authorizes, and sends requests for foreign objects as one of them. The report on the
+// audit log names exactly the requests that kube-apiserver refuses once it has the Node
+// authorizer and the binding is deleted.
 func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -48,7 +48,7 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lookAround(t, old.Worker)
+	readAsNode(t, old.Worker)
 	for _, node := range []string{"worker-1", "worker-2"} {
 		renewsLease(t, node)
 	}
@@ -97,8 +97,9 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 	})
 }
 
-// lookAround asks, with a node's credential, for what is and what is not its own.
-func lookAround(t *testing.T, node *localplane.Node) {
+// readAsNode sends requests with a node's credential, for objects that are related to the
+// node and for others.
+func readAsNode(t *testing.T, node *localplane.Node) {
 	t.Helper()
 	ctx := t.Context()
 	config, err := node.Config()
@@ -177,9 +178,9 @@ func ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (boo
 	return review.Status.Allowed, nil
 }
 
-// refusedNow puts each request of the log that was allowed to kube-apiserver, as a
-// SubjectAccessReview. Requests that differ in their selectors are one if any is
-// refused.
+// refusedNow sends kube-apiserver a SubjectAccessReview for each request that the log
+// has as allowed. Requests that differ only in their selectors count as one, which is
+// refused if any of them is.
 func refusedNow(t *testing.T, events []auditv1.Event) map[request]bool {
 	t.Helper()
 	asked, refused := map[string]bool{}, map[request]bool{}
@@ -208,7 +209,7 @@ func refusedNow(t *testing.T, events []auditv1.Event) map[request]bool {
 	return refused
 }
 
-// question is what kube-apiserver asked its authorizers for an event.
+// question returns the request that kube-apiserver put to its authorizers for an event.
 func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.SubjectAccessReviewSpec) {
 	t.Helper()
 	asked, err := url.Parse(event.RequestURI)
@@ -224,7 +225,7 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 	}
 	name := o.Name
 	if event.Verb == "create" && o.Subresource == "" {
-		// What is created has no name for authorizers.
+		// Authorizers do not see the name of an object that is created.
 		name = ""
 	}
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{

@@ -26,7 +26,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-//go:embed scene.yaml
+//go:embed fixture.yaml
 var objects []byte
 
 // staticPod runs on both nodes, so that each has a mirror pod: clock-web-1 and
@@ -39,39 +39,39 @@ spec:
   containers: [{name: clock, image: registry.example.com/stock/clock:1.0}]
 `
 
-// Scene is a cluster in the state that the requests are about.
-type Scene struct {
+// Fixture is a cluster in the state that the requests are about.
+type Fixture struct {
 	admin dynamic.Interface
 	uids  map[string]types.UID
 }
 
 // Prepare brings a plane with the nodes web-1 and pay-1 into that state, and
-// waits until controllers and kubelets have done their part.
-func Prepare(ctx context.Context, plane *localplane.Plane) (*Scene, error) {
+// waits until controllers and kubelets have acted on it.
+func Prepare(ctx context.Context, plane *localplane.Plane) (*Fixture, error) {
 	admin, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
-		return nil, fmt.Errorf("prepare the scene of the attacks: %w", err)
+		return nil, fmt.Errorf("prepare the fixture of the attacks: %w", err)
 	}
-	scene := &Scene{admin: admin, uids: map[string]types.UID{}}
+	fixture := &Fixture{admin: admin, uids: map[string]types.UID{}}
 	for _, step := range []func(context.Context, *localplane.Plane) error{
-		scene.markNode, scene.applyObjects, scene.runStaticPods, scene.learnUIDs, scene.askForCertificates, scene.settle,
+		fixture.markNode, fixture.applyObjects, fixture.runStaticPods, fixture.learnUIDs, fixture.askForCertificates, fixture.settle,
 	} {
 		if err := step(ctx, plane); err != nil {
-			return nil, fmt.Errorf("prepare the scene of the attacks: %w", err)
+			return nil, fmt.Errorf("prepare the fixture of the attacks: %w", err)
 		}
 	}
-	return scene, nil
+	return fixture, nil
 }
 
-// markNode gives web-1 what it would like to be rid of.
-func (s *Scene) markNode(ctx context.Context, _ *localplane.Plane) error {
+// markNode gives web-1 a label and a taint that it may not remove.
+func (f *Fixture) markNode(ctx context.Context, _ *localplane.Plane) error {
 	const marks = `{"metadata":{"labels":{"node-restriction.kubernetes.io/zone":"public"}},
 		"spec":{"taints":[{"key":"quarantine","value":"true","effect":"PreferNoSchedule"}]}}`
-	_, err := s.admin.Resource(core("nodes")).Patch(ctx, "web-1", types.MergePatchType, []byte(marks), metav1.PatchOptions{})
+	_, err := f.admin.Resource(core("nodes")).Patch(ctx, "web-1", types.MergePatchType, []byte(marks), metav1.PatchOptions{})
 	return err
 }
 
-func (s *Scene) applyObjects(ctx context.Context, plane *localplane.Plane) error {
+func (f *Fixture) applyObjects(ctx context.Context, plane *localplane.Plane) error {
 	all, err := decode(objects)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Scene) applyObjects(ctx context.Context, plane *localplane.Plane) error
 		return err
 	}
 	// Pods need the default service account, which a controller makes.
-	if err := s.appear(ctx, core("serviceaccounts"), "stock", "default"); err != nil {
+	if err := f.appear(ctx, core("serviceaccounts"), "stock", "default"); err != nil {
 		return err
 	}
 	return manifests.Apply(ctx, plane.AdminConfig(), pods, applied)
@@ -111,7 +111,7 @@ func decode(text []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-func (s *Scene) runStaticPods(ctx context.Context, plane *localplane.Plane) error {
+func (f *Fixture) runStaticPods(ctx context.Context, plane *localplane.Plane) error {
 	for _, node := range plane.Nodes() {
 		if node.Name() != "web-1" && node.Name() != "pay-1" {
 			continue
@@ -123,7 +123,7 @@ func (s *Scene) runStaticPods(ctx context.Context, plane *localplane.Plane) erro
 		if err := os.WriteFile(filepath.Join(folder, "clock.yaml"), []byte(staticPod), 0o600); err != nil {
 			return err
 		}
-		if err := s.appear(ctx, core("pods"), "stock", "clock-"+node.Name()); err != nil {
+		if err := f.appear(ctx, core("pods"), "stock", "clock-"+node.Name()); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (s *Scene) runStaticPods(ctx context.Context, plane *localplane.Plane) erro
 }
 
 // learnUIDs notes the uid of everything that UID(…) names in a request.
-func (s *Scene) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
+func (f *Fixture) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
 	for resource, names := range map[string][]string{
 		"nodes":           {"web-1", "pay-1"},
 		"serviceaccounts": {"default", "own", "foreign"},
@@ -139,31 +139,31 @@ func (s *Scene) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
 		"pods":            {"own", "own-odd", "foreign", "foreign-odd", "waiting", "clock-web-1"},
 	} {
 		for _, name := range names {
-			object, err := s.resource(core(resource), "stock").Get(ctx, name, metav1.GetOptions{})
+			object, err := f.resource(core(resource), "stock").Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			s.uids[resource+"/"+name] = object.GetUID()
+			f.uids[resource+"/"+name] = object.GetUID()
 		}
 	}
 	return nil
 }
 
 // askForCertificates makes the requests for certificates that others read.
-func (s *Scene) askForCertificates(ctx context.Context, _ *localplane.Plane) error {
+func (f *Fixture) askForCertificates(ctx context.Context, _ *localplane.Plane) error {
 	foreign := podCertificate{node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign", accountUID: "UID(serviceaccounts/foreign)"}
 	for name, request := range map[string]podCertificate{"own-certificate": {}, "foreign-certificate": foreign} {
-		if err := s.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests"},
+		if err := f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests"},
 			"stock", strings.Replace(request.String(), "name: made", "name: "+name, 1)); err != nil {
 			return err
 		}
 	}
-	return s.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, "",
+	return f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, "",
 		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: {signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
 }
 
-func (s *Scene) create(ctx context.Context, resource schema.GroupVersionResource, namespace, text string) error {
-	body, err := s.fill(text)
+func (f *Fixture) create(ctx context.Context, resource schema.GroupVersionResource, namespace, text string) error {
+	body, err := f.fill(text)
 	if err != nil {
 		return err
 	}
@@ -171,18 +171,17 @@ func (s *Scene) create(ctx context.Context, resource schema.GroupVersionResource
 	if err := yaml.Unmarshal([]byte(body), &object.Object); err != nil {
 		return fmt.Errorf("%w, in %s", err, body)
 	}
-	var client dynamic.ResourceInterface = s.admin.Resource(resource)
+	var client dynamic.ResourceInterface = f.admin.Resource(resource)
 	if namespace != "" {
-		client = s.admin.Resource(resource).Namespace(namespace)
+		client = f.admin.Resource(resource).Namespace(namespace)
 	}
 	_, err = client.Create(ctx, object, metav1.CreateOptions{})
 	return err
 }
 
-// settle waits for what others do: the claims are bound, the pods that can run
-// do, and the leases are there, which a kubelet makes some seconds after its
-// node.
-func (s *Scene) settle(ctx context.Context, _ *localplane.Plane) error {
+// settle waits until claims are bound, pods run that can run, and leases exist, which a
+// kubelet creates some seconds after its node.
+func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 	for _, condition := range []struct {
 		resource  schema.GroupVersionResource
 		namespace string
@@ -196,7 +195,7 @@ func (s *Scene) settle(ctx context.Context, _ *localplane.Plane) error {
 		{schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}, "", []string{"web-1", "pay-1"}, ""},
 	} {
 		for _, name := range condition.names {
-			err := s.until(ctx, condition.resource, condition.namespace, name, func(object *unstructured.Unstructured) error {
+			err := f.until(ctx, condition.resource, condition.namespace, name, func(object *unstructured.Unstructured) error {
 				phase, _, err := unstructured.NestedString(object.Object, "status", "phase")
 				if phase != condition.phase {
 					return fmt.Errorf("its phase is %q, not %q", phase, condition.phase)
@@ -211,16 +210,16 @@ func (s *Scene) settle(ctx context.Context, _ *localplane.Plane) error {
 	return nil
 }
 
-func (s *Scene) appear(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
-	return s.until(ctx, resource, namespace, name, func(*unstructured.Unstructured) error { return nil })
+func (f *Fixture) appear(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
+	return f.until(ctx, resource, namespace, name, func(*unstructured.Unstructured) error { return nil })
 }
 
 // until waits until an object is there and holds returns nil.
-func (s *Scene) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, holds func(*unstructured.Unstructured) error) error {
+func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, holds func(*unstructured.Unstructured) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var object *unstructured.Unstructured
-		if object, last = s.resource(resource, namespace).Get(ctx, name, metav1.GetOptions{}); last == nil {
+		if object, last = f.resource(resource, namespace).Get(ctx, name, metav1.GetOptions{}); last == nil {
 			last = holds(object)
 		}
 		return last == nil, nil
@@ -233,11 +232,11 @@ func (s *Scene) until(ctx context.Context, resource schema.GroupVersionResource,
 
 // resource is a client for one resource; the cluster-scoped ones leave the
 // namespace aside.
-func (s *Scene) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+func (f *Fixture) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if namespace == "" || resource.Resource == "nodes" {
-		return s.admin.Resource(resource)
+		return f.admin.Resource(resource)
 	}
-	return s.admin.Resource(resource).Namespace(namespace)
+	return f.admin.Resource(resource).Namespace(namespace)
 }
 
 func core(resource string) schema.GroupVersionResource {
@@ -245,7 +244,7 @@ func core(resource string) schema.GroupVersionResource {
 }
 
 // Sender returns what sends requests with the credentials given.
-func (s *Scene) Sender(config *rest.Config, admin *rest.Config) (*Sender, error) {
+func (f *Fixture) Sender(config *rest.Config, admin *rest.Config) (*Sender, error) {
 	asNode, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client with the node's certificate: %w", err)
@@ -254,5 +253,5 @@ func (s *Scene) Sender(config *rest.Config, admin *rest.Config) (*Sender, error)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &Sender{scene: s, server: config.Host, node: asNode, admin: asAdmin}, nil
+	return &Sender{fixture: f, server: config.Host, node: asNode, admin: asAdmin}, nil
 }

@@ -1,4 +1,4 @@
-package recognised
+package authentication
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// TestTokensOfBothMakers has our command and the client that clusters have make
-// tokens with the same credentials: kube-apiserver takes both for the same user.
+// TestTokensOfBothMakers makes tokens with our command and with the client of
+// aws-iam-authenticator, from the same credentials. Both authenticate as the same user.
 func TestTokensOfBothMakers(t *testing.T) {
 	ctx := t.Context()
 	user := "arn:aws:iam::" + fakeaws.DefaultAccount + ":user/alice"
@@ -82,7 +82,7 @@ func TestTokensOfBothMakers(t *testing.T) {
 	}
 }
 
-// parametersOf are the names of what a token asks, sorted.
+// parametersOf returns the sorted names of the query parameters in a token.
 func parametersOf(t *testing.T, token string) []string {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(token, "k8s-aws-v1."))
@@ -96,7 +96,7 @@ func parametersOf(t *testing.T, token string) []string {
 	return slices.Sorted(maps.Keys(asked.Query()))
 }
 
-// TestTokensThatAreNotTaken has both makers make tokens that a cluster must not take.
+// TestTokensThatAreNotTaken makes tokens with both that a cluster must refuse.
 func TestTokensThatAreNotTaken(t *testing.T) {
 	ctx := t.Context()
 	if err := blue.Map(ctx, map[string]string{"mapRoles": mapRoles()}); err != nil {
@@ -139,7 +139,7 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 				if after := refusals(t, tc.code); after <= before {
 					t.Errorf("the token of %s is not refused as %s, but the refusals are %s", maker, tc.code, refusalLines(t))
 				}
-				if text, err := blue.Log(); err != nil || strings.Contains(text, token[:100]) {
+				if text, err := blue.Authenticator.Log(); err != nil || strings.Contains(text, token[:100]) {
 					t.Errorf("the log has the token of %s, or cannot be read: %v", maker, err)
 				}
 			}
@@ -165,7 +165,7 @@ func refusals(t *testing.T, code string) (n int) {
 // refusalLines are those of the server's metrics.
 func refusalLines(t *testing.T) string {
 	t.Helper()
-	text, err := blue.Metrics(t.Context())
+	text, err := blue.Authenticator.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// meetings counts what a run of writes has met, so that it cannot stop to test
-// something without a word.
-type meetings struct {
+// writeCoverage counts what a run of writes has covered, so that a rule that is no
+// longer tested fails the run.
+type writeCoverage struct {
 	total, documents, plugins, divergences int
 	aims                                   map[string]*share
 	branches                               map[string]int
@@ -28,59 +28,59 @@ type meetings struct {
 	listed map[string]int
 }
 
-func newMeetings() *meetings {
-	return &meetings{
+func newWriteCoverage() *writeCoverage {
+	return &writeCoverage{
 		aims: make(map[string]*share), branches: make(map[string]int),
 		codes: make(map[verdict.Code]int), codesOf: make(map[string]map[verdict.Code]bool),
 		listed: make(map[string]int),
 	}
 }
 
-func (m *meetings) count(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) {
+func (c *writeCoverage) count(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) {
 	t.Helper()
-	m.total++
-	if m.aims[w.Aim] == nil {
-		m.aims[w.Aim] = &share{}
+	c.total++
+	if c.aims[w.Aim] == nil {
+		c.aims[w.Aim] = &share{}
 	}
-	m.aims[w.Aim].asked++
-	m.codes[ours.Code]++
+	c.aims[w.Aim].asked++
+	c.codes[ours.Code]++
 	if theirs.Status == 200 {
-		m.aims[w.Aim].allowed++
+		c.aims[w.Aim].allowed++
 		return
 	}
 	branch, ok := branchOf(w, theirs)
 	if !ok {
 		t.Errorf("a refusal that is in no branch: %s: %s", w, theirs.Message)
-		m.divergences++
+		c.divergences++
 		return
 	}
-	m.branches[branch]++
-	if m.codesOf[branch] == nil {
-		m.codesOf[branch] = make(map[verdict.Code]bool)
+	c.branches[branch]++
+	if c.codesOf[branch] == nil {
+		c.codesOf[branch] = make(map[verdict.Code]bool)
 	}
-	m.codesOf[branch][ours.Code] = true
+	c.codesOf[branch][ours.Code] = true
 }
 
 // check prints how often each branch of the in-tree plugin, each of our codes and,
-// in a full run, each aim of the writes was met, and fails if one was met too rarely, or
-// has not led to the outcomes that it can lead to.
-func (m *meetings) check(t *testing.T) {
+// in a full run, each aim of the writes was covered, and fails if one was covered too rarely,
+// or has not led to the outcomes that it can lead to.
+func (c *writeCoverage) check(t *testing.T) {
 	t.Helper()
-	enough := max(1, m.total/40000)
-	m.checkAims(t, enough)
-	m.checkBranches(t, enough)
-	m.checkCodes(t, enough)
-	for _, difference := range slices.Sorted(maps.Keys(m.listed)) {
-		t.Logf("difference that is meant to be, %d times: %s", m.listed[difference], difference)
+	enough := max(1, c.total/40000)
+	c.checkAims(t, enough)
+	c.checkBranches(t, enough)
+	c.checkCodes(t, enough)
+	for _, difference := range slices.Sorted(maps.Keys(c.listed)) {
+		t.Logf("difference that is meant to be, %d times: %s", c.listed[difference], difference)
 	}
 }
 
-func (m *meetings) checkAims(t *testing.T, enough int) {
+func (c *writeCoverage) checkAims(t *testing.T, enough int) {
 	t.Helper()
 	var table strings.Builder
-	aims, rarest, least := generate.Aims(), "", m.total
+	aims, rarest, least := generate.Aims(), "", c.total
 	for _, aim := range slices.Sorted(maps.Keys(aims)) {
-		s := m.aims[aim]
+		s := c.aims[aim]
 		if s == nil {
 			s = &share{}
 		}
@@ -98,35 +98,35 @@ func (m *meetings) checkAims(t *testing.T, enough int) {
 			t.Errorf("%s: allowed %d times of %d, although it is meant to be refused", aim, s.allowed, s.asked)
 		}
 	}
-	if several := m.aims["several at once"]; several != nil {
+	if several := c.aims["several at once"]; several != nil {
 		fmt.Fprintf(&table, "%-110s %7d asked %7d allowed\n", "several at once", several.asked, several.allowed)
 	}
-	t.Logf("the writes have %d aims; the rarest, met %d times, is %s", len(aims), least, rarest)
+	t.Logf("the writes have %d aims; the rarest, covered %d times, is %s", len(aims), least, rarest)
 	if mode(t) != "" || t.Failed() {
 		t.Logf("what the writes aim at:\n%s", table.String())
 	}
 }
 
-func (m *meetings) checkBranches(t *testing.T, enough int) {
+func (c *writeCoverage) checkBranches(t *testing.T, enough int) {
 	t.Helper()
 	var table strings.Builder
 	for _, b := range branches {
-		codes := slices.Sorted(maps.Keys(m.codesOf[b.name]))
-		fmt.Fprintf(&table, "%-75s %7d  %v\n", b.name, m.branches[b.name], codes)
-		if m.branches[b.name] < enough {
-			t.Errorf("in-tree refusal %q: met %d times, want %d at least", b.name, m.branches[b.name], enough)
+		codes := slices.Sorted(maps.Keys(c.codesOf[b.name]))
+		fmt.Fprintf(&table, "%-75s %7d  %v\n", b.name, c.branches[b.name], codes)
+		if c.branches[b.name] < enough {
+			t.Errorf("in-tree refusal %q: covered %d times, want %d at least", b.name, c.branches[b.name], enough)
 		}
 	}
 	t.Logf("refusals of the in-tree plugin, and our codes for them:\n%s", table.String())
 }
 
-func (m *meetings) checkCodes(t *testing.T, enough int) {
+func (c *writeCoverage) checkCodes(t *testing.T, enough int) {
 	t.Helper()
 	var table strings.Builder
 	for _, code := range restrictionCodes(t) {
-		fmt.Fprintf(&table, "%-30s %7d\n", code, m.codes[code])
-		if m.codes[code] < enough {
-			t.Errorf("%s: met %d times, want %d at least", code, m.codes[code], enough)
+		fmt.Fprintf(&table, "%-30s %7d\n", code, c.codes[code])
+		if c.codes[code] < enough {
+			t.Errorf("%s: covered %d times, want %d at least", code, c.codes[code], enough)
 		}
 	}
 	t.Logf("our codes:\n%s", table.String())

@@ -6,61 +6,61 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// world lives: each step is one event.
-type world struct {
+// simulation changes a cluster: each step is one event.
+type simulation struct {
 	*generator
 	current map[string]any
 }
 
 // step changes one object.
-func (w *world) step() Event {
-	e := w.event()
+func (s *simulation) step() Event {
+	e := s.event()
 	if e.Deleted {
-		delete(w.current, e.key())
+		delete(s.current, e.key())
 	} else {
-		w.current[e.key()] = e.Object
+		s.current[e.key()] = e.Object
 	}
 	return e
 }
 
-func (w *world) event() Event {
-	switch n := w.r.IntN(100); {
+func (s *simulation) event() Event {
+	switch n := s.r.IntN(100); {
 	case n < 60:
-		return w.podEvent()
+		return s.podEvent()
 	case n < 80:
-		return w.volumeEvent()
+		return s.volumeEvent()
 	case n < 87:
-		return w.replace(w.volumeAttachment("csi-" + w.index(w.o.VolumeAttachments)))
+		return s.replace(s.volumeAttachment("csi-" + s.index(s.o.VolumeAttachments)))
 	case n < 94:
-		return w.replace(w.resourceSlice("slice-" + w.index(w.o.ResourceSlices)))
+		return s.replace(s.resourceSlice("slice-" + s.index(s.o.ResourceSlices)))
 	default:
-		return w.replace(w.podCertificateRequest(pick(w.r, w.cluster.Namespaces), "req-"+w.index(w.o.PodCertificateRequests)))
+		return s.replace(s.podCertificateRequest(pick(s.r, s.cluster.Namespaces), "req-"+s.index(s.o.PodCertificateRequests)))
 	}
 }
 
 // index draws the number of an object among about n.
-func (w *world) index(n int) string { return strconv.Itoa(w.r.IntN(n/2 + 1)) }
+func (s *simulation) index(n int) string { return strconv.Itoa(s.r.IntN(n/2 + 1)) }
 
 // replace sets an object whether it exists or not, or deletes it. Deleting what
 // does not exist happens too.
-func (w *world) replace(object any) Event {
-	e := Event{Object: object, Deleted: chance(w.r, 30)}
+func (s *simulation) replace(object any) Event {
+	e := Event{Object: object, Deleted: chance(s.r, 30)}
 	if e.Deleted {
-		if last, ok := w.current[e.key()]; ok {
+		if last, ok := s.current[e.key()]; ok {
 			e.Object = last
 		}
 	}
 	return e
 }
 
-func (w *world) volumeEvent() Event {
-	pv := w.persistentVolume("pv-" + w.index(w.o.PersistentVolumes))
-	last, ok := w.current[Event{Object: pv}.key()].(*corev1.PersistentVolume)
-	if !ok || chance(w.r, 40) {
-		return w.replace(pv)
+func (s *simulation) volumeEvent() Event {
+	pv := s.persistentVolume("pv-" + s.index(s.o.PersistentVolumes))
+	last, ok := s.current[Event{Object: pv}.key()].(*corev1.PersistentVolume)
+	if !ok || chance(s.r, 40) {
+		return s.replace(pv)
 	}
 	changed := last.DeepCopy()
-	switch w.r.IntN(4) {
+	switch s.r.IntN(4) {
 	case 0:
 		changed.Spec.ClaimRef = pv.Spec.ClaimRef
 	case 1:
@@ -74,18 +74,18 @@ func (w *world) volumeEvent() Event {
 }
 
 // podEvent creates, re-creates, changes or deletes a pod.
-func (w *world) podEvent() Event {
-	namespace, name := w.podKey(w.r.IntN(w.o.Pods + 1))
-	last, exists := w.current[Event{Object: podNamed(namespace, name)}.key()].(*corev1.Pod)
-	switch n := w.r.IntN(100); {
+func (s *simulation) podEvent() Event {
+	namespace, name := s.podKey(s.r.IntN(s.o.Pods + 1))
+	last, exists := s.current[Event{Object: podNamed(namespace, name)}.key()].(*corev1.Pod)
+	switch n := s.r.IntN(100); {
 	case exists && n < 25:
 		return Event{Object: last, Deleted: true}
 	case exists && n < 80:
-		return Event{Object: w.changePod(last)}
+		return Event{Object: s.changePod(last)}
 	case !exists && n < 3:
 		return Event{Object: podNamed(namespace, name), Deleted: true}
 	}
-	return Event{Object: w.addPod(namespace, name)}
+	return Event{Object: s.addPod(namespace, name)}
 }
 
 func podNamed(namespace, name string) *corev1.Pod {
@@ -97,14 +97,14 @@ func podNamed(namespace, name string) *corev1.Pod {
 // changePod draws one change of a pod, also ones that the API server would
 // refuse but that a watch with a gap shows, such as a bound pod becoming
 // unbound or moving to another node.
-func (w *world) changePod(last *corev1.Pod) *corev1.Pod {
-	b := &podBuilder{generator: w.generator, pod: last.DeepCopy()}
-	b.mentions = append(b.mentions, w.cluster.mentions[last]...)
-	switch w.r.IntN(10) {
+func (s *simulation) changePod(last *corev1.Pod) *corev1.Pod {
+	b := &podBuilder{generator: s.generator, pod: last.DeepCopy()}
+	b.mentions = append(b.mentions, s.cluster.mentions[last]...)
+	switch s.r.IntN(10) {
 	case 0:
 		b.pod.Spec.NodeName = ""
 	case 1:
-		b.pod.Spec.NodeName = w.node()
+		b.pod.Spec.NodeName = s.node()
 	case 2:
 		b.ephemeralContainer()
 	case 3:
@@ -122,7 +122,7 @@ func (w *world) changePod(last *corev1.Pod) *corev1.Pod {
 	default:
 		b.pod.Labels = map[string]string{"seen": "yes"}
 	}
-	w.cluster.mentions[b.pod] = b.mentions
+	s.cluster.mentions[b.pod] = b.mentions
 	return b.pod
 }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// ward is a cluster as the doctor finds it: every node is an instance of AWS, and has
-// asked for its serving certificate. Nothing is wrong with its nodes.
-type ward struct{ landscape }
+// doctorCluster is what the doctor examines: every node is an instance of AWS and has
+// asked for its serving certificate, and no node has a fault.
+type doctorCluster struct{ fileCluster }
 
 // nodeRoles is how many roles the nodes have among them.
 const nodeRoles = 6
@@ -35,7 +35,7 @@ func roleARN(role string) string {
 func instanceID(i int) string { return fmt.Sprintf("i-%017x", 0x0b5e_0000_0000+i) }
 
 // mappings is what is in aws-auth.
-func (l ward) mappings() map[string]string {
+func (l doctorCluster) mappings() map[string]string {
 	var roles strings.Builder
 	add := func(role, username, groups string) {
 		fmt.Fprintf(&roles, "- rolearn: %s\n  username: %s\n  groups: [%s]\n", roleARN(role), username, groups)
@@ -49,7 +49,7 @@ func (l ward) mappings() map[string]string {
 }
 
 // mappingsFile returns aws-auth as a file of its own.
-func (l ward) mappingsFile(folder string) (string, error) {
+func (l doctorCluster) mappingsFile(folder string) (string, error) {
 	path := filepath.Join(folder, "doctor-aws-auth.yaml")
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: |\n    " +
 		strings.ReplaceAll(strings.TrimSpace(l.mappings()["mapRoles"]), "\n", "\n    ") + "\n"
@@ -60,11 +60,11 @@ func (l ward) mappingsFile(folder string) (string, error) {
 }
 
 // file returns the cluster's file in a folder.
-func (l ward) file(folder string) (string, error) {
+func (l doctorCluster) file(folder string) (string, error) {
 	return written(filepath.Join(folder, fmt.Sprintf("doctor-%d-nodes-%d-pods.json", l.nodes, l.pods())), l.write)
 }
 
-func (l ward) write(file *os.File) error {
+func (l doctorCluster) write(file *os.File) error {
 	s, err := newShapes()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (l ward) write(file *os.File) error {
 }
 
 // node is a node as its kubelet and AWS's controller make it.
-func (l ward) node(i int) *corev1.Node {
+func (l doctorCluster) node(i int) *corev1.Node {
 	node := modelNode()
 	node.ObjectMeta = metav1.ObjectMeta{Name: nodeName(i), Annotations: node.Annotations, Labels: map[string]string{
 		corev1.LabelHostname: nodeName(i), corev1.LabelTopologyRegion: "eu-central-1", corev1.LabelTopologyZone: "eu-central-1a",
@@ -144,7 +144,7 @@ func (m *requestMaker) make(i int) (*certificatesv1.CertificateSigningRequest, e
 
 // approved is the request as the API server keeps it: with who sent it, and what was
 // decided.
-func (l ward) approved(i int, request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
+func (l doctorCluster) approved(i int, request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	canonical, session := roleARN(nodeRole(i)), instanceID(i)
 	request.CreationTimestamp = metav1.Unix(1_767_225_600, 0).Rfc3339Copy()
 	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{"system:bootstrappers", "system:nodes", "system:authenticated"}
@@ -164,7 +164,7 @@ func (l ward) approved(i int, request *certificatesv1.CertificateSigningRequest)
 
 func approval() certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Recognised",
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved",
 		Message: "the requester is the node that it asks for",
 	}
 }

@@ -1,5 +1,0 @@
-// Package recognised tests nodes that say who they are with AWS IAM tokens, on a real
-// control plane: kube-apiserver asks node-authorizer whose a token is, kubelets run
-// `node-authorizer token` for theirs, and AWS is internal/fakeaws, which is reached
-// through TLS and a proxy, under the names that AWS has.
-package recognised

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/node-authorizer/node-authorizer/test/localplane"
+)
+
+// Server is one process of "node-authorizer server" with the files that it reads.
+// Stop, Kill, Pause, Resume and, after the first start, Start are those of the process.
+type Server struct {
+	*localplane.Program
+	// Address is the host:port of the webhooks or of the bootstrap service.
+	Address string
+	// MetricsAddress is the host:port of the metrics.
+	MetricsAddress string
+
+	plane        *localplane.Plane
+	name, dir    string
+	certificates int
+}
+
+// Build builds node-authorizer of the repository in the folder root.
+func Build(ctx context.Context, root, program string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/node-authorizer")
+	command.Dir = root
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build node-authorizer: %w:\n%s", err, output)
+	}
+	return nil
+}
+
+// New makes a server that does not run yet: a folder, two ports, and in the folder a
+// serving certificate tls.crt with its key tls.key, and the plane's authority ca.crt.
+// No other program of the plane has the name. It works while the plane is prepared.
+func New(p *localplane.Plane, name, dir string) (*Server, error) {
+	s := &Server{plane: p, name: name, dir: dir}
+	if err := s.prepare(); err != nil {
+		return nil, fmt.Errorf("prepare the server %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func (s *Server) prepare() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	for _, address := range []*string{&s.Address, &s.MetricsAddress} {
+		port, err := s.plane.TakePort()
+		if err != nil {
+			return err
+		}
+		*address = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	if err := CopyFiles(s.dir, map[string]string{"ca.crt": s.plane.CAFile()}); err != nil {
+		return err
+	}
+	return s.RotateCertificate()
+}
+
+// RotateCertificate replaces the serving certificate and its key. A server that runs
+// notices by itself.
+func (s *Server) RotateCertificate() error {
+	s.certificates++
+	certificate, key, err := s.plane.ServingCertificate(fmt.Sprintf("%s-%d", s.name, s.certificates))
+	if err != nil {
+		return err
+	}
+	return CopyFiles(s.dir, map[string]string{"tls.crt": certificate, "tls.key": key})
+}
+
+// Command is how a server is started.
+type Command struct {
+	// Program is the path of node-authorizer.
+	Program string
+	// Args are its arguments; nil for "server" with the config file.
+	Args []string
+	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	Env []string
+	// Ready returns nil when the server does its work; nil for Server.Ready.
+	Ready func(context.Context) error
+}
+
+// Run starts the server for the first time, and waits until it is ready.
+func (s *Server) Run(ctx context.Context, c Command) error {
+	options := localplane.ProgramOptions{Path: c.Program, Args: c.Args, Env: c.Env, Ready: c.Ready}
+	if options.Args == nil {
+		options.Args = []string{"server", s.ConfigArgument()}
+	}
+	if options.Ready == nil {
+		options.Ready = s.Ready
+	}
+	var err error
+	s.Program, err = s.plane.AddProgram(ctx, s.name, options)
+	return err
+}
+
+// Environment has what every program needs and nothing else of this process, which
+// might configure node-authorizer or the AWS SDK.
+func Environment(more ...string) []string {
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
+}
+
+// Log is what the server has written.
+func (s *Server) Log() (string, error) {
+	text, err := os.ReadFile(s.LogFile())
+	return string(text), err
+}
+
+// Roots returns the certificates of a PEM file.
+func Roots(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", filepath.Base(file))
+	}
+	return roots, nil
+}
