@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // keyLife is how long the key of tokens is used before it is read again, so that

@@ -13,7 +13,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // forgetKey makes an entry one of a version that derived no tokens.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // Grant is a token for a machine.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {

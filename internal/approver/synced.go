@@ -9,7 +9,7 @@ func (c *Controller) Synced() bool {
 }
 
 // Ages are those of the requests and the nodes.
-func (c *Controller) Ages() []*staleness.Age { return []*staleness.Age{c.requestsAge, c.nodesAge} }
+func (c *Controller) Ages() []staleness.Aged { return []staleness.Aged{c.requestsAge, c.nodesAge} }
 
 // fresh returns an error while what decisions depend on is too old.
 func (c *Controller) fresh() error {

@@ -208,8 +208,8 @@ func (l *Live) TooOld() error {
 }
 
 // Ages returns those of the sources, in their order.
-func (l *Live) Ages() []*staleness.Age {
-	all := make([]*staleness.Age, len(l.sources))
+func (l *Live) Ages() []staleness.Aged {
+	all := make([]staleness.Aged, len(l.sources))
 	for i, s := range l.sources {
 		all[i] = s.age
 	}

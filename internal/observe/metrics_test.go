@@ -287,7 +287,7 @@ func everything(t *testing.T) *observe.Metrics {
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
 	age := staleness.New("nodes", time.Minute, nil)
 	age.Heard()
-	m.WatchAges([]*staleness.Age{age})
+	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m

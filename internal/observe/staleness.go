@@ -25,7 +25,7 @@ func (m *Metrics) staleAnswer(endpoint string, err error) {
 
 // WatchAges exports how old the copies of sources are, as they are when metrics are
 // asked for. It may be called once.
-func (m *Metrics) WatchAges(ages []*staleness.Age) {
+func (m *Metrics) WatchAges(ages []staleness.Aged) {
 	desc := func(name, help string) *metrics.Desc {
 		return metrics.NewDesc(prefix+name, help, []string{"source"}, nil, metrics.ALPHA, "")
 	}
@@ -38,7 +38,7 @@ func (m *Metrics) WatchAges(ages []*staleness.Age) {
 
 type ageCollector struct {
 	metrics.BaseStableCollector
-	ages       []*staleness.Age
+	ages       []staleness.Aged
 	age, stale *metrics.Desc
 }
 

@@ -16,7 +16,7 @@ func TestAgesOfSources(t *testing.T) {
 	old, young, never := staleness.New("old", time.Minute, clock), staleness.New("young", time.Hour, clock), staleness.New("never", time.Minute, clock)
 	old.Heard()
 	young.Heard()
-	m.WatchAges([]*staleness.Age{old, young, never})
+	m.WatchAges([]staleness.Aged{old, young, never})
 	now = now.Add(61 * time.Second)
 	want(t, m,
 		`node_authorizer_source_age_seconds{source="old"} 61`,

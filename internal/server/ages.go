@@ -14,7 +14,7 @@ import (
 const agesInterval = time.Second
 
 // checkAges returns which copies are too old.
-func checkAges(ages []*staleness.Age) error {
+func checkAges(ages []staleness.Aged) error {
 	var old []error
 	for _, a := range ages {
 		old = append(old, a.Check())
@@ -24,7 +24,7 @@ func checkAges(ages []*staleness.Age) error {
 
 // logAges logs once when a copy has become too old, with the cause, and once when it
 // is no more, until the context ends.
-func logAges(ctx context.Context, logger logr.Logger, ages []*staleness.Age) {
+func logAges(ctx context.Context, logger logr.Logger, ages []staleness.Aged) {
 	ticker := time.NewTicker(agesInterval)
 	defer ticker.Stop()
 	old := make([]bool, len(ages))

@@ -31,7 +31,7 @@ func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 		young.Heard()
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { logAges(ctx, s.log.logger(), []*staleness.Age{old, young}) })
+		running.Go(func() { logAges(ctx, s.log.logger(), []staleness.Aged{old, young}) })
 		old.Failed(errors.New("the API server answers 401"))
 		count := func(wantOld, wantOver int) {
 			t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/attest/aws"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // newPendingAttestor is the attestor of the configuration. An error is a mistake in

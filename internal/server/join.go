@@ -12,9 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/approver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // join is how machines join: the bootstrap service, the approver, or both, with
@@ -93,8 +93,8 @@ func (j *join) addTo(p *parts, e *endpoint) {
 func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
 // ages are those of all that is followed.
-func (j *join) ages() []*staleness.Age {
-	all := []*staleness.Age{j.known.Age()}
+func (j *join) ages() []staleness.Aged {
+	all := []staleness.Aged{j.known.Age()}
 	if j.approver != nil {
 		all = append(all, j.approver.Ages()...)
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/alwaysallow"
 	"github.com/node-authorizer/node-authorizer/bootstrap/client"
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // joinServer is a server without webhooks where machines join a cluster.

@@ -86,8 +86,8 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 
 // ages are those of the copies that the webhook for tokens and the service for machines
 // answer from.
-func (s *Server) ages() []*staleness.Age {
-	var all []*staleness.Age
+func (s *Server) ages() []staleness.Aged {
+	var all []staleness.Aged
 	if s.authentication != nil {
 		all = append(all, s.authentication.mappings.Ages()...)
 	}

@@ -65,6 +65,13 @@ type Age struct {
 // happened meanwhile comes event by event, and goes into the copy a moment later.
 const settling = 2 * time.Second
 
+// Aged is something whose age is known, as an [Age] has it.
+type Aged interface {
+	Source() string
+	Value() (age time.Duration, known bool)
+	Check() error
+}
+
 // New returns the age of the copy of a source. Max is how old it may be; 0 for no
 // limit. Now may be nil.
 func New(source string, max time.Duration, now func() time.Time) *Age {

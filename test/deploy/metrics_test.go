@@ -89,7 +89,7 @@ func served(t *testing.T) map[string]family {
 	m.WatchLedger(func() []*ledgerv1alpha1.NodeAttestation { return nil })
 	age := staleness.New("nodes", time.Minute, nil)
 	age.Heard()
-	m.WatchAges([]*staleness.Age{age})
+	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 

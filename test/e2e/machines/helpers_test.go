@@ -14,7 +14,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
+	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/verdict"

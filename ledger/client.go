@@ -1,6 +1,9 @@
 // Package ledger keeps the NodeAttestations of a cluster: which machine was
 // given which node name, and which bootstrap token.
 //
+// Make a [Client] of the cluster and give it to package bootstrap. [NewCache] follows what
+// it reads.
+//
 // The ledger is the custom resource in the API server, and nothing else; a
 // [Client] reads and writes it, a [Cache] follows it. Next to each entry is the
 // Secret of its token, which a [TokenKey] makes and which nobody here reads.

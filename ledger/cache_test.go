@@ -15,8 +15,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
-	"github.com/node-authorizer/node-authorizer/internal/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
+	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
 // entry is one of a machine that has a node name.

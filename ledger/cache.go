@@ -74,8 +74,18 @@ func (c *Cache) Fresh() error {
 // ErrNotRead says that the ledger has not been read since the cache began to run.
 var ErrNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
 
+// Age says how old what the cache holds is.
+type Age interface {
+	// Source is what is followed, for people.
+	Source() string
+	// Value is the time since the API server was last heard from; false if it never was.
+	Value() (age time.Duration, known bool)
+	// Check returns an error if that is longer than it may be; see [Cache.LimitAge].
+	Check() error
+}
+
 // Age is how old the cache is.
-func (c *Cache) Age() *staleness.Age { return c.age }
+func (c *Cache) Age() Age { return c.age }
 
 // OnChange has a function called, one call at a time, with each entry that is
 // added, changed or removed, as it was last. It is called before Run.
