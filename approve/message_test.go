@@ -93,7 +93,8 @@ func TestMessagesAreShort(t *testing.T) {
 			}
 		})},
 		{"an attribute", "client renewal serving", having(func(r *x509.CertificateRequest) {
-			r.Attributes = []pkix.AttributeTypeAndValueSET{{Type: longID, Value: [][]pkix.AttributeTypeAndValue{{attribute(longID, "x")}}}} //nolint:staticcheck // there is no other way to make one
+			//lint:ignore SA1019 there is no other way to make one
+			r.Attributes = []pkix.AttributeTypeAndValueSET{{Type: longID, Value: [][]pkix.AttributeTypeAndValue{{attribute(longID, "x")}}}}
 		})},
 		{"a DNS name", "client renewal serving", having(func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: sequence([]byte("\x82\x04a\n\x1b\xff"))}}

@@ -284,7 +284,7 @@ func TestTheServiceHasToBeTheRightOne(t *testing.T) {
 	t.Run("it speaks only TLS 1.1", func(t *testing.T) {
 		m := newMachine(t, grant)
 		old := httptest.NewUnstartedServer(m.service.Config.Handler)
-		old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} //nolint:gosec // what must not work
+		old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} // what must not work
 		old.Config.ErrorLog = quiet()
 		old.StartTLS()
 		defer old.Close()

@@ -29,7 +29,7 @@ func (s *Server) Put(path string, object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	meta := section(put, "metadata")
+	meta := metadata(put)
 	meta["name"] = at.name
 	found := s.objects[at.key()][at.namespace+"/"+at.name]
 	if found == nil {

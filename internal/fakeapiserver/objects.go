@@ -86,7 +86,7 @@ func hasStatus(resource string) bool {
 }
 
 func (s *Server) create(w http.ResponseWriter, at *place, sent Object) {
-	meta := section(sent, "metadata")
+	meta := metadata(sent)
 	if prefix, ok := meta["generateName"].(string); ok && meta["name"] == nil {
 		meta["name"] = fmt.Sprintf("%s%05d", prefix, s.version)
 	}
@@ -109,7 +109,7 @@ func (s *Server) create(w http.ResponseWriter, at *place, sent Object) {
 
 // add stores a new object.
 func (s *Server) add(at *place, object Object) Object {
-	meta := section(object, "metadata")
+	meta := metadata(object)
 	if at.namespace != "" {
 		meta["namespace"] = at.namespace
 	}
@@ -128,7 +128,7 @@ func (s *Server) add(at *place, object Object) Object {
 // store writes an object under the next resource version and tells watches.
 func (s *Server) store(at *place, kind string, object Object) Object {
 	s.version++
-	section(object, "metadata")["resourceVersion"] = strconv.FormatUint(s.version, 10)
+	metadata(object)["resourceVersion"] = strconv.FormatUint(s.version, 10)
 	key, name := at.key(), at.namespace+"/"+at.name
 	if s.objects[key] == nil {
 		s.objects[key] = map[string]Object{}
@@ -143,7 +143,7 @@ func (s *Server) store(at *place, kind string, object Object) Object {
 }
 
 func (s *Server) update(w http.ResponseWriter, at *place, found, sent Object) {
-	was, is := part(found, "metadata"), section(sent, "metadata")
+	was, is := part(found, "metadata"), metadata(sent)
 	if v, ok := is["resourceVersion"].(string); ok && v != "" && v != was["resourceVersion"] {
 		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("%s %q: the object has been modified", at.resource, at.name))
 		return
@@ -191,7 +191,7 @@ func merge(at *place, found, sent Object) Object {
 	}
 	meta := maps.Clone(part(found, "metadata"))
 	if at.subresource == "" {
-		meta = maps.Clone(section(sent, "metadata"))
+		meta = maps.Clone(metadata(sent))
 		for _, fixed := range []string{"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp"} {
 			if meta[fixed] = part(found, "metadata")[fixed]; meta[fixed] == nil {
 				delete(meta, fixed)

@@ -241,12 +241,12 @@ func part(o Object, name string) Object {
 	return inner
 }
 
-// section returns a map within an object, making it if it is not there.
-func section(o Object, name string) Object {
-	if inner, ok := o[name].(Object); ok {
-		return inner
+// metadata returns an object's metadata, making it if it is not there.
+func metadata(o Object) Object {
+	if found := part(o, "metadata"); found != nil {
+		return found
 	}
-	inner := Object{}
-	o[name] = inner
-	return inner
+	made := Object{}
+	o["metadata"] = made
+	return made
 }

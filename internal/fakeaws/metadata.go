@@ -101,13 +101,6 @@ func (m *Metadata) inSession(r *http.Request) bool {
 	return ok && time.Now().Before(end)
 }
 
-// EndSessions makes all session tokens invalid, as when their time is over.
-func (m *Metadata) EndSessions() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	clear(m.tokens)
-}
-
 func (m *Metadata) answer(w http.ResponseWriter, r *http.Request, instance *Instance) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	text, ok := m.identity(instance, path)

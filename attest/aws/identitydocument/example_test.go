@@ -1,6 +1,7 @@
 package identitydocument_test
 
 import (
+	"encoding/base64"
 	"fmt"
 
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
@@ -8,8 +9,10 @@ import (
 
 // What is not signed by AWS is no evidence, whatever it says.
 func Example() {
-	evidence, err := identitydocument.ParseEvidence([]byte(
-		`{"Document": "eyJ2ZXJzaW9uIjogIjIwMTctMDktMzAiLCAiaW5zdGFuY2VJZCI6ICJpLTAxMjM0NTY3ODlhYmNkZWYwIiwgImFjY291bnRJZCI6ICIxMTExMjIyMjMzMzMiLCAicmVnaW9uIjogImV1LXdlc3QtMSJ9", "Signature": "AAAA"}`))
+	document := `{"version": "2017-09-30", "instanceId": "i-0123456789abcdef0", "accountId": "111122223333", "region": "eu-west-1",
+		"availabilityZone": "eu-west-1a", "privateIp": "10.0.0.7", "pendingTime": "2026-01-01T00:00:00Z"}`
+	evidence, err := identitydocument.ParseEvidence(fmt.Appendf(nil, `{"Document": %q, "Signature": "AAAA"}`,
+		base64.StdEncoding.EncodeToString([]byte(document))))
 	if err != nil {
 		fmt.Println("not evidence:", err)
 		return
@@ -17,5 +20,5 @@ func Example() {
 	if _, err := identitydocument.NewVerifier(nil).Verify(evidence); err != nil {
 		fmt.Println("not verified:", err)
 	}
-	// Output: not verified: DocumentMalformed: the identity document: availabilityZone is "", want one of region eu-west-1
+	// Output: not verified: SignatureInvalid: the signature (form signature) is not AWS's for region eu-west-1
 }
