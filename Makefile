@@ -114,7 +114,8 @@ lint: ## Check formatting and run the linters.
 	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	@failed=; for module in $(MODULES); do (cd $$module && $(lint-module)) || failed="$$failed $$module"; done; \
 	if [ -n "$$failed" ]; then echo "lint failed in:$$failed"; exit 1; fi
-	@dead=$$($(TOOL) deadcode -test ./... | grep -v 'func: Example' || true); if [ -n "$$dead" ]; then echo "nothing calls:"; echo "$$dead"; exit 1; fi
+	@found=$$($(TOOL) deadcode -test ./...); dead=$$(grep -v 'func: Example' <<<"$$found" || true); \
+	if [ -n "$$dead" ]; then echo "nothing calls:"; echo "$$dead"; exit 1; fi
 
 lint-tool = go tool -modfile=$(CURDIR)/tools/go.mod
 lint-module = go vet ./... && $(lint-tool) staticcheck ./... && $(lint-tool) go-errorlint ./... && \
