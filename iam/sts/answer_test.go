@@ -190,7 +190,7 @@ func TestNetworkErrorsContainNoSecret(t *testing.T) {
 				},
 			} {
 				_, err := newVerifier(t, func(o *sts.Options) { o.Transport = transport }).Verify(t.Context(), text)
-				failed(t, err, "why cannot be told")
+				failed(t, err, "the cause is not shown")
 				noSecret(t, err, text)
 			}
 		})
