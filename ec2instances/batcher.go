@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// batcher puts the questions of a region together.
+// batcher coalesces and batches the questions of a region.
 type batcher struct {
 	options  *Options
 	requests *requests
 	// most is how many questions may wait.
 	most  int
 	slots chan struct{} // taken by each batch in flight
-	full  chan struct{} // tells that a whole batch waits
+	full  chan struct{} // signals that a full batch waits
 
 	mu sync.Mutex
 	// open are the questions that wait and those in flight, by id.
 	open    map[string]*question
 	waiting []*question
-	// alone are the questions that an answer about a batch left open. Each of them is
-	// asked by itself.
+	// alone are the questions that the answer to a batch did not answer. Each gets a
+	// request of its own.
 	alone    []*question
 	inFlight int
-	// working tells that a goroutine starts batches, and aloneLast that its last one was
-	// a question alone while others waited.
+	// working is whether a goroutine starts batches. AloneLast is whether its last request
+	// was about a single question while others waited.
 	working, aloneLast bool
 }
 
-// question is about one instance, whoever asks it.
+// question is about one instance. Several callers may wait for its answer.
 type question struct {
 	id   string
 	done chan struct{}
@@ -63,7 +63,7 @@ func (b *batcher) ask(ctx context.Context, id string, tries int) (Answer, error)
 		}
 		select {
 		case <-q.done:
-			// What a less patient caller gave up is asked anew.
+			// A question that failed with less time or fewer tries is asked again.
 			if q.err == nil || patient || ctx.Err() != nil {
 				return q.answer, q.err
 			}
@@ -98,13 +98,13 @@ func (b *batcher) join(id string, tries int, deadline time.Time) (q *question, p
 	if len(b.waiting) == b.options.BatchSize {
 		select {
 		case b.full <- struct{}{}:
-		default: // told already
+		default: // already signaled
 		}
 	}
 	return q, true
 }
 
-// start lets a goroutine start batches, if none does.
+// start starts the goroutine that starts batches, unless it runs.
 func (b *batcher) start() {
 	if !b.working {
 		b.working = true
@@ -112,7 +112,7 @@ func (b *batcher) start() {
 	}
 }
 
-// work starts one batch after the other until no question waits.
+// work starts batches until no question waits.
 func (b *batcher) work() {
 	for more := true; more; {
 		b.linger()
@@ -123,7 +123,7 @@ func (b *batcher) work() {
 	}
 }
 
-// linger waits for more questions, unless nothing is in flight, or enough wait.
+// linger waits for more questions, unless nothing is in flight or a full batch waits.
 func (b *batcher) linger() {
 	select {
 	case <-b.full:
@@ -143,16 +143,16 @@ func (b *batcher) linger() {
 	}
 }
 
-// batch is what one request is about.
+// batch are the questions of one request.
 type batch struct {
 	questions []*question
 	tries     int
 	deadline  time.Time
 }
 
-// take returns the questions that have waited longest, and whether more wait; if not,
-// the next one starts the work again. Questions that are asked alone take every other
-// batch at most, so that many of them do not hold up the rest.
+// take returns the questions that have waited longest, and whether more wait. If none
+// wait, the next question starts the work again. Single questions get at most every other
+// request, so that many of them do not delay the rest.
 func (b *batcher) take() (next *batch, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,7 +177,8 @@ func (b *batcher) take() (next *batch, more bool) {
 	return next, b.working
 }
 
-// answer makes a request. Nobody's context ends it: others may wait for the answer.
+// answer sends the request of a batch. No caller's context ends it, because other callers
+// may wait for the answer.
 func (b *batcher) answer(next *batch) {
 	ctx, cancel := context.WithDeadline(context.Background(), next.deadline)
 	defer cancel()
@@ -203,7 +204,7 @@ func (b *batcher) answer(next *batch) {
 	b.finish(answered, open)
 }
 
-// finish ends a batch. The questions that are open after it are asked again, alone.
+// finish ends a batch. Each unanswered question is asked again with its own request.
 func (b *batcher) finish(answered, open []*question) {
 	b.mu.Lock()
 	b.inFlight--

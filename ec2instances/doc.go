@@ -1,17 +1,16 @@
-// Package ec2instances asks EC2 about instances, for all parts of a program that need
-// to know of them.
+// Package ec2instances looks up EC2 instances for all parts of a program.
 //
-// EC2 limits the requests of an account in a region. So a program has one [Client], and
-// whoever asks shares what it has per region: one rate limit, a number of requests in
-// flight, and the requests themselves. A question that is in flight already is not asked
-// again. Questions that come while others are asked are put together in a batch. One that
-// comes alone does not wait. Which questions wait is bounded: those beyond the bound are
-// [Throttled]. When EC2 throttles, the rate limit falls, and rises again with each answer.
+// EC2 limits the requests of an account in a region. So a program has one [Client]. All
+// callers share its rate limit, its limit of requests in flight and the requests
+// themselves, each per region. Questions about the same instance are coalesced. Questions
+// that arrive while requests are in flight are batched; otherwise a question does not
+// wait. The number of waiting questions is bounded: further ones are [Throttled]. When EC2
+// throttles, the rate limit decreases. It increases again with each answer.
 //
-// That EC2 has no such instance is known only when it says so about this instance alone.
-// An answer about a batch leaves out the instances that EC2 does not know, and may be cut
-// off, so that every instance that it does not name is asked for again by its id. An
-// answer to that without the instance is an error.
+// An instance does not exist only if EC2 says so in answer to a request about this
+// instance alone. The answer to a batch omits unknown instances, and may be truncated. So
+// each instance that it omits gets a request of its own. An answer to that request without
+// the instance is an error.
 //
 // Sources: DescribeInstances
 // (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeInstances.html) and

@@ -31,11 +31,11 @@ type Options struct {
 	// BatchSize is how many instances a request is about, at most 100, the default.
 	BatchSize int
 	// BatchWait is how long a question waits for others, at most 200 ms; 20 ms by
-	// default. A question that comes alone does not wait.
+	// default. A question does not wait if no request is in flight.
 	BatchWait time.Duration
 	// Now is the clock of [Answer], time.Now by default.
 	Now func() time.Time
-	// Observe, if set, is told the outcome of each request, one of the Outcome constants.
+	// Observe, if set, is called with the outcome of each request, one of the Outcome constants.
 	// Several tries are one request.
 	Observe func(outcome string)
 }
@@ -62,18 +62,18 @@ const (
 
 // The outcomes of requests.
 const (
-	// OutcomeAnswered: it was answered, if only by that there is none.
+	// OutcomeAnswered: EC2 answered, possibly that there is no such instance.
 	OutcomeAnswered = "answered"
-	// OutcomeThrottled: there were too many for AWS.
+	// OutcomeThrottled: AWS throttled it.
 	OutcomeThrottled = "throttled"
-	// OutcomeLimited: it was not made, because of the rate limit.
+	// OutcomeLimited: it was not sent because of the rate limit.
 	OutcomeLimited = "limited"
-	// OutcomeFailed: there was no answer, or none to the question.
+	// OutcomeFailed: there was no answer, or not about the instance.
 	OutcomeFailed = "failed"
 )
 
-// Throttled is the error of a question that came to nothing because there were too many:
-// for EC2, or for the rate limit of the client.
+// Throttled is the error of a question that EC2, the rate limit or the admission queue of
+// the client rejected.
 type Throttled struct {
 	Detail string
 }
@@ -136,15 +136,15 @@ func Load(ctx context.Context, o Options, transport http.RoundTripper) (*Client,
 
 // Instance returns what EC2 in a region says of an instance; the empty region is that of
 // the environment. The context bounds the caller's wait. Others may wait for the same
-// answer, so that it does not end a request that they have time for.
+// answer, so that it does not end a request before their deadlines.
 //
-// Tries are how often a request is made that EC2 throttles or fails to answer. A batch
-// has those of its most patient question.
+// Tries is how often a request is sent that EC2 throttles or fails to answer. A batch has
+// the largest number of its questions.
 func (c *Client) Instance(ctx context.Context, region, id string, tries int) (Answer, error) {
 	return c.in(region).ask(ctx, id, tries)
 }
 
-// Waiting is how many questions wait in a region for a request that they are part of.
+// Waiting is the number of questions in a region that wait for a batch.
 func (c *Client) Waiting(region string) int {
 	b := c.in(region)
 	b.mu.Lock()

@@ -7,63 +7,63 @@ import (
 	"fmt"
 )
 
-// SessionCheck says what is asked about the session of a node.
+// SessionCheck says how the session of a node is checked.
 type SessionCheck string
 
-// The checks. A session's name is chosen by whoever assumes the role. EC2 takes the id
-// of the instance; but whoever else may assume a role of nodes can take that of any
-// instance, and would be its node.
+// The checks. Whoever assumes a role chooses the name of the session. EC2 uses the
+// instance id. Any other principal that may assume a role of nodes can use the id of any
+// instance, and would be authenticated as its node without a check.
 const (
-	// CheckInstanceProfile asks that the session's name is the id of an instance that
-	// runs, in the caller's account, with the caller's role in its instance profile.
+	// CheckInstanceProfile requires that the session's name is the id of a running
+	// instance in the caller's account with the caller's role in its instance profile.
 	CheckInstanceProfile SessionCheck = "InstanceProfile"
-	// CheckInstance asks the same but for the role.
+	// CheckInstance requires the same except for the role.
 	CheckInstance SessionCheck = "Instance"
-	// NoSessionCheck asks nothing: who may assume the role may be all of its nodes.
+	// NoSessionCheck requires nothing: a principal that may assume the role can be
+	// authenticated as any of its nodes.
 	NoSessionCheck SessionCheck = "None"
 )
 
-// needsRoles reports whether the roles of an instance are asked for. What is not known
-// checks all there is.
+// needsRoles reports whether the check needs the roles of an instance. An unknown value
+// checks everything.
 func (c SessionCheck) needsRoles() bool { return c != CheckInstance && c != NoSessionCheck }
 
-// Mapper finds who a caller is in Kubernetes. It is safe for concurrent use.
+// Mapper finds the mapping of a caller. It is safe for concurrent use.
 type Mapper interface {
-	// Find returns the mapping of a caller by its canonical ARN or its account; false
-	// if there is none. An error means that this is not known, for the mappings have
-	// not been read yet.
+	// Find returns the mapping of a caller by its canonical ARN or its account, and false
+	// if there is none. An error means that the mappings have not been read yet.
 	Find(canonical, account string) (Mapping, bool, error)
 }
 
 // Options are those of an [Authenticator].
 type Options struct {
-	// Verifier finds out whose a token is. Required. It can be [Acquainted].
+	// Verifier returns the caller of a token. Required. It can be a [CallerTracker].
 	Verifier Verifier
-	// Mappings say who that is in Kubernetes. Required.
+	// Mappings map callers to Kubernetes users. Required.
 	Mappings Mapper
-	// Instances are asked for the names of instances, and for the check of sessions.
-	// Without them, a user that depends on either is an error.
+	// Instances returns the names of instances and the facts for the check of sessions.
+	// If it is nil, authentication that depends on an instance is an error.
 	Instances Instances
-	// Partition is that of all callers: "aws" if it is empty.
+	// Partition is the partition of all callers. The default is "aws".
 	Partition string
-	// SessionCheck is made of each session whose name has a part in the name of a
-	// node. CheckInstanceProfile if it is empty.
+	// SessionCheck is the check of each session whose name is used in the name of a node.
+	// The default is CheckInstanceProfile.
 	SessionCheck SessionCheck
-	// SessionCheckExempt are the ARNs of roles whose sessions are no instances, and
-	// are not checked: those of Fargate's pods, or of nodes outside EC2. A path does not
-	// matter. What is no ARN of a role exempts nobody. A mapping with
-	// {{EC2PrivateDNSName}} is about instances, and for it nobody is exempt.
+	// SessionCheckExempt are the ARNs of roles whose sessions are not instances and are
+	// not checked: roles of Fargate pods, or of nodes outside EC2. Paths are ignored. An
+	// invalid ARN exempts no role. A mapping with {{EC2PrivateDNSName}} is about instances:
+	// no role is exempt from its check.
 	SessionCheckExempt []string
-	// VPCs are the ids of those whose instances may be nodes; with none, those of any
-	// VPC may. An instance is in one of them if its session is checked, or its private
-	// DNS name has a part in the name of a node, whatever the SessionCheck.
+	// VPCs are the ids of the VPCs whose instances may be nodes. If it is empty, instances
+	// of all VPCs may. The VPC is checked if the session is checked, or if the private DNS
+	// name is used in the name of a node, whatever the SessionCheck.
 	VPCs []string
-	// Reserved are the names that no mapping gives. [DefaultReserved] is what
+	// Reserved are the names that mappings cannot give. [DefaultReserved] is what
 	// Kubernetes needs.
 	Reserved Reserved
 }
 
-// Authenticator turns tokens into users. It is safe for concurrent use.
+// Authenticator authenticates tokens as users. It is safe for concurrent use.
 type Authenticator struct {
 	options Options
 	exempt  []ARN
@@ -86,9 +86,9 @@ func NewAuthenticator(o Options) *Authenticator {
 	return a
 }
 
-// Authenticate returns the user that a token stands for. The error is a [*Refusal] if
-// it stands for none, a [*Throttled] if AWS is asked too much, and any other error if
-// it could not be found out.
+// Authenticate returns the user of a token. The error is a [*Refusal] if the token is
+// refused, a [*Throttled] if requests to AWS are throttled, and any other error if the
+// token could not be checked.
 func (a *Authenticator) Authenticate(ctx context.Context, token string) (*User, error) {
 	caller, err := a.options.Verifier.Verify(ctx, token)
 	if err != nil {
@@ -112,13 +112,13 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (*User, 
 	if err != nil {
 		return nil, err
 	}
-	if verifier, ok := a.options.Verifier.(Acquainted); ok {
-		verifier.Recognised(who.AccessKeyID)
+	if verifier, ok := a.options.Verifier.(CallerTracker); ok {
+		verifier.Authenticated(who.AccessKeyID)
 	}
 	return user, nil
 }
 
-// user makes the user that a mapping gives a caller.
+// user returns the user that a mapping gives a caller.
 func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mapping) (*User, error) {
 	username, groups, err := a.resolve(ctx, who, mapping)
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *Authenticator) user(ctx context.Context, who *principal, mapping Mappin
 			"sessionName":  extra[2:3:3],
 			"accessKeyId":  extra[3:4:4],
 			"principalId":  extra[4:5:5],
-			// The reference gives both names: the second is in a namespace of its own.
+			// aws-iam-authenticator sets both names: the second has a domain prefix.
 			"sigs.k8s.io/aws-iam-authenticator/principalId": extra[5:6:6],
 		},
 		NotAfter: who.NotAfter,

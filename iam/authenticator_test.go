@@ -22,10 +22,10 @@ const (
 	nodeName   = "ip-10-0-0-1.eu-west-1.compute.internal"
 )
 
-// errDown is the error of something that does not answer.
+// errDown is the error of an unreachable service.
 var errDown = errors.New("connection refused")
 
-// verifier says of each token that it is of one caller.
+// verifier returns the same caller for every token.
 type verifier struct {
 	caller iam.Caller
 	err    error
@@ -52,7 +52,7 @@ func (m mapper) Find(canonical, account string) (iam.Mapping, bool, error) {
 	return mapping, ok, m.err
 }
 
-// instances are those of EC2, and what has been asked of it.
+// instances is a fake of EC2 that records requests.
 type instances struct {
 	known map[string]iam.Instance
 	err   error
@@ -377,17 +377,19 @@ func TestARefusalOfTheVerifierIsPassedOn(t *testing.T) {
 	s.expectRefusal(t, iam.STSRefused)
 }
 
-// acquainted writes down who got a user.
-type acquainted struct {
+// callerTracker records the callers that were authenticated.
+type callerTracker struct {
 	verifier
-	recognised []string
+	authenticated []string
 }
 
-func (a *acquainted) Recognised(accessKeyID string) { a.recognised = append(a.recognised, accessKeyID) }
+func (c *callerTracker) Authenticated(accessKeyID string) {
+	c.authenticated = append(c.authenticated, accessKeyID)
+}
 
-// TestAVerifierIsToldOfThoseWhoGetAUser, and of nobody else: strangers would get the
-// turns that are kept for them.
-func TestAVerifierIsToldOfThoseWhoGetAUser(t *testing.T) {
+// TestOnlyAuthenticatedCallersBecomeKnown: otherwise unknown callers would get the slots
+// that are reserved for known callers.
+func TestOnlyAuthenticatedCallersBecomeKnown(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		caller iam.Caller
@@ -395,19 +397,19 @@ func TestAVerifierIsToldOfThoseWhoGetAUser(t *testing.T) {
 		want   []string
 	}{
 		{"a node", sessionOf("node", instanceID), nil, []string{accessKey}},
-		{"somebody who is not mapped", sessionOf("other", instanceID), nil, nil},
-		{"somebody whose session is refused", sessionOf("node", "ann"), nil, nil},
-		{"somebody whom STS refuses", sessionOf("node", instanceID), iam.Refuse(iam.STSRefused, "no"), nil},
-		{"somebody about whom STS cannot be asked", sessionOf("node", instanceID), errDown, nil},
+		{"a caller without a mapping", sessionOf("other", instanceID), nil, nil},
+		{"a caller whose session is refused", sessionOf("node", "ann"), nil, nil},
+		{"a caller that STS refuses", sessionOf("node", instanceID), iam.Refuse(iam.STSRefused, "no"), nil},
+		{"a caller while STS is unreachable", sessionOf("node", instanceID), errDown, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := nodes()
 			o := s.options
-			told := &acquainted{verifier: verifier{tc.caller, tc.err}}
-			o.Verifier, o.Instances, o.Mappings = told, s.instances, mapper{map[string]iam.Mapping{nodeRole: s.mapping}, nil}
+			tracker := &callerTracker{verifier: verifier{tc.caller, tc.err}}
+			o.Verifier, o.Instances, o.Mappings = tracker, s.instances, mapper{map[string]iam.Mapping{nodeRole: s.mapping}, nil}
 			user, err := iam.NewAuthenticator(o).Authenticate(t.Context(), "the token")
-			if (user != nil) != (tc.want != nil) || (err == nil) != (tc.want != nil) || !slices.Equal(told.recognised, tc.want) {
-				t.Errorf("recognised %q, want %q: %v, %v", told.recognised, tc.want, user, err)
+			if (user != nil) != (tc.want != nil) || (err == nil) != (tc.want != nil) || !slices.Equal(tracker.authenticated, tc.want) {
+				t.Errorf("authenticated %q, want %q: %v, %v", tracker.authenticated, tc.want, user, err)
 			}
 		})
 	}

@@ -9,13 +9,13 @@ const (
 	TokenTooLong verdict.Code = "TokenTooLong"
 	// TokenPrefixMissing: the token does not begin with [TokenPrefix].
 	TokenPrefixMissing verdict.Code = "TokenPrefixMissing"
-	// TokenEncodingWrong: the rest is not the one unpadded base64url text of its bytes.
+	// TokenEncodingWrong: the rest is not canonical base64url without padding.
 	TokenEncodingWrong verdict.Code = "TokenEncodingWrong"
-	// TokenNotURL: what is encoded has bytes that no URL has.
+	// TokenNotURL: the decoded text has bytes that a URL cannot have.
 	TokenNotURL verdict.Code = "TokenNotURL"
 	// TokenNotHTTPS: the URL is not for HTTPS.
 	TokenNotHTTPS verdict.Code = "TokenNotHTTPS"
-	// TokenHostNotAllowed: the URL's host is none of STS that is asked.
+	// TokenHostNotAllowed: the URL's host is not an allowed host of STS.
 	TokenHostNotAllowed verdict.Code = "TokenHostNotAllowed"
 	// TokenUserInfo: the URL has a user before its host.
 	TokenUserInfo verdict.Code = "TokenUserInfo"
@@ -25,11 +25,11 @@ const (
 	TokenPath verdict.Code = "TokenPath"
 	// TokenFragment: the URL has a fragment.
 	TokenFragment verdict.Code = "TokenFragment"
-	// TokenQueryMalformed: the URL's query can be read in two ways, or in none.
+	// TokenQueryMalformed: the URL's query is ambiguous or malformed.
 	TokenQueryMalformed verdict.Code = "TokenQueryMalformed"
-	// TokenParameterTwice: a parameter is there twice.
+	// TokenParameterTwice: a parameter is repeated.
 	TokenParameterTwice verdict.Code = "TokenParameterTwice"
-	// TokenParameterInTwoCases: a parameter is there twice, in upper and lower case.
+	// TokenParameterInTwoCases: a parameter is repeated with other letter case.
 	TokenParameterInTwoCases verdict.Code = "TokenParameterInTwoCases"
 	// TokenParameterEmpty: a parameter has no value.
 	TokenParameterEmpty verdict.Code = "TokenParameterEmpty"
@@ -70,7 +70,7 @@ const STSRefused verdict.Code = "STSRefused"
 
 // The codes of callers that get no user. See docs/reasons.md.
 const (
-	// CallerMalformed: what STS says of the caller does not fit together.
+	// CallerMalformed: the fields in STS's answer do not match each other.
 	CallerMalformed verdict.Code = "CallerMalformed"
 	// CallerNotSupported: the caller is no user, role, federated user or root.
 	CallerNotSupported verdict.Code = "CallerNotSupported"
@@ -80,8 +80,7 @@ const (
 	AccountMismatch verdict.Code = "AccountMismatch"
 	// NotMapped: no mapping is about the caller.
 	NotMapped verdict.Code = "NotMapped"
-	// MappingUnusable: the entry about the caller has a mistake for which it cannot be
-	// used.
+	// MappingUnusable: the entry about the caller is invalid.
 	MappingUnusable verdict.Code = "MappingUnusable"
 	// SessionMissing: the mapping needs a session, and the caller has none.
 	SessionMissing verdict.Code = "SessionMissing"
@@ -98,10 +97,10 @@ const (
 	SessionOtherVPC verdict.Code = "SessionOtherVPC"
 	// SessionRoleMismatch: the instance of the session's name has another role.
 	SessionRoleMismatch verdict.Code = "SessionRoleMismatch"
-	// NameEmpty: the mapping makes an empty name.
+	// NameEmpty: the mapping gives an empty name.
 	NameEmpty verdict.Code = "NameEmpty"
-	// NameInvalid: the mapping makes a name that Kubernetes does not take.
+	// NameInvalid: the mapping gives a name that Kubernetes does not accept.
 	NameInvalid verdict.Code = "NameInvalid"
-	// NameReserved: the mapping makes a name that is kept for Kubernetes itself.
+	// NameReserved: the mapping gives a name that is reserved for Kubernetes.
 	NameReserved verdict.Code = "NameReserved"
 )

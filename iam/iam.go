@@ -1,17 +1,17 @@
-// Package iam turns an AWS IAM bearer token into a Kubernetes user, as nodes on AWS
-// use it to become "system:node:NAME" in "system:nodes".
+// Package iam authenticates AWS IAM bearer tokens as Kubernetes users. Nodes on AWS use
+// such tokens to become "system:node:NAME" in "system:nodes".
 //
 // Make an [Authenticator] from a verifier of package iam/sts and the [Mappings] that
 // [ParseConfigMap] or [ParseFile] read.
 //
-// A token is a request to STS, GetCallerIdentity, that its bearer has signed and
-// somebody else sends. Three steps lead from it to a user: to verify (what the token
-// asks, [ParseToken]; whose it is, a [Verifier]), to map (the caller's ARN to a
-// username and groups, [Mappings]) and to resolve (templates in these, with what EC2
-// says of an [Instance]). An [Authenticator] takes all three.
+// A token is a signed GetCallerIdentity request to STS. Its bearer signs the request, and
+// the server sends it. An [Authenticator] takes three steps: it verifies the token
+// ([ParseToken] checks the request, a [Verifier] returns the caller), maps the caller's
+// ARN to a username and groups ([Mappings]), and resolves the templates in these with the
+// caller's [Instance].
 //
-// Each has three outcomes: a result, a [Refusal] with a code, or any other error,
-// which means that it could not be found out, and says nothing about the bearer.
+// Each step has three outcomes: a result, a [Refusal] with a code, or any other error,
+// which means that the step could not be evaluated and says nothing about the bearer.
 package iam
 
 import (
@@ -22,9 +22,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Caller is who signed a token, as STS says.
+// Caller is the caller that signed a token, as STS returns it.
 type Caller struct {
-	// ARN is the caller's, as STS has it:
+	// ARN is the caller's ARN, as STS returns it:
 	// "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0".
 	ARN string
 	// Account has 12 digits.
@@ -33,45 +33,45 @@ type Caller struct {
 	UserID string
 	// AccessKeyID is the id of the credentials that signed. It is no secret.
 	AccessKeyID string
-	// NotAfter is when the token ends: no answer about it may be used later.
+	// NotAfter is when the token expires. No answer about it may be used later.
 	NotAfter time.Time
 }
 
-// Verifier finds out whose a token is. It is safe for concurrent use.
+// Verifier returns the caller of a token. It is safe for concurrent use.
 type Verifier interface {
-	// Verify returns the caller. The error is a [*Refusal] if the token is not good,
-	// and any other error if that could not be found out.
+	// Verify returns the caller. The error is a [*Refusal] if the token is not valid, and
+	// any other error if the token could not be checked.
 	Verify(ctx context.Context, token string) (*Caller, error)
 }
 
-// Acquainted is a [Verifier] that is told who got a user. When AWS cannot be asked about
-// everybody's token, it asks about theirs first: anybody in the world can make tokens
-// that have to be asked about. It is safe for concurrent use.
-type Acquainted interface {
-	// Recognised tells that the owner of an access key got a user.
-	Recognised(accessKeyID string)
+// CallerTracker is a [Verifier] that tracks known callers: those that have been
+// authenticated. It verifies their tokens first when requests to AWS are limited, because
+// anybody can make tokens that only AWS can check. It is safe for concurrent use.
+type CallerTracker interface {
+	// Authenticated records that the owner of an access key has been authenticated.
+	Authenticated(accessKeyID string)
 }
 
-// Instance is what EC2 and IAM say of an instance.
+// Instance is an EC2 instance as EC2 and IAM describe it.
 type Instance struct {
 	ID, Account string
 	// Running is whether the instance runs, or is about to.
 	Running bool
-	// VPC is the id of the instance's VPC; an instance that has ended is in none.
+	// VPC is the id of the instance's VPC. It is empty for a terminated instance.
 	VPC string
-	// PrivateDNSName is the primary private DNS name in lower case; it can be empty. It
-	// is of no other instance of the VPC, but can be of one in another VPC.
+	// PrivateDNSName is the primary private DNS name in lower case. It can be empty. It is
+	// unique within the VPC only.
 	PrivateDNSName string
-	// Roles are the ARNs of the roles in its instance profile, with their paths; nil if
-	// it has no profile, or if the roles were not asked for.
+	// Roles are the ARNs of the roles in its instance profile, with their paths. It is nil
+	// if there is no profile, or if the roles were not requested.
 	Roles []string
 }
 
-// Instances are looked up in EC2. It is safe for concurrent use.
+// Instances looks up instances in EC2. It is safe for concurrent use.
 type Instances interface {
-	// Instance returns an instance by its id, with the roles of its profile if they
-	// are asked for. It is nil if there is none of that id; an error means that it
-	// could not be found out.
+	// Instance returns the instance with an id, with the roles of its profile if
+	// withRoles is set. It is nil if there is no such instance. An error means that the
+	// look-up failed.
 	Instance(ctx context.Context, id string, withRoles bool) (*Instance, error)
 }
 
@@ -84,18 +84,18 @@ type User struct {
 	// Extra has arn, canonicalArn, sessionName, accessKeyId, principalId and
 	// sigs.k8s.io/aws-iam-authenticator/principalId, as the reference calls them.
 	Extra map[string][]string
-	// NotAfter is when the token ends.
+	// NotAfter is when the token expires.
 	NotAfter time.Time
-	// Mapping is what made the user.
+	// Mapping is the mapping that the user results from.
 	Mapping Mapping
 }
 
-// Refusal is the error that says that a token gets no user.
+// Refusal is the error for a token that is refused.
 type Refusal struct {
 	// Code is the reason, documented in docs/reasons.md.
 	Code verdict.Code
-	// Detail is one line that says which check failed. It has nothing of the token that
-	// is secret: no signature, no security token.
+	// Detail is one line that says which check failed. It contains no secret of the token:
+	// no signature and no security token.
 	Detail string
 }
 
@@ -106,8 +106,8 @@ func Refuse(code verdict.Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Throttled is the error of a question that AWS, or our own limit, turned away for
-// now. It is worth another try.
+// Throttled is the error of a request that AWS or a rate limit of this server rejected.
+// Try again later.
 type Throttled struct {
 	// Service is STS, EC2 or IAM.
 	Service string

@@ -32,7 +32,7 @@ func (a *Authenticator) checkNames(username string, groups []string, who *princi
 	return nil
 }
 
-// checkName takes names that look like what they are.
+// checkName rejects names with invisible or misleading characters.
 func checkName(what, name string, who *principal) *Refusal {
 	if name == "" {
 		return Refuse(NameEmpty, "%s: its mapping makes an empty %s", who.ARN, what)
@@ -44,8 +44,8 @@ func checkName(what, name string, who *principal) *Refusal {
 	return nil
 }
 
-// checkNodeName takes names that a Node can have, and with which nobody can pose as a
-// service of the cluster.
+// checkNodeName accepts valid names of Nodes, except those with which a node could
+// impersonate a service of the cluster.
 func checkNodeName(name string, who *principal) *Refusal {
 	switch {
 	case name == "":

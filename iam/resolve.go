@@ -10,26 +10,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// errNoInstances is the error of a user that depends on EC2 where nobody asks it.
+// errNoInstances is the error for a user that depends on EC2 if Instances is not set.
 var errNoInstances = errors.New("EC2 is not asked for instances")
 
-// resolver makes the names of one user out of a mapping's templates.
+// resolver expands the templates of a mapping for one caller.
 type resolver struct {
 	*principal
-	// mapped is the ARN of the caller's role as the mapping has it, maybe with a path.
+	// mapped is the ARN of the caller's role in the mapping, which may have a path.
 	mapped    string
 	instances Instances
 	vpcs      []string
-	// withRoles is whether the instance is asked for with its roles.
+	// withRoles is whether the look-up of the instance includes its roles.
 	withRoles bool
-	// instance is the one of the session's name, once it has been found, and complete
-	// whether that was with its roles.
+	// instance is the instance of the session's name once it has been looked up, and
+	// complete is whether the look-up included its roles.
 	instance *Instance
 	complete bool
 }
 
-// resolve returns the names that a mapping gives a caller, whose session is checked
-// where it has a part in the name of a node.
+// resolve returns the names that a mapping gives a caller. It checks the session if its
+// name is used in the name of a node.
 func (a *Authenticator) resolve(ctx context.Context, who *principal, mapping Mapping) (username string, groups []string, err error) {
 	if mapping.Kind == AccountMapping {
 		return who.canonical, nil, nil
@@ -40,7 +40,7 @@ func (a *Authenticator) resolve(ctx context.Context, who *principal, mapping Map
 	}
 	r := &resolver{principal: who, mapped: mapping.ARN, instances: a.options.Instances, vpcs: a.options.VPCs}
 	check := a.sessionCheck(who, templates)
-	// One question is enough if it is clear from the beginning what will be checked.
+	// One look-up is enough if the roles are included from the beginning.
 	r.withRoles = check.needsRoles() && strings.HasPrefix(mapping.Username, nodeidentity.UserPrefix)
 
 	var names []string
@@ -60,7 +60,7 @@ func (a *Authenticator) resolve(ctx context.Context, who *principal, mapping Map
 		r.withRoles = check.needsRoles()
 		err = r.checkSession(ctx)
 	case r.instance != nil:
-		// Without a check of the session, names are told apart by VPC all the same.
+		// The VPC is checked even without a check of the session.
 		err = r.checkVPC()
 	}
 	return username, groups, err
@@ -78,9 +78,9 @@ func parseTemplates(texts []string) ([]Template, error) {
 	return templates, nil
 }
 
-// sessionCheck is the check of a caller's session. Roles are exempt because their
-// sessions are no instances: where a mapping asks for the instance of a session, there
-// is one to check, or else any session of the role could be any instance's node.
+// sessionCheck returns the check of a caller's session. Roles are exempt because their
+// sessions are not instances. A mapping that uses the instance of a session is never
+// exempt: otherwise any session of the role could be the node of any instance.
 func (a *Authenticator) sessionCheck(who *principal, templates []Template) SessionCheck {
 	exempt := slices.ContainsFunc(a.exempt, func(role ARN) bool { return sameRole(role, who.arn) })
 	byInstance := slices.ContainsFunc(templates, func(t Template) bool { return t.Uses(PlaceholderPrivateDNSName) })
@@ -90,7 +90,7 @@ func (a *Authenticator) sessionCheck(who *principal, templates []Template) Sessi
 	return a.options.SessionCheck
 }
 
-// value is what stands for a placeholder.
+// value returns the value of a placeholder.
 func (r *resolver) value(ctx context.Context, placeholder string) (string, error) {
 	switch placeholder {
 	case PlaceholderAccountID:
@@ -120,14 +120,14 @@ func (r *resolver) privateDNSName(ctx context.Context) (string, error) {
 	case r.instance.PrivateDNSName != "":
 		return r.instance.PrivateDNSName, nil
 	case !r.instance.Running:
-		// An instance that has ended has lost its name.
+		// A terminated instance has no name any more.
 		return "", r.ended()
 	}
 	return "", Refuse(NameEmpty, "the instance %s has no private DNS name", r.session)
 }
 
-// find asks for the instance of the session's name, if it has not been asked for with
-// all that is wanted.
+// find looks up the instance of the session's name, unless an earlier look-up returned
+// everything that is needed.
 func (r *resolver) find(ctx context.Context) error {
 	if r.instance != nil && (r.complete || !r.withRoles) {
 		return nil
@@ -151,7 +151,7 @@ func (r *resolver) find(ctx context.Context) error {
 	return nil
 }
 
-// checkSession finds a session that is not that of the instance it is named after.
+// checkSession refuses a session that does not belong to the instance in its name.
 func (r *resolver) checkSession(ctx context.Context) error {
 	if err := r.find(ctx); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (r *resolver) checkSession(ctx context.Context) error {
 	return nil
 }
 
-// checkVPC finds an instance that can have the name of a node without being it: private
-// DNS names are unique within a VPC only.
+// checkVPC refuses an instance in another VPC. It can have the name of a node, because
+// private DNS names are unique within a VPC only.
 func (r *resolver) checkVPC() error {
 	if len(r.vpcs) == 0 || slices.Contains(r.vpcs, r.instance.VPC) {
 		return nil
@@ -184,16 +184,16 @@ func (r *resolver) ended() *Refusal {
 	return Refuse(SessionInstanceEnded, "%s: the instance %s does not run", r.ARN, r.session)
 }
 
-// isOwnRole reports whether a role of IAM is the caller's. IAM has the path that STS
-// leaves out: where the mapping has one, it is that role and none that is called alike.
+// isOwnRole reports whether a role of IAM is the caller's role. STS omits the path of a
+// role, and IAM returns it. If the mapping has a path, the paths must be equal too.
 func (r *resolver) isOwnRole(text string) bool {
 	role, err := ParseARN(text)
 	_, hasPath := withoutPath(r.mapped)
 	return err == nil && sameRole(role, r.arn) && (!hasPath || foldASCII(text) == foldASCII(r.mapped))
 }
 
-// isInstanceID reports whether a text is an id as EC2 gives it: "i-" and 17 hexadecimal
-// digits, or 8 for instances from before 2018.
+// isInstanceID reports whether a text has the form of an instance id: "i-" and 17
+// hexadecimal digits, or 8 for instances from before 2018.
 //
 // Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/resource-ids.html
 func isInstanceID(text string) bool {

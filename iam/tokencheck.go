@@ -18,7 +18,7 @@ const (
 	sigV4Day  = "20060102"
 )
 
-// makeRequest checks the values of the parameters, and makes of them what is asked.
+// makeRequest checks the values of the parameters and returns the request.
 func makeRequest(q presigned.Query, to *address, now time.Time) (*Request, *Refusal) {
 	if refusal := cmp.Or(
 		refuseQuery(q.CheckCall()),
@@ -41,9 +41,8 @@ func makeRequest(q presigned.Query, to *address, now time.Time) (*Request, *Refu
 	}, nil
 }
 
-// checkSignedHeaders takes a list as signers write it: names in lower case, each
-// once, the host among them. ASCII alone has got here, so that no letter of another
-// alphabet passes for one of these.
+// checkSignedHeaders accepts a list as signers write it: names in lower case, each once,
+// including the host. The text is ASCII, so that there are no look-alike letters.
 func checkSignedHeaders(list string) *Refusal {
 	names := strings.Split(list, ";")
 	for i, name := range names {
@@ -63,7 +62,7 @@ func checkSignedHeaders(list string) *Refusal {
 	return nil
 }
 
-// checkExpires takes a number in its only form: no sign, no zeros in front.
+// checkExpires accepts a number without sign and leading zeros.
 func checkExpires(value string) *Refusal {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || strconv.Itoa(seconds) != value || seconds < 0 || seconds > int(TokenLife.Seconds()) {
@@ -72,8 +71,8 @@ func checkExpires(value string) *Refusal {
 	return nil
 }
 
-// readTime reads when a token was signed. To write it anew finds what the parser
-// takes beside the form, as fractions of a second.
+// readTime reads the time of the signature. It formats the result again to reject what
+// the parser accepts beyond the format, such as fractions of a second.
 func readTime(value string, now time.Time) (time.Time, *Refusal) {
 	signed, err := time.Parse(sigV4Time, value)
 	switch {

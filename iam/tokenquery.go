@@ -2,9 +2,9 @@ package iam
 
 import "github.com/node-authorizer/node-authorizer/internal/presigned"
 
-// tokenRules are those for the query of a token. Clients write "Action" and "X-Amz-Date";
-// names are known in any case, as in the reference. What is signed with the credentials
-// of a user has no security token.
+// tokenRules are the rules for the query of a token. Clients write "Action" and
+// "X-Amz-Date"; names match in any case, as in aws-iam-authenticator. A token that is
+// signed with the long-term credentials of a user has no security token.
 func tokenRules() presigned.Rules {
 	return presigned.Rules{
 		Required: []string{
@@ -15,13 +15,13 @@ func tokenRules() presigned.Rules {
 	}
 }
 
-// readQuery reads a query in which each allowed parameter is once and has a value.
+// readQuery reads a query. Each allowed parameter must be there once and have a value.
 func readQuery(query string) (presigned.Query, *Refusal) {
 	parsed, problem := presigned.Parse(query, tokenRules())
 	return parsed, refuseQuery(problem)
 }
 
-// refuseQuery is the refusal for what is wrong with a query; nil for nothing.
+// refuseQuery returns the refusal for a problem of a query, or nil.
 func refuseQuery(p *presigned.Problem) *Refusal {
 	if p == nil {
 		return nil
@@ -43,7 +43,7 @@ func refuseQuery(p *presigned.Problem) *Refusal {
 	return Refuse(TokenQueryMalformed, "parameter %d of the query is not NAME=VALUE in its plain form", p.Position)
 }
 
-// refuseValue is the refusal for a value that is not the only one that there may be.
+// refuseValue returns the refusal for a parameter that has not its only allowed value.
 func refuseValue(p *presigned.Problem) *Refusal {
 	code, what := TokenWrongAction, "action"
 	switch p.Parameter {

@@ -2,7 +2,7 @@ package iam
 
 import "strings"
 
-// address is what a token's URL says beside its parameters.
+// address is a token's URL without its parameters.
 type address struct {
 	host string
 	// regions are those for which requests to the host may be signed.
@@ -10,9 +10,9 @@ type address struct {
 	query   string
 }
 
-// readURL takes a URL of the form https://HOST/?QUERY apart and checks all but the
-// query. It is not lenient as readers of URLs are, who disagree on what is left out,
-// doubled or encoded in vain.
+// readURL splits a URL of the form https://HOST/?QUERY and checks everything except the
+// query. It is strict, because lenient URL parsers disagree on missing, repeated and
+// needlessly encoded parts.
 func readURL(text string, hosts Hosts) (*address, *Refusal) {
 	if i := strings.IndexFunc(text, notInURL); i >= 0 {
 		return nil, Refuse(TokenNotURL, "byte %d of what is encoded can be in no URL", i)
@@ -41,8 +41,8 @@ func readURL(text string, hosts Hosts) (*address, *Refusal) {
 	return &address{host: host, regions: regions, query: strings.TrimPrefix(query, "?")}, nil
 }
 
-// readAuthority returns the host between a URL's "//" and its path, and what there is
-// beside it that must not be.
+// readAuthority returns the host between a URL's "//" and its path, and a refusal if there
+// is a user or a port.
 func readAuthority(authority string) (host string, refusal *Refusal) {
 	host = authority
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {
@@ -72,8 +72,8 @@ func notInURL(r rune) bool {
 	return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r)
 }
 
-// lookUp asks for a host that is written as hosts are, in lower case and without
-// numbers in brackets, and for no other.
+// lookUp returns the regions of a host. It accepts only host names in lower case, not IPv6
+// addresses in brackets.
 func lookUp(host string, hosts Hosts) (regions []string, asked bool) {
 	odd := func(r rune) bool { return !plain(r) || 'A' <= r && r <= 'Z' }
 	if host == "" || strings.IndexFunc(host, odd) >= 0 || strings.HasSuffix(host, ".") {
@@ -82,15 +82,14 @@ func lookUp(host string, hosts Hosts) (regions []string, asked bool) {
 	return hosts.Host(host)
 }
 
-// How much of a host, or of a parameter's name, is quoted. A signature is longer than
-// any name.
+// The maximum length of a quoted host or parameter name. A signature is longer.
 const (
 	longestHost = 100
 	longestName = 32
 )
 
-// shown quotes a text of a token, if it is as short and plain as names are. Whatever
-// else is there may be a secret in the wrong place.
+// shown quotes a text of a token if it is short and has only the characters of names. Any
+// other text may be a secret in the wrong place.
 func shown(text string, longest int) string {
 	odd := func(r rune) bool { return !plain(r) }
 	if text == "" || len(text) > longest || strings.IndexFunc(text, odd) >= 0 {

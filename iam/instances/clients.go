@@ -13,8 +13,8 @@ import (
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 )
 
-// How IAM is asked. A question that AWS turns away goes back to the API server that
-// asked it, which tries again, so that there are few tries here.
+// The retries of requests to IAM. There are few, because a client of the API server tries
+// again when AWS throttles.
 const (
 	attempts       = 3
 	attemptTimeout = 4 * time.Second

@@ -1,17 +1,15 @@
-// Package instances looks EC2 instances and their roles up, and remembers them for a
-// while.
+// Package instances looks up EC2 instances and their roles, and caches them.
 //
-// EC2 is asked through package ec2instances, in batches and within a rate limit. Nodes
-// come many at once: when a cluster grows, after a power failure, when a control plane is
-// replaced. So an answer is used for some minutes as well. A question that the rate limit
-// leaves no room for is [iam.Throttled].
+// Requests to EC2 go through package ec2instances, in batches and within a rate limit.
+// Many nodes authenticate at once when a cluster grows, after a power failure, or when a
+// control plane is replaced. So answers are also cached for some minutes. A look-up beyond
+// the rate limit fails with [iam.Throttled].
 //
-// That there is no such instance, that one does not run, or that one has no name or
-// no profile yet, can be otherwise a moment later, so that such answers are used for
-// seconds only. What could not be found out is an error, and is not remembered.
+// Some answers may change soon: the instance does not exist, does not run, or has no name
+// or profile yet. They are cached for seconds only. Errors are not cached.
 //
-// The roles of an instance are those of its instance profile, which IAM knows and EC2
-// does not. IAM has no request about several of them; there are few.
+// The roles of an instance are those of its instance profile. IAM returns them, one
+// profile per request; EC2 does not. There are few profiles.
 //
 // Source: GetInstanceProfile
 // (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetInstanceProfile.html).

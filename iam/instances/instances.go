@@ -45,7 +45,7 @@ type Options struct {
 	Burst     int
 	// Now is the clock of what is remembered, time.Now by default.
 	Now func() time.Time
-	// Observe, if set, is told the outcome of each request to IAM, one of the Outcome
+	// Observe, if set, is called with the outcome of each request to IAM, one of the Outcome
 	// constants of ec2instances.
 	Observe func(outcome string)
 }
@@ -59,7 +59,7 @@ const (
 	defaultBurst      = 20
 )
 
-// ec2Tries are few: who asked the API server asks it again when it is throttled.
+// ec2Tries is small: a client of the API server tries again when it is throttled.
 const ec2Tries = 3
 
 // Services, as metrics and errors name them.
@@ -103,21 +103,21 @@ func New(o Options) *Instances {
 	}
 }
 
-// record is what EC2 says of an instance; the zero record stands for one that does not
-// exist.
+// record is an instance as EC2 describes it. The zero record means that the instance does
+// not exist.
 type record struct {
 	id, account, vpc, privateDNSName string
 	running                          bool
 	profile                          profile
 }
 
-// settled reports whether the record is not one that may soon be otherwise.
+// settled reports whether the record is unlikely to change soon.
 func (r *record) settled() bool {
 	return r.running && r.privateDNSName != "" && r.profile != (profile{})
 }
 
-// remember keeps an answer, from when it was asked for. What does not exist is kept
-// apart, so that whoever makes up ids takes no room from instances that do.
+// remember caches an answer from the time of its request. Instances that do not exist have
+// a cache of their own, so that invented ids evict no existing instances.
 func (i *Instances) remember(id string, found record, asked time.Time) {
 	switch {
 	case found == (record{}):

@@ -293,9 +293,9 @@ func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
 	node := s.node()
 	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
 	ec2 := s.ec2(t)
-	stranger := s.User("444455556666", "server")
-	t.Setenv("AWS_ACCESS_KEY_ID", stranger.AccessKeyID)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", stranger.SecretAccessKey)
+	otherAccount := s.User("444455556666", "server")
+	t.Setenv("AWS_ACCESS_KEY_ID", otherAccount.AccessKeyID)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", otherAccount.SecretAccessKey)
 	of := s.instances(t, func(o *instances.Options) { o.EC2 = ec2 })
 	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil || !strings.Contains(err.Error(), "with the credentials of one account") {
 		t.Errorf("got %+v, %v", instance, err)

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// memory holds a number of answers, each until its time is over. Of too many, those go
-// that nobody has asked for longest.
+// memory is an LRU cache of answers, each with an expiry.
 type memory[V any] struct {
 	now     func() time.Time
 	answers *cache.LRUExpireCache
@@ -17,7 +16,7 @@ func newMemory[V any](size int, now func() time.Time) *memory[V] {
 	return &memory[V]{now, cache.NewLRUExpireCacheWithClock(size, clock(now))}
 }
 
-// clock is a function as the cache wants it.
+// clock adapts a function to cache.Clock.
 type clock func() time.Time
 
 // Now implements cache.Clock.

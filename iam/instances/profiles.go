@@ -15,16 +15,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// profile is an instance profile as EC2 names it. One that was deleted and made anew
-// has the same ARN and another id, and the instances that had the old one have lost
-// their role.
+// profile identifies an instance profile. A profile that was deleted and created again has
+// the same ARN and another id. Instances with the old profile have lost their role.
 type profile struct{ arn, id string }
 
-// requestLife ends a request, with all its tries. kube-apiserver waits 10 seconds for what
-// it asks a webhook.
+// requestLife bounds a request with all its tries. kube-apiserver waits 10 seconds for a
+// webhook.
 const requestLife = 8 * time.Second
 
-// profiles are asked for their roles, each once at a time.
+// profiles looks up the roles of profiles. Requests for the same profile are coalesced.
 type profiles struct {
 	options  Options
 	limiter  *rate.Limiter
@@ -42,7 +41,7 @@ func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
 	if roles, ok := p.known.get(key); ok {
 		return slices.Clone(roles), nil
 	}
-	// Nobody's context ends the request: who gives up is not the only one who waits.
+	// No caller's context ends the request, because other callers may wait for it.
 	answer := p.inFlight.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), requestLife)
 		defer cancel()
@@ -64,8 +63,7 @@ func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
 	}
 }
 
-// lasts is for how long an answer may be used: that there is no role may soon be
-// otherwise.
+// lasts is how long an answer is cached. An answer without roles may change soon.
 func (p *profiles) lasts(roles []string) time.Duration {
 	if len(roles) == 0 {
 		return p.options.MissingTTL

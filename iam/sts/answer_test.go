@@ -27,7 +27,7 @@ func failure(code string) string {
 	return fmt.Sprintf(`{"Error":{"Code":%q,"Message":"the request was …","Type":"Sender"},"RequestId":"x"}`, code)
 }
 
-// someToken is one that passes all checks before STS is asked.
+// someToken returns a token that passes all checks before the request to STS.
 func someToken(t *testing.T) string {
 	t.Helper()
 	return makeToken(t, fakeaws.Credentials{
@@ -35,7 +35,7 @@ func someToken(t *testing.T) string {
 	}, "blue", "eu-west-1")
 }
 
-// TestAnswers lets somebody else answer in the place of STS.
+// TestAnswers serves answers that STS does not give.
 func TestAnswers(t *testing.T) {
 	const alice = "arn:aws:iam::111122223333:user/alice"
 	good := identity(alice, account)
@@ -112,8 +112,7 @@ func answering(status int, body string) roundTripper {
 	}
 }
 
-// TestRedirectsAreNotFollowed is about hosts of STS that led to elsewhere, where
-// anybody may answer.
+// TestRedirectsAreNotFollowed is about hosts of STS that redirect to a host of an attacker.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var elsewhere atomic.Int32
 	attacker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -129,7 +128,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, identity("arn:aws:iam::111122223333:root", account))
 		}))
-		// Every host is that one, also the attacker's, who is trusted here.
+		// All hosts resolve to this server. Its certificate is trusted here.
 		transport := redirecting.Client().Transport.(*http.Transport)
 		transport.TLSClientConfig.InsecureSkipVerify = true
 		transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -150,7 +149,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestTheRequestIsTheOneThatWasSigned looks at what is sent.
+// TestTheRequestIsTheOneThatWasSigned inspects the request that is sent.
 func TestTheRequestIsTheOneThatWasSigned(t *testing.T) {
 	text := someToken(t)
 	want := decoded(t, text)
@@ -172,9 +171,9 @@ func TestTheRequestIsTheOneThatWasSigned(t *testing.T) {
 	failed(t, err, "unexpected EOF")
 }
 
-// TestErrorsOfTheNetworkTellNoSecret gives the transport errors that have the request
-// in them.
-func TestErrorsOfTheNetworkTellNoSecret(t *testing.T) {
+// TestNetworkErrorsContainNoSecret has the transport return errors that contain the
+// request.
+func TestNetworkErrorsContainNoSecret(t *testing.T) {
 	for name, wrap := range map[string]func(*http.Request) error{
 		"the URL":               func(r *http.Request) error { return &url.Error{Op: "Get", URL: r.URL.String(), Err: io.EOF} },
 		"the query":             func(r *http.Request) error { return errors.New("cannot send " + r.URL.RawQuery) },
@@ -191,7 +190,7 @@ func TestErrorsOfTheNetworkTellNoSecret(t *testing.T) {
 				},
 			} {
 				_, err := newVerifier(t, func(o *sts.Options) { o.Transport = transport }).Verify(t.Context(), text)
-				failed(t, err, "why cannot be told")
+				failed(t, err, "the cause is not shown")
 				noSecret(t, err, text)
 			}
 		})

@@ -15,15 +15,15 @@ import (
 // service is what errors call STS.
 const service = "STS"
 
-// ask puts a question to STS as soon as the limits let it.
-func (v *Verifier) ask(ctx context.Context, q *question, request *iam.Request) answer {
-	release, err := v.turns.take(ctx, request)
+// ask sends a request to STS as soon as the limits admit it.
+func (v *Verifier) ask(ctx context.Context, c *call, request *iam.Request) answer {
+	release, err := v.limiter.acquire(ctx, request)
 	if err != nil {
 		v.observe(ctx, Limited, 0, 0)
 		return answer{err: err}
 	}
 	defer release()
-	q.sent.Store(true)
+	c.sent.Store(true)
 	began := v.options.Now()
 	caller, status, err := v.send(ctx, request)
 	ended := v.options.Now()
@@ -31,8 +31,8 @@ func (v *Verifier) ask(ctx context.Context, q *question, request *iam.Request) a
 	return answer{caller: caller, err: err, at: ended}
 }
 
-// observe tells what came of a request. The context of a question ends when nobody
-// waits for its answer.
+// observe reports the outcome of a request. The context of a call ends when nobody waits
+// for its answer.
 func (v *Verifier) observe(ctx context.Context, outcome Outcome, status int, took time.Duration) {
 	if ctx.Err() != nil && (outcome == Failed || outcome == Limited) {
 		outcome = Abandoned
@@ -40,8 +40,8 @@ func (v *Verifier) observe(ctx context.Context, outcome Outcome, status int, too
 	v.options.Observe.STSRequest(outcome, status, took)
 }
 
-// send sends a request and reads the answer. Redirects are answers like others: the
-// transport does not follow them.
+// send sends a request and reads the answer. A redirect is an answer: the transport does
+// not follow it.
 func (v *Verifier) send(ctx context.Context, request *iam.Request) (caller *iam.Caller, status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.options.Timeout)
 	defer cancel()
@@ -71,12 +71,12 @@ func (v *Verifier) exchange(ctx context.Context, request *iam.Request) (status i
 	header.Set(iam.ClusterHeader, v.options.ClusterID)
 	status, body, err = calleridentity.Send(ctx, v.options.Transport, target, header)
 	if err == nil {
-		v.turns.answers(request.Host)
+		v.limiter.hostAnswered(request.Host)
 	}
 	return status, body, err
 }
 
-// read returns who made a token, or what STS says in place of it.
+// read returns the identity in an answer of STS, or its refusal as an error.
 func read(status int, body []byte) (*calleridentity.Identity, error) {
 	who, err := calleridentity.Read(status, body)
 	if refused, ok := errors.AsType[*calleridentity.Refused](err); ok {
@@ -108,5 +108,5 @@ func outcomeOf(err error) Outcome {
 	return Failed
 }
 
-// decided reports whether an error is an answer of STS.
+// decided reports whether an error is an answer of STS that decides about the token.
 func decided(err error) bool { return err != nil && outcomeOf(err) != Failed }

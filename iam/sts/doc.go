@@ -1,13 +1,12 @@
-// Package sts finds out whose an AWS IAM token is, by sending the request that it
-// consists of to STS.
+// Package sts verifies AWS IAM tokens: it sends the request that a token contains to STS,
+// which answers with the caller's identity.
 //
-// Only [Hosts] are asked: those that STS has in one partition, by the endpoint rules
-// of the AWS SDK, and others that are named. Answers are remembered for a short
-// while, the same token is asked about once at a time, and no more requests are under
-// way, or sent within a second, than the limits of [Options] allow. Anybody can show
-// tokens that have to be asked about, so that these limits are shared out: who got a user
-// lately comes before strangers, and a host that does not answer holds up no other.
+// Requests go only to [Hosts]: the endpoints of STS in one partition, by the endpoint
+// rules of the AWS SDK, and extra ones from the configuration. Answers are cached for a
+// short time, and concurrent requests for the same token are coalesced. [Options] limit
+// the requests in flight and the requests per second. Because anybody can make tokens
+// that only STS can check, known callers have priority over unknown callers, and a host
+// that does not answer delays no other host.
 //
-// Only an answer of STS, in STS's form, decides about a token. Whatever else comes
-// is an error.
+// Only an answer of STS, in STS's form, decides about a token. Anything else is an error.
 package sts

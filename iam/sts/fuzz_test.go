@@ -7,8 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 )
 
-// FuzzAnswer lets anybody answer in the place of STS. What is taken for an answer has
-// to be one.
+// FuzzAnswer reads arbitrary answers. Only an answer in STS's form decides.
 func FuzzAnswer(f *testing.F) {
 	good := identity("arn:aws:iam::111122223333:user/alice", account)
 	for _, body := range []string{

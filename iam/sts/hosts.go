@@ -13,15 +13,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
-// The regions of each partition, as the AWS SDK knows them but does not tell: a test
-// compares. The SDK makes names of hosts for any region, also for one that does not
-// exist, and then takes it for one of the partition aws.
+// The regions of each partition. The AWS SDK has them but does not export them; a test
+// compares. The SDK resolves a host name for any region: it assigns a region that does
+// not exist to the partition aws.
 //
 //go:embed regions.json
 var regionFiles embed.FS
 
-// globalRegion is what the endpoint rules call the region of the host without one,
-// sts.amazonaws.com, and globalScope the region that is signed for there
+// globalRegion is the pseudo region of the global host sts.amazonaws.com in the endpoint
+// rules, and globalScope the region in the signatures of requests to it
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/id_credentials_temp_region-endpoints.html).
 const (
 	commercial   = "aws"
@@ -29,24 +29,24 @@ const (
 	globalScope  = "us-east-1"
 )
 
-// ExtraHost is a host of STS that the endpoint rules do not have, as that of a VPC
-// endpoint, or of a region that is newer than this program.
+// ExtraHost is a host of STS that is not in the endpoint rules, such as a VPC endpoint or
+// the host of a region that is newer than this program.
 type ExtraHost struct {
 	// Host is a DNS name: "vpce-0a1b2c-d3e4.sts.eu-west-1.vpce.amazonaws.com".
 	Host string
-	// Region is the one that requests to it are signed for: "eu-west-1".
+	// Region is the region in the signatures of requests to it: "eu-west-1".
 	Region string
 }
 
-// Hosts are the hosts of STS that are asked. They do not change.
+// Hosts are the hosts of STS that receive requests. They do not change.
 type Hosts struct {
 	partition string
 	regions   map[string][]string // by host
 }
 
 // NewHosts returns the regional hosts of a partition ("aws", "aws-us-gov",
-// "aws-cn", …) with the variants FIPS and dual stack, for aws also the global host,
-// and the extra ones.
+// "aws-cn", …) including FIPS and dual-stack variants, the global host of aws, and the
+// extra hosts.
 func NewHosts(ctx context.Context, partition string, extra []ExtraHost) (*Hosts, error) {
 	partitions, err := readPartitions()
 	if err != nil {
@@ -77,18 +77,18 @@ func NewHosts(ctx context.Context, partition string, extra []ExtraHost) (*Hosts,
 	return h, nil
 }
 
-// Host returns the regions whose signatures a host takes; ok is false for a host
-// that is not asked. Names are compared as they are: in lower case, without a port
-// and without a dot at the end.
+// Host returns the regions whose signatures a host accepts; ok is false for a host that
+// is not among these. Names are compared exactly: they are in lower case, without a port
+// and without a trailing dot.
 func (h *Hosts) Host(host string) (regions []string, ok bool) {
 	regions, ok = h.regions[host]
 	return slices.Clone(regions), ok
 }
 
-// Partition is the one whose hosts these are.
+// Partition returns the partition of the hosts.
 func (h *Hosts) Partition() string { return h.partition }
 
-// Names are all hosts, in order.
+// Names returns all hosts, sorted.
 func (h *Hosts) Names() []string { return slices.Sorted(maps.Keys(h.regions)) }
 
 func readPartitions() (map[string][]string, error) {

@@ -50,7 +50,7 @@ func TestTheSameTokenIsAskedAboutOnce(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpDoesNotFailTheOthers(t *testing.T) {
+func TestACanceledCallerDoesNotFailTheOthers(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
 		asked := &slowly{while: time.Second}
@@ -62,10 +62,10 @@ func TestWhoGivesUpDoesNotFailTheOthers(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if r := <-first; !errors.Is(r.err, context.Canceled) || decidedByError(r.err) {
-			t.Errorf("who gave up: %v", r.err)
+			t.Errorf("the canceled caller: %v", r.err)
 		}
 		if r := <-second; r.err != nil {
-			t.Errorf("who stayed: %v", r.err)
+			t.Errorf("the other caller: %v", r.err)
 		}
 		if asked.count() != 1 {
 			t.Errorf("asked %d times", asked.count())
@@ -73,7 +73,7 @@ func TestWhoGivesUpDoesNotFailTheOthers(t *testing.T) {
 	})
 }
 
-func TestNothingGoesOnThatNobodyWaitsFor(t *testing.T) {
+func TestARequestWithoutWaitingCallersIsCanceled(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
 		asked, seen := &slowly{while: 5 * time.Second}, &observer{}
@@ -89,14 +89,14 @@ func TestNothingGoesOnThatNobodyWaitsFor(t *testing.T) {
 			t.Errorf("outcomes %q", seen.outcomes)
 		}
 		if _, err := verifier.Verify(t.Context(), text); err != nil || asked.count() != 2 {
-			t.Errorf("who comes later asks anew: %v, asked %d times", err, asked.count())
+			t.Errorf("a later caller sends a new request: %v, asked %d times", err, asked.count())
 		}
 	})
 }
 
-// TestWhoComesLaterDoesNotJoinAnAbandonedRequest has a transport that notices late that
-// nobody waits any more.
-func TestWhoComesLaterDoesNotJoinAnAbandonedRequest(t *testing.T) {
+// TestALaterCallerDoesNotJoinAnAbandonedRequest has a transport that reacts late to its
+// canceled context.
+func TestALaterCallerDoesNotJoinAnAbandonedRequest(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
 		verifier := newVerifier(t, func(o *sts.Options) {
@@ -115,7 +115,7 @@ func TestWhoComesLaterDoesNotJoinAnAbandonedRequest(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		if _, err := verifier.Verify(t.Context(), text); err != nil {
-			t.Errorf("who came later: %v", err)
+			t.Errorf("the later caller: %v", err)
 		}
 	})
 }
@@ -174,7 +174,7 @@ func (r *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestNoMoreIsReadOfAnAnswerThanOneMayHave(t *testing.T) {
+func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 	body := &endless{}
 	verifier := newVerifier(t, func(o *sts.Options) {
 		o.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
@@ -188,7 +188,7 @@ func TestNoMoreIsReadOfAnAnswerThanOneMayHave(t *testing.T) {
 	}
 }
 
-func TestRequestsUnderWayAreBounded(t *testing.T) {
+func TestRequestsInFlightAreBounded(t *testing.T) {
 	made := tokens(t, 30)
 	synctest.Test(t, func(t *testing.T) {
 		asked := &slowly{while: time.Second}
@@ -202,15 +202,15 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 				t.Error(r.err)
 			}
 		}
-		if asked.atMost != 6 || asked.count() != 30 { // strangers leave one
+		if asked.atMost != 6 || asked.count() != 30 { // one is reserved for known callers
 			t.Errorf("%d at once, %d in all", asked.atMost, asked.count())
 		}
 	})
 }
 
-// TestWhoWaitsTooLongForALimitIsThrottled has one request under way at a time, and STS
+// TestACallerThatWaitsTooLongForASlotIsThrottled allows one request in flight, and STS
 // answers the first only.
-func TestWhoWaitsTooLongForALimitIsThrottled(t *testing.T) {
+func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 	made := tokens(t, 5)
 	synctest.Test(t, func(t *testing.T) {
 		asked, seen := &slowly{}, &observer{}
@@ -231,7 +231,7 @@ func TestWhoWaitsTooLongForALimitIsThrottled(t *testing.T) {
 		fourth := verifyLater(ctx, verifier, made[3])
 		for text, later := range map[string]<-chan result{
 			"none of 1 requests that may be under way ended": third, // when the second is under way
-			"no turn within the limits":                      fourth,
+			"left no slot in time":                           fourth,
 		} {
 			if r := <-later; !errors.As(r.err, new(*iam.Throttled)) || !strings.Contains(r.err.Error(), text) {
 				t.Errorf("%v, want %q", r.err, text)
@@ -270,7 +270,7 @@ func TestRequestsInASecondAreBounded(t *testing.T) {
 	if asked.count() != 3 || throttled != 5 {
 		t.Errorf("asked %d times, throttled %d times", asked.count(), throttled)
 	}
-	verify(made[0]) // is known and needs no request
+	verify(made[0]) // is cached and needs no request
 	now = now.Add(time.Second)
 	for _, text := range made[3:] {
 		verify(text)

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/calleridentity"
 )
 
-// What [Options] mean where they are zero.
+// Defaults of [Options].
 const (
 	DefaultTimeout     = 10 * time.Second
 	DefaultMaxInFlight = 100
@@ -22,61 +22,61 @@ const (
 
 // Options are settings of a [Verifier].
 type Options struct {
-	// ClusterID is the cluster that tokens must be signed for. It must be given.
+	// ClusterID is the cluster that tokens must be signed for. Required.
 	ClusterID string
-	// Hosts are those that are asked. They must be given; see [NewHosts].
+	// Hosts are the hosts of STS that receive requests. Required; see [NewHosts].
 	Hosts iam.Hosts
-	// Transport carries the requests; nil for one that uses the proxy of the
-	// environment, as HTTPS_PROXY has it.
+	// Transport sends the requests. The default uses the proxy of the environment
+	// (HTTPS_PROXY).
 	Transport http.RoundTripper
 	// Timeout bounds one request, and before that the wait until it may be sent.
 	Timeout time.Duration
-	// MaxInFlight is how many requests may be under way. Those that are too many
-	// wait. A quarter is for those who were recognised lately, as [Verifier.Recognised]
-	// tells. Beside them there may be one to each host that has not answered lately.
+	// MaxInFlight is the number of requests that may be in flight. Further ones wait. A
+	// quarter is reserved for known callers, see [Verifier.Authenticated]. In addition,
+	// there may be one request to each host that has not answered recently.
 	MaxInFlight int
-	// PerSecond is how many requests may be sent in a second, and Burst how many at
-	// once after a rest. Those that are too many are turned away. A quarter of the burst,
-	// rounded down, is for those who were recognised lately; they come first.
+	// PerSecond is the rate limit of requests, and Burst the number of requests that may
+	// be sent at once after a pause. Further ones fail with an [*iam.Throttled]. A quarter
+	// of the burst, rounded down, is reserved for known callers.
 	PerSecond float64
 	Burst     int
-	// CacheTTL is how long an answer is used for the same token, if the token lives
-	// that long; below zero answers are not kept.
+	// CacheTTL is how long an answer is used for the same token, but not beyond the end
+	// of the token. If it is negative, answers are not cached.
 	CacheTTL time.Duration
-	// CacheSize is how many answers are kept, and how many access keys of those who were
-	// recognised.
+	// CacheSize is the number of answers that are cached, and the number of access keys of
+	// known callers.
 	CacheSize int
-	// Now is the time; nil for that of the system.
+	// Now returns the time; the default is time.Now.
 	Now func() time.Time
-	// Observe is told what happens; it may be nil.
+	// Observe is notified of requests and cache look-ups. Optional.
 	Observe Observer
 }
 
-// Observer is told what a [Verifier] does. It is called by many goroutines.
+// Observer is notified of what a [Verifier] does. It is called concurrently.
 type Observer interface {
-	// STSRequest is about one request: what came of it, with which HTTP status, 0 for
-	// none, and after which time.
+	// STSRequest reports one request: its outcome, the HTTP status of the answer (0 for
+	// none), and its duration.
 	STSRequest(outcome Outcome, status int, took time.Duration)
-	// TokenCache tells whether the answer about a token was known.
+	// TokenCache reports whether the answer about a token was cached.
 	TokenCache(hit bool)
 }
 
-// Outcome is what came of a request to STS. It is the value of a metric's label.
+// Outcome is the outcome of a request to STS. It is the value of a metric's label.
 type Outcome string
 
 // All outcomes.
 const (
-	// Answered: STS said whose the token is.
+	// Answered: STS returned the caller.
 	Answered Outcome = "answered"
-	// Refused: STS does not take the token.
+	// Refused: STS refused the token.
 	Refused Outcome = "refused"
-	// Throttled: STS had too many requests.
+	// Throttled: STS throttled the request.
 	Throttled Outcome = "throttled"
-	// Failed: there was no answer, or none of STS's.
+	// Failed: there was no answer, or not one in STS's form.
 	Failed Outcome = "failed"
 	// Limited: the request was not sent, because of the limits in [Options].
 	Limited Outcome = "limited"
-	// Abandoned: nobody waited for the answer any more.
+	// Abandoned: no caller waited for the answer any more.
 	Abandoned Outcome = "abandoned"
 )
 
@@ -85,7 +85,7 @@ type unobserved struct{}
 func (unobserved) STSRequest(Outcome, int, time.Duration) {}
 func (unobserved) TokenCache(bool)                        {}
 
-// complete checks options and gives those that are zero their defaults.
+// complete checks options and sets defaults.
 func (o Options) complete() (Options, error) {
 	if err := iam.CheckClusterID(o.ClusterID); err != nil {
 		return Options{}, err
@@ -120,7 +120,7 @@ func setDefault[T int | float64 | time.Duration](field *T, value T) {
 	}
 }
 
-// newTransport returns one that keeps as many connections as may be in use.
+// newTransport returns a transport that keeps idle as many connections as may be in use.
 func newTransport(connections int) *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

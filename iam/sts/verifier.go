@@ -9,14 +9,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// Verifier finds out whose tokens are, as an [iam.Verifier].
+// Verifier verifies tokens by calling STS. It implements [iam.Verifier].
 type Verifier struct {
 	options Options
-	turns   *turns
-	known   *known
+	limiter *limiter
+	cache   *answerCache
 }
 
-var _ iam.Acquainted = (*Verifier)(nil)
+var _ iam.CallerTracker = (*Verifier)(nil)
 
 // New returns a verifier. The error is about the options.
 func New(options Options) (*Verifier, error) {
@@ -26,21 +26,21 @@ func New(options Options) (*Verifier, error) {
 	}
 	return &Verifier{
 		options: options,
-		turns:   newTurns(options),
-		known:   newKnown(options.CacheTTL, options.CacheSize),
+		limiter: newLimiter(options),
+		cache:   newAnswerCache(options.CacheTTL, options.CacheSize),
 	}, nil
 }
 
-// Verify returns the caller who made a token. Errors are as [iam.Verifier] has them;
-// one that is worth another try soon is an [*iam.Throttled].
+// Verify returns the caller who signed a token. Errors are those of [iam.Verifier]. After
+// an [*iam.Throttled], try again soon.
 func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error) {
 	now := v.options.Now()
-	if len(token) > iam.MaxToken { // that much is not even hashed
+	if len(token) > iam.MaxToken { // do not hash unbounded input
 		_, err := iam.ParseToken(token, now, v.options.Hosts)
 		return nil, err
 	}
 	key := key(sha256.Sum256([]byte(token)))
-	if answer, ok := v.known.answer(key, now); ok {
+	if answer, ok := v.cache.answer(key, now); ok {
 		v.options.Observe.TokenCache(true)
 		return answer.result()
 	}
@@ -49,25 +49,25 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*iam.Caller, error
 		return nil, err
 	}
 	v.options.Observe.TokenCache(false)
-	return v.wait(ctx, v.known.join(key, now, func(ctx context.Context, q *question) answer {
-		return v.ask(ctx, q, request)
+	return v.wait(ctx, v.cache.join(key, now, func(ctx context.Context, c *call) answer {
+		return v.ask(ctx, c, request)
 	}))
 }
 
-// Recognised implements [iam.Acquainted].
-func (v *Verifier) Recognised(accessKeyID string) { v.turns.recognise(accessKeyID) }
+// Authenticated implements [iam.CallerTracker].
+func (v *Verifier) Authenticated(accessKeyID string) { v.limiter.authenticated(accessKeyID) }
 
-// wait returns the answer to a question, or an error when the caller gives up. The
-// others who wait for it go on.
-func (v *Verifier) wait(ctx context.Context, q *question) (*iam.Caller, error) {
+// wait returns the answer of a call, or an error when the context ends. Other callers
+// keep waiting for the answer.
+func (v *Verifier) wait(ctx context.Context, c *call) (*iam.Caller, error) {
 	select {
-	case <-q.answered:
-		return q.answer.result()
+	case <-c.answered:
+		return c.answer.result()
 	case <-ctx.Done():
 	}
-	v.known.leave(q)
-	if !q.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, &iam.Throttled{Service: service, Detail: "no turn within the limits on requests of this server"}
+	v.cache.leave(c)
+	if !c.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, &iam.Throttled{Service: service, Detail: "the limits on requests of this server left no slot in time"}
 	}
 	return nil, fmt.Errorf("asking STS whose a token is: %w", context.Cause(ctx))
 }

@@ -20,7 +20,7 @@ import (
 
 const account = "111122223333"
 
-// world is a cloud under AWS's own names.
+// world is a fake AWS under the real host names.
 type world struct {
 	*fakeaws.Cloud
 	front *fakeaws.Front
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 	return &world{cloud, front}
 }
 
-// verifier is one for the cluster blue, with changed options.
+// verifier returns a verifier for the cluster blue with changed options.
 func (w *world) verifier(t *testing.T, change func(*sts.Options)) *sts.Verifier {
 	t.Helper()
 	transport := w.front.Transport()
@@ -64,7 +64,7 @@ func newVerifier(t *testing.T, change func(*sts.Options)) *sts.Verifier {
 	return verifier
 }
 
-// use lets tokens be made with credentials.
+// use sets the credentials in the environment.
 func use(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
@@ -86,7 +86,7 @@ func makeToken(t *testing.T, c fakeaws.Credentials, cluster, region string) stri
 	return text
 }
 
-// decoded is the URL in a token.
+// decoded returns the URL in a token.
 func decoded(t *testing.T, text string) *url.URL {
 	t.Helper()
 	decoded, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, iam.TokenPrefix))
@@ -100,7 +100,7 @@ func decoded(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// changed is a token whose URL was changed after it was signed.
+// changed returns a token whose URL was changed after it was signed.
 func changed(t *testing.T, text string, change func(*url.URL, url.Values)) string {
 	t.Helper()
 	u := decoded(t, text)
@@ -119,7 +119,7 @@ func refused(t *testing.T, err error, code verdict.Code, detail string) {
 	}
 }
 
-// failed checks that an error decides nothing.
+// failed checks that an error is not a decision.
 func failed(t *testing.T, err error, text string) {
 	t.Helper()
 	if decidedByError(err) || err == nil || !strings.Contains(err.Error(), text) {
@@ -131,7 +131,7 @@ func decidedByError(err error) bool {
 	return errors.As(err, new(*iam.Refusal)) || errors.As(err, new(*iam.Throttled))
 }
 
-// noSecret checks that nothing secret of a token can be had from an error.
+// noSecret checks that an error contains no secret of a token.
 func noSecret(t *testing.T, err error, text string) {
 	t.Helper()
 	query := decoded(t, text).Query()
@@ -186,8 +186,8 @@ func TestSTSSaysWhoseATokenIs(t *testing.T) {
 	}
 }
 
-// TestAFederatedUserDoesNotCollideWithRoot is about user ids that were cut at the
-// colon: the one of a federated user is then that of root.
+// TestAFederatedUserDoesNotCollideWithRoot: if its user id were cut at the colon, it would
+// be that of root.
 func TestAFederatedUserDoesNotCollideWithRoot(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
@@ -249,8 +249,8 @@ func TestOtherPartitionsAreNotAsked(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsNotSent: nothing is asked about it, nor looked up.
-func TestWhatCannotBeReadIsNotSent(t *testing.T) {
+// TestAMalformedTokenIsNotSent: there is no request and no cache look-up.
+func TestAMalformedTokenIsNotSent(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	_, err := verifier.Verify(t.Context(), "")
@@ -262,7 +262,7 @@ func TestWhatCannotBeReadIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
+func TestAFailureOfSTSIsNotARefusal(t *testing.T) {
 	w := newWorld(t)
 	for name, kind := range map[string]fakeaws.FaultKind{
 		"failing": fakeaws.Broken, "down": fakeaws.Down, "answering nothing": fakeaws.Empty,
@@ -282,7 +282,7 @@ func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestThrottlingOfSTSIsWorthAnotherTry(t *testing.T) {
+func TestThrottlingBySTSIsReportedAsThrottled(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	text := makeToken(t, w.User(account, "alice"), "blue", "eu-west-1")
@@ -297,7 +297,7 @@ func TestThrottlingOfSTSIsWorthAnotherTry(t *testing.T) {
 	}
 }
 
-// TestAnUntrustedHostIsNotAsked: the token does not leave before TLS is set up.
+// TestAnUntrustedHostIsNotAsked: the token is sent only after the TLS handshake.
 func TestAnUntrustedHostIsNotAsked(t *testing.T) {
 	w := newWorld(t)
 	transport := w.front.Transport()
@@ -313,7 +313,7 @@ func TestAnUntrustedHostIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	hosts := newHosts(t, "aws")
 	for name, options := range map[string]sts.Options{
 		"no cluster":                       {Hosts: hosts},
@@ -331,7 +331,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 
 var _ http.RoundTripper = roundTripper(nil)
 
-// roundTripper answers in the place of the network.
+// roundTripper is a stub of the network.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

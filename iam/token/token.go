@@ -28,8 +28,8 @@ type Options struct {
 	// Profile is one of the SDK's configuration files; empty for that of the
 	// environment.
 	Profile string
-	// RoleARN is a role to assume first, SessionName what its session is called, and
-	// ExternalID what the role demands of strangers; all may be empty.
+	// RoleARN is a role to assume first, SessionName the name of the session, and
+	// ExternalID the external id that the role's trust policy requires. All are optional.
 	RoleARN, SessionName, ExternalID string
 	// Credentials are those that sign, or assume the role; nil for those that the SDK
 	// finds.
@@ -40,7 +40,7 @@ type Options struct {
 	// Cache is the path of a file that keeps temporary credentials until they end, so
 	// that they are not asked for again; empty for none. See [DefaultCache].
 	Cache string
-	// CacheFailed, if set, is told why the file is not used. The token is made all the
+	// CacheFailed, if set, is called with the reason why the file is not used. The token is made all the
 	// same.
 	CacheFailed func(error)
 }

@@ -1,9 +1,8 @@
-// Package calleridentity asks STS who signed a request for GetCallerIdentity: it sends
-// requests that others have signed, and reads the answers.
+// Package calleridentity sends signed GetCallerIdentity requests to STS and reads the
+// answers, which identify the signer.
 //
-// Only an answer of STS, in STS's form, decides anything. Whatever else comes is an
-// error. What was signed is as good as a password for some minutes, so that no error
-// quotes it.
+// Only an answer of STS, in STS's form, is a decision. Anything else is an error. A signed
+// request is a credential for some minutes, so that no error quotes it.
 //
 // Source: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
 package calleridentity
@@ -25,19 +24,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
-// MaxAnswer is how much of an answer is read, in bytes. One has less than a kilobyte.
+// MaxAnswer is the maximum size of an answer in bytes. Real ones are below a kilobyte.
 const MaxAnswer = 64 << 10
 
-// Identity is who signed a request, as STS says. The account is the one in the ARN, and
-// has 12 digits. None of them is empty.
+// Identity is the signer of a request, as STS returns it. The account equals that of the
+// ARN and has 12 digits. No field is empty.
 type Identity struct {
 	Account string `json:"Account"`
 	ARN     string `json:"Arn"`
 	UserID  string `json:"UserId"`
 }
 
-// Refused is the error of a request that STS does not take: its signature is wrong, or
-// too old, or of credentials that STS does not know.
+// Refused is the error of a request that STS refuses: its signature is wrong or expired, or
+// its credentials are unknown.
 type Refused struct {
 	// Code is STS's, letters, digits and dots: "ExpiredToken".
 	Code string
@@ -46,8 +45,7 @@ type Refused struct {
 // Error implements error.
 func (r *Refused) Error() string { return "STS does not take the signed request: " + r.Code }
 
-// Throttled is the error of a request that may be in order, and that STS turns away
-// because there are too many.
+// Throttled is the error of a request that STS throttled. The request may be valid.
 type Throttled struct {
 	Status int
 	// Code is STS's; empty for none.
@@ -57,8 +55,7 @@ type Throttled struct {
 // Error implements error.
 func (t *Throttled) Error() string { return answered(t.Status, t.Code) }
 
-// Mismatch is the error of an answer whose ARN is of another account than the answer
-// says.
+// Mismatch is the error of an answer whose account differs from that of its ARN.
 type Mismatch struct {
 	ARN, Account string
 }
@@ -69,8 +66,8 @@ func (m *Mismatch) Error() string {
 }
 
 // Send sends a signed request and returns the answer, up to one byte more than
-// [MaxAnswer]. Redirects are answers like others: they are not followed. The header is
-// what was signed beside the host; the answer is asked for in JSON.
+// [MaxAnswer]. It does not follow redirects. The header has the signed headers other than
+// the host. It requests the answer as JSON.
 func Send(ctx context.Context, transport http.RoundTripper, target *url.URL, header http.Header) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
@@ -91,22 +88,23 @@ func Send(ctx context.Context, transport http.RoundTripper, target *url.URL, hea
 	return resp.StatusCode, answer, nil
 }
 
-// withoutSecrets keeps an error if nothing of a request's query is in it.
+// withoutSecrets returns an error if it contains no parameter of the query, and otherwise
+// one without details.
 func withoutSecrets(err error, rawQuery string) error {
 	text := err.Error()
 	for parameter := range strings.SplitSeq(rawQuery, "&") {
 		_, encoded, _ := strings.Cut(parameter, "=")
 		value, decodingErr := url.QueryUnescape(encoded)
 		if decodingErr != nil || len(value) >= 16 && (strings.Contains(text, value) || strings.Contains(text, encoded)) {
-			return errors.New("the connection failed, and why cannot be told without telling the signed request")
+			return errors.New("the connection failed; the cause is not shown because it contains the signed request")
 		}
 	}
 	return err
 }
 
-// Read returns who signed a request. The error is a [*Refused], a [*Throttled] or a
-// [*Mismatch] only if STS says so in a form of its own; of what it says, only the code
-// is taken, because its message repeats the request.
+// Read returns the signer of a request. The error is a [*Refused], a [*Throttled] or a
+// [*Mismatch] only for an answer in STS's form. Errors contain only STS's code, because
+// STS's message repeats the request.
 func Read(status int, answer []byte) (*Identity, error) {
 	if len(answer) > MaxAnswer {
 		return nil, fmt.Errorf("the answer has more than %d bytes", MaxAnswer)
@@ -126,7 +124,7 @@ func Read(status int, answer []byte) (*Identity, error) {
 	return nil, &Refused{code}
 }
 
-// answered says what came in place of an identity.
+// answered describes an answer without an identity.
 func answered(status int, code string) string {
 	if code == "" {
 		code = "without an error code of STS"
@@ -134,8 +132,7 @@ func answered(status int, code string) string {
 	return fmt.Sprintf("it answered with status %d, %s", status, code)
 }
 
-// isThrottling reports whether STS turns away, with whatever status, a request that is
-// in order.
+// isThrottling reports whether an error code means throttling, whatever the status.
 func isThrottling(code string) bool {
 	_, throttling := retry.DefaultThrottleErrorCodes[code]
 	return throttling
@@ -168,8 +165,8 @@ func readIdentity(answer []byte) (*Identity, error) {
 
 var errorCode = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
 
-// readErrorCode returns the code in an error of STS, in the JSON that was asked for or
-// in XML; empty if it is none.
+// readErrorCode returns the code in an error of STS, which is JSON or XML, or "" if there
+// is none.
 func readErrorCode(answer []byte) string {
 	var document struct {
 		Error struct {

@@ -94,7 +94,7 @@ func TestErrorsHaveNothingOfTheRequest(t *testing.T) {
 		},
 	} {
 		_, _, err := calleridentity.Send(t.Context(), failing, target, http.Header{})
-		if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "why cannot be told") {
+		if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "the cause is not shown") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// SourceMissing is the code of a source that is not there. To take it away is an
-// edit like others: nobody is mapped by it any more.
+// SourceMissing is the code of a source that does not exist. Deleting a source removes its
+// mappings.
 const SourceMissing finding.Code = "MappingSourceMissing"
 
-// followConfigMap follows the one ConfigMap, by its name: more may not be read.
+// followConfigMap follows the ConfigMap by its name: the role grants no other.
 func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes.Interface) {
 	all := client.CoreV1().ConfigMaps(l.opts.Namespace)
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, l.opts.Name).String()
@@ -46,7 +46,7 @@ func (l *Live) readConfigMap(s *source, store cache.Store) {
 		return
 	}
 	read := object.(*corev1.ConfigMap)
-	l.events.tell(read, s.take(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
+	l.events.queue(read, s.take(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
 }
 
 func (l *Live) missing(s *source) finding.Finding {

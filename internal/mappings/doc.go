@@ -1,11 +1,9 @@
-// Package mappings keeps the mappings of AWS callers to users as they are in files
-// and in the cluster: in a file, in a ConfigMap such as kube-system/aws-auth, in
-// the custom resource IAMIdentityMapping.
+// Package mappings follows the mappings of AWS callers to users: in a file, in a ConfigMap
+// such as kube-system/aws-auth, and in the custom resource IAMIdentityMapping.
 //
-// All sources are followed. What becomes unreadable stays as it was when it was
-// good last, key by key, and is reported; what is taken away, a whole ConfigMap
-// too, is gone. A source that was not heard from for longer than a limit maps nobody:
-// to ask it is an error. A caller is looked up in the sources in their order, and is not
-// said to be unknown while a source that might know it has never been read: that
-// is an error.
+// All sources are followed. A key that becomes unreadable keeps its last valid mappings,
+// and is reported. Mappings that are deleted are gone, including those of a deleted
+// ConfigMap. A look-up in a source that is too old is an error. A look-up tries the
+// sources in order. It is an error, not a missing mapping, while a source has never been
+// read.
 package mappings

@@ -20,22 +20,22 @@ import (
 
 // Limits of events: the log and the metrics have all findings.
 const (
-	// eventsOfChange is how many are written of one change of a ConfigMap.
+	// eventsOfChange is the maximum number of events for one change of a ConfigMap.
 	eventsOfChange = 10
-	// eventsAtOnce and eventInterval bound what somebody who edits a ConfigMap all
-	// the time lets us write.
+	// eventsAtOnce and eventInterval are the rate limit of events: an attacker may edit a
+	// ConfigMap all the time.
 	eventsAtOnce  = 25
 	eventInterval = 10 * time.Second
-	// eventsWaiting is how many wait to be written.
+	// eventsWaiting is the length of the queue.
 	eventsWaiting = 50
 	eventTimeout  = 10 * time.Second
 	// eventMessage is the longest message, in bytes, that API servers take.
 	eventMessage = 1024
 )
 
-// events writes findings down as Events of the ConfigMap that they are in. An
-// event is named after what it says and the version of the ConfigMap, so that
-// of several servers one writes it.
+// events records findings as Events of their ConfigMap. The name of an Event is a hash of
+// its message and the version of the ConfigMap, so that only one of several servers
+// creates it.
 type events struct {
 	client   kubernetes.Interface
 	now      func() time.Time
@@ -52,8 +52,8 @@ func newEvents(client kubernetes.Interface, opts Options) *events {
 	}
 }
 
-// tell queues events for findings; it does not wait.
-func (e *events) tell(about *corev1.ConfigMap, findings []finding.Finding) {
+// queue queues events for findings. It does not wait.
+func (e *events) queue(about *corev1.ConfigMap, findings []finding.Finding) {
 	for i, f := range findings {
 		if i == eventsOfChange || !e.limit.AllowN(e.now(), 1) {
 			return
@@ -85,7 +85,7 @@ func (e *events) event(about *corev1.ConfigMap, f finding.Finding) *corev1.Event
 	}
 }
 
-// eventText is what people read in kubectl describe.
+// eventText returns the message of an event.
 func eventText(f finding.Finding) string {
 	text := f.Message
 	place := f.Place
@@ -104,7 +104,7 @@ func eventText(f finding.Finding) string {
 	return text
 }
 
-// write sends what waits until the context ends.
+// write creates queued events until the context ends.
 func (e *events) write(ctx context.Context) {
 	for {
 		select {

@@ -65,7 +65,7 @@ func TestEventsThatCannotBeWrittenAreTold(t *testing.T) {
 	c.set(map[string]string{"mapRoles": nodes + "- {username: nobody}\n"})
 	live, observer := follow(t, ofConfigMap(c))
 	mapped(t, live, nodeRole, nodeName)
-	eventually(t, "it is told", func() bool {
+	eventually(t, "the observer is notified", func() bool {
 		observer.mu.Lock()
 		defer observer.mu.Unlock()
 		return len(observer.events) == 1 && strings.HasPrefix(observer.events[0].Error(), "create an event of ConfigMap kube-system/aws-auth: ")

@@ -91,58 +91,58 @@ func (c *cluster) events() []corev1.Event {
 	return list.Items
 }
 
-// told remembers what an observer is told.
-type told struct {
+// recorder is an observer that records its calls.
+type recorder struct {
 	mu      sync.Mutex
 	changes []mappings.Change
 	reach   []string
 	events  []error
 }
 
-func (o *told) MappingsChanged(c mappings.Change) {
+func (o *recorder) MappingsChanged(c mappings.Change) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.changes = append(o.changes, c)
 }
 
-func (o *told) MappingsUnreachable(source string, err error) {
+func (o *recorder) MappingsUnreachable(source string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reach = append(o.reach, fmt.Sprint(source, " ", err != nil))
 }
 
-func (o *told) EventFailed(err error) {
+func (o *recorder) EventFailed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.events = append(o.events, err)
 }
 
-func (o *told) all() []mappings.Change {
+func (o *recorder) all() []mappings.Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.changes)
 }
 
-func (o *told) reached() []string {
+func (o *recorder) reached() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.reach)
 }
 
-// expect waits until as much was told of what can be reached, for a source is read
-// before it is told, and wants nothing else told.
-func (o *told) expect(t *testing.T, want ...string) {
+// expect waits until the wanted number of calls of MappingsUnreachable was recorded, and
+// compares them. A source is read before the call.
+func (o *recorder) expect(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, "it is told", func() bool { return len(o.reached()) >= len(want) })
+	eventually(t, "the observer is notified", func() bool { return len(o.reached()) >= len(want) })
 	if got := o.reached(); !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("recorded %q, want %q", got, want)
 	}
 }
 
 // follow runs live mappings until the test ends.
-func follow(t *testing.T, opts mappings.Options) (*mappings.Live, *told) {
+func follow(t *testing.T, opts mappings.Options) (*mappings.Live, *recorder) {
 	t.Helper()
-	observer := &told{}
+	observer := &recorder{}
 	opts.Observer = observer
 	opts.Namespace, opts.Name, opts.Interval = "kube-system", "aws-auth", time.Millisecond
 	opts.Rules = iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()}

@@ -52,15 +52,15 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Observer is told what becomes of sources, one call at a time for each.
+// Observer is notified of changes of sources, one call at a time for each source.
 type Observer interface {
-	// MappingsChanged tells that a source was read and has other mappings or
+	// MappingsChanged reports that a source was read and has other mappings or
 	// findings than before.
 	MappingsChanged(Change)
-	// MappingsUnreachable tells that a source cannot be read or followed, once
-	// until it can be again, which is told with nil.
+	// MappingsUnreachable reports that a source cannot be read or followed, once
+	// until it can be again, which is reported with nil.
 	MappingsUnreachable(source string, err error)
-	// EventFailed tells that a finding could not be written down as an Event.
+	// EventFailed reports that an Event could not be created.
 	EventFailed(err error)
 }
 

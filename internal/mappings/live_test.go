@@ -91,7 +91,7 @@ func TestNobodyIsUnknownBeforeEverySourceIsRead(t *testing.T) {
 func TestWhatHasNeverBeenReadableMakesCallersAnError(t *testing.T) {
 	t.Parallel()
 	for rule, tc := range map[string]struct {
-		broken, node, ops, user, stranger string
+		broken, node, ops, user, unknown string
 	}{
 		"roles come before all others":                   {"mapRoles", "?", "?", "?", "?"},
 		"users come after roles by the whole ARN":        {"mapUsers", nodeName, "?", "?", "?"},
@@ -113,7 +113,7 @@ func TestWhatHasNeverBeenReadableMakesCallersAnError(t *testing.T) {
 			c.set(data)
 			live, _ := follow(t, ofConfigMap(c))
 			eventually(t, "it is read", func() bool { return live.Sources()[0].Read })
-			for arn, want := range map[string]string{nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.stranger} {
+			for arn, want := range map[string]string{nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.unknown} {
 				if got := username(live, arn); got != want {
 					t.Errorf("%s is %q, want %q", arn, got, want)
 				}
@@ -285,7 +285,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 	live, observer := follow(t, ofConfigMap(c))
 	mapped(t, live, nodeRole, nodeName)
 	c.set(map[string]string{"mapRoles": nodes, "mapUsers": "- {username: nobody}\n"})
-	eventually(t, "the mistake is told", func() bool { return len(observer.all()) == 2 })
+	eventually(t, "the mistake is reported", func() bool { return len(observer.all()) == 2 })
 	// An edit of what nobody reads is no change, nor is the same finding.
 	if err := c.Put(awsAuth, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Data: map[string]string{"mapRoles": nodes, "mapUsers": "- {username: nobody}\n"},
@@ -293,18 +293,18 @@ func TestChangesAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.set(map[string]string{"mapRoles": nodes})
-	eventually(t, "the end of the mistake is told", func() bool { return len(observer.all()) > 2 })
+	eventually(t, "the end of the mistake is reported", func() bool { return len(observer.all()) > 2 })
 	changes := observer.all()
 	if len(changes) != 3 {
-		t.Fatalf("told %d changes: %+v", len(changes), changes)
+		t.Fatalf("recorded %d changes: %+v", len(changes), changes)
 	}
 	if changes[0].Source.Mappings[iam.RoleMapping] != 1 || changes[0].Found != nil {
-		t.Errorf("at first told %+v", changes[0])
+		t.Errorf("first change: %+v", changes[0])
 	}
 	if !slices.Equal(codes(changes[1].Found), []string{"MappingInvalid"}) || changes[1].Mended != nil {
-		t.Errorf("of the mistake told %+v", changes[1])
+		t.Errorf("change with the mistake: %+v", changes[1])
 	}
 	if !slices.Equal(codes(changes[2].Mended), []string{"MappingInvalid"}) || changes[2].Found != nil {
-		t.Errorf("of its end told %+v", changes[2])
+		t.Errorf("change with the correction: %+v", changes[2])
 	}
 }

@@ -22,7 +22,7 @@ type source struct {
 	// follow calls take and unreachable until the context ends.
 	follow func(context.Context, *source)
 
-	// writing is held while the state is replaced, and while the observer is told.
+	// writing is held while the state is replaced, and while the observer is called.
 	writing sync.Mutex
 	age     *staleness.Age
 	state   atomic.Pointer[state]

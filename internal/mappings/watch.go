@@ -27,14 +27,14 @@ type objects struct {
 func (s *source) followObjects(ctx context.Context, o objects, read func(cache.Store)) {
 	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example, cache.SharedIndexInformerOptions{ObjectDescription: s.name})
 	changed := make(chan struct{}, 1)
-	tell := func(any) {
+	notify := func(any) {
 		select {
 		case changed <- struct{}{}:
 		default: // it is known already
 		}
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }, DeleteFunc: tell,
+		AddFunc: notify, UpdateFunc: func(_, object any) { notify(object) }, DeleteFunc: notify,
 	})
 	if err != nil {
 		s.unreachable(fmt.Errorf("follow: %w", err))

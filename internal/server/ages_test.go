@@ -25,7 +25,7 @@ import (
 
 func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &testShell{t: t, log: &logLines{}}
+		s := &testListeners{t: t, log: &logLines{}}
 		old, young := staleness.New("ConfigMap kube-system/aws-auth", 2*time.Minute, nil), staleness.New("nodes", time.Hour, nil)
 		old.Heard()
 		young.Heard()

@@ -46,7 +46,7 @@ func TestServeAttacked(t *testing.T) {
 		t.Skip("for BenchmarkAttacks")
 	}
 	limitMemory("/", (&logLines{}).logger())
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay.Duration = 0 })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay.Duration = 0 })
 	s.reload = reloadInterval // as in production: reading files each millisecond is work
 	queue := webhook.NewQueue()
 	restriction := noderestriction.New(emptyState{}, nil, kubeversion.For(kubeversion.Latest))
@@ -57,7 +57,7 @@ func TestServeAttacked(t *testing.T) {
 		"/mutate":    webhook.Mutate(options),
 	}})
 	certificate, key := s.callers.leaf("kube-apiserver", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
-	if err := json.NewEncoder(os.Stdout).Encode(attackedServer{s.shell.webhook.address().String(), s.server.pem, certificate, key}); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(attackedServer{s.listeners.webhook.address().String(), s.server.pem, certificate, key}); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -111,7 +111,7 @@ func mappingsInCluster(c *v1alpha1.IAM) bool {
 	return slices.Contains(c.Sources, v1alpha1.ConfigMapSource) || slices.Contains(c.Sources, v1alpha1.IdentityMappingSource)
 }
 
-// addTo adds the webhook to what a shell serves.
+// addTo adds the webhook to the parts that the listeners serve.
 func (r *authentication) addTo(p *parts) {
 	p.webhooks[authenticatePath] = r.handler
 	p.ready = append(p.ready, check{"mappings", r.mappingsRead}, check{"ec2", r.instances.state})

@@ -139,7 +139,7 @@ func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of t
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
 	}
-	if got, err := s.post(s.testShell.caller(nil), "/authenticate", "{}"); err != nil || got.status != 401 {
+	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err != nil || got.status != 401 {
 		t.Errorf("a caller without a certificate: got %+v, %v", got, err)
 	}
 	if _, body := s.readiness(); !strings.Contains(body, "[+]mappings ok") || !strings.Contains(body, "[+]ec2 ok") || strings.Contains(body, "graph") {

@@ -48,7 +48,7 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 	}
 	s.cluster = fakeapiserver.New(fakeapiserver.Options{Fault: s.asked.fault})
 	t.Cleanup(s.cluster.Close)
-	s.testServer = &testServer{testShell: &testShell{t: t}} // for prepare
+	s.testServer = &testServer{testListeners: &testListeners{t: t}} // for prepare
 	if prepare != nil {
 		prepare(s)
 	}

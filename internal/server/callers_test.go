@@ -17,7 +17,7 @@ func TestCertificatesAreVerifiedOnceAConnection(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			seen := map[*verified]int{}
-			s := newTestShell(t, nil)
+			s := newTestListeners(t, nil)
 			s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -53,7 +53,7 @@ func connectBackoff() wait.Backoff {
 // when the context ends first.
 func (w *webhooks) connect(ctx context.Context) *source.Live {
 	backoff := connectBackoff()
-	told := ""
+	reported := ""
 	for ctx.Err() == nil {
 		live, err := source.Watch(ctx, w.cluster, source.LiveOptions{
 			WithoutRBAC: !w.asksRBAC(), MissingChanged: w.missingChanged,
@@ -63,9 +63,9 @@ func (w *webhooks) connect(ctx context.Context) *source.Live {
 			return live
 		}
 		w.trouble.Store(&err)
-		if err.Error() != told {
-			told = err.Error()
-			w.logger.Info("waiting for the API server", "cause", told)
+		if err.Error() != reported {
+			reported = err.Error()
+			w.logger.Info("waiting for the API server", "cause", reported)
 		}
 		select {
 		case <-time.After(backoff.Step()):

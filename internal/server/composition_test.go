@@ -259,7 +259,7 @@ func TestChain(t *testing.T) {
 		}
 	}
 	if got := s.metric(`node_authorizer_decisions_total{code="NoPathToObject",decision="no_opinion",resource="secrets",type="authorize"}`); got != "1" {
-		t.Errorf("refusals for want of a relation: %q, want 1", got)
+		t.Errorf("refusals because of a missing relation: %q, want 1", got)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestCallersThatAreNotAuthenticatedAreLogged(t *testing.T) {
 	s := newTestServer(t, shop(t), func(c *v1alpha1.ServerConfiguration) {
 		c.Webhook.ClientAuthentication, c.Webhook.ClientCAFile = v1alpha1.NoClientAuthentication, ""
 	})
-	s.caller = s.testShell.caller(nil)
+	s.caller = s.testListeners.caller(nil)
 	s.ready()
 	if !s.askNode("a", "get", "secrets", "db").Allowed {
 		t.Error("refused")

@@ -30,7 +30,7 @@ func (g *guard) held() int {
 }
 
 // dial opens a connection and shakes hands.
-func (s *testShell) dial(e *endpoint, certificate *tls.Certificate, protocol string) *tls.Conn {
+func (s *testListeners) dial(e *endpoint, certificate *tls.Certificate, protocol string) *tls.Conn {
 	s.t.Helper()
 	config := &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{protocol}}
 	if certificate != nil {
@@ -59,12 +59,12 @@ func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
 		for _, name := range []string{"webhooks", "bootstrap"} {
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				t.Parallel()
-				s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 					c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
 				})
-				e := s.shell.webhook
+				e := s.listeners.webhook
 				if name == "bootstrap" {
-					e = s.shell.bootstrap
+					e = s.listeners.bootstrap
 				}
 				guardOf(e).limits.first, guardOf(e).limits.idle = time.Second, 10*time.Millisecond
 				s.serve(parts{machines: says("token")})
@@ -86,8 +86,8 @@ func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
 // A connection is the API server's from the end of the handshake on.
 func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
-	guardOf(s.shell.webhook).limits.perAddress = 2
+	s := newTestListeners(t, nil)
+	guardOf(s.listeners.webhook).limits.perAddress = 2
 	s.serve(parts{})
 	known := s.caller(s.callers.client("kube-apiserver"))
 	for range 5 {
@@ -95,12 +95,12 @@ func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 			t.Fatalf("got %+v, %v", got, err)
 		}
 	}
-	eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+	eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
 	// Others take nothing from it.
 	for range 4 {
-		s.dial(s.shell.webhook, nil, "h2")
+		s.dial(s.listeners.webhook, nil, "h2")
 	}
-	if n := guardOf(s.shell.webhook).held(); n > 2 {
+	if n := guardOf(s.listeners.webhook).held(); n > 2 {
 		t.Errorf("%d connections are held, want at most 2", n)
 	}
 	large := string(bytes.Repeat([]byte("x"), 1<<20))
@@ -115,7 +115,7 @@ func TestARefusalEndsTheConnection(t *testing.T) {
 		for _, path := range []string{"/authorize", "/livez"} {
 			t.Run(protocol+path, func(t *testing.T) {
 				t.Parallel()
-				s := newTestShell(t, nil)
+				s := newTestListeners(t, nil)
 				s.serve(parts{})
 				client := s.caller(nil)
 				client.Transport.(*http.Transport).ForceAttemptHTTP2 = protocol == "HTTP/2.0"
@@ -127,7 +127,7 @@ func TestARefusalEndsTheConnection(t *testing.T) {
 				if got, err := ask(client, path); err != nil || got.status != want || got.proto != protocol {
 					t.Fatalf("got %+v, %v, want status %d", got, err, want)
 				}
-				eventually(t, "the connection ends", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+				eventually(t, "the connection ends", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
 			})
 		}
 	}
@@ -135,12 +135,12 @@ func TestARefusalEndsTheConnection(t *testing.T) {
 
 func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, onlyMachines)
+	s := newTestListeners(t, onlyMachines)
 	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })})
-	if got, err := read(s.caller(nil).Get(at(s.shell.bootstrap, "/authorize/a"))); err != nil || got.status != 403 {
+	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.status != 403 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	eventually(t, "the connection ends", func() bool { return guardOf(s.shell.bootstrap).held() == 0 })
+	eventually(t, "the connection ends", func() bool { return guardOf(s.listeners.bootstrap).held() == 0 })
 }
 
 // TestResetsEndTheConnection sends requests and resets them at once, without reading:
@@ -148,14 +148,14 @@ func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
 func TestResetsEndTheConnection(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.serve(parts{observe: func(_ string, next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			served.Add(1)
 			next.ServeHTTP(w, r)
 		})
 	}})
-	conn := s.dial(s.shell.webhook, nil, "h2")
+	conn := s.dial(s.listeners.webhook, nil, "h2")
 	sent := 0
 	for ; ; sent++ {
 		if err := rapidReset(conn, sent); err != nil {
@@ -194,12 +194,12 @@ func rapidReset(w io.Writer, number int) error {
 // A handshake whose caller does not go on has no slot that others wait for.
 func TestHandshakesThatStopHoldNoSlot(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
-	g := guardOf(s.shell.webhook)
+	s := newTestListeners(t, nil)
+	g := guardOf(s.listeners.webhook)
 	g.handshakes = make(chan struct{}, 1)
 	s.serve(parts{})
 	for range 3 {
-		raw, err := net.Dial("tcp", s.shell.webhook.address().String())
+		raw, err := net.Dial("tcp", s.listeners.webhook.address().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,9 +230,9 @@ func (m mute) Read([]byte) (int, error) {
 // authentication, so much is not read.
 func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.serve(parts{})
-	conn := s.dial(s.shell.webhook, nil, "http/1.1")
+	conn := s.dial(s.listeners.webhook, nil, "http/1.1")
 	_, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n")
 	for chunk := bytes.Repeat([]byte("x"), 64<<10); err == nil; {
 		_, err = conn.Write(chunk)
@@ -245,16 +245,16 @@ func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
 // A caller cannot make the server log what looks like a panic of its own.
 func TestCallersDoNotForgePanics(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.serve(parts{})
-	conn := s.dial(s.shell.webhook, nil, "h2")
+	conn := s.dial(s.listeners.webhook, nil, "h2")
 	if _, err := io.WriteString(conn, "panic serving everything"); err != nil { // as long as the preface
 		t.Fatal(err)
 	}
 	if err := closedByServer(conn); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.webhook).held() == 0 })
+	eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
 	if text := s.log.String(); strings.Contains(text, "a request was not answered") {
 		t.Errorf("logged %s", text)
 	}
@@ -280,10 +280,10 @@ func TestACertificateThatIsShownIsNoProof(t *testing.T) {
 // no more connections than no certificate.
 func TestConnectionsWhoseNameMayNotCallAreLimited(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Webhook.AllowedClientNames = []string{"kube-apiserver"} })
-	g := guardOf(s.shell.webhook)
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Webhook.AllowedClientNames = []string{"kube-apiserver"} })
+	g := guardOf(s.listeners.webhook)
 	s.serve(parts{})
-	conn := s.dial(s.shell.webhook, s.callers.client("system:node:a"), "http/1.1")
+	conn := s.dial(s.listeners.webhook, s.callers.client("system:node:a"), "http/1.1")
 	if _, err := io.WriteString(conn, "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +302,8 @@ func TestConnectionsWhoseNameMayNotCallAreLimited(t *testing.T) {
 // after it.
 func TestTheLastAnswerIsNotCutOff(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, onlyMachines)
-	guardOf(s.shell.bootstrap).limits.requests = 1
+	s := newTestListeners(t, onlyMachines)
+	guardOf(s.listeners.bootstrap).limits.requests = 1
 	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done(): // the connection is closed
@@ -311,7 +311,7 @@ func TestTheLastAnswerIsNotCutOff(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "token")
 	})})
-	if got, err := read(s.caller(nil).Get(at(s.shell.bootstrap, "/authorize/a"))); err != nil || got.body != "token" {
+	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.body != "token" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -361,7 +361,7 @@ func TestAHandshakeHasASlotWhileItIsComputed(t *testing.T) {
 
 func TestManyCertificatesAreNotVerified(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.serve(parts{})
 	for shown, good := range map[int]bool{maxShown: true, maxShown + 1: false} {
 		certificate := s.callers.client("kube-apiserver")

@@ -1,11 +1,10 @@
-// Package server is the node-authorizer server: from its configuration it makes
-// the listeners that API servers, machines and monitoring call, and what answers
-// them.
+// Package server is the node-authorizer server. From its configuration it makes the
+// listeners that API servers, machines and monitoring call, and their handlers.
 //
 // It has up to four parts, and each works without the others: webhooks that
-// decide about nodes for API servers, the webhook that says whose AWS IAM tokens
-// are, the bootstrap service that lets machines join, and the approver of their
-// certificates. What a server does not do, it does not read: only the webhooks that
+// decide about nodes for API servers, the webhook that authenticates AWS IAM
+// tokens, the bootstrap service that lets machines join, and the approver of their
+// certificates. A server reads only what its parts need: only the webhooks that
 // decide follow the cluster's pods.
 //
 // A server begins to listen at once and answers /livez from then on. It follows
@@ -17,15 +16,15 @@
 // to it do not depend on the server. Machines are told to try again, until the
 // ledger has been read and the cloud has said where the server itself is.
 //
-// Nobody is authenticated by a token, and nobody is refused for it, before every source
-// of mappings has been read; until then that is an error. From then on a source is
-// as it was when it was good last.
+// Until every source of mappings has been read, the answer about a token is an error:
+// neither an authentication nor a refusal. After that, a source that becomes unreadable
+// keeps its last valid mappings.
 //
 // Callers of the webhooks show a client certificate. It is checked in the
 // handshake and again when the authorities change, so that a caller whose
 // authority was removed is refused on connections that are open. Certificates of
-// machines are not checked in the handshake, for a machine should be told what is
-// wrong with its own: each request is checked.
+// machines are checked for each request and not in the handshake, so that the answer can
+// say what is wrong with a certificate.
 //
 // On shutdown, /readyz fails first, and the approver gives its lease to others;
 // then, after a delay, the listeners close and requests under way are answered.

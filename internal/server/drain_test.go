@@ -21,7 +21,7 @@ import (
 // then only what has begun is answered.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay = seconds(7) })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay = seconds(7) })
 	asleep, wake := make(chan time.Duration, 1), make(chan struct{})
 	s.sleep = func(d time.Duration) {
 		asleep <- d
@@ -60,7 +60,7 @@ func TestDrain(t *testing.T) {
 
 	close(wake)
 	eventually(t, "the listener is closed", func() bool {
-		_, err := net.Dial("tcp", s.shell.webhook.listener.Addr().String())
+		_, err := net.Dial("tcp", s.listeners.webhook.listener.Addr().String())
 		return err != nil
 	})
 	select {
@@ -84,7 +84,7 @@ func TestDrain(t *testing.T) {
 // taken is answered, and the rest cannot connect.
 func TestNoRequestIsLostInADrain(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	var answered [8]atomic.Int64
 	everybody := func() {
 		t.Helper()
@@ -127,7 +127,7 @@ func cannotConnect(err error) bool {
 }
 
 // trace posts a question and watches it on its way.
-func (s *testShell) trace(client *http.Client, trace *httptrace.ClientTrace) (response, error) {
+func (s *testListeners) trace(client *http.Client, trace *httptrace.ClientTrace) (response, error) {
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(s.t.Context(), trace), http.MethodPost, s.url("/authorize"), strings.NewReader("question"))
 	if err != nil {
 		return response{}, err
@@ -137,7 +137,7 @@ func (s *testShell) trace(client *http.Client, trace *httptrace.ClientTrace) (re
 
 func TestRequestsThatTakeTooLongAreCutOff(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Shutdown.Timeout = metav1.Duration{Duration: time.Millisecond}
 	})
 	begun := make(chan struct{})

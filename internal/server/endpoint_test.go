@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// machinesOn lets a shell listen for machines, with a certificate of its own, in
+// machinesOn makes the listeners listen for machines, with a certificate of its own, in
 // files beside the webhooks' certificate.
 func machinesOn(c *v1alpha1.ServerConfiguration) (certificate, key string) {
 	dir := filepath.Dir(c.Webhook.CertificateFile)
@@ -52,7 +52,7 @@ func at(e *endpoint, path string) string {
 // Each endpoint answers for itself, that of metrics for all.
 func TestReadinessIsThatOfTheEndpoint(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Metrics.Address = "127.0.0.1:0"
 		c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
 	})
@@ -66,10 +66,10 @@ func TestReadinessIsThatOfTheEndpoint(t *testing.T) {
 		status   int
 		want     string
 	}{
-		{s.shell.webhook, 200, "[+]graph-sync ok\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"},
-		{s.shell.bootstrap, 503, "[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n[+]shutdown ok\nreadyz check failed\n"},
+		{s.listeners.webhook, 200, "[+]graph-sync ok\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"},
+		{s.listeners.bootstrap, 503, "[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n[+]shutdown ok\nreadyz check failed\n"},
 		{
-			s.shell.metrics, 503,
+			s.listeners.metrics, 503,
 			"[+]graph-sync ok\n[+]certificates ok\n[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n[+]shutdown ok\nreadyz check failed\n",
 		},
 	} {
@@ -81,23 +81,23 @@ func TestReadinessIsThatOfTheEndpoint(t *testing.T) {
 			t.Errorf("%s: livez: got %+v, %v", tc.endpoint.name, got, err)
 		}
 	}
-	if got, err := read(client.Get(at(s.shell.bootstrap, "/authorize/worker-1"))); err != nil || got.body != "token" {
+	if got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/worker-1"))); err != nil || got.body != "token" {
 		t.Errorf("machines: got %+v, %v", got, err)
 	}
-	if got, err := read(client.Get(at(s.shell.bootstrap, "/metrics"))); err != nil || got.body == "numbers" {
+	if got, err := read(client.Get(at(s.listeners.bootstrap, "/metrics"))); err != nil || got.body == "numbers" {
 		t.Errorf("machines read metrics: got %+v, %v", got, err)
 	}
 }
 
 func TestMachinesAloneNeedNoWebhooks(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, onlyMachines)
+	s := newTestListeners(t, onlyMachines)
 	s.serve(parts{machines: says("token")})
-	if s.shell.webhook != nil || s.shell.metrics != nil {
+	if s.listeners.webhook != nil || s.listeners.metrics != nil {
 		t.Error("there are endpoints without an address")
 	}
 	for _, path := range []string{"/livez", "/readyz", "/authorize/worker-1"} {
-		if got, err := read(s.caller(nil).Get(at(s.shell.bootstrap, path))); err != nil || got.status != 200 {
+		if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, path))); err != nil || got.status != 200 {
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
 	}
@@ -108,16 +108,16 @@ func TestMachinesAloneNeedNoWebhooks(t *testing.T) {
 func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	var certificate, key string
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		certificate, key = machinesOn(c)
 		c.Metrics.Address = "127.0.0.1:0"
 	})
 	s.serve(parts{machines: says("token"), metrics: says("numbers")})
 	client := s.caller(nil)
-	if _, err := client.Get(at(s.shell.bootstrap, "/livez")); err == nil {
+	if _, err := client.Get(at(s.listeners.bootstrap, "/livez")); err == nil {
 		t.Error("a handshake without a certificate")
 	}
-	got, err := read(client.Get(at(s.shell.metrics, "/readyz")))
+	got, err := read(client.Get(at(s.listeners.metrics, "/readyz")))
 	if err != nil || got.status != 503 || !strings.Contains(got.body, "[-]bootstrap-certificates failed: waiting for certificate files: read bootstrap.certificateFile: open "+certificate) {
 		t.Errorf("readyz: got %+v, %v", got, err)
 	}
@@ -128,7 +128,7 @@ func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
 	write(t, certificate, certificateText)
 	write(t, key, keyText)
 	eventually(t, "machines are served", func() bool {
-		got, err := read(client.Get(at(s.shell.bootstrap, "/readyz")))
+		got, err := read(client.Get(at(s.listeners.bootstrap, "/readyz")))
 		return err == nil && got.status == 200
 	})
 	if log := s.log.String(); !strings.Contains(log, "waiting for certificate files") || strings.Contains(log, "cannot be used") {
@@ -141,7 +141,7 @@ func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
 
 func TestWaitingForCertificatesEnds(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		machinesOn(c)
 		c.Bootstrap.CertificateWait = metav1.Duration{Duration: 10 * time.Millisecond}
 	})
@@ -154,7 +154,7 @@ func TestWaitingForCertificatesEnds(t *testing.T) {
 
 func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	defer s.close()
 	for _, tc := range []struct {
 		rule      string
@@ -171,13 +171,13 @@ func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
 			write(t, key, []byte("nothing"))
 		}, "use bootstrap.certificateFile "},
 		{"the address in use", func(c *v1alpha1.ServerConfiguration) {
-			c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = s.shell.webhook.address().String(), c.Webhook.CertificateFile, c.Webhook.KeyFile
+			c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = s.listeners.webhook.address().String(), c.Webhook.CertificateFile, c.Webhook.KeyFile
 		}, "listen on bootstrap.address: "},
 	} {
 		config := *s.config
 		tc.configure(&config)
 		config.Webhook.Address = "127.0.0.1:0"
-		other, err := newShell(&config, s.log.logger(), s.events)
+		other, err := newListeners(&config, s.log.logger(), s.events)
 		if err == nil {
 			other.close()
 		}
@@ -192,7 +192,7 @@ func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
 func TestCertificatesOfMachinesRotate(t *testing.T) {
 	t.Parallel()
 	var certificate, key string
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		certificate, key = machinesOn(c)
 		for from, to := range map[string]string{c.Webhook.CertificateFile: certificate, c.Webhook.KeyFile: key} {
 			text, err := os.ReadFile(from)
@@ -210,7 +210,7 @@ func TestCertificatesOfMachinesRotate(t *testing.T) {
 	client := callerWith(&tls.Config{RootCAs: pool(others)}, nil)
 	t.Cleanup(client.CloseIdleConnections)
 	eventually(t, "the new certificate is shown", func() bool {
-		_, err := read(client.Get(at(s.shell.bootstrap, "/livez")))
+		_, err := read(client.Get(at(s.listeners.bootstrap, "/livez")))
 		return err == nil
 	})
 	if got, err := s.get(s.caller(nil), "/livez"); err != nil || got.status != 200 {
@@ -221,7 +221,7 @@ func TestCertificatesOfMachinesRotate(t *testing.T) {
 // A shutdown answers what has begun on every endpoint.
 func TestDrainIsOfAllEndpoints(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
 	})
 	begun, finish := make(chan struct{}, 2), make(chan struct{})
@@ -236,7 +236,9 @@ func TestDrainIsOfAllEndpoints(t *testing.T) {
 		func() (response, error) {
 			return s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "")
 		},
-		func() (response, error) { return read(s.caller(nil).Get(at(s.shell.bootstrap, "/authorize/worker-1"))) },
+		func() (response, error) {
+			return read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/worker-1")))
+		},
 	} {
 		go func() {
 			got, err := ask()
@@ -273,13 +275,13 @@ func TestMachinesHaveLittleTime(t *testing.T) {
 	if l.header > 5*time.Second || l.read > 10*time.Second || l.idle > 30*time.Second || l.headerBytes > 8<<10 || l.write < 15*time.Second {
 		t.Errorf("got %+v", l)
 	}
-	s := newTestShell(t, onlyMachines)
-	server := s.shell.bootstrap.server
+	s := newTestListeners(t, onlyMachines)
+	server := s.listeners.bootstrap.server
 	if server.ReadHeaderTimeout != l.header || server.ReadTimeout != l.read || server.IdleTimeout != l.idle || server.WriteTimeout != l.write {
 		t.Errorf("the endpoint has other limits: %+v", server)
 	}
 	s.serve(parts{machines: says("token")})
-	request, err := http.NewRequest(http.MethodGet, at(s.shell.bootstrap, "/livez"), nil)
+	request, err := http.NewRequest(http.MethodGet, at(s.listeners.bootstrap, "/livez"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

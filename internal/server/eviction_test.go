@@ -213,14 +213,14 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 func TestNoOrderOfAddressesDecidesOnEviction(t *testing.T) {
 	t.Parallel()
 	for _, addresses := range [][]int{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}, {3, 1, 4, 2}} {
-		for newcomer := range 6 {
+		for added := range 6 {
 			synctest.Test(t, func(t *testing.T) {
 				var steps []step
-				for _, n := range append(addresses, newcomer) {
+				for _, n := range append(addresses, added) {
 					steps = append(steps, step{what: "connect", from: fmt.Sprintf("10.0.0.%d:1000", n)})
 				}
 				if closed := evicted(t, steps); fmt.Sprint(closed) != "[0]" {
-					t.Errorf("%v and then %d: closed %v, want the first", addresses, newcomer, closed)
+					t.Errorf("%v and then %d: closed %v, want the first", addresses, added, closed)
 				}
 			})
 		}
@@ -228,10 +228,10 @@ func TestNoOrderOfAddressesDecidesOnEviction(t *testing.T) {
 }
 
 // bootstrapOf serves machines, with so many connections for each address.
-func bootstrapOf(t *testing.T, perAddress int, machines http.Handler) *testShell {
+func bootstrapOf(t *testing.T, perAddress int, machines http.Handler) *testListeners {
 	t.Helper()
-	s := newTestShell(t, onlyMachines)
-	guardOf(s.shell.bootstrap).limits.perAddress = perAddress
+	s := newTestListeners(t, onlyMachines)
+	guardOf(s.listeners.bootstrap).limits.perAddress = perAddress
 	return s.serve(parts{machines: machines})
 }
 
@@ -262,7 +262,7 @@ func send(t *testing.T, conn net.Conn, text string) {
 }
 
 // connect opens a connection without a handshake.
-func (s *testShell) connect(e *endpoint) net.Conn {
+func (s *testListeners) connect(e *endpoint) net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", e.address().String())
 	if err != nil {
@@ -277,14 +277,14 @@ func (s *testShell) connect(e *endpoint) net.Conn {
 func TestProgressKeepsAConnection(t *testing.T) {
 	t.Parallel()
 	s := bootstrapOf(t, 2, says("token"))
-	machine := s.dial(s.shell.bootstrap, nil, "http/1.1")
-	silent := s.connect(s.shell.bootstrap)
-	eventually(t, "both are connected", func() bool { return guardOf(s.shell.bootstrap).held() == 2 })
+	machine := s.dial(s.listeners.bootstrap, nil, "http/1.1")
+	silent := s.connect(s.listeners.bootstrap)
+	eventually(t, "both are connected", func() bool { return guardOf(s.listeners.bootstrap).held() == 2 })
 	for range 3 {
 		send(t, machine, requestWithoutBody)
 		answered(t, machine, "token")
 	}
-	s.connect(s.shell.bootstrap)
+	s.connect(s.listeners.bootstrap)
 	if err := closedByServer(silent); err != nil {
 		t.Error(err)
 	}
@@ -302,11 +302,11 @@ func TestSlowBodiesPushNobodyOut(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, "token")
 	}))
-	slow := s.dial(s.shell.bootstrap, nil, "http/1.1")
+	slow := s.dial(s.listeners.bootstrap, nil, "http/1.1")
 	send(t, slow, requestWithBody)
 	<-begun
 	eventually(t, "the body is waited for", func() bool {
-		g := guardOf(s.shell.bootstrap)
+		g := guardOf(s.listeners.bootstrap)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for _, conns := range g.from {
@@ -314,8 +314,8 @@ func TestSlowBodiesPushNobodyOut(t *testing.T) {
 		}
 		return false
 	})
-	machine := s.dial(s.shell.bootstrap, nil, "http/1.1")
-	s.dial(s.shell.bootstrap, nil, "http/1.1")
+	machine := s.dial(s.listeners.bootstrap, nil, "http/1.1")
+	s.dial(s.listeners.bootstrap, nil, "http/1.1")
 	if err := closedByServer(slow); err != nil {
 		t.Error(err)
 	}
@@ -333,13 +333,13 @@ func TestRequestsBeingAnsweredAreNotCutOff(t *testing.T) {
 		<-finish
 		_, _ = io.WriteString(w, "token")
 	}))
-	machines := []net.Conn{s.dial(s.shell.bootstrap, nil, "http/1.1"), s.dial(s.shell.bootstrap, nil, "http/1.1")}
+	machines := []net.Conn{s.dial(s.listeners.bootstrap, nil, "http/1.1"), s.dial(s.listeners.bootstrap, nil, "http/1.1")}
 	for _, machine := range machines {
 		send(t, machine, requestWithoutBody)
 		<-begun
 	}
 	for range 4 {
-		if err := closedByServer(s.connect(s.shell.bootstrap)); err != nil {
+		if err := closedByServer(s.connect(s.listeners.bootstrap)); err != nil {
 			t.Error(err)
 		}
 	}

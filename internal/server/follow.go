@@ -43,8 +43,8 @@ func (w *webhooks) follow(ctx context.Context) {
 	w.followVersion(ctx, func(version string) { w.adopt(ctx, live, waiter, version) })
 }
 
-// followVersion tells the API server's version from time to time.
-func (w *webhooks) followVersion(ctx context.Context, tell func(version string)) {
+// followVersion calls notify with the API server's version at intervals.
+func (w *webhooks) followVersion(ctx context.Context, notify func(version string)) {
 	client, err := discovery.NewDiscoveryClientForConfig(w.cluster)
 	if err != nil {
 		w.logger.Error(err, "cannot ask for the version of the API server: the rules stay as they are")
@@ -57,7 +57,7 @@ func (w *webhooks) followVersion(ctx context.Context, tell func(version string))
 		select {
 		case <-ticker.C:
 			if version, err := client.ServerVersionWithContext(ctx); err == nil {
-				tell(source.BehavesAs(version))
+				notify(source.BehavesAs(version))
 			}
 		case <-ctx.Done():
 			return

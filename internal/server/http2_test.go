@@ -29,13 +29,13 @@ func TestRequestsBeyondTheLimitAreNotRead(t *testing.T) {
 						next.ServeHTTP(w, r)
 					})
 				}
-				s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 					c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
 				})
 				s.serve(parts{machines: counted(says("token")), observe: func(_ string, next http.Handler) http.Handler { return counted(next) }})
-				e := s.shell.webhook
+				e := s.listeners.webhook
 				if port == "bootstrap" {
-					e = s.shell.bootstrap
+					e = s.listeners.bootstrap
 				}
 				conn := s.dial(e, nil, "h2")
 				go func() { _, _ = conn.Write(manyRequests(resets)) }() // until the server closes the connection

@@ -76,8 +76,8 @@ func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.C
 	return j, nil
 }
 
-// addTo adds what lets machines join to what a shell serves. The endpoint is that
-// for machines; nil without one.
+// addTo adds the bootstrap service to the parts that the listeners serve. The endpoint is
+// nil if there is no bootstrap service.
 func (j *join) addTo(p *parts, e *endpoint) {
 	p.joinReady = []check{{"api-server", j.reach.state}, {"ledger-sync", j.ledgerSync}}
 	if j.service != nil {

@@ -84,7 +84,7 @@ func TestAMachineJoins(t *testing.T) {
 func (s *joinServer) keepsSecret(token string) {
 	s.t.Helper()
 	_, secret, _ := strings.Cut(token, ".")
-	metrics, err := read(http.Get(at(s.shell.metrics, "/metrics")))
+	metrics, err := read(http.Get(at(s.listeners.metrics, "/metrics")))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestMachinesShowACertificate(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/health", "/livez", "/readyz"} {
-		got, err := s.testShell.caller(nil).Get(at(s.shell.bootstrap, path))
+		got, err := s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,9 +198,9 @@ func TestAuthoritiesOfMachinesRotate(t *testing.T) {
 		c.Bootstrap.RateLimit.PerSecond, c.Bootstrap.RateLimit.Burst = 10000, 10000
 	})
 	s.ready()
-	old := s.testShell.caller(s.callers.client("node-authorizer-client"))
+	old := s.testListeners.caller(s.callers.client("node-authorizer-client"))
 	ask := func() string {
-		got, err := read(old.Post(at(s.shell.bootstrap, "/authorize/worker-1"), "application/json", strings.NewReader("{}")))
+		got, err := read(old.Post(at(s.listeners.bootstrap, "/authorize/worker-1"), "application/json", strings.NewReader("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestJoiningStartsBeforeTheAPIServer(t *testing.T) {
 		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
 		c.Approver.Enabled = true
 	})}
-	if got, err := read(s.testShell.caller(nil).Get(at(s.shell.bootstrap, "/livez"))); err != nil || got.status != 200 {
+	if got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/livez"))); err != nil || got.status != 200 {
 		t.Errorf("livez: got %+v, %v", got, err)
 	}
 	eventually(t, "the outage is noticed", func() bool {
@@ -266,11 +266,11 @@ func TestTheLeaseIsGivenBack(t *testing.T) {
 func TestTheApproverRunsAlone(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) { c.Bootstrap = v1alpha1.Bootstrap{} })
-	if s.shell.bootstrap != nil || s.shell.webhook != nil {
+	if s.listeners.bootstrap != nil || s.listeners.webhook != nil {
 		t.Fatal("it listens for more than probes and metrics")
 	}
 	eventually(t, "it is ready", func() bool {
-		got, err := read(http.Get(at(s.shell.metrics, "/readyz?verbose")))
+		got, err := read(http.Get(at(s.listeners.metrics, "/readyz?verbose")))
 		return err == nil && got.status == 200 && strings.Contains(got.body, "[+]approver ok") && !strings.Contains(got.body, "attestor")
 	})
 	eventually(t, "it leads", func() bool { return s.metric("node_authorizer_approver_leader") == "1" })

@@ -106,7 +106,7 @@ func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
 // challenge asks for one.
 func (s *joinServer) challenge() string {
 	s.t.Helper()
-	got, err := read(s.testShell.caller(nil).Get(at(s.shell.bootstrap, "/challenge")))
+	got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/challenge")))
 	if err != nil || got.status != http.StatusOK {
 		s.t.Fatalf("got %+v, %v", got, err)
 	}

@@ -115,7 +115,7 @@ func allowed(subresources ...string) func(map[string]any) bool {
 // probe returns /readyz?verbose of machines' endpoint.
 func (s *joinServer) probe() response {
 	s.t.Helper()
-	got, err := read(s.testShell.caller(nil).Get(at(s.shell.bootstrap, "/readyz?verbose")))
+	got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/readyz?verbose")))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ type registration struct {
 // ask asks for a token as a machine that shows a certificate, or none.
 func (s *joinServer) ask(certificate *tls.Certificate, node, body string) (status int, answer registration) {
 	s.t.Helper()
-	got, err := s.testShell.caller(certificate).Post(at(s.shell.bootstrap, "/authorize/"+node), "application/json", strings.NewReader(body))
+	got, err := s.testListeners.caller(certificate).Post(at(s.listeners.bootstrap, "/authorize/"+node), "application/json", strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -159,14 +159,14 @@ func (s *joinServer) join(node string) (token string) {
 	s.t.Helper()
 	dir := s.t.TempDir()
 	certificate, key := s.callers.leaf("node-authorizer-client", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
-	files := map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": s.testShell.server.pem}
+	files := map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": s.testListeners.server.pem}
 	for name, text := range files {
 		write(s.t, filepath.Join(dir, name), text)
 	}
 	kubeconfig := filepath.Join(dir, "bootstrap-kubeconfig")
 	_, err := client.Run(s.t.Context(), client.Options{
 		Collector: alwaysallow.NewCollector(), NodeName: node,
-		ServiceURL: at(s.shell.bootstrap, ""), ServiceCAFile: filepath.Join(dir, "ca.crt"),
+		ServiceURL: at(s.listeners.bootstrap, ""), ServiceCAFile: filepath.Join(dir, "ca.crt"),
 		CertificateFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
 		APIServerURL: "https://api.example.com", Kubeconfig: kubeconfig, Interval: 10 * time.Millisecond, Timeout: time.Minute,
 	})

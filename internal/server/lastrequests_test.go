@@ -21,7 +21,7 @@ import (
 func TestARefusalDoesNotCutOffOtherRequests(t *testing.T) {
 	t.Parallel()
 	begun, refused := make(chan struct{}), make(chan struct{})
-	s := newTestShell(t, onlyMachines)
+	s := newTestListeners(t, onlyMachines)
 	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/authorize/refused" {
 			w.WriteHeader(http.StatusForbidden)
@@ -39,12 +39,12 @@ func TestARefusalDoesNotCutOffOtherRequests(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if got, err := read(client.Get(at(s.shell.bootstrap, "/authorize/a"))); err != nil || got.body != "token" || got.proto != "HTTP/2.0" {
+		if got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.body != "token" || got.proto != "HTTP/2.0" {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}()
 	<-begun
-	if got, err := read(client.Get(at(s.shell.bootstrap, "/authorize/refused"))); err != nil || got.status != http.StatusForbidden {
+	if got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/refused"))); err != nil || got.status != http.StatusForbidden {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	close(refused)
@@ -60,7 +60,7 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d at once", protocol, atOnce), func(t *testing.T) {
 				t.Parallel()
 				var served atomic.Int32
-				s := newTestShell(t, onlyMachines)
+				s := newTestListeners(t, onlyMachines)
 				s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					served.Add(1)
 					_, _ = io.Copy(w, r.Body)
@@ -74,7 +74,7 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 					running.Go(func() {
 						for n := next.Add(1); n <= requests; n = next.Add(1) {
 							body := fmt.Sprint("evidence ", n)
-							if got, err := read(client.Post(at(s.shell.bootstrap, "/authorize/a"), "", strings.NewReader(body))); err != nil || got.status != 200 || got.body != body || got.proto != protocol {
+							if got, err := read(client.Post(at(s.listeners.bootstrap, "/authorize/a"), "", strings.NewReader(body))); err != nil || got.status != 200 || got.body != body || got.proto != protocol {
 								t.Errorf("request %d: got %+v, %v", n, got, err)
 							}
 						}
@@ -84,7 +84,7 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 				if served.Load() != requests {
 					t.Errorf("%d requests were served, want %d: each once", served.Load(), requests)
 				}
-				g := guardOf(s.shell.bootstrap)
+				g := guardOf(s.listeners.bootstrap)
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				if least := requests / uint64(g.limits.requests); g.accepted < least {
@@ -103,7 +103,7 @@ func TestAThousandRequestsOnOneConnection(t *testing.T) {
 	for port, path := range map[string]string{"webhooks": "/livez", "bootstrap": "/authorize/a", "metrics": "/metrics"} {
 		t.Run("HTTP/1.1 "+port, func(t *testing.T) {
 			t.Parallel()
-			s := newTestShell(t, allPorts)
+			s := newTestListeners(t, allPorts)
 			s.serve(parts{machines: says("token"), metrics: says("numbers")})
 			conn := s.dialPort(port, "http/1.1")
 			go func() { _, _ = io.WriteString(conn, strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n", sent)) }()
@@ -132,7 +132,7 @@ func TestAThousandRequestsOnOneConnection(t *testing.T) {
 	for _, port := range []string{"webhooks", "bootstrap"} {
 		t.Run("HTTP/2 "+port, func(t *testing.T) {
 			t.Parallel()
-			s := newTestShell(t, allPorts)
+			s := newTestListeners(t, allPorts)
 			s.serve(parts{machines: says("token"), metrics: says("numbers")})
 			conn := s.dialPort(port, "h2")
 			go func() { _, _ = conn.Write(manyRequests(false)) }()
@@ -175,8 +175,8 @@ func TestAThousandRequestsOnOneConnection(t *testing.T) {
 }
 
 // guard is that of a port.
-func (s *testShell) guard(port string) *guard {
-	return guardOf(map[string]*endpoint{"webhooks": s.shell.webhook, "bootstrap": s.shell.bootstrap, "metrics": s.shell.metrics}[port])
+func (s *testListeners) guard(port string) *guard {
+	return guardOf(map[string]*endpoint{"webhooks": s.listeners.webhook, "bootstrap": s.listeners.bootstrap, "metrics": s.listeners.metrics}[port])
 }
 
 // During a drain, every request of a machine that the server has taken is answered. The
@@ -187,7 +187,7 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			const machines, slow = 12, 4
-			s := newTestShell(t, onlyMachines)
+			s := newTestListeners(t, onlyMachines)
 			var joined [machines]atomic.Int32
 			everybody := func() {
 				for i := range joined[slow:] {
@@ -222,7 +222,7 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 					for n := 0; ; n++ {
 						for _, path := range []string{"challenge", "authorize"} {
 							path = fmt.Sprintf("/%s/%s-%d-%d", path, name, i, n)
-							got, err := read(client.Post(at(s.shell.bootstrap, path), "", strings.NewReader("evidence")))
+							got, err := read(client.Post(at(s.listeners.bootstrap, path), "", strings.NewReader("evidence")))
 							if err == nil && (got.status != 200 || got.body != path || got.proto != protocol) {
 								t.Errorf("%s: got %+v", path, got)
 							}
@@ -246,7 +246,7 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 			everybody()
 			s.stop()
 			eventually(t, "the listener is closed", func() bool {
-				conn, err := net.Dial("tcp", s.shell.bootstrap.address().String())
+				conn, err := net.Dial("tcp", s.listeners.bootstrap.address().String())
 				if err == nil {
 					conn.Close()
 				}

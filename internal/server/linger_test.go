@@ -48,7 +48,7 @@ func TestTheLastAnswerIsNotFollowedByAReset(t *testing.T) {
 	} {
 		t.Run(tc.port+" "+tc.protocol+" "+tc.rule, func(t *testing.T) {
 			t.Parallel()
-			s := newTestShell(t, allPorts)
+			s := newTestListeners(t, allPorts)
 			s.serve(parts{machines: refuses, metrics: says("numbers")})
 			conn := s.dialPort(tc.port, tc.protocol)
 			go func() { _, _ = io.WriteString(conn, tc.text) }()
@@ -77,13 +77,13 @@ func TestLingeringEnds(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			s := newTestShell(t, allPorts)
+			s := newTestListeners(t, allPorts)
 			s.serve(parts{machines: refuses, metrics: says("numbers")})
 			conn := s.dialPort("metrics", "")
 			send(t, conn, "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			answered(t, conn, "ok")
 			more(conn)
-			eventually(t, "the connection is not counted", func() bool { return guardOf(s.shell.metrics).held() == 0 })
+			eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.metrics).held() == 0 })
 		})
 	}
 }
@@ -91,8 +91,8 @@ func TestLingeringEnds(t *testing.T) {
 // A connection that lingers is evicted as any other.
 func TestLingeringConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, allPorts)
-	g := guardOf(s.shell.metrics)
+	s := newTestListeners(t, allPorts)
+	g := guardOf(s.listeners.metrics)
 	g.limits.perAddress = 1
 	s.serve(parts{machines: refuses, metrics: says("numbers")})
 	conn := s.dialPort("metrics", "")
@@ -111,11 +111,11 @@ func TestLingeringConnectionsAreEvicted(t *testing.T) {
 // The process ends after a drain, and with it what has not been sent.
 func TestADrainWaitsForLastAnswersToBeRead(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		allPorts(c)
 		c.Shutdown.Delay.Duration = 0
 	})
-	g := guardOf(s.shell.metrics)
+	g := guardOf(s.listeners.metrics)
 	s.serve(parts{machines: refuses, metrics: says("numbers")})
 	conn := s.dialPort("metrics", "")
 	send(t, conn, "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

@@ -129,13 +129,13 @@ func TestWhatCallersChooseIsEscapedInTheLog(t *testing.T) {
 		s := newJoinServer(t, nil, logging(log)).ready()
 		for _, path := range []string{"/authorize/" + url.PathEscape(hostile), "/" + url.PathEscape(hostile), "/authorize/worker-1?x=" + url.QueryEscape(hostile)} {
 			for _, body := range []string{"{}", hostile, `{"document": ` + strconv.Quote("x") + `}`} {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at(s.shell.bootstrap, path), strings.NewReader(body))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at(s.listeners.bootstrap, path), strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
 				request.Header.Set("Content-Type", "application/json")
 				request.Header.Set("User-Agent", "a\tb\u009b")
-				if _, err := read(s.testShell.caller(nil).Do(request)); err != nil {
+				if _, err := read(s.testListeners.caller(nil).Do(request)); err != nil {
 					t.Error(err)
 				}
 			}

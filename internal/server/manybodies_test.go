@@ -64,9 +64,9 @@ func (p *pipes) dial() net.Conn {
 func TestManySmallBodiesDoNotStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bodies, size = 600, 64 << 10
-		s := newTestShell(t, nil)
+		s := newTestListeners(t, nil)
 		s.reload = time.Hour
-		listener := inMemory(s.shell.webhook)
+		listener := inMemory(s.listeners.webhook)
 		s.serve(parts{webhooks: map[string]http.Handler{"/authorize": webhook.Authorize(
 			func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, webhook.Options{Queue: webhook.NewQueue()})}})
 		config := &tls.Config{

@@ -26,7 +26,7 @@ func newOriginClient(s *joinServer) *originClient {
 			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
 			TLSHandshakeTimeout: 5 * time.Second,
 			TLSClientConfig: &tls.Config{
-				RootCAs: pool(s.testShell.server), Certificates: []tls.Certificate{*s.callers.client("node-authorizer-client")},
+				RootCAs: pool(s.testListeners.server), Certificates: []tls.Certificate{*s.callers.client("node-authorizer-client")},
 			},
 		},
 	}}
@@ -72,11 +72,11 @@ func TestAMachineOfTheOriginJoins(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, nil).ready()
 	c := newOriginClient(s)
-	status, token := c.register(t, at(s.shell.bootstrap, "/authorize"), "worker-1", []byte{})
+	status, token := c.register(t, at(s.listeners.bootstrap, "/authorize"), "worker-1", []byte{})
 	if status != http.StatusOK || token == "" {
 		t.Fatalf("answered %d: %s", status, s.log.String())
 	}
-	if _, again := c.register(t, at(s.shell.bootstrap, ""), "worker-1", []byte{}); again != token {
+	if _, again := c.register(t, at(s.listeners.bootstrap, ""), "worker-1", []byte{}); again != token {
 		t.Error("a retry got another token")
 	}
 	s.request("csr-1", token, "worker-1")
@@ -86,7 +86,7 @@ func TestAMachineOfTheOriginJoins(t *testing.T) {
 	s.issue("csr-1")
 	eventually(t, "the ledger has the certificate", func() bool { return s.phase("alwaysallow-worker-1") == ledgerv1alpha1.Certified })
 	for _, name := range []string{"10.0.0.7", "167772167", "kubernetes"} {
-		if status, _ := c.register(t, at(s.shell.bootstrap, ""), name, []byte{}); status != http.StatusForbidden {
+		if status, _ := c.register(t, at(s.listeners.bootstrap, ""), name, []byte{}); status != http.StatusForbidden {
 			t.Errorf("%s: answered %d", name, status)
 		}
 	}

@@ -11,29 +11,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// pendingAttestor stands for an attestor that is being made: it asks the cloud where
-// the server itself runs, which may take until the cloud answers. Until then
-// evidence can neither be accepted nor refused.
+// pendingAttestor is an attestor that becomes ready later: it needs to know where the
+// server itself runs, and asks the cloud until it answers. Until then it returns an error
+// for all evidence.
 type pendingAttestor struct {
 	name string
-	// make makes the attestor; nil if it is made.
+	// make returns the attestor; nil if the attestor is ready from the beginning.
 	make func(context.Context) (attest.Attestor, error)
 	// challenger is nil if machines are not challenged.
 	challenger *pendingChallenger
 	made       atomic.Pointer[attest.Attestor]
-	// trouble is why the attestor is not made yet, if that is known.
+	// trouble is the last error of make.
 	trouble atomic.Pointer[error]
 }
 
-// attemptTimeout is how long the cloud may take for what it is asked at start.
+// attemptTimeout bounds one attempt to get from the cloud what is needed at start.
 const attemptTimeout = 30 * time.Second
 
-// follow makes the attestor, however long that takes.
+// follow tries to make the attestor until it succeeds or the context ends.
 func (l *pendingAttestor) follow(ctx context.Context, logger logr.Logger) {
 	if l.make == nil {
 		return
 	}
-	backoff, told := connectBackoff(), ""
+	backoff, reported := connectBackoff(), ""
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		made, err := l.make(attempt)
@@ -44,9 +44,9 @@ func (l *pendingAttestor) follow(ctx context.Context, logger logr.Logger) {
 			return
 		}
 		l.trouble.Store(&err)
-		if err.Error() != told {
-			told = err.Error()
-			logger.Info("waiting for what the attestor needs", "attestor", l.name, "cause", told)
+		if err.Error() != reported {
+			reported = err.Error()
+			logger.Info("waiting for what the attestor needs", "attestor", l.name, "cause", reported)
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -57,7 +57,7 @@ func (l *pendingAttestor) follow(ctx context.Context, logger logr.Logger) {
 
 func (l *pendingAttestor) is(made attest.Attestor) { l.made.Store(&made) }
 
-// get returns the attestor, or why there is none yet.
+// get returns the attestor, or an error if it is not ready.
 func (l *pendingAttestor) get() (attest.Attestor, error) {
 	if made := l.made.Load(); made != nil {
 		return *made, nil
@@ -81,8 +81,8 @@ func (l *pendingAttestor) Attest(ctx context.Context, req *attest.Request) (*att
 	return attestor.Attest(ctx, req)
 }
 
-// Gone implements attest.Presence. Of an attestor that cannot tell, no machine is
-// gone.
+// Gone implements attest.Presence. It returns false if the attestor does not implement
+// attest.Presence.
 func (l *pendingAttestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
 	attestor, err := l.get()
 	if err != nil {

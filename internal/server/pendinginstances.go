@@ -14,17 +14,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/instances"
 )
 
-// pendingInstances stands for the look-up of instances while it is open in which
-// region EC2 is asked: the metadata service of the server's own instance may have
-// to say. Until then nobody is a node, and nobody is refused for it.
+// pendingInstances is a look-up of instances that becomes ready later: the region may have
+// to come from the metadata service of the server's own instance. Until then look-ups
+// return an error, so that no caller is authenticated as a node or refused.
 type pendingInstances struct {
 	make func(context.Context) (iam.Instances, error)
 	made atomic.Pointer[iam.Instances]
-	// trouble is why there is none yet, if that is known.
+	// trouble is the last error of make.
 	trouble atomic.Pointer[error]
 }
 
-// newPendingInstances asks IAM through a transport; nil for that of the SDK.
+// newPendingInstances returns look-ups that send requests to IAM through a transport; nil
+// for the default of the SDK.
 func newPendingInstances(c *v1alpha1.IAM, shared *sharedEC2, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
 	return &pendingInstances{make: func(ctx context.Context) (iam.Instances, error) {
 		askIAM, region, err := instances.NewIAM(ctx, c.Region, transport)
@@ -43,9 +44,9 @@ func newPendingInstances(c *v1alpha1.IAM, shared *sharedEC2, transport http.Roun
 	}}
 }
 
-// follow makes the look-up, however long that takes.
+// follow tries to make the look-up until it succeeds or the context ends.
 func (l *pendingInstances) follow(ctx context.Context, logger logr.Logger) {
-	backoff, told := connectBackoff(), ""
+	backoff, reported := connectBackoff(), ""
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 		made, err := l.make(attempt)
@@ -55,9 +56,9 @@ func (l *pendingInstances) follow(ctx context.Context, logger logr.Logger) {
 			return
 		}
 		l.trouble.Store(&err)
-		if err.Error() != told {
-			told = err.Error()
-			logger.Info("waiting for what is needed to ask EC2", "cause", told)
+		if err.Error() != reported {
+			reported = err.Error()
+			logger.Info("waiting for what is needed to ask EC2", "cause", reported)
 		}
 		select {
 		case <-time.After(backoff.Step()):

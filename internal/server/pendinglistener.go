@@ -10,11 +10,11 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// listenInterval is how often an address that is taken is tried again.
+// listenInterval is the interval between attempts to listen on an address in use.
 const listenInterval = time.Second
 
-// listen begins to listen. If the address is taken and the server can do without,
-// it listens as soon as the address is free.
+// listen starts to listen. If the address is in use and the endpoint is dispensable, it
+// listens as soon as the address is free.
 func (o *opening) listen() (net.Listener, error) {
 	listener, err := net.Listen("tcp", o.address)
 	if err == nil || !o.dispensable || !errors.Is(err, syscall.EADDRINUSE) {
@@ -25,7 +25,7 @@ func (o *opening) listen() (net.Listener, error) {
 	return &pendingListener{name: o.name, wanted: o.address, logger: o.logger, closed: make(chan struct{})}, nil
 }
 
-// pendingListener is a listener whose address is taken by somebody else at first.
+// pendingListener is a listener whose address is in use by another process at first.
 type pendingListener struct {
 	name, wanted string
 	logger       logr.Logger
@@ -104,7 +104,7 @@ func (l *pendingListener) Addr() net.Addr {
 	return l.inner.Addr()
 }
 
-// takenAddress is an address that somebody else listens on.
+// takenAddress is an address on which another process listens.
 type takenAddress string
 
 // Network implements net.Addr.

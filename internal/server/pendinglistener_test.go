@@ -24,7 +24,7 @@ func occupied(t *testing.T) net.Listener {
 func TestATakenMetricsPortDoesNotEndTheServer(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = taken.Addr().String() })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = taken.Addr().String() })
 	s.serve(parts{metrics: says("metrics"), ready: []check{failing("none")}})
 	if got, err := read(s.caller(s.callers.client("kube-apiserver")).Get(s.url("/livez"))); err != nil || got.status != 200 {
 		t.Fatalf("/livez of the webhooks: %+v, %v", got, err)
@@ -47,7 +47,7 @@ func TestATakenMetricsPortDoesNotEndTheServer(t *testing.T) {
 func TestAServerEndsWhileItsMetricsPortIsTaken(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = taken.Addr().String() })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = taken.Addr().String() })
 	s.serve(parts{metrics: says("metrics")})
 	s.stop()
 	if err := s.ended(); err != nil {
@@ -59,10 +59,10 @@ func TestAServerEndsWhileItsMetricsPortIsTaken(t *testing.T) {
 func TestOtherPortsThatAreTakenEndTheServer(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.close()
 	s.config.Webhook.Address = taken.Addr().String()
-	if _, err := newShell(s.config, s.log.logger(), s.events); err == nil || !strings.Contains(err.Error(), "listen on webhook.address: ") {
+	if _, err := newListeners(s.config, s.log.logger(), s.events); err == nil || !strings.Contains(err.Error(), "listen on webhook.address: ") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // fails.
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil).serve(parts{})
+	s := newTestListeners(t, nil).serve(parts{})
 	newServer, newCallers := newAuthority(t, "new servers"), newAuthority(t, "new callers")
 	oldCaller, newCaller := s.callers.client("kube-apiserver"), newCallers.client("kube-apiserver")
 	trusted := pool(s.server, newServer)
@@ -92,14 +92,14 @@ func TestRotationUnderLoad(t *testing.T) {
 	under()
 	stop.Store(true)
 	callers.Wait()
-	if note, err := s.shell.webhook.certificates.state(); note != "" || err != nil {
+	if note, err := s.listeners.webhook.certificates.state(); note != "" || err != nil {
 		t.Errorf("after the rotation: %s, %v", note, err)
 	}
 }
 
 func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.serve(parts{})
 	client := s.caller(nil)
 	_, otherKey := s.server.server()
@@ -128,7 +128,7 @@ func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 			}
 			write(t, tc.file, good)
 			eventually(t, "good files are used", func() bool {
-				note, _ := s.shell.webhook.certificates.state()
+				note, _ := s.listeners.webhook.certificates.state()
 				return note == ""
 			})
 		})
@@ -140,56 +140,56 @@ func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 
 func TestMissingFilesKeepWhatWasGood(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.close()
-	s.shell.webhook.certificates.files.key = s.key + ".gone"
+	s.listeners.webhook.certificates.files.key = s.key + ".gone"
 	for range 3 { // to see it, to see it again, and then no more
-		s.shell.webhook.certificates.look()
+		s.listeners.webhook.certificates.look()
 	}
 	if n := s.events.failures(); n != 1 {
 		t.Errorf("counted %d times, want once", n)
 	}
-	if note, err := s.shell.webhook.certificates.state(); err != nil || !strings.Contains(note, "read webhook.keyFile: open") {
+	if note, err := s.listeners.webhook.certificates.state(); err != nil || !strings.Contains(note, "read webhook.keyFile: open") {
 		t.Errorf("got %q, %v", note, err)
 	}
-	s.shell.webhook.certificates.files.key = s.key
-	s.shell.webhook.certificates.look()
-	s.shell.webhook.certificates.look()
-	if note, err := s.shell.webhook.certificates.state(); note != "" || err != nil {
+	s.listeners.webhook.certificates.files.key = s.key
+	s.listeners.webhook.certificates.look()
+	s.listeners.webhook.certificates.look()
+	if note, err := s.listeners.webhook.certificates.state(); note != "" || err != nil {
 		t.Errorf("after the file is back: %q, %v", note, err)
 	}
 }
 
 func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.close()
-	before := s.shell.webhook.certificates.current.Load()
+	before := s.listeners.webhook.certificates.current.Load()
 	certificate, key := s.server.server()
 	write(t, s.certificate, certificate)
-	s.shell.webhook.certificates.look()
+	s.listeners.webhook.certificates.look()
 	write(t, s.key, key)
-	s.shell.webhook.certificates.look()
-	if s.shell.webhook.certificates.current.Load() != before || s.events.failures() != 0 {
+	s.listeners.webhook.certificates.look()
+	if s.listeners.webhook.certificates.current.Load() != before || s.events.failures() != 0 {
 		t.Error("files were read while they were being written")
 	}
-	s.shell.webhook.certificates.look()
-	if s.shell.webhook.certificates.current.Load() == before {
+	s.listeners.webhook.certificates.look()
+	if s.listeners.webhook.certificates.current.Load() == before {
 		t.Error("the new files are not in use")
 	}
 }
 
 func TestExpiryIsToldAndFailsReadiness(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	s.close()
 	expires := time.Now().Add(-time.Minute).Truncate(time.Second)
 	certificate, key := s.server.leaf("node-authorizer", 1, expires)
 	write(t, s.certificate, certificate)
 	write(t, s.key, key)
-	s.shell.webhook.certificates.look()
-	s.shell.webhook.certificates.look()
-	if _, err := s.shell.webhook.certificates.state(); err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
+	s.listeners.webhook.certificates.look()
+	s.listeners.webhook.certificates.look()
+	if _, err := s.listeners.webhook.certificates.state(); err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
 		t.Errorf("got %v", err)
 	}
 	if got := s.events.expires; !got["tls.crt"].Equal(expires) || !got["ca.crt"].Equal(s.callers.certificate.NotAfter) {

@@ -28,7 +28,7 @@ type Options struct {
 
 // Server is one server. New makes one that listens, Run lets it serve.
 type Server struct {
-	*shell
+	*listeners
 	measures *observe.Metrics
 	refusals *observe.Refusals
 	// connection is nil if no API server is asked for anything.
@@ -78,7 +78,7 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 		s.measures.WatchAges(ages)
 	}
 	s.measures.Build(observe.Build{Version: opts.Version, Commit: opts.Commit})
-	if s.shell, err = newShell(config, opts.Logger, s.measures); err != nil {
+	if s.listeners, err = newListeners(config, opts.Logger, s.measures); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -21,7 +21,7 @@ import (
 
 // testServer is a whole server that serves while a test runs.
 type testServer struct {
-	*testShell
+	*testListeners
 	server *Server
 	api    *apiServer
 	caller *http.Client
@@ -38,7 +38,7 @@ func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.Server
 // startTestServer starts a server on the API server at a URL.
 func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *testServer {
 	t.Helper()
-	s := &testServer{testShell: newTestShell(t, nil)}
+	s := &testServer{testListeners: newTestListeners(t, nil)}
 	s.close()
 	config := s.config
 	config.Cluster.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -58,8 +58,8 @@ func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.shell = s.server.shell
-	s.shell.reload = time.Millisecond
+	s.listeners = s.server.listeners
+	s.listeners.reload = time.Millisecond
 	if s.server.webhooks != nil {
 		s.server.webhooks.askVersion = time.Millisecond
 	}
@@ -75,7 +75,7 @@ func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerCo
 			t.Error("the log has the server's token")
 		}
 	})
-	s.caller = s.testShell.caller(s.callers.client("kube-apiserver"))
+	s.caller = s.testListeners.caller(s.callers.client("kube-apiserver"))
 	return s
 }
 

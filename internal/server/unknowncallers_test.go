@@ -25,7 +25,7 @@ func TestMachinesSendTheLargestBodies(t *testing.T) {
 		for _, size := range []int64{64 << 10, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes", protocol, size), func(t *testing.T) {
 				t.Parallel()
-				s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 					onlyMachines(c)
 					c.Bootstrap.MaxBodyBytes = size
 				})
@@ -38,12 +38,12 @@ func TestMachinesSendTheLargestBodies(t *testing.T) {
 				})})
 				client := s.caller(nil)
 				client.Transport.(*http.Transport).ForceAttemptHTTP2 = protocol == "HTTP/2.0"
-				limit := int(guardOf(s.shell.bootstrap).limits.requests)
+				limit := int(guardOf(s.listeners.bootstrap).limits.requests)
 				for n := range limit + 1 {
 					var reused bool
 					trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
 					request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost,
-						at(s.shell.bootstrap, "/authorize/a"), strings.NewReader(strings.Repeat("x", int(size))))
+						at(s.listeners.bootstrap, "/authorize/a"), strings.NewReader(strings.Repeat("x", int(size))))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -88,7 +88,7 @@ func TestEndlessBytesAreCutOff(t *testing.T) {
 			}
 			t.Run(port+" "+tc.protocol+" "+tc.rule, func(t *testing.T) {
 				t.Parallel()
-				s := newTestShell(t, allPorts)
+				s := newTestListeners(t, allPorts)
 				s.serve(parts{machines: says("token"), metrics: says("numbers")})
 				conn := s.dialPort(port, tc.protocol)
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
@@ -107,15 +107,15 @@ func TestEndlessBytesAreCutOff(t *testing.T) {
 }
 
 // dialPort opens a connection without a certificate.
-func (s *testShell) dialPort(port, protocol string) net.Conn {
+func (s *testListeners) dialPort(port, protocol string) net.Conn {
 	s.t.Helper()
 	switch port {
 	case "webhooks":
-		return s.dial(s.shell.webhook, nil, protocol)
+		return s.dial(s.listeners.webhook, nil, protocol)
 	case "bootstrap":
-		return s.dial(s.shell.bootstrap, nil, protocol)
+		return s.dial(s.listeners.bootstrap, nil, protocol)
 	}
-	conn, err := net.Dial("tcp", s.shell.metrics.address().String())
+	conn, err := net.Dial("tcp", s.listeners.metrics.address().String())
 	if err != nil {
 		s.t.Fatal(err)
 	}

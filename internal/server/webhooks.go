@@ -79,7 +79,7 @@ func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *re
 	return w, nil
 }
 
-// addTo adds the webhooks to what a shell serves.
+// addTo adds the webhooks to the parts that the listeners serve.
 func (w *webhooks) addTo(p *parts) {
 	if w.config.Webhook.Answers(v1alpha1.ServeAuthorization) {
 		p.webhooks[authorizePath] = w.current(func(a *answers) http.Handler { return a.authorize })

@@ -232,7 +232,7 @@ iam:
     timeout: 10s
     # How many questions are put at once, how many per second for long, and how
     # many after a silence. What is over is answered with 429, and tried again.
-    # Callers who were not recognised within the last hour leave a quarter of
+    # Callers who were not authenticated in the last hour leave a quarter of
     # maxInFlight and of burst to those who were.
     maxInFlight: 100
     perSecond: 200

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// observer writes down what it is told.
+// observer records requests and cache look-ups.
 type observer struct {
 	mu           sync.Mutex
 	outcomes     []string
@@ -37,8 +37,8 @@ func (o *observer) TokenCache(hit bool) {
 	}
 }
 
-// slowly answers well, after a while, and counts. While is the time that a request
-// takes; it ends early with its context.
+// slowly is a stub that answers with success after a while, and counts requests. While is
+// the duration of a request; it ends early if its context ends.
 type slowly struct {
 	while time.Duration
 
@@ -71,8 +71,8 @@ func (s *slowly) count() int {
 	return s.requests
 }
 
-// tokens are n different ones, made before time stands still: the SDK knows the real
-// time only.
+// tokens returns n different tokens. Call it outside of synctest bubbles, because the SDK
+// uses the real time.
 func tokens(t *testing.T, n int) (made []string) {
 	t.Helper()
 	for i := range n {
@@ -81,13 +81,13 @@ func tokens(t *testing.T, n int) (made []string) {
 	return made
 }
 
-// clock is a time near that of the system that goes on as that of the bubble.
+// clock returns a clock that starts at the real time and advances with the bubble.
 func clock() func() time.Time {
 	ahead := time.Until(realNow)
 	return func() time.Time { return time.Now().Add(ahead) }
 }
 
-// realNow is when the tests began, outside of all bubbles.
+// realNow is the start time of the tests, outside of all bubbles.
 var realNow = time.Now()
 
 func TestAnAnswerIsRemembered(t *testing.T) {
@@ -138,7 +138,7 @@ func TestNoAnswerOutlivesItsToken(t *testing.T) {
 		t.Errorf("just before the token's end: %v, asked %d times", err, asked.count())
 	}
 	now = caller.NotAfter
-	_, _ = verifier.Verify(t.Context(), text) // At this moment the token may be good or not.
+	_, _ = verifier.Verify(t.Context(), text) // The token may be valid or expired at this moment.
 	now = caller.NotAfter.Add(time.Second)
 	_, err = verifier.Verify(t.Context(), text)
 	refused(t, err, iam.TokenTooOld, "")

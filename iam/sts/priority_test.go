@@ -13,35 +13,35 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// nodeKeys are the access keys of two nodes.
+// The access keys of two nodes.
 const (
 	nodeKey      = "ASIAEXAMPLENODE00001"
 	otherNodeKey = "ASIAEXAMPLENODE00002"
 )
 
-// tokenOf is a token that says it is signed with an access key: its signature shows,
-// but only to STS, whether that is so.
+// tokenOf returns a token with the id of an access key. Only STS can check whether it is
+// signed with that key.
 func tokenOf(t *testing.T, accessKey, region, secret string) string {
 	t.Helper()
 	return makeToken(t, fakeaws.Credentials{AccessKeyID: accessKey, SecretAccessKey: secret}, "blue", region)
 }
 
-// recognise has a node's token answered, and tells the verifier that it got a user.
-func recognise(t *testing.T, verifier *sts.Verifier, text string) {
+// authenticate verifies the token of a node, and records that it was authenticated.
+func authenticate(t *testing.T, verifier *sts.Verifier, text string) {
 	t.Helper()
 	caller, err := verifier.Verify(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifier.Recognised(caller.AccessKeyID)
+	verifier.Authenticated(caller.AccessKeyID)
 }
 
 func throttled(err error) bool { return errors.As(err, new(*iam.Throttled)) }
 
-// TestAHostThatDoesNotAnswerHoldsUpNobodyElse is about a cluster that reaches STS in
-// its own region alone, as through a VPC endpoint: whoever can send a request to the
-// API server can show it tokens for all other regions, without any credentials.
-func TestAHostThatDoesNotAnswerHoldsUpNobodyElse(t *testing.T) {
+// TestAnUnreachableHostDelaysNoOtherHost is about a cluster that reaches STS only in its
+// own region, for example through a VPC endpoint. Anybody who can reach the API server can
+// present tokens for all other regions, without any credentials.
+func TestAnUnreachableHostDelaysNoOtherHost(t *testing.T) {
 	node := tokenOf(t, nodeKey, "eu-west-1", "secret")
 	var unreachable []string
 	for _, region := range []string{"us-east-2", "us-west-1", "us-west-2", "eu-central-1"} {
@@ -81,18 +81,19 @@ func TestAHostThatDoesNotAnswerHoldsUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestStrangersLeaveTurnsToWhoIsRecognised is about tokens of anybody, of which STS has
-// to be asked to know that they are no good.
-func TestStrangersLeaveTurnsToWhoIsRecognised(t *testing.T) {
+// TestUnknownCallersLeaveTheReservedRateToKnownCallers is about forged tokens, which only
+// STS can detect.
+func TestUnknownCallersLeaveTheReservedRateToKnownCallers(t *testing.T) {
 	node := []string{tokenOf(t, nodeKey, "eu-west-1", "secret"), tokenOf(t, nodeKey, "eu-west-1", "later")}
 	for _, test := range []struct {
 		name, key string
-		// before has the key recognised, or not.
-		recognised, taken bool
+		// known is whether the node is a known caller, and accepted whether its next token
+		// is verified.
+		known, accepted bool
 	}{
-		{"those of others", otherNodeKey, true, true},
-		{"those who say that they are the node have their own share", nodeKey, true, false},
-		{"of strangers, none is preferred", otherNodeKey, false, false},
+		{"forged tokens with another key do not limit a known caller", otherNodeKey, true, true},
+		{"forged tokens with the key of a known caller use up its priority", nodeKey, true, false},
+		{"unknown callers have no priority", otherNodeKey, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now := realNow
@@ -103,8 +104,8 @@ func TestStrangersLeaveTurnsToWhoIsRecognised(t *testing.T) {
 			if _, err := verifier.Verify(t.Context(), node[0]); err != nil {
 				t.Fatal(err)
 			}
-			if test.recognised {
-				verifier.Recognised(nodeKey)
+			if test.known {
+				verifier.Authenticated(nodeKey)
 			}
 			limited := 0
 			for i := range 50 {
@@ -113,27 +114,27 @@ func TestStrangersLeaveTurnsToWhoIsRecognised(t *testing.T) {
 				}
 			}
 			if limited == 0 {
-				t.Fatal("strangers are not limited")
+				t.Fatal("unknown callers are not limited")
 			}
 			_, err := verifier.Verify(t.Context(), node[1])
-			if test.taken && err != nil || !test.taken && !throttled(err) {
+			if test.accepted && err != nil || !test.accepted && !throttled(err) {
 				t.Errorf("the node's next token: %v", err)
 			}
 		})
 	}
 }
 
-// TestWhoPosesAsANodeTakesNoTurnOfAnother has somebody who knows the id of one node's
-// access key, which is no secret, and has many tokens forged with it.
-func TestWhoPosesAsANodeTakesNoTurnOfAnother(t *testing.T) {
+// TestForgedTokensOfOneNodeDoNotLimitAnother forges many tokens with the id of one node's
+// access key, which is no secret.
+func TestForgedTokensOfOneNodeDoNotLimitAnother(t *testing.T) {
 	node, other := tokenOf(t, nodeKey, "eu-west-1", "secret"), tokenOf(t, otherNodeKey, "eu-west-1", "secret")
 	later := tokenOf(t, otherNodeKey, "eu-west-1", "later")
 	now := realNow
 	verifier := newVerifier(t, func(o *sts.Options) {
 		o.Transport, o.PerSecond, o.Burst, o.Now = &slowly{}, 1, 80, func() time.Time { return now }
 	})
-	recognise(t, verifier, node)
-	recognise(t, verifier, other)
+	authenticate(t, verifier, node)
+	authenticate(t, verifier, other)
 	for i := range 90 {
 		_, _ = verifier.Verify(t.Context(), tokenOf(t, nodeKey, "eu-west-1", fmt.Sprint(i)))
 	}
@@ -142,16 +143,16 @@ func TestWhoPosesAsANodeTakesNoTurnOfAnother(t *testing.T) {
 	}
 }
 
-// TestStrangersLeaveRoomUnderWay has STS answer slowly.
-func TestStrangersLeaveRoomUnderWay(t *testing.T) {
+// TestUnknownCallersLeaveReservedSlotsToKnownCallers has STS answer slowly.
+func TestUnknownCallersLeaveReservedSlotsToKnownCallers(t *testing.T) {
 	node, later := tokenOf(t, nodeKey, "eu-west-1", "secret"), tokenOf(t, nodeKey, "eu-west-1", "later")
-	strangers := tokens(t, 40)
+	unknown := tokens(t, 40)
 	synctest.Test(t, func(t *testing.T) {
 		asked := &slowly{while: 4 * time.Second}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.MaxInFlight, o.Now = asked, 8, clock() })
-		recognise(t, verifier, node)
+		authenticate(t, verifier, node)
 		var waiting []<-chan result
-		for _, text := range strangers {
+		for _, text := range unknown {
 			waiting = append(waiting, verifyLater(t.Context(), verifier, text))
 		}
 		synctest.Wait()
@@ -168,32 +169,32 @@ func TestStrangersLeaveRoomUnderWay(t *testing.T) {
 	})
 }
 
-// TestWhoIsRecognisedIsForgottenInTheEnd: what is kept is bounded in time and number.
-func TestWhoIsRecognisedIsForgottenInTheEnd(t *testing.T) {
+// TestKnownCallersExpire: known callers are bounded in time and number.
+func TestKnownCallersExpire(t *testing.T) {
 	for _, test := range []struct {
-		name      string
-		before    time.Duration
-		others    int
-		forgotten bool
+		name    string
+		before  time.Duration
+		others  int
+		expired bool
 	}{
-		{"not at once", 30 * time.Minute, 10, false},
-		{"after a while", 2 * time.Hour, 0, true},
-		{"for others", 0, 100, true},
+		{"not within an hour", 30 * time.Minute, 10, false},
+		{"after an hour", 2 * time.Hour, 0, true},
+		{"evicted by others", 0, 100, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now := realNow.Add(-test.before)
 			verifier := newVerifier(t, func(o *sts.Options) {
 				o.Transport, o.PerSecond, o.Burst, o.CacheSize, o.Now = &slowly{}, 0.001, 8, 50, func() time.Time { return now }
 			})
-			verifier.Recognised(nodeKey)
+			verifier.Authenticated(nodeKey)
 			now = realNow
 			for i := range test.others {
-				verifier.Recognised(fmt.Sprintf("ASIAEXAMPLE%09d", i))
+				verifier.Authenticated(fmt.Sprintf("ASIAEXAMPLE%09d", i))
 			}
 			for _, text := range tokens(t, 10) {
 				_, _ = verifier.Verify(t.Context(), text)
 			}
-			if _, err := verifier.Verify(t.Context(), tokenOf(t, nodeKey, "eu-west-1", "secret")); throttled(err) != test.forgotten {
+			if _, err := verifier.Verify(t.Context(), tokenOf(t, nodeKey, "eu-west-1", "secret")); throttled(err) != test.expired {
 				t.Errorf("the node's token: %v", err)
 			}
 		})

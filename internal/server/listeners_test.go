@@ -21,7 +21,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// events records what a certificateObserver is told.
+// events is a certificateObserver that records its calls.
 type events struct {
 	mu      sync.Mutex
 	expires map[string]time.Time
@@ -49,9 +49,9 @@ func (e *events) failures() int {
 	return e.failed
 }
 
-// testShell is a shell that serves while a test runs.
-type testShell struct {
-	*shell
+// testListeners are listeners that serve while a test runs.
+type testListeners struct {
+	*listeners
 	t           *testing.T
 	events      *events
 	log         *logLines
@@ -91,12 +91,12 @@ func (l *logLines) String() string {
 	return l.text.String()
 }
 
-// newTestShell makes a shell; configure may change its configuration, and serve
+// newTestListeners returns listeners; configure may change its configuration, and serve
 // starts it.
-func newTestShell(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *testShell {
+func newTestListeners(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *testListeners {
 	t.Helper()
 	dir := t.TempDir()
-	s := &testShell{
+	s := &testListeners{
 		t: t, events: &events{}, log: &logLines{}, server: newAuthority(t, "servers"), callers: newAuthority(t, "callers"),
 		certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), authorities: filepath.Join(dir, "ca.crt"),
 	}
@@ -111,22 +111,22 @@ func newTestShell(t *testing.T, configure func(*v1alpha1.ServerConfiguration)) *
 		configure(config)
 	}
 	var err error
-	if s.shell, err = newShell(config, s.log.logger(), s.events); err != nil {
+	if s.listeners, err = newListeners(config, s.log.logger(), s.events); err != nil {
 		t.Fatal(err)
 	}
 	s.reload = time.Millisecond
 	return s
 }
 
-func (s *testShell) serve(p parts) *testShell {
-	if p.webhooks == nil && s.shell.webhook != nil {
+func (s *testListeners) serve(p parts) *testListeners {
+	if p.webhooks == nil && s.listeners.webhook != nil {
 		p.webhooks = map[string]http.Handler{"/authorize": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, r.Body)
 		})}
 	}
 	ctx, stop := context.WithCancel(s.t.Context())
 	s.stop, s.done = stop, make(chan error, 1)
-	go func() { s.done <- s.shell.serve(ctx, p) }()
+	go func() { s.done <- s.listeners.serve(ctx, p) }()
 	s.t.Cleanup(func() {
 		stop()
 		<-s.done
@@ -135,14 +135,14 @@ func (s *testShell) serve(p parts) *testShell {
 }
 
 // ended waits until serve has returned.
-func (s *testShell) ended() error {
+func (s *testListeners) ended() error {
 	err := <-s.done
 	s.done <- err
 	return err
 }
 
 // caller is a HTTP client that shows a certificate, or none.
-func (s *testShell) caller(certificate *tls.Certificate) *http.Client {
+func (s *testListeners) caller(certificate *tls.Certificate) *http.Client {
 	client := callerWith(&tls.Config{RootCAs: pool(s.server)}, certificate)
 	s.t.Cleanup(client.CloseIdleConnections) // a drain waits a second for the client to do so
 	return client
@@ -164,8 +164,8 @@ func pool(authorities ...*authority) *x509.CertPool {
 	return p
 }
 
-func (s *testShell) url(path string) string {
-	return "https://" + s.shell.webhook.listener.Addr().String() + path
+func (s *testListeners) url(path string) string {
+	return "https://" + s.listeners.webhook.listener.Addr().String() + path
 }
 
 // response is what a test looks at.
@@ -176,11 +176,11 @@ type response struct {
 	tls    *tls.ConnectionState
 }
 
-func (s *testShell) get(client *http.Client, path string) (response, error) {
+func (s *testListeners) get(client *http.Client, path string) (response, error) {
 	return read(client.Get(s.url(path)))
 }
 
-func (s *testShell) post(client *http.Client, path, body string) (response, error) {
+func (s *testListeners) post(client *http.Client, path, body string) (response, error) {
 	return read(client.Post(s.url(path), "application/json", bytes.NewReader([]byte(body))))
 }
 
@@ -207,7 +207,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 
 func TestCallersShowACertificate(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
 	}).serve(parts{})
 	none := s.caller(nil)
@@ -248,7 +248,7 @@ func TestCallersShowACertificate(t *testing.T) {
 
 func TestHandshakesRefuseBadCertificates(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil).serve(parts{})
+	s := newTestListeners(t, nil).serve(parts{})
 	expired, key := s.callers.leaf("kube-apiserver", x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))
 	expiredPair, err := tls.X509KeyPair(expired, key)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestHandshakesRefuseBadCertificates(t *testing.T) {
 
 func TestAnybodyMayCallWithoutClientAuthentication(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) {
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Webhook.ClientAuthentication, c.Webhook.ClientCAFile = v1alpha1.NoClientAuthentication, ""
 	}).serve(parts{})
 	if got, err := s.post(s.caller(nil), "/authorize", "question"); err != nil || got.status != 200 {
@@ -289,7 +289,7 @@ func TestAnybodyMayCallWithoutClientAuthentication(t *testing.T) {
 
 func TestHTTP1IsSpokenToo(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil).serve(parts{})
+	s := newTestListeners(t, nil).serve(parts{})
 	client := s.caller(s.callers.client("kube-apiserver"))
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
 	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 || got.proto != "HTTP/1.1" {
@@ -299,12 +299,12 @@ func TestHTTP1IsSpokenToo(t *testing.T) {
 
 func TestBadFilesAreToldAtStart(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil)
+	s := newTestListeners(t, nil)
 	defer s.close()
 	start := func(configure func(*v1alpha1.Webhook)) error {
 		config := *s.config
 		configure(&config.Webhook)
-		other, err := newShell(&config, s.log.logger(), s.events)
+		other, err := newListeners(&config, s.log.logger(), s.events)
 		if err == nil {
 			other.close()
 		}
@@ -321,7 +321,7 @@ func TestBadFilesAreToldAtStart(t *testing.T) {
 		{"key in place of the certificate", func(w *v1alpha1.Webhook) { w.CertificateFile = w.KeyFile }, "use webhook.certificateFile"},
 		{"authorities without a certificate", func(w *v1alpha1.Webhook) { w.ClientCAFile = w.KeyFile }, "it holds no certificate in PEM form"},
 		{"broken authorities", func(w *v1alpha1.Webhook) { w.ClientCAFile = broken }, "certificate 1: x509:"},
-		{"address in use", func(w *v1alpha1.Webhook) { w.Address = s.shell.webhook.listener.Addr().String() }, "listen on webhook.address"},
+		{"address in use", func(w *v1alpha1.Webhook) { w.Address = s.listeners.webhook.listener.Addr().String() }, "listen on webhook.address"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if err := start(tc.file); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -335,7 +335,7 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	cause := errors.New("waits for\npods")
-	s := newTestShell(t, nil).serve(parts{ready: []check{{"graph-sync", func() (string, error) {
+	s := newTestListeners(t, nil).serve(parts{ready: []check{{"graph-sync", func() (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		return "3 kinds", cause
@@ -361,7 +361,7 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 
 func TestPanicsAreLogged(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, nil).serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	s := newTestListeners(t, nil).serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic("no answer to that")
 	})}})
 	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", ""); err == nil {
@@ -372,7 +372,7 @@ func TestPanicsAreLogged(t *testing.T) {
 	}
 	eventually(t, "it is logged", func() bool {
 		log := s.log.String()
-		return strings.Contains(log, "a request was not answered") && strings.Contains(log, "no answer to that") && strings.Contains(log, "shell_test.go")
+		return strings.Contains(log, "a request was not answered") && strings.Contains(log, "no answer to that") && strings.Contains(log, "listeners_test.go")
 	})
 	if log := s.log.String(); strings.Contains(log, "handshake") {
 		t.Errorf("failed handshakes are logged, which anybody can cause:\n%s", log)
@@ -381,9 +381,9 @@ func TestPanicsAreLogged(t *testing.T) {
 
 func TestMetricsHaveTheirOwnPort(t *testing.T) {
 	t.Parallel()
-	s := newTestShell(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
 	s.serve(parts{metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })})
-	address := s.shell.metrics.address()
+	address := s.listeners.metrics.address()
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || got.status != 200 || got.body != "numbers" {
 		t.Errorf("got %+v, %v", got, err)

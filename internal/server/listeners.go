@@ -15,30 +15,31 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// parts are what a shell serves.
+// parts are the handlers that the listeners serve.
 type parts struct {
-	// webhooks answer callers, by path. Observe, if set, sees all requests to
-	// them, with the path, also of those who may not call.
+	// webhooks are the handlers of the webhooks by path. Observe, if set, wraps each of
+	// them. It also sees requests of callers that are not allowed.
 	webhooks map[string]http.Handler
 	observe  func(path string, next http.Handler) http.Handler
-	// ready are the conditions of the webhooks besides the shell's own.
+	// ready are the readiness checks of the webhooks, besides those of the listeners.
 	ready []check
-	// machines answers machines that join, on all paths but those of health.
+	// machines is the handler for machines that join, on all paths except the health
+	// endpoints.
 	machines http.Handler
-	// joinReady are the conditions for machines to join.
+	// joinReady are the readiness checks of the bootstrap service and the approver.
 	joinReady []check
-	// metrics is nil for none.
+	// metrics is the handler of /metrics; nil for none.
 	metrics http.Handler
 }
 
-// shell is the listeners with what is the same whatever they answer:
-// certificates, callers, health and shutdown.
-type shell struct {
+// listeners are the listeners of the server with what they have in common: certificates,
+// authentication of callers, health and shutdown.
+type listeners struct {
 	config *v1alpha1.ServerConfiguration
 	logger logr.Logger
-	// reload is how often the certificates' files are looked at.
+	// reload is the interval at which the certificate files are checked.
 	reload time.Duration
-	// sleep is what waits for the delay of a shutdown.
+	// sleep waits for the shutdown delay.
 	sleep func(time.Duration)
 
 	// Each is nil if the configuration has no address for it.
@@ -46,9 +47,9 @@ type shell struct {
 	stopping                    atomic.Bool
 }
 
-// newShell begins to listen: connections wait until serve is called.
-func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer certificateObserver) (*shell, error) {
-	s := &shell{config: config, logger: logger, reload: reloadInterval, sleep: time.Sleep}
+// newListeners starts to listen. Connections wait until serve is called.
+func newListeners(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer certificateObserver) (*listeners, error) {
+	s := &listeners{config: config, logger: logger, reload: reloadInterval, sleep: time.Sleep}
 	w, b := &config.Webhook, &config.Bootstrap
 	open := func(into **endpoint, o opening) (err error) {
 		o.logger, o.observer = logger, observer
@@ -81,20 +82,20 @@ func newShell(config *v1alpha1.ServerConfiguration, logger logr.Logger, observer
 	return s, nil
 }
 
-// close gives the addresses free. It is for a shell that has not served.
-func (s *shell) close() {
+// close closes the listeners. Call it only if serve was not called.
+func (s *listeners) close() {
 	for _, e := range s.endpoints() {
 		e.listener.Close()
 	}
 }
 
-func (s *shell) endpoints() []*endpoint {
+func (s *listeners) endpoints() []*endpoint {
 	return slices.DeleteFunc([]*endpoint{s.webhook, s.bootstrap, s.metrics}, func(e *endpoint) bool { return e == nil })
 }
 
-// serve answers until the context ends, and then until the requests under way
-// are answered. An error means that it stopped on its own.
-func (s *shell) serve(ctx context.Context, p parts) error {
+// serve serves until the context ends and all requests in flight are answered. It returns
+// an error if a listener fails.
+func (s *listeners) serve(ctx context.Context, p parts) error {
 	s.handle(p)
 	endpoints := s.endpoints()
 	failed := make(chan error, 2*len(endpoints))
@@ -128,9 +129,9 @@ func (s *shell) serve(ctx context.Context, p parts) error {
 	}
 }
 
-// handle says what each endpoint answers. The conditions of readiness are those
-// of what the endpoint answers; the endpoint for metrics has all of them.
-func (s *shell) handle(p parts) {
+// handle sets the handler of each endpoint. An endpoint has the readiness checks of its
+// own handlers; the metrics endpoint has all of them.
+func (s *listeners) handle(p parts) {
 	stopping := check{"shutdown", s.running}
 	ready, joinReady := slices.Clone(p.ready), slices.Clone(p.joinReady)
 	if s.webhook != nil {
@@ -152,7 +153,7 @@ func (s *shell) handle(p parts) {
 	}
 }
 
-func (s *shell) handleWebhooks(mux *http.ServeMux, p parts) {
+func (s *listeners) handleWebhooks(mux *http.ServeMux, p parts) {
 	allowed := &callers{certificates: s.webhook.certificates, names: s.config.Webhook.AllowedClientNames}
 	for path, handler := range p.webhooks {
 		handler = allowed.only(handler)
@@ -163,7 +164,7 @@ func (s *shell) handleWebhooks(mux *http.ServeMux, p parts) {
 	}
 }
 
-// withHealth adds the paths that probes call.
+// withHealth adds the health endpoints.
 func withHealth(mux *http.ServeMux, ready []check) http.Handler {
 	mux.Handle("/livez", health("livez", check{"ping", func() (string, error) { return "", nil }}))
 	mux.Handle("/readyz", health("readyz", ready...))
@@ -173,7 +174,7 @@ func withHealth(mux *http.ServeMux, ready []check) http.Handler {
 // moving asks clients to use another connection once the server is stopping, so
 // that none sends a request on one that is about to be closed. In HTTP/2, which
 // has no such header, it makes the server say the same with a frame.
-func (s *shell) moving(next http.Handler) http.Handler {
+func (s *listeners) moving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.stopping.Load() {
 			w.Header().Set("Connection", "close")
@@ -184,16 +185,16 @@ func (s *shell) moving(next http.Handler) http.Handler {
 
 var errStopping = errors.New("the server is shutting down")
 
-func (s *shell) running() (string, error) {
+func (s *listeners) running() (string, error) {
 	if s.stopping.Load() {
 		return "", errStopping
 	}
 	return "", nil
 }
 
-// drain is not ready from the beginning, serves for the delay, and then answers
-// what has begun.
-func (s *shell) drain() {
+// drain fails readiness, keeps serving for the shutdown delay, and then completes the
+// requests in flight.
+func (s *listeners) drain() {
 	s.stopping.Store(true)
 	delay, timeout := s.config.Shutdown.Delay.Duration, s.config.Shutdown.Timeout.Duration
 	s.logger.Info("shutting down", "delay", delay.String(), "timeout", timeout.String())

@@ -1,0 +1,189 @@
+package sts
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/node-authorizer/node-authorizer/iam"
+)
+
+// key is the hash of a token. The token itself is not kept.
+type key [sha256.Size]byte
+
+// answer is the result of verifying a token.
+type answer struct {
+	caller *iam.Caller
+	err    error
+	// at is the time of STS's answer.
+	at time.Time
+}
+
+// result returns a copy of the answer, which the receiver may change.
+func (a answer) result() (*iam.Caller, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	caller := *a.caller
+	return &caller, nil
+}
+
+// refusedTTL is how long a refusal of STS is cached. It is short because new credentials
+// take some seconds to reach all of AWS
+// (https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency).
+const refusedTTL = 5 * time.Second
+
+// answerCache has the cached answers, and the calls in flight.
+type answerCache struct {
+	ttl time.Duration
+
+	mu                sync.Mutex
+	callers, refusals *memory
+	calls             map[key]*call
+}
+
+// newAnswerCache returns a cache that keeps no answer longer than ttl. Refusals are kept
+// apart, so that they evict no callers.
+func newAnswerCache(ttl time.Duration, size int) *answerCache {
+	return &answerCache{ttl: ttl, callers: newMemory(size), refusals: newMemory(size/10 + 1), calls: map[key]*call{}}
+}
+
+// call is a call of STS about one token. Several callers may wait for its answer.
+type call struct {
+	key    key
+	cancel context.CancelFunc
+	// sent is whether a request was sent to STS.
+	sent atomic.Bool
+	// answer is set when answered is closed.
+	answered chan struct{}
+	answer   answer
+	// waiting is the number of callers that wait.
+	waiting int
+}
+
+// answer returns the cached answer about a token.
+func (c *answerCache) answer(of key, now time.Time) (answer, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cached(of, now)
+}
+
+func (c *answerCache) cached(of key, now time.Time) (answer, bool) {
+	if answer, ok := c.callers.get(of, now); ok {
+		return answer, true
+	}
+	return c.refusals.get(of, now)
+}
+
+// join returns the call about a token, and starts it if there is none in flight. The
+// call serves all callers that join it: it ends when all of them have left.
+func (c *answerCache) join(about key, now time.Time, ask func(context.Context, *call) answer) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if asked, ok := c.calls[about]; ok {
+		asked.waiting++
+		return asked
+	}
+	asked := &call{key: about, answered: make(chan struct{}), waiting: 1}
+	if answer, ok := c.cached(about, now); ok { // another call has just ended
+		asked.answer = answer
+		close(asked.answered)
+		return asked
+	}
+	var ctx context.Context
+	ctx, asked.cancel = context.WithCancel(context.Background())
+	c.calls[about] = asked
+	go func() {
+		defer asked.cancel()
+		c.conclude(asked, ask(ctx, asked))
+	}()
+	return asked
+}
+
+// conclude passes an answer to all callers that wait for it, and caches it if it decides
+// about the token.
+func (c *answerCache) conclude(asked *call, answer answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[asked.key] == asked {
+		delete(c.calls, asked.key)
+	}
+	asked.answer = answer
+	close(asked.answered)
+	refusal := new(iam.Refusal)
+	switch {
+	case answer.err == nil:
+		until := answer.at.Add(c.ttl)
+		if answer.caller.NotAfter.Before(until) {
+			until = answer.caller.NotAfter
+		}
+		c.callers.put(asked.key, answer, until)
+	case errors.As(answer.err, &refusal):
+		c.refusals.put(asked.key, answer, answer.at.Add(min(refusedTTL, c.ttl)))
+	}
+}
+
+// leave ends the call if no other caller waits for its answer. Later callers start a new
+// call.
+func (c *answerCache) leave(asked *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	asked.waiting--
+	if asked.waiting == 0 && c.calls[asked.key] == asked {
+		delete(c.calls, asked.key)
+		asked.cancel()
+	}
+}
+
+// memory holds a bounded number of answers, each until its expiry. When it is full, the
+// oldest is evicted.
+type memory struct {
+	size    int
+	entries map[key]*list.Element
+	order   *list.List // of *entry, the oldest first
+}
+
+type entry struct {
+	key    key
+	answer answer
+	until  time.Time
+}
+
+func newMemory(size int) *memory {
+	return &memory{size: size, entries: map[key]*list.Element{}, order: list.New()}
+}
+
+func (m *memory) get(of key, now time.Time) (answer, bool) {
+	element, ok := m.entries[of]
+	if !ok {
+		return answer{}, false
+	}
+	found := element.Value.(*entry)
+	if !now.Before(found.until) {
+		m.remove(element)
+		return answer{}, false
+	}
+	return found.answer, true
+}
+
+func (m *memory) put(of key, answer answer, until time.Time) {
+	if !answer.at.Before(until) {
+		return
+	}
+	if element, ok := m.entries[of]; ok {
+		m.remove(element)
+	}
+	for len(m.entries) >= m.size {
+		m.remove(m.order.Front())
+	}
+	m.entries[of] = m.order.PushBack(&entry{key: of, answer: answer, until: until})
+}
+
+func (m *memory) remove(element *list.Element) {
+	delete(m.entries, element.Value.(*entry).key)
+	m.order.Remove(element)
+}
