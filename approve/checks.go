@@ -21,23 +21,23 @@ type check struct {
 	// facts tells that the check needs more than the request.
 	facts bool
 	// test returns nil for a request that passes.
-	test func(*subject) *finding
+	test func(*subject) *failure
 }
 
 func (c *check) of(kind Kind) bool { return slices.Contains(c.kinds, kind) }
 
-// finding is why a check was not passed.
-type finding struct {
+// failure is why a check was not passed.
+type failure struct {
 	outcome Outcome
 	message string
 }
 
-func denied(format string, args ...any) *finding {
-	return &finding{outcome: Deny, message: fmt.Sprintf(format, args...)}
+func denied(format string, args ...any) *failure {
+	return &failure{outcome: Deny, message: fmt.Sprintf(format, args...)}
 }
 
 // deniedIf denies with a message, unless it is empty.
-func deniedIf(prefix, message string) *finding {
+func deniedIf(prefix, message string) *failure {
 	if message == "" {
 		return nil
 	}
@@ -50,7 +50,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client}, code: WrongSigner,
 		rule: "a bootstrap token gets certificates of signer kubernetes.io/kube-apiserver-client-kubelet only",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if s.Request.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 				return denied("a bootstrap token asks for a certificate of signer %s", s.Request.Spec.SignerName)
 			}
@@ -60,7 +60,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal, Serving}, code: CSRMalformed,
 		rule: "the request is one PEM block with one PKCS#10 request and nothing else",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			parsed, err := parse(s.Request.Spec.Request)
 			if err != nil {
 				return denied("the request is malformed: %v", err)
@@ -72,7 +72,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal, Serving}, code: WeakKey,
 		rule: "the key is RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519, and signs with SHA-256 or better",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if weak := weakness(s.request.PublicKey); weak != "" {
 				return deniedIf("the key is not accepted: ", weak)
 			}
@@ -82,7 +82,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal, Serving}, code: CSRMalformed,
 		rule: "the request is signed with its own key",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if err := s.request.CheckSignature(); err != nil {
 				return denied("the request is not signed with its own key")
 			}
@@ -92,7 +92,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal, Serving}, code: WrongSubject,
 		rule: "the subject is one organization, system:nodes, and one common name, system:node:NAME",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			organization, commonName, err := s.request.subject()
 			switch {
 			case err != nil:
@@ -109,7 +109,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal, Serving}, code: ExtensionsNotAllowed,
 		rule: "the request asks for no extension but subject alternative names",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if len(s.request.extensions) > 0 {
 				return denied("the request asks for the extensions %s", listed(s.request.extensions, len(s.request.extensions)))
 			}
@@ -119,7 +119,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal}, code: SubjectAltNamesNotAllowed,
 		rule: "a client certificate has no subject alternative names",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if !s.request.names.empty() {
 				return denied("the client certificate would have the subject alternative names %s", &s.request.names)
 			}
@@ -129,7 +129,7 @@ var checks = []check{
 	{
 		kinds: []Kind{Serving}, code: SubjectAltNamesNotAllowed,
 		rule: "a serving certificate has DNS names and IP addresses only, and one of them at least",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			switch names := &s.request.names; {
 			case len(names.others) > 0:
 				return denied("the serving certificate would have %s", listed(names.others, len(names.others)))
@@ -142,17 +142,17 @@ var checks = []check{
 	{
 		kinds: []Kind{Client, Renewal}, code: WrongUsages,
 		rule: "the usages are digital signature, client auth and, at will, key encipherment",
-		test: func(s *subject) *finding { return s.usages(certificatesv1.UsageClientAuth) },
+		test: func(s *subject) *failure { return s.usages(certificatesv1.UsageClientAuth) },
 	},
 	{
 		kinds: []Kind{Serving}, code: WrongUsages,
 		rule: "the usages are digital signature, server auth and, at will, key encipherment",
-		test: func(s *subject) *finding { return s.usages(certificatesv1.UsageServerAuth) },
+		test: func(s *subject) *failure { return s.usages(certificatesv1.UsageServerAuth) },
 	},
 	{
 		kinds: []Kind{Renewal, Serving}, code: WrongNodeName,
 		rule: "the common name is the user name of the node that asks",
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if s.commonName != s.Request.Spec.Username {
 				return denied("node %s asks for a certificate for %s", quote(s.claim.Node), quote(s.commonName))
 			}
@@ -163,7 +163,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: v1alpha1.AttestationRevoked,
 		rule:  "the machine is not revoked",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if s.Entry != nil && s.Entry.Phase() == v1alpha1.Revoked {
 				return denied("NodeAttestation %s is revoked", s.Entry.Name)
 			}
@@ -174,7 +174,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: TokenUnknown,
 		rule:  "the token is the last one of one entry of the ledger, and of no other entry",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			switch {
 			case s.Entry == nil || !s.Entry.NamesToken(s.claim.TokenID):
 				return denied("no NodeAttestation names bootstrap token %s", s.claim.TokenID)
@@ -192,7 +192,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: TokenExpired,
 		rule:  "the token has not expired, or was bound to this request before it did, 15 minutes ago at most",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if !s.Now.Before(s.Entry.Spec.TokenExpiration.Time) && !s.namedByBinding() {
 				return denied("bootstrap token %s has expired", s.claim.TokenID)
 			}
@@ -203,7 +203,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: WrongNodeName,
 		rule:  "the common name is of the node that the machine was attested as",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if s.commonName != nodeidentity.UserPrefix+s.Entry.Spec.NodeName {
 				return denied("the machine was attested as node %s and asks for a certificate for %s", quote(s.Entry.Spec.NodeName), quote(s.commonName))
 			}
@@ -214,7 +214,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: TokenAlreadyUsed,
 		rule:  "the token has not been used for another key",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if s.usedForAnother(s.request.publicKey()) {
 				return denied("bootstrap token %s was used for another key", s.claim.TokenID)
 			}
@@ -225,7 +225,7 @@ var checks = []check{
 		kinds: []Kind{Client}, code: v1alpha1.NameTaken,
 		rule:  "no other machine has the node's name",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if other := s.rival(); other != nil {
 				return denied("node %s is the machine of NodeAttestation %s", quote(s.Entry.Spec.NodeName), other.Name)
 			}
@@ -236,7 +236,7 @@ var checks = []check{
 		kinds: []Kind{Renewal, Serving}, code: v1alpha1.AttestationRevoked,
 		rule:  "the node's machine is not revoked",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if _, revoked := s.holder(); revoked {
 				return denied("every NodeAttestation of node %s is revoked", printable(s.claim.Node))
 			}
@@ -265,7 +265,7 @@ var checks = []check{
 		kinds: []Kind{Serving}, code: SelfNodeServerNotAllowed,
 		rule:  "the node may create certificatesigningrequests/selfnodeserver",
 		facts: true,
-		test: func(s *subject) *finding {
+		test: func(s *subject) *failure {
 			if !s.SelfNodeServer {
 				return denied("%s may not create certificatesigningrequests/selfnodeserver", printable(s.Request.Spec.Username))
 			}
@@ -275,7 +275,7 @@ var checks = []check{
 }
 
 // usages wants digital signature and the given one, and takes key encipherment.
-func (s *subject) usages(auth certificatesv1.KeyUsage) *finding {
+func (s *subject) usages(auth certificatesv1.KeyUsage) *failure {
 	var missing, extra []string
 	for _, want := range []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, auth} {
 		if !slices.Contains(s.Request.Spec.Usages, want) {
@@ -328,7 +328,7 @@ func (s *subject) usedForAnother(key string) bool {
 	return slices.ContainsFunc(keys, func(used string) bool { return used != key })
 }
 
-func (s *subject) attested() *finding {
+func (s *subject) attested() *failure {
 	if entry, _ := s.holder(); entry != nil {
 		return nil
 	}
@@ -347,7 +347,7 @@ func (s *subject) attested() *finding {
 	return missing
 }
 
-func (s *subject) ownAddresses() *finding {
+func (s *subject) ownAddresses() *failure {
 	own := s.own()
 	var strange altNames
 	for _, name := range s.request.names.dns {

@@ -47,7 +47,7 @@ func CredentialOf(csr *certificatesv1.CertificateSigningRequest) string {
 // machines can have one name after each other, and a certificate of the first is valid
 // until it ends. A certificate that no entry has is refused while another machine that has
 // or had the name may have one that is valid.
-func (s *subject) credentialOfAnother() *finding {
+func (s *subject) credentialOfAnother() *failure {
 	credential := CredentialOf(s.Request)
 	if credential == "" {
 		return nil

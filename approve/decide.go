@@ -56,8 +56,8 @@ func (s *subject) check(facts bool) (Answer, bool) {
 		if c.facts != facts || !c.of(s.claim.Kind) {
 			continue
 		}
-		if finding := c.test(s); finding != nil {
-			answer := s.answer(finding.outcome, c.code, finding.message)
+		if failure := c.test(s); failure != nil {
+			answer := s.answer(failure.outcome, c.code, failure.message)
 			answer.Rule = c.rule
 			return answer, true
 		}

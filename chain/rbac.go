@@ -31,8 +31,8 @@ func (l rbacLink) Authorize(_ context.Context, req *access.Request, detail Detai
 	opinion := Opinion{Decision: verdict.NoOpinion}
 	switch detail {
 	case Full:
-		findings := l.policy.Explain(req)
-		opinion.Reason = verdict.Reason{Code: CodeNoBindingAllows, Message: noBinding(req, findings), Hint: rbacHint(findings)}
+		explanations := l.policy.Explain(req)
+		opinion.Reason = verdict.Reason{Code: CodeNoBindingAllows, Message: noBinding(req, explanations), Hint: rbacHint(explanations)}
 	case Brief:
 		opinion.Reason = verdict.Reason{Code: CodeNoBindingAllows, Message: "no role that is bound to the user allows it"}
 	}
@@ -77,25 +77,25 @@ func ruleText(g rbac.Grant) string {
 	return text
 }
 
-func noBinding(req *access.Request, findings []rbac.Finding) string {
-	switch len(findings) {
+func noBinding(req *access.Request, explanations []rbac.BindingExplanation) string {
+	switch len(explanations) {
 	case 0:
 		return fmt.Sprintf("no role is bound to user %s or its groups", req.User)
 	case 1:
 		return fmt.Sprintf("the one binding that applies to user %s does not allow it", req.User)
 	}
-	return fmt.Sprintf("none of the %d bindings that apply to user %s allows it", len(findings), req.User)
+	return fmt.Sprintf("none of the %d bindings that apply to user %s allows it", len(explanations), req.User)
 }
 
 // rbacHint names the binding whose role comes nearest, unless it is off the
 // subject: another resource or group is no hint.
-func rbacHint(findings []rbac.Finding) string {
-	for _, f := range findings {
-		if errors.Is(f.Err, rbac.ErrRoleNotFound) {
-			return fmt.Sprintf("%s refers to %s, which does not exist", f.Grant.Binding, f.Grant.Role)
+func rbacHint(explanations []rbac.BindingExplanation) string {
+	for _, e := range explanations {
+		if errors.Is(e.Err, rbac.ErrRoleNotFound) {
+			return fmt.Sprintf("%s refers to %s, which does not exist", e.Grant.Binding, e.Grant.Role)
 		}
-		if f.Err == nil && f.Grant.RuleIndex >= 0 && (f.Mismatch == rbac.VerbMismatch || f.Mismatch == rbac.ResourceNameMismatch) {
-			return fmt.Sprintf("%s comes nearest; it differs in the %s", f.Grant, f.Mismatch)
+		if e.Err == nil && e.Grant.RuleIndex >= 0 && (e.Mismatch == rbac.VerbMismatch || e.Mismatch == rbac.ResourceNameMismatch) {
+			return fmt.Sprintf("%s comes nearest; it differs in the %s", e.Grant, e.Mismatch)
 		}
 	}
 	return ""

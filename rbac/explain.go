@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// Finding is what one binding that applies to the user means for a request.
-type Finding struct {
+// BindingExplanation is what one binding that applies to the user means for a request.
+type BindingExplanation struct {
 	// Grant names the binding and subject, and the rule that allows the request
 	// or, if none does, the one that comes nearest. A role without rules has
 	// RuleIndex -1 and no Rule, as has one that could not be read.
@@ -25,21 +25,21 @@ type Finding struct {
 }
 
 // Explain says of every binding that applies to the user, in the request's
-// namespace and cluster-wide, what it means for the request. Findings come in
+// namespace and cluster-wide, what it means for the request. They come in
 // the order of evaluation, so the first that allows is the Grant of
 // [Policy.Evaluate].
-func (p *Policy) Explain(req *access.Request) []Finding {
+func (p *Policy) Explain(req *access.Request) []BindingExplanation {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	var findings []Finding
+	var explanations []BindingExplanation
 	for _, e := range p.appliesRLocked(req.User, req.Groups, req.Namespace) {
-		findings = append(findings, p.findingRLocked(e, req))
+		explanations = append(explanations, p.explanationRLocked(e, req))
 	}
-	return findings
+	return explanations
 }
 
-func (p *Policy) findingRLocked(e entry, req *access.Request) Finding {
+func (p *Policy) explanationRLocked(e entry, req *access.Request) BindingExplanation {
 	rules, err := p.rulesRLocked(e.binding)
 	nearest, missing := -1, Mismatch(0)
 	for i := range rules.rules {
@@ -52,12 +52,12 @@ func (p *Policy) findingRLocked(e entry, req *access.Request) Finding {
 		}
 	}
 	if err != nil || nearest < 0 {
-		return Finding{
+		return BindingExplanation{
 			Grant: Grant{Binding: e.ref, Role: e.role, Subject: e.subject(e.subjectIndex), RuleIndex: -1},
 			Err:   err,
 		}
 	}
-	return Finding{Grant: e.grant(rules, nearest), Allows: missing == 0, Mismatch: missing}
+	return BindingExplanation{Grant: e.grant(rules, nearest), Allows: missing == 0, Mismatch: missing}
 }
 
 // RulesFor lists what the user may do in the namespace, and cluster-wide if it

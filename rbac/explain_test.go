@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 		`RoleBinding "shop/b" rule 1: true [] <nil>`,
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("findings:\n%q\nwant:\n%q", got, want)
+		t.Errorf("explanations:\n%q\nwant:\n%q", got, want)
 	}
 }
 

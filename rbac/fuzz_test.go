@@ -176,9 +176,9 @@ func (w *world) compare(t *testing.T) {
 		t.Errorf("%+v: allowed by %q, want %q", req, where, want)
 	}
 	first := rbac.Grant{}
-	for _, finding := range w.policy.Explain(&req) {
-		if finding.Allows {
-			first = finding.Grant
+	for _, explanation := range w.policy.Explain(&req) {
+		if explanation.Allows {
+			first = explanation.Grant
 			break
 		}
 	}

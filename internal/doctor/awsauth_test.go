@@ -286,7 +286,6 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 	}
 	const (
 		reference = "clusterID: shop\nserver: {partition: aws}\n"
-		ours      = "apiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: shop, partition: aws}\n"
 		pod       = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: auth, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: a, command: [/aws-iam-authenticator, server, --cluster-id, shop]}]}}}\n"
 		configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n  config.yaml: |\n    clusterID: shop\n"
 	)
@@ -296,7 +295,7 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 	}{
 		{"the same id", kubeconfig("aws-iam-authenticator", "token", "-i", "shop") + reference, nil},
 		{"another id", kubeconfig("aws-iam-authenticator", "token", "-i", "blue") + reference, []string{"error ClusterIDMismatch blue"}},
-		{"another id, of our program, to our server", kubeconfig("/usr/bin/node-authorizer", "token", "--cluster-id=blue") + ours, []string{"error ClusterIDMismatch blue"}},
+		{"another id, of our program, to our server", kubeconfig("/usr/bin/node-authorizer", "token", "--cluster-id=shop") + ours, []string{"error ClusterIDMismatch shop"}},
 		{"another id, of the AWS CLI, to a workload", kubeconfig("aws", "eks", "get-token", "--cluster-name", "blue") + pod, []string{"error ClusterIDMismatch blue"}},
 		{"another id, to what a ConfigMap says", kubeconfig("aws-iam-authenticator", "token", "--cluster-id", "blue") + configMap, []string{"error ClusterIDMismatch blue"}},
 		{"nobody to compare with", kubeconfig("aws-iam-authenticator", "token", "-i", "blue"), nil},
@@ -318,11 +317,10 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 
 func TestPathsAreMatchedAsTheAuthenticatorDoes(t *testing.T) {
 	text := awsAuthText(roleEntry("teams/a/node", goodUsername, bootstrap, nodes))
-	ours := "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: shop%s}\n"
 	for _, test := range []struct{ rule, config, want string }{
 		{"aws-iam-authenticator", "", "no no no false false"},
-		{"node-authorizer", fmt.Sprintf(ours, ""), "yes yes yes true false"},
-		{"node-authorizer, exactly", fmt.Sprintf(ours, ", rolePaths: Exact"), "no no no false false"},
+		{"node-authorizer", ours, "yes yes yes true false"},
+		{"node-authorizer, exactly", strings.Replace(ours, "partition: aws", "rolePaths: Exact", 1), "no no no false false"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			report := run(readText(t, text+test.config), awsAuth)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -117,7 +118,7 @@ type Authenticator struct {
 	ClusterID string
 	Partition string
 	// RolePaths is node-authorizer's iam.rolePaths.
-	RolePaths string
+	RolePaths configv1alpha1.RolePaths
 	// ExtraHosts are STS hosts taken beside those of the partition.
 	ExtraHosts []string
 }

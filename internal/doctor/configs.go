@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -15,53 +14,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// authenticatorConfig is what is of interest in the configuration of an authenticator:
-// aws-iam-authenticator's own form, and node-authorizer's.
+// authenticatorConfig is what is of interest in the configuration of
+// aws-iam-authenticator.
 type authenticatorConfig struct {
 	APIVersion string `json:"apiVersion"`
-	// ClusterID and Server are aws-iam-authenticator's.
-	ClusterID string `json:"clusterID"`
-	Server    struct {
+	ClusterID  string `json:"clusterID"`
+	Server     struct {
 		Partition string `json:"partition"`
 	} `json:"server"`
-	// IAM is node-authorizer's.
-	IAM struct {
-		ClusterID string `json:"clusterID"`
-		Partition string `json:"partition"`
-		RolePaths string `json:"rolePaths"`
-		STS       struct {
-			ExtraHosts []extraHost `json:"extraHosts"`
-		} `json:"sts"`
-	} `json:"iam"`
 }
 
-type extraHost struct {
-	Host string `json:"host"`
-}
-
-// authenticator is what the configuration says; ok is false if that is nothing.
-func (c *authenticatorConfig) authenticator(at finding.Place) (a Authenticator, ok bool) {
-	if strings.HasPrefix(c.APIVersion, groupOurConfig+"/") {
-		a = Authenticator{
-			Place: at, Kind: NodeAuthorizer, ClusterID: c.IAM.ClusterID, Partition: c.IAM.Partition, RolePaths: c.IAM.RolePaths,
-		}
-		for _, h := range c.IAM.STS.ExtraHosts {
-			a.ExtraHosts = append(a.ExtraHosts, h.Host)
-		}
-		return a, c.IAM.ClusterID != ""
-	}
-	return Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition}, c.ClusterID != ""
-}
-
-// configText reads the configuration of an authenticator out of a text that stands at
-// a place and begins on a line of its file.
+// configText reads the configuration of aws-iam-authenticator out of a text that stands
+// at a place and begins on a line of its file.
 func (r *reader) configText(at finding.Place, name string, text []byte, line int) error {
 	var c authenticatorConfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("not valid YAML: %w", err)
 	}
-	if a, ok := c.authenticator(at); ok {
-		r.cluster.addAuthenticator(a)
+	if c.ClusterID != "" {
+		r.cluster.addAuthenticator(Authenticator{Place: at, Kind: IAMAuthenticator, ClusterID: c.ClusterID, Partition: c.Server.Partition})
 	}
 	if hasMappings(text) && c.APIVersion == "" {
 		r.cluster.MappingFiles = append(r.cluster.MappingFiles, MappingFile{Place: at, Name: name, Text: bytes.Clone(text), Line: line})
@@ -73,18 +44,6 @@ func hasMappings(text []byte) bool {
 	return slices.ContainsFunc([]string{"mapRoles", "mapUsers", "mapAccounts"}, func(key string) bool {
 		return bytes.Contains(text, []byte(key))
 	})
-}
-
-// ourConfig reads node-authorizer's configuration.
-func (r *reader) ourConfig(d *manifest.Document) error {
-	var c authenticatorConfig
-	if err := d.Decode(&c); err != nil {
-		return err
-	}
-	if a, ok := c.authenticator(place(d, "iam")); ok {
-		r.cluster.addAuthenticator(a)
-	}
-	return nil
 }
 
 // plainFile reads a document that is no API object: the machine config of Talos, the

@@ -13,6 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -128,7 +129,6 @@ const (
 	groupCertificates = "certificates.k8s.io"
 	groupMappings     = "iamauthenticator.k8s.aws"
 	groupServerConfig = "apiserver.config.k8s.io"
-	groupOurConfig    = "config.node-authorizer.io"
 	groupSnapshot     = "snapshot.node-authorizer.io"
 	groupApps         = "apps"
 	groupAdmission    = "admissionregistration.k8s.io"
@@ -165,8 +165,7 @@ func documentKinds() []documentKind {
 		{groupKind{groupRBAC, "Role"}, nil, (*reader).role},
 		{groupKind{groupRBAC, "RoleBinding"}, nil, (*reader).roleBinding},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
-		{groupKind{groupOurConfig, "ServerConfiguration"}, []string{"iam"}, (*reader).ourConfig},
-		{groupKind{groupOurConfig, "Config"}, []string{"iam"}, (*reader).ourConfig}, // a wrong kind, and meant as such
+		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
 		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
@@ -179,6 +178,9 @@ func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
 	group := ""
 	if before, _, found := strings.Cut(apiVersion, "/"); found {
 		group = before
+	}
+	if group == configv1alpha1.GroupName {
+		kind = configv1alpha1.Kind // another kind is a mistake, which the parser reports
 	}
 	k, known := r.kinds[groupKind{group, kind}]
 	return k, known
@@ -306,6 +308,12 @@ func (r *reader) configMap(d *manifest.Document) error {
 		}
 		line, _ := d.TextLine("data", key)
 		at := place(d, "data", key)
+		if isOurConfig([]byte(text)) {
+			if err := r.ourConfigText(d, []byte(text), line, "data", key); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := r.configText(at, at.String(), []byte(text), line); err != nil {
 			return d.Fail(err, "data", key)
 		}

@@ -8,7 +8,9 @@ import (
 )
 
 // ours is the configuration of node-authorizer as the cluster's authenticator.
-const ours = "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\niam: {clusterID: blue, partition: aws}\n"
+const ours = "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\n" +
+	"webhook: {serves: [Authentication], certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n" +
+	"iam: {clusterID: blue, partition: aws}\n"
 
 // TestEntriesThatCannotBeUsed has what becomes of a node whose role has such an entry:
 // aws-iam-authenticator and EKS take of it what they can read, and of several entries the

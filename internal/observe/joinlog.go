@@ -1,45 +1,52 @@
 package observe
 
+import (
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
+)
+
 // Attested logs a machine's request: each join, and refusals and errors as the
 // limit allows. An address has the share that a node has of other refusals.
-func (r *Refusals) Attested(a *Attestation) {
-	l := new(line).add("node", a.Node).add("instance", a.InstanceID).add("address", a.RemoteAddr).
-		add("attestor", a.Attestor).add("code", string(a.Code)).add("detail", a.Detail)
-	if a.Outcome == TokenIssued {
+func (r *Refusals) Attested(event *bootstrap.Event) {
+	address := event.RemoteAddr.String()
+	l := new(line).add("node", event.Asked).add("instance", event.InstanceID).add("address", address).
+		add("attestor", event.Attestor).add("code", string(event.Code)).add("detail", event.Detail)
+	if event.Outcome == bootstrap.Issued {
 		r.always.Info("machine attested: token issued", l.fields...)
-	} else if r.logger.Enabled() && r.limit.allows(a.RemoteAddr) {
-		r.log(attestationMessage(a.Outcome), l, a.Err)
+	} else if r.logger.Enabled() && r.limit.allows(address) {
+		r.log(attestationMessage(event.Outcome), l, event.Err)
 	}
 }
 
-func attestationMessage(outcome AttestationOutcome) string {
+func attestationMessage(outcome bootstrap.Outcome) string {
 	switch outcome {
-	case TokenRepeated:
+	case bootstrap.Repeated:
 		return "machine attested again: same token"
-	case MachineRefused:
+	case bootstrap.Refused:
 		return "machine refused"
 	}
 	return "machine could not be attested"
 }
 
-// CertificateRequested logs a decision about a CertificateSigningRequest: each
-// approval, and denials and errors as the limit allows.
-func (r *Refusals) CertificateRequested(c *CertificateRequest) {
-	l := new(line).add("node", c.Node).add("request", c.Name).add("kind", c.Kind).add("code", string(c.Code)).add("reason", c.Message)
-	switch c.Outcome {
-	case CertificateApproved:
+// Decided logs a decision about a CertificateSigningRequest: each approval, and
+// denials and errors as the limit allows.
+func (r *Refusals) Decided(event *approver.Event) {
+	l := new(line).add("node", event.Node).add("request", event.Request).add("kind", event.Kind.String()).
+		add("code", string(event.Code)).add("reason", event.Message)
+	switch {
+	case event.Err != nil:
+		r.logLimited("certificate request could not be decided", l, event)
+	case event.Outcome == approve.Approve:
 		r.always.Info("certificate request approved", l.fields...)
-	case CertificateLeft:
-	case CertificateDenied, CertificateUnanswered:
-		if r.logger.Enabled() && r.limit.allows(c.Node) {
-			r.log(certificateMessage(c.Outcome), l, c.Err)
-		}
+	case event.Outcome == approve.Deny:
+		r.logLimited("certificate request denied", l, event)
 	}
 }
 
-func certificateMessage(outcome CertificateOutcome) string {
-	if outcome == CertificateDenied {
-		return "certificate request denied"
+// logLimited logs a denial or an error about a node, if the limit allows.
+func (r *Refusals) logLimited(message string, l *line, event *approver.Event) {
+	if r.logger.Enabled() && r.limit.allows(event.Node) {
+		r.log(message, l, event.Err)
 	}
-	return "certificate request could not be decided"
 }

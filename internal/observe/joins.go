@@ -1,66 +1,26 @@
 package observe
 
 import (
-	"time"
-
 	"k8s.io/component-base/metrics"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/verdict"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 )
 
-// AttestationOutcome is what became of a machine's request.
-type AttestationOutcome string
-
-// The outcomes of attestations.
-const (
-	TokenIssued      AttestationOutcome = "issued"
-	TokenRepeated    AttestationOutcome = "repeated"
-	MachineRefused   AttestationOutcome = "refused"
-	NotAttestedError AttestationOutcome = "error"
-)
-
-// Attestation is a machine's request for a token and its answer. It has neither
-// the token nor the evidence.
-type Attestation struct {
-	// Attestor is what checks evidence.
-	Attestor string
-	Outcome  AttestationOutcome
-	Code     verdict.Code
-	// Node is the name that was asked for, RemoteAddr where from.
-	Node       string
-	RemoteAddr string
-	// InstanceID is the machine, as far as its evidence was good.
-	InstanceID string
-	// Detail is what was found; Err is why nothing could be.
-	Detail   string
-	Err      error
-	Duration time.Duration
-}
-
-// CertificateOutcome is what became of a CertificateSigningRequest.
-type CertificateOutcome string
-
-// The outcomes of certificate requests.
-const (
-	CertificateApproved   CertificateOutcome = "approved"
-	CertificateDenied     CertificateOutcome = "denied"
-	CertificateLeft       CertificateOutcome = "left"
-	CertificateUnanswered CertificateOutcome = "error"
-)
-
-// CertificateRequest is a decision about a CertificateSigningRequest.
-type CertificateRequest struct {
-	// Name is that of the object, Kind one of client, renewal and serving.
-	Name, Kind string
-	Outcome    CertificateOutcome
-	Code       verdict.Code
-	// Node is whom it is about, as far as that is known.
-	Node    string
-	Message string
-	Err     error
-	// Waited is for how long the request had existed.
-	Waited time.Duration
+// certificateOutcome is how the decision about a CertificateSigningRequest is called in
+// metrics.
+func certificateOutcome(event *approver.Event) string {
+	switch {
+	case event.Err != nil:
+		return "error"
+	case event.Outcome == approve.Approve:
+		return "approved"
+	case event.Outcome == approve.Deny:
+		return "denied"
+	}
+	return "left"
 }
 
 // joins are the metrics of machines that join.
@@ -94,16 +54,17 @@ func (j *joins) all() []metrics.Registerable {
 }
 
 // Attested counts a machine's request.
-func (m *Metrics) Attested(a *Attestation) {
-	m.staleAnswer(EndpointBootstrap, a.Err)
-	m.attestations.WithLabelValues(a.Attestor, string(a.Outcome), string(a.Code)).Inc()
-	m.attestSeconds.WithLabelValues(a.Attestor, string(a.Outcome)).Observe(a.Duration.Seconds())
+func (m *Metrics) Attested(event *bootstrap.Event) {
+	m.staleAnswer(EndpointBootstrap, event.Err)
+	m.attestations.WithLabelValues(event.Attestor, string(event.Outcome), string(event.Code)).Inc()
+	m.attestSeconds.WithLabelValues(event.Attestor, string(event.Outcome)).Observe(event.Duration.Seconds())
 }
 
-// CertificateRequested counts a decision about a CertificateSigningRequest.
-func (m *Metrics) CertificateRequested(c *CertificateRequest) {
-	m.certificates.WithLabelValues(c.Kind, string(c.Outcome), string(c.Code)).Inc()
-	m.certificateTime.WithLabelValues(c.Kind, string(c.Outcome)).Observe(c.Waited.Seconds())
+// Decided counts a decision about a CertificateSigningRequest.
+func (m *Metrics) Decided(event *approver.Event) {
+	kind, outcome := event.Kind.String(), certificateOutcome(event)
+	m.certificates.WithLabelValues(kind, outcome, string(event.Code)).Inc()
+	m.certificateTime.WithLabelValues(kind, outcome).Observe(event.Waited.Seconds())
 }
 
 // HasApprover exports whether this replica leads. It is called once.

@@ -3,30 +3,34 @@ package observe_test
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-func attestation(outcome observe.AttestationOutcome, code verdict.Code) *observe.Attestation {
-	return &observe.Attestation{
-		Attestor: "aws", Outcome: outcome, Code: code, Node: "ip-10-0-0-7.ec2.internal", RemoteAddr: "10.0.0.7", InstanceID: "i-0123456789abcdef0",
+func attestation(outcome bootstrap.Outcome, code verdict.Code) *bootstrap.Event {
+	return &bootstrap.Event{
+		Attestor: "aws", Outcome: outcome, Code: code, Asked: "ip-10-0-0-7.ec2.internal", RemoteAddr: netip.MustParseAddr("10.0.0.7"), InstanceID: "i-0123456789abcdef0",
 		Detail: "the instance runs in vpc-1", Duration: 20 * time.Millisecond,
 	}
 }
 
 func TestJoinsAreCounted(t *testing.T) {
 	m := observe.NewMetrics()
-	m.Attested(attestation(observe.TokenIssued, "TokenIssued"))
-	m.Attested(attestation(observe.MachineRefused, "WrongVPC"))
-	m.Attested(attestation(observe.MachineRefused, "WrongVPC"))
-	m.CertificateRequested(&observe.CertificateRequest{
-		Name: "csr-1", Kind: "client", Outcome: observe.CertificateApproved, Code: "ClientCertificateApproved", Node: "worker-1", Waited: time.Second,
+	m.Attested(attestation(bootstrap.Issued, "TokenIssued"))
+	m.Attested(attestation(bootstrap.Refused, "WrongVPC"))
+	m.Attested(attestation(bootstrap.Refused, "WrongVPC"))
+	m.Decided(&approver.Event{
+		Request: "csr-1", Kind: approve.Client, Outcome: approve.Approve, Code: "ClientCertificateApproved", Node: "worker-1", Waited: time.Second,
 	})
 	m.HasApprover()
 	want(t, m, `node_authorizer_approver_leader 0`)
@@ -69,9 +73,9 @@ func TestReplicasWithoutAnApproverDoNotTellWhoLeads(t *testing.T) {
 }
 
 func TestLinesOfJoins(t *testing.T) {
-	failed := attestation(observe.NotAttestedError, "BootstrapUnavailable")
+	failed := attestation(bootstrap.Failed, "BootstrapUnavailable")
 	failed.Detail, failed.Err = "", errors.New("get node: connection refused")
-	unnamed := attestation(observe.MachineRefused, "SignatureInvalid")
+	unnamed := attestation(bootstrap.Refused, "SignatureInvalid")
 	unnamed.InstanceID = ""
 	for _, tc := range []struct {
 		rule string
@@ -81,7 +85,7 @@ func TestLinesOfJoins(t *testing.T) {
 		{
 			"a join",
 			func(r *observe.Refusals) {
-				joined := attestation(observe.TokenIssued, "TokenIssued")
+				joined := attestation(bootstrap.Issued, "TokenIssued")
 				joined.Detail = ""
 				r.Attested(joined)
 			},
@@ -89,7 +93,7 @@ func TestLinesOfJoins(t *testing.T) {
 		},
 		{
 			"a retry",
-			func(r *observe.Refusals) { r.Attested(attestation(observe.TokenRepeated, "TokenRepeated")) },
+			func(r *observe.Refusals) { r.Attested(attestation(bootstrap.Repeated, "TokenRepeated")) },
 			`"level"=0 "msg"="machine attested again: same token" "node"="ip-10-0-0-7.ec2.internal" "instance"="i-0123456789abcdef0" "address"="10.0.0.7" "attestor"="aws" "code"="TokenRepeated" "detail"="the instance runs in vpc-1"`,
 		},
 		{
@@ -105,28 +109,28 @@ func TestLinesOfJoins(t *testing.T) {
 		{
 			"an approval",
 			func(r *observe.Refusals) {
-				r.CertificateRequested(&observe.CertificateRequest{Name: "csr-1", Kind: "renewal", Outcome: observe.CertificateApproved, Code: "RenewalApproved", Node: "worker-1", Message: "as before"})
+				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Renewal, Outcome: approve.Approve, Code: "RenewalApproved", Node: "worker-1", Message: "as before"})
 			},
 			`"level"=0 "msg"="certificate request approved" "node"="worker-1" "request"="csr-1" "kind"="renewal" "code"="RenewalApproved" "reason"="as before"`,
 		},
 		{
 			"a denial",
 			func(r *observe.Refusals) {
-				r.CertificateRequested(&observe.CertificateRequest{Name: "csr-1", Kind: "client", Outcome: observe.CertificateDenied, Code: "WrongNodeName", Node: "worker-1", Message: "it asks for worker-2"})
+				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Client, Outcome: approve.Deny, Code: "WrongNodeName", Node: "worker-1", Message: "it asks for worker-2"})
 			},
 			`"level"=0 "msg"="certificate request denied" "node"="worker-1" "request"="csr-1" "kind"="client" "code"="WrongNodeName" "reason"="it asks for worker-2"`,
 		},
 		{
 			"a request that could not be decided",
 			func(r *observe.Refusals) {
-				r.CertificateRequested(&observe.CertificateRequest{Name: "csr-1", Kind: "client", Outcome: observe.CertificateUnanswered, Err: errors.New("get secret: timeout")})
+				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Client, Err: errors.New("get secret: timeout")})
 			},
 			`"level"=0 "msg"="certificate request could not be decided" "request"="csr-1" "kind"="client" "error"="get secret: timeout"`,
 		},
 		{
 			"nothing about others' requests",
 			func(r *observe.Refusals) {
-				r.CertificateRequested(&observe.CertificateRequest{Name: "csr-1", Outcome: observe.CertificateLeft, Code: "NotOurs"})
+				r.Decided(&approver.Event{Request: "csr-1", Outcome: approve.Leave, Code: "NotOurs"})
 			},
 			"",
 		},
@@ -148,14 +152,14 @@ func TestRefusedMachinesDoNotFillTheLog(t *testing.T) {
 	left := 0
 	r := observe.NewRefusals(j.logger(0), observe.RefusalOptions{PerSecond: 0.001, Burst: 10, NotLogged: func(n int) { left += n }})
 	for range 100 {
-		r.Attested(attestation(observe.MachineRefused, "WrongVPC"))
+		r.Attested(attestation(bootstrap.Refused, "WrongVPC"))
 	}
-	other := attestation(observe.MachineRefused, "WrongVPC")
-	other.RemoteAddr = "10.0.0.8"
+	other := attestation(bootstrap.Refused, "WrongVPC")
+	other.RemoteAddr = netip.MustParseAddr("10.0.0.8")
 	r.Attested(other)
 	for i := range 20 {
-		joined := attestation(observe.TokenIssued, "TokenIssued")
-		joined.Node = fmt.Sprintf("worker-%d", i)
+		joined := attestation(bootstrap.Issued, "TokenIssued")
+		joined.Asked = fmt.Sprintf("worker-%d", i)
 		r.Attested(joined)
 	}
 	lines := j.take()

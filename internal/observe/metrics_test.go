@@ -17,7 +17,10 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -274,8 +277,8 @@ func everything(t *testing.T) *observe.Metrics {
 	m.CertificateExpires("/tls/tls.crt", time.Unix(1900000000, 0))
 	m.CertificateReloadFailed()
 	m.Mutated(true)
-	m.Attested(attestation(observe.TokenIssued, "TokenIssued"))
-	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateApproved, Code: "ClientCertificateApproved"})
+	m.Attested(attestation(bootstrap.Issued, "TokenIssued"))
+	m.Decided(&approver.Event{Kind: approve.Client, Outcome: approve.Approve, Code: "ClientCertificateApproved"})
 	_, _ = m.Authenticate(always(aNode(), nil))(t.Context(), secretToken)
 	m.TokenCache(false)
 	m.STSRequest("answered", http.StatusOK, time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
@@ -38,7 +39,7 @@ func TestAnswersFromOldCopiesAreCounted(t *testing.T) {
 	tooOld := fmt.Errorf("not decided: %w", &staleness.Error{Source: "ConfigMap kube-system/aws-auth", Age: 3 * time.Minute, Max: 2 * time.Minute})
 	for _, err := range []error{tooOld, fmt.Errorf("another: %w", fmt.Errorf("error")), nil} {
 		_, _ = m.Authenticate(always(nil, err))(t.Context(), secretToken)
-		m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.NotAttestedError, Err: err})
+		m.Attested(&bootstrap.Event{Attestor: "aws", Outcome: bootstrap.Failed, Err: err})
 	}
 	m.TooOld(observe.EndpointApprover)
 	want(t, m,

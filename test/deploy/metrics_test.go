@@ -24,8 +24,11 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/access"
 	ledgerv1alpha1 "github.com/node-authorizer/node-authorizer/api/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/approve"
+	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/iam"
+	"github.com/node-authorizer/node-authorizer/internal/approver"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -74,8 +77,8 @@ func served(t *testing.T) map[string]family {
 	m.Admit(func(context.Context, *noderestriction.Request) noderestriction.Answer {
 		return noderestriction.Answer{Decision: verdict.Allow, Status: http.StatusOK}
 	})(t.Context(), &noderestriction.Request{Resource: "pods"})
-	m.Attested(&observe.Attestation{Attestor: "aws", Outcome: observe.MachineRefused, Code: "WrongVPC"})
-	m.CertificateRequested(&observe.CertificateRequest{Kind: "client", Outcome: observe.CertificateDenied, Code: "TokenExpired"})
+	m.Attested(&bootstrap.Event{Attestor: "aws", Outcome: bootstrap.Refused, Code: "WrongVPC"})
+	m.Decided(&approver.Event{Kind: approve.Client, Outcome: approve.Deny, Code: "TokenExpired"})
 	_, _ = m.Authenticate(func(context.Context, string) (*iam.User, error) {
 		return nil, iam.Refuse(iam.NotMapped, "nothing maps it")
 	})(t.Context(), "token")

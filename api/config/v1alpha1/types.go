@@ -4,7 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // What a config file says of itself.
 const (
-	APIVersion = "config.node-authorizer.io/v1alpha1"
+	GroupName  = "config.node-authorizer.io"
+	APIVersion = GroupName + "/v1alpha1"
 	Kind       = "ServerConfiguration"
 )
 
