@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
+	"io"
 	"net/http"
 
 	"golang.org/x/net/http2"
@@ -56,89 +58,107 @@ const (
 // requests as the connection may have, and what belongs to them. One that is refused or
 // taken back would cost as much as one that is answered, and thousands fit into the bytes
 // that the connection may have. A frameGate counts them before anything is done for them.
+//
+// Where requests have bodies, frames of later requests are discarded: the bodies of earlier
+// ones may come after them. The answer to the last request tells the caller which requests
+// to send on another connection.
 type frameGate struct {
 	*tls.Conn
 	caller *guardedConn
 
-	// Of the one goroutine that reads. Preface and payload are how many bytes are missing
-	// of the preface and of the current frame, header what has come of the next one's.
+	// Of the one goroutine that reads. Preface and payload are how many bytes are missing of
+	// the preface and of the current frame. The header is that of the next frame; filled
+	// bytes of it have come, and passing is what may pass of it.
 	preface, payload int
-	header           []byte
+	header           [frameHeaderSize]byte
+	filled           int
+	passing          []byte
 	requests, frames int32
-	// inHeaders tells that the header fields of a request have not ended.
-	inHeaders bool
-	ended     bool
+	// lastStream is that of the last request that may come.
+	lastStream uint32
+	// inHeaders tells that the header fields of a request have not ended, discards that the
+	// current frame is discarded.
+	inHeaders, discards bool
+	ended               bool
 }
 
 func newFrameGate(conn *tls.Conn, caller *guardedConn) *frameGate {
-	return &frameGate{Conn: conn, caller: caller, preface: prefaceSize, header: make([]byte, 0, frameHeaderSize)}
+	return &frameGate{Conn: conn, caller: caller, preface: prefaceSize}
 }
 
 // Read implements net.Conn. After the last frame that may come it waits until the
 // connection is closed, so that the answers still go out.
 func (g *frameGate) Read(b []byte) (int, error) {
+	n, err := g.readFrom(g.Conn, b)
+	if n == 0 && err == nil && g.ended {
+		<-g.caller.closed
+		return 0, errReadsTooMuch
+	}
+	return n, err
+}
+
+// readFrom reads what may pass. It returns 0 and no error if nothing may pass any more.
+func (g *frameGate) readFrom(from io.Reader, b []byte) (n int, err error) {
 	for !g.ended {
-		n, err := g.Conn.Read(b)
-		if passed := g.pass(b[:n]); passed > 0 || err != nil {
-			return passed, err
-		}
-	}
-	<-g.caller.closed
-	return 0, errReadsTooMuch
-}
-
-// pass returns how many of the bytes may pass.
-func (g *frameGate) pass(b []byte) int {
-	for at := 0; at < len(b); {
-		rest := b[at:]
 		switch {
+		case len(g.passing) > 0:
+			n = copy(b, g.passing)
+			g.passing = g.passing[n:]
+			return n, nil
 		case g.preface > 0:
-			at += skip(&g.preface, rest)
+			n, err = from.Read(b[:min(len(b), g.preface)])
+			g.preface -= n
+			return n, err
 		case g.payload > 0:
-			at += skip(&g.payload, rest)
-		default:
-			n := min(frameHeaderSize-len(g.header), len(rest))
-			g.header = append(g.header, rest[:n]...)
-			if len(g.header) == frameHeaderSize && !g.begins() {
-				g.ended = true
-				return at
+			n, err = from.Read(b[:min(len(b), g.payload)])
+			g.payload -= n
+			if !g.discards {
+				return n, err
 			}
-			at += n
+		default:
+			n, err = from.Read(g.header[g.filled:])
+			if g.filled += n; g.filled == frameHeaderSize {
+				g.filled = 0
+				g.begin()
+			}
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
-	return len(b)
+	return 0, nil
 }
 
-// skip counts bytes down by what there is.
-func skip(missing *int, b []byte) int {
-	n := min(*missing, len(b))
-	*missing -= n
-	return n
-}
-
-// begins looks at the header of a frame and reports whether the frame may come.
-func (g *frameGate) begins() bool {
+// begin looks at the header of a frame, and decides whether the frame passes.
+func (g *frameGate) begin() {
 	limits := &g.caller.guard.limits
-	header := g.header
-	g.payload = int(header[0])<<16 | int(header[1])<<8 | int(header[2])
-	g.header = header[:0]
-	kind, ends := header[3], header[4]&flagEndHeaders != 0
+	h := &g.header
+	g.payload = int(h[0])<<16 | int(h[1])<<8 | int(h[2])
+	kind, ends := h[3], h[4]&flagEndHeaders != 0
+	stream := binary.BigEndian.Uint32(h[5:]) &^ (1 << 31)
 	if kind != frameData || g.payload < largeData {
 		g.frames++
 	}
 	if g.frames > limits.requests*framesPerRequest {
 		g.caller.cutOff()
-		return false
+		g.ended = true
+		return
 	}
 	last := g.requests >= limits.requests
+	g.discards = last && stream > g.lastStream
 	switch {
+	case kind == frameHeaders && last:
+		g.ended = !limits.bodies || !g.discards
 	case kind == frameHeaders:
 		g.requests++
+		g.lastStream = max(g.lastStream, stream)
 		g.inHeaders = !ends
-		return !last
 	case g.inHeaders:
 		g.inHeaders = kind != frameContinuation || !ends
-		return true
+	case last:
+		g.ended = !limits.bodies
 	}
-	return !last || limits.bodies
+	if !g.discards && !g.ended {
+		g.passing = h[:]
+	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,16 +116,69 @@ func TestWhichFramesMayCome(t *testing.T) {
 				gate := newFrameGate(nil, caller)
 				want := strings.Join(tc.pass, "")
 				text := want + strings.Join(tc.stop, "")
-				passed := 0
-				for piece := range slices.Chunk([]byte(text), chunk) {
-					if gate.ended {
-						break
-					}
-					passed += gate.pass(piece)
+				if passed := passThrough(gate, text, chunk); passed != want || gate.ended != (tc.stop != nil) {
+					t.Errorf("passed %d bytes of %d, want %d; ended: %v", len(passed), len(text), len(want), gate.ended)
 				}
-				// What has come of the header of a frame before it was known passes.
-				if passed < len(want) || passed >= len(want)+frameHeaderSize || gate.ended != (tc.stop != nil) {
-					t.Errorf("passed %d bytes of %d, want %d; ended: %v", passed, len(text), len(want), gate.ended)
+			})
+		}
+	}
+}
+
+// passThrough returns what of a text passes a gate, if so many bytes come at once.
+func passThrough(gate *frameGate, text string, chunk int) string {
+	from := &chunks{strings.NewReader(text), chunk}
+	var passed strings.Builder
+	for b := make([]byte, 512); ; {
+		n, err := gate.readFrom(from, b)
+		passed.Write(b[:n])
+		if err != nil || n == 0 {
+			return passed.String()
+		}
+	}
+}
+
+// chunks reads so many bytes at once at most.
+type chunks struct {
+	from io.Reader
+	most int
+}
+
+func (c *chunks) Read(b []byte) (int, error) { return c.from.Read(b[:min(len(b), c.most)]) }
+
+// The bodies of the last requests may come after frames of requests that are too many.
+func TestFramesOfLaterRequestsAreDiscarded(t *testing.T) {
+	t.Parallel()
+	const ends = flagEndHeaders
+	first, second := frameOn(1, frameHeaders, ends, 20), frameOn(3, frameHeaders, ends, 20)
+	for _, tc := range []struct {
+		rule string
+		// The frames that begin with "-" are discarded.
+		frames []string
+	}{
+		{"a request between a request and its body", []string{first, second, "-" + frameOn(5, frameHeaders, ends, 30), frameOn(1, frameData, 1, 2000), frameOn(3, frameData, 1, 5)}},
+		{"its body and what else is about it", []string{
+			first, second, "-" + frameOn(5, frameHeaders, ends, 30), "-" + frameOn(5, frameData, 0, 3000), "-" + frameOn(5, 0x8, 0, 4), "-" + frameOn(5, 0x3, 0, 4), frameOn(1, frameData, 1, 1),
+		}},
+		{"header fields in parts", []string{
+			first, second, "-" + frameOn(7, frameHeaders, 0, 30), "-" + frameOn(7, frameContinuation, 0, 0), "-" + frameOn(7, frameContinuation, ends, 9), frameOn(3, frameData, 1, 1),
+		}},
+		{"what is about the connection passes", []string{first, second, "-" + frameOn(5, frameHeaders, ends, 3), frame(0x4, 1, 0), frame(0x6, 0, 8)}},
+	} {
+		for _, chunk := range []int{1, 7, 9, 10, 1000, 1 << 20} {
+			t.Run(fmt.Sprintf("%s, %d bytes at once", tc.rule, chunk), func(t *testing.T) {
+				t.Parallel()
+				limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2, bodies: true}
+				caller := newGuard(limits, false, logr.Discard()).admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
+				gate := newFrameGate(nil, caller)
+				text, want := http2Preface, http2Preface
+				for _, f := range tc.frames {
+					discarded, ok := strings.CutPrefix(f, "-")
+					if text += discarded; !ok {
+						want += f
+					}
+				}
+				if passed := passThrough(gate, text, chunk); passed != want || gate.ended {
+					t.Errorf("passed %q, want %q; ended: %v", passed, want, gate.ended)
 				}
 			})
 		}
@@ -141,22 +195,16 @@ func FuzzFrameGate(f *testing.F) {
 		limits := limits
 		limits.bodies = bodies
 		g := newGuard(limits, false, logr.Discard())
-		pass := func(chunk int) (passed int, gate *frameGate) {
+		pass := func(chunk int) (passed string, gate *frameGate) {
 			conn := g.admit(&madeUp{address: "10.0.0.1:1000"})
 			defer conn.Close()
 			gate = newFrameGate(nil, conn.(*guardedConn))
-			for piece := range slices.Chunk(text, max(1, chunk)) {
-				if gate.ended {
-					break
-				}
-				passed += gate.pass(piece)
-			}
-			return passed, gate
+			return passThrough(gate, string(text), max(1, chunk)), gate
 		}
 		whole, once := pass(len(text))
 		passed, gate := pass(chunk)
-		if passed < whole || passed >= whole+frameHeaderSize || gate.ended != once.ended || gate.frames != once.frames {
-			t.Errorf("passed %d bytes in pieces, %d at once; ended: %v, %v", passed, whole, gate.ended, once.ended)
+		if passed != whole || gate.ended != once.ended || gate.frames != once.frames {
+			t.Errorf("passed %d bytes in pieces, %d at once; ended: %v, %v", len(passed), len(whole), gate.ended, once.ended)
 		}
 		if allowed := gate.requests <= limits.requests; !allowed && !gate.ended {
 			t.Errorf("%d requests passed", gate.requests)
