@@ -45,10 +45,10 @@ func goList(t *testing.T, args ...string) []goPackage {
 	}
 }
 
-// room is the path of a package within the module, and whether it is of ours.
-func room(importPath string) (string, bool) { return strings.CutPrefix(importPath, modulePath+"/") }
+// inModule is the path of a package within the module, and whether it is in it.
+func inModule(importPath string) (string, bool) { return strings.CutPrefix(importPath, modulePath+"/") }
 
-// layers reads the table of rooms in ARCHITECTURE.md. The layer of main
+// layers reads the table of packages in ARCHITECTURE.md. The layer of main
 // packages is above all others.
 func layers(t *testing.T) map[string]int {
 	t.Helper()
@@ -65,15 +65,15 @@ func layers(t *testing.T) map[string]int {
 		found[row[2]] = layer
 	}
 	if len(found) == 0 {
-		t.Fatal("ARCHITECTURE.md has no table of rooms")
+		t.Fatal("ARCHITECTURE.md has no table of packages")
 	}
 	return found
 }
 
-// layerOf returns the layer of a room. A package below one in the table
+// layerOf returns the layer of a package. A package below one in the table
 // (attest/aws below attest) has the layer of that one.
-func layerOf(layers map[string]int, room string) (layer int, known bool) {
-	for path := room; ; {
+func layerOf(layers map[string]int, name string) (layer int, known bool) {
+	for path := name; ; {
 		if layer, known = layers[path]; known {
 			return layer, true
 		}
@@ -85,36 +85,36 @@ func layerOf(layers map[string]int, room string) (layer int, known bool) {
 	}
 }
 
-func TestEveryPackageHasItsRoom(t *testing.T) {
+func TestEveryPackageIsInTheTable(t *testing.T) {
 	layers, packages := layers(t), goList(t, "./...")
 	for _, p := range packages {
-		path, ours := room(p.ImportPath)
+		path, ours := inModule(p.ImportPath)
 		if !ours || p.Name == "main" {
 			continue
 		}
 		if _, known := layerOf(layers, path); !known {
-			t.Errorf("package %s is not in the table of rooms of ARCHITECTURE.md", path)
+			t.Errorf("package %s is not in the table of packages of ARCHITECTURE.md", path)
 		}
 	}
 	for path := range layers {
 		if !slices.ContainsFunc(packages, func(p goPackage) bool { return p.ImportPath == modulePath+"/"+path }) {
-			t.Errorf("ARCHITECTURE.md has a room %s, but there is no such package", path)
+			t.Errorf("ARCHITECTURE.md names package %s, but there is no such package", path)
 		}
 	}
 }
 
 // TestImportsRunDownward lets packages import those of lower layers, what lies
-// in the same room (attest/aws imports attest), and few others.
+// below the same package (attest/aws imports attest), and few others.
 func TestImportsRunDownward(t *testing.T) {
 	sideways := map[[2]string]bool{{"nodeauthz", "rbac"}: true}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {
-		from, ours := room(p.ImportPath)
+		from, ours := inModule(p.ImportPath)
 		if !ours || p.Name == "main" {
 			continue
 		}
 		for _, imported := range p.Imports {
-			to, ours := room(imported)
+			to, ours := inModule(imported)
 			if !ours || strings.HasPrefix(from, to+"/") || sideways[[2]string{from, to}] {
 				continue
 			}
@@ -134,7 +134,7 @@ func TestTheLinkerMayDropMethods(t *testing.T) {
 		if p.ImportPath == "html/template" {
 			t.Error("a package imports html/template, which registers or renders pages")
 		}
-		if _, ours := room(p.ImportPath); ours && slices.Contains(p.Imports, "text/template") {
+		if _, ours := inModule(p.ImportPath); ours && slices.Contains(p.Imports, "text/template") {
 			t.Errorf("%s imports text/template: see internal/nametemplate", p.ImportPath)
 		}
 	}
@@ -162,7 +162,7 @@ func TestCoreKnowsNoTransport(t *testing.T) {
 	}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {
-		from, ours := room(p.ImportPath)
+		from, ours := inModule(p.ImportPath)
 		if layer, known := layerOf(layers, from); !ours || !known || layer > 2 {
 			continue
 		}
@@ -205,7 +205,7 @@ func TestModuleDoesNotNeedKubernetesItself(t *testing.T) {
 func TestPackagesAreNamedAfterTheDomain(t *testing.T) {
 	placeless := []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "shared", "base", "lib"}
 	for _, p := range goList(t, "./...") {
-		path, _ := room(p.ImportPath)
+		path, _ := inModule(p.ImportPath)
 		for _, word := range append(strings.Split(path, "/"), p.Name) {
 			if slices.Contains(placeless, word) {
 				t.Errorf("package %s is called %s, which says nothing about nodes", path, word)

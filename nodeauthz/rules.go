@@ -1,6 +1,14 @@
 package nodeauthz
 
 import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
@@ -54,14 +62,14 @@ type resource struct {
 }
 
 const (
-	authentication = "authentication.k8s.io"
-	authorization  = "authorization.k8s.io"
-	certificates   = "certificates.k8s.io"
-	coordination   = "coordination.k8s.io"
+	authentication = authenticationv1.GroupName
+	authorization  = authorizationv1.GroupName
+	certificates   = certificatesv1.GroupName
+	coordination   = coordinationv1.GroupName
 	events         = "events.k8s.io"
-	nodeGroup      = "node.k8s.io"
-	resourceGroup  = "resource.k8s.io"
-	storage        = "storage.k8s.io"
+	nodeGroup      = nodev1.GroupName
+	resourceGroup  = resourcev1.GroupName
+	storage        = storagev1.GroupName
 
 	leasesNamespace = "kube-node-lease"
 	nodeNameField   = "spec.nodeName"

@@ -1,12 +1,19 @@
 package noderestriction
 
-import "github.com/node-authorizer/node-authorizer/kubeversion"
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+)
 
 const (
-	certificates  = "certificates.k8s.io"
-	coordination  = "coordination.k8s.io"
-	resourceGroup = "resource.k8s.io"
-	storage       = "storage.k8s.io"
+	certificates  = certificatesv1.GroupName
+	coordination  = coordinationv1.GroupName
+	resourceGroup = resourcev1.GroupName
+	storage       = storagev1.GroupName
 
 	leasesNamespace = "kube-node-lease"
 )

@@ -8,14 +8,14 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-
-	"github.com/spf13/cobra"
 
 	"github.com/node-authorizer/node-authorizer/internal/review"
 )
@@ -158,7 +158,7 @@ func (q question) writtenKind() schema.GroupKind {
 	case [2]string{"pods", "eviction"}:
 		return schema.GroupKind{Group: "policy", Kind: "Eviction"}
 	case [2]string{"serviceaccounts", "token"}:
-		return schema.GroupKind{Group: "authentication.k8s.io", Kind: "TokenRequest"}
+		return schema.GroupKind{Group: authenticationv1.GroupName, Kind: "TokenRequest"}
 	}
 	return schema.GroupKind{Group: q.Group, Kind: q.kind}
 }

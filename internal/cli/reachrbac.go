@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
@@ -51,7 +53,7 @@ func (w *writeLimits) ownNames(rule rbacv1.PolicyRule) []string {
 	rule.ResourceNames = nil
 	var names []string
 	for _, r := range []nodeauthz.Grant{
-		{Resource: "nodes"}, {Group: "coordination.k8s.io", Resource: "leases", Namespace: leaseNamespace}, {Group: "storage.k8s.io", Resource: "csinodes"},
+		{Resource: "nodes"}, {Group: coordinationv1.GroupName, Resource: "leases", Namespace: leaseNamespace}, {Group: storagev1.GroupName, Resource: "csinodes"},
 	} {
 		if w.writesOwnNameOnly(&rule, r) {
 			names = append(names, r.Resource)

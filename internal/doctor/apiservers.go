@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
@@ -27,7 +29,7 @@ const (
 
 const (
 	resourceAPIServers = "pods/kube-apiserver"
-	resourceWebhooks   = "mutatingwebhookconfigurations." + groupAdmission
+	resourceWebhooks   = "mutatingwebhookconfigurations." + admissionregistrationv1.GroupName
 )
 
 // apiServers checks how API servers are set up, as far as that is to be seen.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -39,10 +40,10 @@ func assumedRules(role rbac.Ref) ([]rbacv1.PolicyRule, bool) {
 			allow("batch", "jobs", writes...),
 		}, true
 	case "system:certificates.k8s.io:certificatesigningrequests:nodeclient":
-		return []rbacv1.PolicyRule{allow("certificates.k8s.io", "certificatesigningrequests/nodeclient", "create")}, true
+		return []rbacv1.PolicyRule{allow(certificatesv1.GroupName, "certificatesigningrequests/nodeclient", "create")}, true
 	case "system:certificates.k8s.io:kubelet-serving-approver", "system:certificates.k8s.io:kube-apiserver-client-approver",
 		"system:certificates.k8s.io:kube-apiserver-client-kubelet-approver":
-		return []rbacv1.PolicyRule{allow("certificates.k8s.io", "signers", "approve")}, true
+		return []rbacv1.PolicyRule{allow(certificatesv1.GroupName, "signers", "approve")}, true
 	case "view", "system:basic-user", "system:discovery", "system:public-info-viewer", "system:node-bootstrapper",
 		"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "system:monitoring",
 		"system:service-account-issuer-discovery", "system:cluster-trust-bundle-discovery", "system:node-proxier":

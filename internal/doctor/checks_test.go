@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
@@ -152,8 +153,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	rights := []string{
-		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + groupRBAC, "clusterrolebindings." + groupRBAC,
-		"roles." + groupRBAC, "rolebindings." + groupRBAC, "pods", resourceWebhooks,
+		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
+		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName, "pods", resourceWebhooks,
 	}
 	for _, what := range listings() {
 		if !slices.Contains(rights, what.resource) && !strings.HasPrefix(what.resource, "pods in ") {
@@ -161,7 +162,7 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		}
 	}
 	view := []string{ // what the role view does not allow
-		resourceMappings, "nodes", resourceRequests, "clusterroles." + groupRBAC, "clusterrolebindings." + groupRBAC, "roles." + groupRBAC, "rolebindings." + groupRBAC,
+		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
 	}
 	for _, test := range []struct {
 		name    string

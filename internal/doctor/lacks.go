@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -48,7 +49,7 @@ func sortMissing(list []Missing) []Missing {
 
 func rbacResources() []string {
 	return []string{
-		"clusterroles." + groupRBAC, "clusterrolebindings." + groupRBAC, "roles." + groupRBAC, "rolebindings." + groupRBAC,
+		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,7 +86,7 @@ func (c *Cluster) authorizers() []string {
 func usualPolicy(bindings []Binding) *rbac.Policy {
 	p := rbac.NewPolicy()
 	csrs := "certificatesigningrequests"
-	setUsual(p, "system:node-bootstrapper", []rbacv1.PolicyRule{allow(groupCertificates, csrs, "create", "get", "list", "watch")})
+	setUsual(p, "system:node-bootstrapper", []rbacv1.PolicyRule{allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch")})
 	for _, group := range []string{groupBootstrappers, nodeidentity.Group} {
 		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "usual for " + group},
@@ -98,8 +100,8 @@ func usualPolicy(bindings []Binding) *rbac.Policy {
 			continue
 		}
 		if b.Role.Name == "system:node" {
-			rules = append(rules, allow("coordination.k8s.io", "leases", "create", "get", "update", "patch", "delete"),
-				allow(groupCertificates, csrs, "create", "get", "list", "watch"))
+			rules = append(rules, allow(coordinationv1.GroupName, "leases", "create", "get", "update", "patch", "delete"),
+				allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch"))
 		}
 		setUsual(p, b.Role.Name, rules)
 		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects})
@@ -168,13 +170,13 @@ func createNode() kubeletRequest {
 func keepReady() []kubeletRequest {
 	return []kubeletRequest{
 		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
-		{verb: "create", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
-		{verb: "update", group: "coordination.k8s.io", resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
+		{verb: "create", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
+		{verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
 	}
 }
 
 func requestCertificate() kubeletRequest {
-	return kubeletRequest{verb: "create", group: groupCertificates, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
+	return kubeletRequest{verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
 }
 
 // registers says whether the kubelet creates its Node.

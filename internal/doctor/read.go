@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
@@ -125,13 +127,10 @@ func newReader(c *Cluster) *reader {
 
 // API groups and versions of what is read.
 const (
-	groupRBAC         = "rbac.authorization.k8s.io"
-	groupCertificates = "certificates.k8s.io"
 	groupMappings     = "iamauthenticator.k8s.aws"
 	groupServerConfig = "apiserver.config.k8s.io"
 	groupSnapshot     = "snapshot.node-authorizer.io"
 	groupApps         = "apps"
-	groupAdmission    = "admissionregistration.k8s.io"
 )
 
 // groupKind is what a document is, of whatever version.
@@ -159,17 +158,17 @@ func documentKinds() []documentKind {
 		{groupKind{groupApps, "Deployment"}, programs, (*reader).workload},
 		{groupKind{groupApps, "StatefulSet"}, programs, (*reader).workload},
 		{groupKind{groupMappings, "IAMIdentityMapping"}, nil, (*reader).identityMapping},
-		{groupKind{groupCertificates, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
-		{groupKind{groupRBAC, "ClusterRole"}, nil, (*reader).clusterRole},
-		{groupKind{groupRBAC, "ClusterRoleBinding"}, nil, (*reader).clusterRoleBinding},
-		{groupKind{groupRBAC, "Role"}, nil, (*reader).role},
-		{groupKind{groupRBAC, "RoleBinding"}, nil, (*reader).roleBinding},
+		{groupKind{certificatesv1.GroupName, "CertificateSigningRequest"}, nil, (*reader).certificateRequest},
+		{groupKind{rbacv1.GroupName, "ClusterRole"}, nil, (*reader).clusterRole},
+		{groupKind{rbacv1.GroupName, "ClusterRoleBinding"}, nil, (*reader).clusterRoleBinding},
+		{groupKind{rbacv1.GroupName, "Role"}, nil, (*reader).role},
+		{groupKind{rbacv1.GroupName, "RoleBinding"}, nil, (*reader).roleBinding},
 		{groupKind{groupServerConfig, "AuthorizationConfiguration"}, nil, (*reader).authorization},
 		{groupKind{configv1alpha1.GroupName, configv1alpha1.Kind}, []string{"iam"}, (*reader).ourConfig},
 		{groupKind{groupSnapshot, "Snapshot"}, nil, (*reader).snapshot},
 		{groupKind{groupEksctl, "ClusterConfig"}, nil, (*reader).eksctl},
 		{groupKind{groupOpenShift, "KubeAPIServerConfig"}, nil, (*reader).openShiftConfig},
-		{groupKind{groupAdmission, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
+		{groupKind{admissionregistrationv1.GroupName, "MutatingWebhookConfiguration"}, []string{restrictionWebhook}, (*reader).webhooks},
 		{groupKind{"", ""}, plain, (*reader).plainFile},
 	}
 }

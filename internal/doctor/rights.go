@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/node-authorizer/node-authorizer/access"
@@ -62,12 +64,12 @@ func rights() []right {
 			forNodes:    "can act as somebody who has more rights, or give itself more",
 			forEveryone: "can act as somebody who has more rights, or take more",
 			requests: concat(
-				verbs("rbac.authorization.k8s.io", "clusterroles", "", "escalate", "bind"),
-				verbs("rbac.authorization.k8s.io", "roles", "", "escalate", "bind"),
+				verbs(rbacv1.GroupName, "clusterroles", "", "escalate", "bind"),
+				verbs(rbacv1.GroupName, "roles", "", "escalate", "bind"),
 				verbs("", "users", "", "impersonate"), verbs("", "groups", "", "impersonate"),
 				verbs("", "serviceaccounts", "", "impersonate"),
 				verbs("", "serviceaccounts", "token", "create"),
-				verbs("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "create", "update", "patch"),
+				verbs(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations", "", "create", "update", "patch"),
 			),
 		},
 		{
@@ -93,8 +95,8 @@ func rights() []right {
 			forNodes:    "can have a certificate in the name of any node, or of somebody else",
 			forEveryone: "can have a certificate in the name of any node, or of somebody else",
 			requests: concat(
-				verbs("certificates.k8s.io", "signers", "", "approve", "sign"),
-				verbs("certificates.k8s.io", "certificatesigningrequests", "nodeclient", "create"),
+				verbs(certificatesv1.GroupName, "signers", "", "approve", "sign"),
+				verbs(certificatesv1.GroupName, "certificatesigningrequests", "nodeclient", "create"),
 			),
 			matters: ofKubernetesSigners, byName: true,
 		},

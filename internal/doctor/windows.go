@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
@@ -70,7 +72,7 @@ func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	}
 	k := kubelet{user: prediction.User, groups: append(slices.Clone(prediction.Groups), groupAuthenticated), node: prediction.Node}
 	for _, verb := range []string{"list", "watch"} {
-		if ok, _ := f.may(k, kubeletRequest{verb: verb, group: "discovery.k8s.io", resource: "endpointslices"}); !ok {
+		if ok, _ := f.may(k, kubeletRequest{verb: verb, group: discoveryv1.GroupName, resource: "endpointslices"}); !ok {
 			return false
 		}
 	}

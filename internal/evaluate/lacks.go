@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/access"
@@ -76,21 +77,19 @@ func gaps(all []source.Gap) []Lack {
 	return lacking
 }
 
-const groupRBAC = "rbac.authorization.k8s.io"
-
 // lackingRoles are the roles of bindings that apply to the user, or all roles and
 // bindings if there are none.
 func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 	if !e.State.RBACLoaded() {
 		return []Lack{{
-			Gap:              source.Gap{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterrolebindings"}, Lacks: "roles and bindings"},
+			Gap:              source.Gap{Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, Lacks: "roles and bindings"},
 			RolesAndBindings: true,
 		}}
 	}
 	var all []Lack
 	for _, u := range unresolved {
 		all = append(all, Lack{Gap: source.Gap{
-			Resource: schema.GroupResource{Group: groupRBAC, Resource: strings.ToLower(u.Role.Kind) + "s"},
+			Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: strings.ToLower(u.Role.Kind) + "s"},
 			Lacks:    u.Role.String(), Because: fmt.Sprintf(", which %s grants", u.Binding),
 		}})
 	}

@@ -3,6 +3,14 @@ package observe
 import (
 	"context"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
@@ -97,28 +105,28 @@ type groupResource struct{ group, resource string }
 
 // resourceLabels is a table and never changes.
 var resourceLabels = map[groupResource]string{
-	{"", "configmaps"}:                        "configmaps",
-	{"", "endpoints"}:                         "endpoints",
-	{"", "events"}:                            "events",
-	{"", "nodes"}:                             "nodes",
-	{"", "persistentvolumeclaims"}:            "persistentvolumeclaims",
-	{"", "persistentvolumes"}:                 "persistentvolumes",
-	{"", "pods"}:                              "pods",
-	{"", "secrets"}:                           "secrets",
-	{"", "serviceaccounts"}:                   "serviceaccounts",
-	{"", "services"}:                          "services",
-	{"authentication.k8s.io", "tokenreviews"}: "tokenreviews.authentication.k8s.io",
-	{"authorization.k8s.io", "localsubjectaccessreviews"}: "localsubjectaccessreviews.authorization.k8s.io",
-	{"authorization.k8s.io", "subjectaccessreviews"}:      "subjectaccessreviews.authorization.k8s.io",
-	{"certificates.k8s.io", "certificatesigningrequests"}: "certificatesigningrequests.certificates.k8s.io",
-	{"certificates.k8s.io", "clustertrustbundles"}:        "clustertrustbundles.certificates.k8s.io",
-	{"certificates.k8s.io", "podcertificaterequests"}:     "podcertificaterequests.certificates.k8s.io",
-	{"coordination.k8s.io", "leases"}:                     "leases.coordination.k8s.io",
-	{"events.k8s.io", "events"}:                           "events.events.k8s.io",
-	{"node.k8s.io", "runtimeclasses"}:                     "runtimeclasses.node.k8s.io",
-	{"resource.k8s.io", "resourceclaims"}:                 "resourceclaims.resource.k8s.io",
-	{"resource.k8s.io", "resourceslices"}:                 "resourceslices.resource.k8s.io",
-	{"storage.k8s.io", "csidrivers"}:                      "csidrivers.storage.k8s.io",
-	{"storage.k8s.io", "csinodes"}:                        "csinodes.storage.k8s.io",
-	{"storage.k8s.io", "volumeattachments"}:               "volumeattachments.storage.k8s.io",
+	{"", "configmaps"}:             "configmaps",
+	{"", "endpoints"}:              "endpoints",
+	{"", "events"}:                 "events",
+	{"", "nodes"}:                  "nodes",
+	{"", "persistentvolumeclaims"}: "persistentvolumeclaims",
+	{"", "persistentvolumes"}:      "persistentvolumes",
+	{"", "pods"}:                   "pods",
+	{"", "secrets"}:                "secrets",
+	{"", "serviceaccounts"}:        "serviceaccounts",
+	{"", "services"}:               "services",
+	{authenticationv1.GroupName, "tokenreviews"}:             "tokenreviews.authentication.k8s.io",
+	{authorizationv1.GroupName, "localsubjectaccessreviews"}: "localsubjectaccessreviews.authorization.k8s.io",
+	{authorizationv1.GroupName, "subjectaccessreviews"}:      "subjectaccessreviews.authorization.k8s.io",
+	{certificatesv1.GroupName, "certificatesigningrequests"}: "certificatesigningrequests.certificates.k8s.io",
+	{certificatesv1.GroupName, "clustertrustbundles"}:        "clustertrustbundles.certificates.k8s.io",
+	{certificatesv1.GroupName, "podcertificaterequests"}:     "podcertificaterequests.certificates.k8s.io",
+	{coordinationv1.GroupName, "leases"}:                     "leases.coordination.k8s.io",
+	{"events.k8s.io", "events"}:                              "events.events.k8s.io",
+	{nodev1.GroupName, "runtimeclasses"}:                     "runtimeclasses.node.k8s.io",
+	{resourcev1.GroupName, "resourceclaims"}:                 "resourceclaims.resource.k8s.io",
+	{resourcev1.GroupName, "resourceslices"}:                 "resourceslices.resource.k8s.io",
+	{storagev1.GroupName, "csidrivers"}:                      "csidrivers.storage.k8s.io",
+	{storagev1.GroupName, "csinodes"}:                        "csinodes.storage.k8s.io",
+	{storagev1.GroupName, "volumeattachments"}:               "volumeattachments.storage.k8s.io",
 }

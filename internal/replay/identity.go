@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
@@ -57,7 +59,7 @@ const (
 	bootstrapGroup  = "system:bootstrappers"
 	kubeletAgent    = "kubelet/"
 	leasesNamespace = "kube-node-lease"
-	coordination    = "coordination.k8s.io"
+	coordination    = coordinationv1.GroupName
 	nodeNameField   = "spec.nodeName"
 	serviceAccount  = "system:serviceaccount:"
 	// controlPlane begins the names of kube-controller-manager, kube-scheduler and

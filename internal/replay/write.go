@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/go-json-experiment/json"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -122,7 +123,7 @@ func objectOf(e *auditlog.Event) (runtime.Object, Unexamined) {
 // kindOf is the kind that an object says it is of. Kubelets write tokens more often
 // than all else that is looked into.
 func kindOf(o *auditlog.Object, text []byte) schema.GroupVersionKind {
-	token := schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenRequest"}
+	token := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 	if o.Subresource == "token" && bytes.HasPrefix(text, []byte(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"`)) {
 		return token
 	}
@@ -139,7 +140,7 @@ func impliedObject(o *auditlog.Object) runtime.Object {
 	switch {
 	case o.Resource == "leases" && o.Group == coordination:
 		return &coordinationv1.Lease{ObjectMeta: named}
-	case o.Resource == "csinodes" && o.Group == "storage.k8s.io" && o.Subresource == "":
+	case o.Resource == "csinodes" && o.Group == storagev1.GroupName && o.Subresource == "":
 		return &storagev1.CSINode{ObjectMeta: named}
 	case o.Resource == "pods" && o.Group == "" && o.Subresource == "eviction":
 		return &policyv1.Eviction{ObjectMeta: named}

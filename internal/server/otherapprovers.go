@@ -6,6 +6,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -70,7 +71,7 @@ func (j *join) mayBeApproved(ctx context.Context, other otherApproval) (bool, er
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: other.user, Groups: other.groups,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Group: "certificates.k8s.io", Version: "*", Verb: "create",
+				Group: certificatesv1.GroupName, Version: "*", Verb: "create",
 				Resource: "certificatesigningrequests", Subresource: other.subresource,
 			},
 		},

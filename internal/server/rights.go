@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -15,10 +18,10 @@ import (
 // Kubernetes may serve a resource that an older role does not grant.
 func standAlone(resource schema.GroupResource) bool {
 	switch resource {
-	case schema.GroupResource{Group: "storage.k8s.io", Resource: "volumeattachments"},
-		schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"},
-		schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"},
-		schema.GroupResource{Group: "certificates.k8s.io", Resource: "podcertificaterequests"}:
+	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"},
+		schema.GroupResource{Group: storagev1.GroupName, Resource: "csidrivers"},
+		schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceslices"},
+		schema.GroupResource{Group: certificatesv1.GroupName, Resource: "podcertificaterequests"}:
 		return true
 	}
 	return false

@@ -1,6 +1,10 @@
 package source
 
 import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/graph"
@@ -43,18 +47,11 @@ type kindInfo struct {
 	rbac bool
 }
 
-const (
-	groupRBAC         = "rbac.authorization.k8s.io"
-	groupStorage      = "storage.k8s.io"
-	groupResource     = "resource.k8s.io"
-	groupCertificates = "certificates.k8s.io"
-)
-
 // kinds is a table and never changes.
 var kinds = [kindCount]kindInfo{
-	kindClusterRole:        {name: "ClusterRole", group: groupRBAC, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
-	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: groupRBAC, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
-	kindCSIDriver:          {name: "CSIDriver", group: groupStorage, resource: "csidrivers", versions: []string{"v1"}},
+	kindClusterRole:        {name: "ClusterRole", group: rbacv1.GroupName, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
+	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: rbacv1.GroupName, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
+	kindCSIDriver:          {name: "CSIDriver", group: storagev1.GroupName, resource: "csidrivers", versions: []string{"v1"}},
 	kindNode:               {name: "Node", resource: "nodes", versions: []string{"v1"}},
 	kindPersistentVolume: {
 		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
@@ -69,18 +66,18 @@ var kinds = [kindCount]kindInfo{
 		},
 	},
 	kindPodCertificateRequest: {
-		name: "PodCertificateRequest", group: groupCertificates, resource: "podcertificaterequests", namespaced: true,
+		name: "PodCertificateRequest", group: certificatesv1.GroupName, resource: "podcertificaterequests", namespaced: true,
 		versions: []string{"v1", "v1beta1", "v1alpha1"}, relates: []graph.Kind{graph.PodCertificateRequest},
 	},
 	kindResourceSlice: {
-		name: "ResourceSlice", group: groupResource, resource: "resourceslices",
+		name: "ResourceSlice", group: resourcev1.GroupName, resource: "resourceslices",
 		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, relates: []graph.Kind{graph.ResourceSlice},
 	},
-	kindRole:           {name: "Role", group: groupRBAC, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
-	kindRoleBinding:    {name: "RoleBinding", group: groupRBAC, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRole:           {name: "Role", group: rbacv1.GroupName, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRoleBinding:    {name: "RoleBinding", group: rbacv1.GroupName, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
 	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true},
 	kindVolumeAttachment: {
-		name: "VolumeAttachment", group: groupStorage, resource: "volumeattachments", versions: []string{"v1"},
+		name: "VolumeAttachment", group: storagev1.GroupName, resource: "volumeattachments", versions: []string{"v1"},
 		relates: []graph.Kind{graph.VolumeAttachment},
 	},
 }

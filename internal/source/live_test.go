@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -139,8 +140,8 @@ func TestListOfOlderServers(t *testing.T) {
 	s.version = "v1.32.4"
 	s.unserve("certificates.k8s.io/v1", "podcertificaterequests")
 	s.unserve("resource.k8s.io/v1", "resourceslices")
-	s.serve(schema.GroupVersion{Group: groupResource, Version: "v1alpha3"}, kindResourceSlice)
-	s.serve(schema.GroupVersion{Group: groupResource, Version: "v1beta1"}, kindResourceSlice)
+	s.serve(schema.GroupVersion{Group: resourcev1.GroupName, Version: "v1alpha3"}, kindResourceSlice)
+	s.serve(schema.GroupVersion{Group: resourcev1.GroupName, Version: "v1beta1"}, kindResourceSlice)
 	s.set("resourceslices", &resourcev1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1beta1.ResourceSliceSpec{NodeName: node},
 	})
@@ -160,7 +161,7 @@ func TestListOfOlderServers(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	s := newStub(t)
-	s.serve(schema.GroupVersion{Group: groupResource, Version: "v1beta1"}, kindResourceSlice)
+	s.serve(schema.GroupVersion{Group: resourcev1.GroupName, Version: "v1beta1"}, kindResourceSlice)
 	var got []string
 	for _, r := range list(t, s, LiveOptions{}).Resources {
 		got = append(got, fmt.Sprintf("%s/%s %v", r.Group, r.Name, r.Versions))
@@ -338,7 +339,7 @@ func TestWatchOfAKindServedLater(t *testing.T) {
 	live := watched(t, s, LiveOptions{})
 	synced(t, live)
 	s.mu.Lock()
-	s.serve(schema.GroupVersion{Group: groupResource, Version: "v1beta1"}, kindResourceSlice)
+	s.serve(schema.GroupVersion{Group: resourcev1.GroupName, Version: "v1beta1"}, kindResourceSlice)
 	s.mu.Unlock()
 	s.set("resourceslices", &resourcev1beta1.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1beta1.ResourceSliceSpec{NodeName: node},

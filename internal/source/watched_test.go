@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -69,11 +70,11 @@ func TestWatchWithoutRBACReadsNoRoles(t *testing.T) {
 	live := watched(t, s, LiveOptions{WithoutRBAC: true})
 	synced(t, live)
 	for _, w := range live.Resources() {
-		if w.Resource.Group == groupRBAC {
+		if w.Resource.Group == rbacv1.GroupName {
 			t.Errorf("%s is followed", w.Resource)
 		}
 	}
-	if s.seen("GET /apis/" + groupRBAC + "/v1/") {
+	if s.seen("GET /apis/" + rbacv1.GroupName + "/v1/") {
 		t.Error("roles or bindings were asked for")
 	}
 }
