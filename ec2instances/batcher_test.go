@@ -349,7 +349,7 @@ func TestBatches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			sizes, throttled := requests(t, test.options, test.arrivals)
 			if !slices.Equal(sizes, test.want) || throttled != test.throttled {
-				t.Errorf("requests about %v, %d turned away; want %v and %d", sizes, throttled, test.want, test.throttled)
+				t.Errorf("requests about %v, %d throttled; want %v and %d", sizes, throttled, test.want, test.throttled)
 			}
 		})
 	}

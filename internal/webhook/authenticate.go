@@ -40,7 +40,7 @@ func Authenticate(authenticate review.Authenticate, audiences []string, opts Opt
 	})
 }
 
-// throttledFor is after how many seconds a question that was turned away is asked
+// throttledFor is after how many seconds a question that was throttled is asked
 // again. kube-apiserver gives up after ten.
 const throttledFor = 1
 
