@@ -115,6 +115,7 @@ func TestNewsThatCannotBeAppliedIsTold(t *testing.T) {
 	live := watched(t, s, LiveOptions{})
 	synced(t, live)
 	eventually(t, "pods are followed", func() bool { return followed(t, live, "pods").Following == Followed })
+	live.Stop() // so that its own watch changes nothing
 	before := followed(t, live, "pods").Errors
 	if got := news(t, live, watch.Event{Type: watch.Modified, Object: &nameless{}}); got.Type != watch.Error {
 		t.Errorf("the reflector gets %v", got)
@@ -133,6 +134,7 @@ func (n *nameless) DeepCopyObject() runtime.Object { return n }
 func TestAnObjectThatIsNotKeptWholeIsOverlooked(t *testing.T) {
 	live := watched(t, newStub(t), LiveOptions{})
 	synced(t, live)
+	live.Stop() // so that its own watch changes nothing
 	e, err := live.client.endpoint(kindPod, "v1")
 	if err != nil {
 		t.Fatal(err)
