@@ -19,7 +19,7 @@ clean_up() {
 	local status=$?
 	trap - EXIT INT TERM HUP
 	if [[ -x $work/localplane ]]; then
-				say "Stop the control plane"
+		say "Stop the control plane"
 		"$work/localplane" down || status=1
 	fi
 	case $status in
