@@ -7,8 +7,8 @@ SHELL := bash
 BIN := bin/node-authorizer
 PLANE := cd test/localplane && go run ./cmd/localplane
 TOOL := go tool -modfile=tools/go.mod
-# gRPC's tracing pages use html/template, which looks methods up by name: with them the
-# linker keeps every exported method, and the binary is twice as large.
+# Without this tag, gRPC links tracing pages that use html/template. It looks methods up by
+# name, so the linker keeps every exported method, and the binary is half as large again.
 TAGS := grpcnotrace
 # No symbol table and no debugging information. `make build LDFLAGS=` keeps both.
 LDFLAGS := -s -w
@@ -46,8 +46,8 @@ test: ## Run every test: unit, command line, conformance, and end to end on a re
 	$(MAKE) -k -j3 test-code test-planes test-stale
 	@echo "all tests passed"
 
-# What takes processor time, and what mostly waits, run beside each other. A step that
-# fails does not keep the next from running.
+# `test` runs three groups in parallel: one uses the processors, the others mostly wait.
+# Within a group, steps run in order. A step that fails does not stop the next ones.
 each = failed=; for step in $(1); do $(MAKE) $$step || failed="$$failed $$step"; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
@@ -93,7 +93,7 @@ test-planes: ## Run the tests on real control planes.
 	$(PLANE) build
 	@$(call each,test-localplane test-e2e)
 
-# One control plane after the other: kubelets use up the inotify instances of a user.
+# One control plane at a time: kubelets use up a user's inotify instances.
 .PHONY: test-localplane
 test-localplane:
 	cd test/localplane && go test -p 1 -timeout 20m ./...
@@ -102,7 +102,7 @@ test-localplane:
 test-e2e:
 	cd test/e2e && go test -p 1 -timeout 15m $$(go list ./... | grep -v /stale$$)
 
-# They have no kubelets, and for minutes they only wait.
+# These tests have no kubelets and wait for minutes, so they run beside the others.
 .PHONY: test-stale
 test-stale: ## Run the tests on real control planes that wait until state is too old.
 	$(PLANE) build
@@ -134,15 +134,15 @@ conformance-minors: ## Compare with every supported Kubernetes minor; writes doc
 	cd test/conformance && CONFORMANCE=minors go test -count=1 -v -timeout 120m .
 
 .PHONY: attack-matrix
-attack-matrix: ## Send what a stolen kubelet certificate may be tried for to two control planes; writes docs/attack-matrix.md.
+attack-matrix: ## Attack two control planes with a stolen kubelet certificate; writes docs/attack-matrix.md.
 	cd test/e2e && UPDATE_GOLDEN=1 go test -count=1 -v -timeout 15m -run TestAttackMatrix .
 
 .PHONY: bench
 bench: build ## Measure side by side with the in-tree authorizer; writes docs/benchmarks.md.
 	cd test/conformance && go run ./bench -out $(CURDIR)/docs/benchmarks.md
 
-# Without a limit, one new input of some kilobytes is minimized for a minute, and nothing
-# else is tried meanwhile.
+# Without -fuzzminimizetime, the fuzzer minimizes one new input of a few kilobytes for a minute,
+# and tries nothing else.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s).
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . --exclude-dir=test | xargs -n1 dirname | sort -u); do \

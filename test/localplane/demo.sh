@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows node-authorizer on a real control plane: two hollow nodes join, the
 # small web shop of examples/shop runs on them, and node-authorizer says what
-# each node may read and why. Everything is ended again, also on Ctrl-C.
+# each node may read and why. Stops everything when it ends, also on Ctrl-C.
 #
 # NODE_AUTHORIZER is the path of the node-authorizer program.
 set -euo pipefail
@@ -14,12 +14,12 @@ root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/node-authorizer-demo.XXXXXX")
 export LOCALPLANE_DIR=$work/plane
 
-# Called once, however the script ends. When something went wrong, the logs stay.
+# Called once, however the script ends. After an error, the logs are kept.
 clean_up() {
 	local status=$?
 	trap - EXIT INT TERM HUP
 	if [[ -x $work/localplane ]]; then
-		say "End the control plane"
+		say "Stop the control plane"
 		"$work/localplane" down || status=1
 	fi
 	case $status in
@@ -37,7 +37,7 @@ say() {
 }
 
 # Prints a command as one would type it, then runs it. The first argument is the
-# exit status that is right for it.
+# expected exit status.
 run() {
 	local expected=$1 status=0
 	shift
@@ -55,16 +55,16 @@ localplane() { "$work/localplane" "$@"; }
 
 (cd "$here" && go build -o "$work/localplane" ./cmd/localplane)
 
-say "A control plane with a node for the web and one for payments"
+say "Start a control plane with a node for the web shop and one for payments"
 run 0 localplane up --node web-1:pool=web --node pay-1:pool=payments
 export KUBECONFIG=$LOCALPLANE_DIR/kubeconfig/admin.kubeconfig
 
 cd "$root"
-say "A small web shop runs on them"
+say "Run a small web shop on them"
 run 0 localplane apply -f examples/shop
 run 0 localplane wait
 
-say "Take the state of the cluster into a file; no value of a Secret is in it"
+say "Save the state of the cluster to a file, without the values of Secrets"
 cd "$work"
 run 0 node-authorizer snapshot -o shop.snapshot
 
@@ -77,7 +77,7 @@ run 1 node-authorizer can-i get secret/card-processor -n payments --node web-1
 say "Why not?"
 run 1 node-authorizer explain get secret/card-processor -n payments --node web-1
 
-say "What would somebody who broke into the web node reach? The file answers too"
+say "What can an attacker on the web node reach? The snapshot answers this too"
 run 0 node-authorizer reach web-1 --from shop.snapshot
 
 say "Which nodes reach the Secret of the catalog's disk, which no pod names?"
