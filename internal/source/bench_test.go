@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// benchPods is how many pods a benchmark reads at once.
+// benchPods is the number of pods of a benchmark.
 const benchPods = 3000
 
-// typicalPod looks as an API server shows it: most of it does not matter here.
+// typicalPod is a pod as an API server returns it: most fields are not kept.
 func typicalPod(i int) *corev1.Pod {
 	app := fmt.Sprintf("app-%d", i%300)
 	probe := &corev1.Probe{
@@ -73,7 +73,7 @@ func typicalPod(i int) *corev1.Pod {
 	}
 }
 
-// kubectlPods is what kubectl get pods -A -o json prints, or with -o yaml.
+// kubectlPods is the output of kubectl get pods -A -o json, or -o yaml.
 func kubectlPods(b *testing.B, asYAML bool) []byte {
 	var text bytes.Buffer
 	if asYAML {
@@ -103,7 +103,7 @@ func kubectlPods(b *testing.B, asYAML bool) []byte {
 	return text.Bytes()
 }
 
-// BenchmarkLoad reads the pods of a cluster in the forms in which they come.
+// BenchmarkLoad reads the pods of a cluster in each supported form.
 func BenchmarkLoad(b *testing.B) {
 	json := kubectlPods(b, false)
 	state, err := LoadFiles(b.Context(), []string{"-"}, FileOptions{Stdin: bytes.NewReader(json), Retain: true})

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Discovery lists the versions of a group in no fixed order; a snapshot of the
-// same cluster must not show that.
+// Discovery lists the versions of a group in any order; snapshots of the same cluster
+// must still be equal.
 func TestVersionsOfAResourceAreInAFixedOrder(t *testing.T) {
 	list := func(version string) *metav1.APIResourceList {
 		return &metav1.APIResourceList{GroupVersion: "autoscaling/" + version, APIResources: []metav1.APIResource{{Name: "horizontalpodautoscalers"}}}

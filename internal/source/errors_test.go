@@ -7,7 +7,7 @@ import (
 
 const goodPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}}`
 
-// A broken document is an error with file, document number and line.
+// An invalid document is an error with file, document number and line.
 func TestBrokenDocuments(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"wrong type in the n-th YAML document": {

@@ -31,7 +31,7 @@ const (
 	kindCount
 )
 
-// kindInfo says how the API serves a kind.
+// kindInfo describes how the API serves a kind.
 type kindInfo struct {
 	name     string // Pod
 	group    string
@@ -43,7 +43,7 @@ type kindInfo struct {
 	// relates are the kinds of objects whose relations to nodes come from objects of
 	// this kind.
 	relates []graph.Kind
-	// rbac is true for what answers of RBAC come from.
+	// rbac is true for roles and bindings.
 	rbac bool
 }
 
@@ -96,7 +96,7 @@ func (i *kindInfo) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: i.group, Version: i.versions[0], Kind: i.name}
 }
 
-// kindOf finds the kept kind of a group and kind name.
+// kindOf returns the kept kind of a group and kind name.
 func kindOf(group, name string) (kind, bool) {
 	for k := range kindCount {
 		if info := k.describe(); info.name == name && info.group == group {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// maxWholeYAML is from which size on a document in YAML is read item by item.
+// maxWholeYAML is the size from which a YAML document is read item by item.
 const maxWholeYAML = 4 << 20
 
 func TestLargeYAML(t *testing.T) {

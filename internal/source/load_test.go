@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// load reads text under a file name in a folder of its own.
+// load reads text from a file of that name in a temporary folder.
 func load(t *testing.T, name, text string) (*State, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -42,7 +42,7 @@ func mustLoad(t *testing.T, name, text string) *State {
 	return s
 }
 
-// answers writes down everything that a state says.
+// answers prints the content of a state.
 func answers(s *State) string {
 	var b strings.Builder
 	for _, node := range s.Graph.Nodes() {
@@ -105,7 +105,7 @@ func gzipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Every form of the same objects gives the same answers.
+// Every file format of the same objects gives the same answers.
 func TestForms(t *testing.T) {
 	manifests := read(t, "testdata/forms/shop.yaml")
 	want := answers(mustLoad(t, "shop.yaml", manifests))
@@ -176,8 +176,8 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A folder is read in sorted order, with its folders, without hidden files and
-// files of other kinds.
+// A folder is read in sorted order, with its subfolders, without hidden files and
+// files with other extensions.
 func TestFolder(t *testing.T) {
 	root := t.TempDir()
 	for name, node := range map[string]string{
@@ -287,7 +287,7 @@ func TestProgressOfAFile(t *testing.T) {
 	}
 }
 
-// An oddity that the input repeats does not flood the warnings.
+// Repeated warnings are limited.
 func TestWarningsAreCutOff(t *testing.T) {
 	s := mustLoad(t, "a.json", strings.Repeat(goodPod, 100))
 	w := s.Warnings()

@@ -49,12 +49,11 @@ func fullCluster(t *testing.T) *stubServer {
 	for i := range 20 {
 		s.set("pods", boundPod(fmt.Sprintf("ns-%d", i%3), fmt.Sprintf("pod-%d", i), fmt.Sprintf("worker-%d", i%4), "pull"))
 	}
-	s.permit("list resourceslices", false)
+	s.setAllowed("list resourceslices", false)
 	return s
 }
 
-// A state that is read from its snapshot gives the same answers, and the same
-// snapshot.
+// A state that is read from a snapshot gives the same answers, and the same snapshot.
 func TestSnapshotRoundTrip(t *testing.T) {
 	state := list(t, fullCluster(t), LiveOptions{Retain: true})
 	first := snapshot(t, state)
@@ -70,7 +69,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// The same state gives the same bytes, in whatever order its objects came.
+// The same state gives the same bytes, for any order of its objects.
 func TestSnapshotIsDeterministic(t *testing.T) {
 	var docs []string
 	for i := range 30 {
@@ -87,7 +86,7 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 
 func TestSnapshotFormat(t *testing.T) {
 	state := mustLoad(t, "a.yaml", read(t, "testdata/forms/shop.yaml"))
-	state.miss(kindResourceSlice, "not allowed")
+	state.markMissing(kindResourceSlice, "not allowed")
 	got := decompressAll(t, snapshot(t, state))
 	golden := "testdata/snapshot.golden"
 	if update {
@@ -100,8 +99,8 @@ func TestSnapshotFormat(t *testing.T) {
 	}
 }
 
-// Nothing secret, and nothing that is not needed, is in a snapshot: each string
-// of these objects that must not be there contains the word SENTINEL.
+// A snapshot holds no secret and no unneeded data: each string of these objects that
+// must not be in it contains the word SENTINEL.
 func TestSnapshotHoldsNothingSecret(t *testing.T) {
 	text := decompressAll(t, snapshot(t, mustLoad(t, "nasty.yaml", read(t, "testdata/nasty.yaml"))))
 	if i := strings.Index(text, "SENTINEL"); i >= 0 {
@@ -124,8 +123,8 @@ func TestSnapshotFromACluster(t *testing.T) {
 	}
 }
 
-// Who fills aggregated cluster roles: in manifests nobody has, in what a
-// cluster says its controller has, or has not yet.
+// Aggregated cluster roles are computed for manifests, but not for a cluster, where
+// the controller computes them.
 func TestAggregatedClusterRoles(t *testing.T) {
 	const manifests = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -210,7 +209,7 @@ func TestSnapshotReportsWriteErrors(t *testing.T) {
 	}
 }
 
-// What several snapshots say of versions and of what is missing comes together.
+// The versions and missing resources of several snapshots are merged.
 func TestSeveralSnapshots(t *testing.T) {
 	header := func(version, missing string) string {
 		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`, version, missing)
