@@ -168,7 +168,11 @@ func TestStateIsTooOld(t *testing.T) {
 		},
 		"an API server that is gone": {
 			"connection refused",
-			func(s *stubServer) { s.transport.failWith(syscall.ECONNREFUSED); s.endWatches() }, func(s *stubServer) { s.transport.failWith(nil) },
+			func(s *stubServer) {
+				s.transport.failWith(syscall.ECONNREFUSED)
+				s.endWatches()
+			},
+			func(s *stubServer) { s.transport.failWith(nil) },
 		},
 		"credentials that stopped working, with open watches": {
 			"list pods: the certificate has expired",
@@ -234,7 +238,8 @@ func TestStateIsTooOld(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				requireFresh(t, live, "after the repair")
 				got := r.withPrefix("pods stale")
-				if len(got) != 2 || !strings.HasPrefix(got[0], "pods stale true: 2m") || !strings.Contains(got[0], tc.cause) || !strings.HasPrefix(got[1], "pods stale false") {
+				if len(got) != 2 || !strings.HasPrefix(got[0], "pods stale true: 2m") || !strings.Contains(got[0], tc.cause) ||
+					!strings.HasPrefix(got[1], "pods stale false") {
 					t.Errorf("reported:\n%s", strings.Join(got, "\n"))
 				}
 				if resets := r.withPrefix("reset"); len(resets) != 0 {
@@ -412,7 +417,8 @@ func TestAnotherClusterUID(t *testing.T) {
 		s.setCluster("second")
 		s.restore(100_000)
 		time.Sleep(time.Minute)
-		if resets := r.withPrefix("reset"); len(resets) == 0 || !strings.Contains(resets[0], "the namespace kube-system has another UID: second instead of first") {
+		if resets := r.withPrefix("reset"); len(resets) == 0 ||
+			!strings.Contains(resets[0], "the namespace kube-system has another UID: second instead of first") {
 			t.Errorf("resets: %q", resets)
 		}
 		if n := live.State().Counts()["Pod"]; n != 0 {

@@ -43,15 +43,21 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 		gets, all bool // pods, everything
 		warns     bool
 	}{
-		"manifests without rules":                 {"", true, false, false},
-		"manifests with an empty list of rules":   {"rules: []\n", true, false, false},
-		"a dump":                                  {`rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]` + "\n", true, false, false},
-		"rules that the controller would replace": {`rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]` + "\n", false, true, true},
+		"manifests without rules":               {"", true, false, false},
+		"manifests with an empty list of rules": {"rules: []\n", true, false, false},
+		"a dump": {
+			`rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]` + "\n", true, false, false,
+		},
+		"rules that the controller would replace": {
+			`rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]` + "\n", false, true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustLoad(t, "roles.yaml", selectingRole+tc.rules+selectedRole)
 			may := func(s *State, verb string) bool {
-				return s.RBAC.Evaluate(&access.Request{User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true}).Allowed
+				return s.RBAC.Evaluate(&access.Request{
+					User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true,
+				}).Allowed
 			}
 			if may(s, "get") != tc.gets || may(s, "delete") != tc.all {
 				t.Errorf("may get: %t, may delete: %t", may(s, "get"), may(s, "delete"))
@@ -65,7 +71,8 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 			// A snapshot of these files gives the same answers.
 			again := mustLoad(t, "roles.snapshot", string(snapshot(t, s)))
 			if may(again, "get") != tc.gets || may(again, "delete") != tc.all || warned(again) != tc.warns {
-				t.Errorf("from the snapshot: may get: %t, may delete: %t, warnings %q", may(again, "get"), may(again, "delete"), again.Warnings())
+				t.Errorf("from the snapshot: may get: %t, may delete: %t, warnings %q", may(again, "get"), may(again, "delete"),
+					again.Warnings())
 			}
 		})
 	}

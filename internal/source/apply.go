@@ -86,7 +86,9 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 		r.stamp = version
 		s.objects.volumes[key] = r
 	case *corev1.Node:
-		s.objects.nodes[key] = stamped[NodeInfo]{NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version}
+		s.objects.nodes[key] = stamped[NodeInfo]{
+			NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version,
+		}
 	case *corev1.PersistentVolumeClaim:
 		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
 	case *corev1.ServiceAccount:

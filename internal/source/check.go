@@ -226,7 +226,8 @@ func (c *checker) confirmRollback(ctx context.Context, known string) error {
 	if err != nil || !isOlder(version, known) {
 		return err
 	}
-	c.live.reset(c.lw.epoch, fmt.Sprintf("the resource version of %s went from %s back to %s: the API server's store was restored or replaced",
+	c.live.reset(c.lw.epoch, fmt.Sprintf("the resource version of %s went from %s back to %s: the API server's store was "+
+		"restored or replaced",
 		c.lw.endpoint.resource.GroupResource(), known, version))
 	return nil
 }
@@ -289,7 +290,8 @@ func (c *checker) awaitWatch(ctx context.Context, m *comparison) error {
 			continue
 		}
 		c.live.addDifferences(c.kind, unexplained)
-		c.live.reset(c.lw.epoch, fmt.Sprintf("%d objects of %s differ from what the watch delivered, such as %s: the API server's store was restored or replaced, or the watch lost events",
+		c.live.reset(c.lw.epoch, fmt.Sprintf("%d objects of %s differ from what the watch delivered, such as %s: the API "+
+			"server's store was restored or replaced, or the watch lost events",
 			unexplained, c.lw.endpoint.resource.GroupResource(), example))
 		return nil
 	}

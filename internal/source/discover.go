@@ -141,7 +141,8 @@ func ExplainFailure(ctx context.Context, host, doing string, err error) error {
 	}
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
-	remedy := "check that the API server runs and can be reached from here, and that the kubeconfig names the right server (kubectl config view --minify)"
+	remedy := "check that the API server runs and can be reached from here, and that the kubeconfig names the right server " +
+		"(kubectl config view --minify)"
 	switch {
 	case apierrors.IsUnauthorized(err):
 		remedy = "the credentials are missing or no longer valid; renew them and try kubectl auth whoami"

@@ -67,7 +67,9 @@ func TestPodsWithInvalidUTF8AreKept(t *testing.T) {
 
 // FuzzRecord adds and removes pods with arbitrary strings.
 func FuzzRecord(f *testing.F) {
-	for _, text := range []string{"", "x\xff", "\x00", "\ud7ff", "\"\\", strings.Repeat("\xc0", 300), "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77"} {
+	for _, text := range []string{
+		"", "x\xff", "\x00", "\ud7ff", "\"\\", strings.Repeat("\xc0", 300), "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -47,7 +47,9 @@ func TestChangesReachWaitingRequests(t *testing.T) {
 		if answer.Code == nodeauthz.NoPathToObject {
 			waiting.Add(1)
 		}
-		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject}, nil
+		return decision.Opinion{
+			Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject,
+		}, nil
 	}, func(req *access.Request) bool { return node.Decide(req).Decision == verdict.Allow })
 
 	var running sync.WaitGroup
@@ -55,7 +57,8 @@ func TestChangesReachWaitingRequests(t *testing.T) {
 		user, groups := "system:node:"+name("worker", i%nodes), []string{"system:nodes"}
 		running.Go(func() {
 			opinion, err := authorize(t.Context(), &access.Request{
-				User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: name("secret", i), ResourceRequest: true,
+				User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: name("secret",
+					i), ResourceRequest: true,
 			})
 			if err != nil || opinion.Decision != verdict.Allow {
 				t.Errorf("%s: %v, %v", name("secret", i), opinion.Decision, err)

@@ -47,7 +47,9 @@ func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap
 		if s.holds(k, namespace, name) {
 			return nil
 		}
-		return []Gap{{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()}}
+		return []Gap{
+			{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()},
+		}
 	}
 	if !s.Graph.HasPods(node) {
 		return []Gap{podsGap(node)}

@@ -46,8 +46,10 @@ func loadText(t *testing.T, text string) *State {
 
 func TestGaps(t *testing.T) {
 	s := loadText(t, gappy)
-	data := "persistent volume pv-1 of persistentvolumeclaim shop/data, which pod shop/api uses (spec.volumes[name=data].persistentVolumeClaim)"
-	loose := "the persistent volume bound to persistentvolumeclaim shop/loose, which pod shop/api uses (spec.volumes[name=loose].persistentVolumeClaim)"
+	data := "persistent volume pv-1 of persistentvolumeclaim shop/data, which pod shop/api uses " +
+		"(spec.volumes[name=data].persistentVolumeClaim)"
+	loose := "the persistent volume bound to persistentvolumeclaim shop/loose, which pod shop/api uses " +
+		"(spec.volumes[name=loose].persistentVolumeClaim)"
 	claims := "status.resourceClaimStatuses of pod shop/api, which names the resource claims that are made for it"
 	for _, tc := range []struct {
 		rule            string
@@ -97,8 +99,10 @@ func gapsText(gaps []Gap) string {
 // A snapshot of a cluster is complete: objects that it does not hold do not exist.
 // Adding manifests does not change that, and a snapshot of both is complete too.
 func TestSnapshotsOfClustersAreComplete(t *testing.T) {
-	const cluster = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}` + "\n"
-	const manifests = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":false,"rbacReadable":false,"objects":{}}` + "\n"
+	const cluster = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,` +
+		`"rbacReadable":true,"objects":{}}` + "\n"
+	const manifests = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":false,` +
+		`"rbacReadable":false,"objects":{}}` + "\n"
 	for _, tc := range []struct {
 		rule, text string
 		complete   bool
@@ -110,8 +114,10 @@ func TestSnapshotsOfClustersAreComplete(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := loadText(t, tc.text)
-			if s.Complete() != tc.complete || (len(s.Gaps("worker-2", graph.Pod, "shop", "none")) == 0) != tc.complete || (len(s.NodeGaps("worker-2")) == 0) != tc.complete {
-				t.Errorf("complete: %v, gaps %v, of a node %v", s.Complete(), s.Gaps("worker-2", graph.Pod, "shop", "none"), s.NodeGaps("worker-2"))
+			if s.Complete() != tc.complete || (len(s.Gaps("worker-2", graph.Pod, "shop", "none")) == 0) != tc.complete ||
+				(len(s.NodeGaps("worker-2")) == 0) != tc.complete {
+				t.Errorf("complete: %v, gaps %v, of a node %v", s.Complete(), s.Gaps("worker-2", graph.Pod, "shop", "none"),
+					s.NodeGaps("worker-2"))
 			}
 			var written strings.Builder
 			if err := WriteSnapshot(&written, s); err != nil {

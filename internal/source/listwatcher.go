@@ -141,7 +141,8 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	}
 	lw.gap = false
 	lw.stream = &applyingWatch{
-		lw: lw, server: w, events: make(chan watch.Event), done: make(chan struct{}), requested: requestedAt, resourceVersion: opts.ResourceVersion,
+		lw: lw, server: w, events: make(chan watch.Event), done: make(chan struct{}),
+		requested: requestedAt, resourceVersion: opts.ResourceVersion,
 	}
 	if opts.TimeoutSeconds != nil {
 		lw.stream.timeout = time.Duration(*opts.TimeoutSeconds) * time.Second

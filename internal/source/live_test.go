@@ -107,8 +107,12 @@ func TestListWithoutRights(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s rbac %v: %s", m.Resource, m.Kind&RBACKinds() != 0, m.Reason))
 	}
 	want := []string{
-		`clusterroles.rbac.authorization.k8s.io rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
-		`resourceslices.resource.k8s.io rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User "reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and watch on resourceslices.resource.k8s.io to the user`,
+		`clusterroles.rbac.authorization.k8s.io rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is ` +
+			`forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the ` +
+			`verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
+		`resourceslices.resource.k8s.io rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User ` +
+			`"reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and ` +
+			`watch on resourceslices.resource.k8s.io to the user`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("missing is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -154,7 +158,9 @@ func TestListOfOlderServers(t *testing.T) {
 	}
 	s.unserve("resource.k8s.io/v1beta1", "resourceslices")
 	m := list(t, s, LiveOptions{}).Missing()
-	if len(m) != 1 || m[0].Reason != "the server serves resourceslices.resource.k8s.io only in version v1alpha3, which is not supported; supported versions are v1, v1beta2, v1beta1" {
+	if len(m) != 1 ||
+		m[0].Reason != "the server serves resourceslices.resource.k8s.io only in version v1alpha3, which is not supported; "+
+			"supported versions are v1, v1beta2, v1beta1" {
 		t.Errorf("missing is %v", m)
 	}
 }
@@ -178,7 +184,10 @@ func TestVersionOutsideOfTheRange(t *testing.T) {
 	s := newStub(t)
 	s.version = "v1.29.1"
 	state := list(t, s, LiveOptions{})
-	want := []string{`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are those of the version that is assumed instead`}
+	want := []string{
+		`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are those of the version that is assumed ` +
+			`instead`,
+	}
 	if state.Version != 0 || !slices.Equal(state.Warnings(), want) {
 		t.Errorf("version %d, warnings %q", state.Version, state.Warnings())
 	}
@@ -193,7 +202,8 @@ func TestUnreachableCluster(t *testing.T) {
 	_ = listener.Close()
 	_, err = List(t.Context(), &rest.Config{Host: "https://" + address}, LiveOptions{})
 	want := `ask for the version of cluster https://` + address + `: Get "https://` + address + `/version": dial tcp ` + address +
-		`: connect: connection refused; check that the API server runs and can be reached from here, and that the kubeconfig names the right server (kubectl config view --minify)`
+		`: connect: connection refused; check that the API server runs and can be reached from here, and that the kubeconfig ` +
+		`names the right server (kubectl config view --minify)`
 	if err == nil || err.Error() != want {
 		t.Errorf("error is\n%v\nwant\n%s", err, want)
 	}
@@ -223,7 +233,9 @@ func waitSynced(t *testing.T, live *Live) {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

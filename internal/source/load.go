@@ -182,7 +182,8 @@ func (s *State) compareAggregated() {
 	differences, complete := s.RBAC.AggregationDifferences()
 	for _, d := range differences {
 		s.warn("aggregated cluster roles whose rules differ", fmt.Sprintf(
-			"ClusterRole %s: its rules differ from what its aggregationRule selects in this state (%d missing, %d more) and count as they are; "+
+			"ClusterRole %s: its rules differ from what its aggregationRule selects in this state (%d missing, %d more) and "+
+				"count as they are; "+
 				"a cluster's controller would replace them: leave the rules out to have them computed", d.Role, d.Missing, d.Extra))
 	}
 	if !complete {

@@ -77,7 +77,9 @@ func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 func (o *objects) setUnnamedClaims(key objectKey, pod *corev1.Pod) {
 	unnamed := slices.ContainsFunc(pod.Spec.ResourceClaims, func(claim corev1.PodResourceClaim) bool {
 		return claim.ResourceClaimTemplateName != nil &&
-			!slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == claim.Name })
+			!slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool {
+				return s.Name == claim.Name
+			})
 	})
 	if unnamed && pod.Spec.NodeName != "" {
 		o.unnamedClaims[key] = unique.Make(pod.Spec.NodeName)

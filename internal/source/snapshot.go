@@ -98,7 +98,8 @@ func (e *expectation) check() error {
 			}
 		}
 		if found < e.expected[kind] {
-			return &manifest.Error{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind %s, but holds %d; take it again",
+			return &manifest.Error{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind "+
+				"%s, but holds %d; take it again",
 				e.expected[kind], kind, found)}
 		}
 	}

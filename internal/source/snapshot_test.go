@@ -73,12 +73,15 @@ func TestSnapshotRoundTrip(t *testing.T) {
 func TestSnapshotIsDeterministic(t *testing.T) {
 	var docs []string
 	for i := range 30 {
-		docs = append(docs, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"n%d"},"spec":{"nodeName":"w"}}`, i, i%3))
-		docs = append(docs, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"w%d","labels":{"a":"1","b":"2","c":"3"}}}`, i))
+		docs = append(docs,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"n%d"},"spec":{"nodeName":"w"}}`, i, i%3))
+		docs = append(docs,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"w%d","labels":{"a":"1","b":"2","c":"3"}}}`, i))
 	}
 	first := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n")))
 	slices.Reverse(docs)
-	docs = append([]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p0","namespace":"n0"},"spec":{"nodeName":"an earlier one"}}`}, docs...)
+	replaced := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p0","namespace":"n0"},"spec":{"nodeName":"an earlier one"}}`
+	docs = append([]string{replaced}, docs...)
 	if second := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n"))); !bytes.Equal(first, second) {
 		t.Errorf("snapshots differ:\n%s\n%s", decompressAll(t, first), decompressAll(t, second))
 	}
@@ -106,7 +109,9 @@ func TestSnapshotHoldsNothingSecret(t *testing.T) {
 	if i := strings.Index(text, "SENTINEL"); i >= 0 {
 		t.Errorf("the snapshot contains %s", text[max(0, i-100):min(len(text), i+100)])
 	}
-	for _, kept := range []string{`"needed-secret"`, `"needed-configmap"`, `"needed-claim"`, `"needed-audience"`, `kubernetes.io/config.mirror`} {
+	for _, kept := range []string{
+		`"needed-secret"`, `"needed-configmap"`, `"needed-claim"`, `"needed-audience"`, `kubernetes.io/config.mirror`,
+	} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("the snapshot lacks %s", kept)
 		}
@@ -144,7 +149,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 `
 	allows := func(s *State) bool {
-		return s.RBAC.Evaluate(&access.Request{User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true}).Allowed
+		return s.RBAC.Evaluate(&access.Request{
+			User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true,
+		}).Allowed
 	}
 	files := mustLoad(t, "a.yaml", manifests)
 	if !allows(files) {
@@ -155,8 +162,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 	}
 	stub := newStub(t)
 	stub.set("clusterroles", &rbacv1.ClusterRole{
-		ObjectMeta:      metav1.ObjectMeta{Name: "all"},
-		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "yes"}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		AggregationRule: &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "yes"}}},
+		},
 	})
 	stub.set("clusterroles", &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"part": "yes"}},
@@ -212,13 +221,16 @@ func TestSnapshotReportsWriteErrors(t *testing.T) {
 // The versions and missing resources of several snapshots are merged.
 func TestSeveralSnapshots(t *testing.T) {
 	header := func(version, missing string) string {
-		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`, version, missing)
+		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,`+
+			`"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`,
+			version, missing)
 	}
 	s := mustLoad(t, "a.json", header("v1.33.1", "pods")+header("v1.34.0", "nodes"))
 	if s.Version.String() != "1.34" || len(s.Missing()) != 2 {
 		t.Errorf("version %s, missing %v", s.Version, s.Missing())
 	}
-	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "snapshot is of Kubernetes v1.34.0, another was of v1.33.1; the last one counts") {
+	if w := s.Warnings(); len(w) != 1 ||
+		!strings.Contains(w[0], "snapshot is of Kubernetes v1.34.0, another was of v1.33.1; the last one counts") {
 		t.Errorf("warnings are %q", w)
 	}
 }

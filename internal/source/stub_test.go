@@ -169,7 +169,9 @@ func (s *stubServer) count(request string) int {
 
 func (s *stubServer) serve(gv schema.GroupVersion, k kind) {
 	info := k.describe()
-	s.serveResource(gv.String(), metav1.APIResource{Name: info.resource, SingularName: strings.ToLower(info.name), Kind: info.name, Namespaced: info.namespaced})
+	s.serveResource(gv.String(), metav1.APIResource{
+		Name: info.resource, SingularName: strings.ToLower(info.name), Kind: info.name, Namespaced: info.namespaced,
+	})
 }
 
 func (s *stubServer) serveResource(gv string, r metav1.APIResource) {
@@ -346,7 +348,8 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 	case !known:
 		s.fail(w, apierrors.NewNotFound(gr, ""))
 	case denied:
-		s.fail(w, apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
+		s.fail(w,
+			apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
 	case failed != nil:
 		s.fail(w, failed)
 	case verb == "list":
@@ -483,7 +486,9 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 		}
 		if s.bookmarks > 0 && !time.Now().Before(bookmark) && s.revision() >= version {
 			bookmark = bookmark.Add(s.bookmarks)
-			send("BOOKMARK", map[string]any{"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{ResourceVersion: strconv.Itoa(s.revision())}})
+			send("BOOKMARK", map[string]any{
+				"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{ResourceVersion: strconv.Itoa(s.revision())},
+			})
 		}
 		version = max(version, s.revision())
 		s.changed.Wait()

@@ -208,7 +208,9 @@ func (l *Live) reflect(in *epoch, d *discovered, k kind) {
 	discard := logr.Discard()
 	r := cache.NewReflectorWithOptions(
 		&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch},
-		nil, noStore{}, cache.ReflectorOptions{Name: e.resource.Resource, TypeDescription: k.String(), Logger: &discard, Backoff: l.opts.retry})
+		nil, noStore{}, cache.ReflectorOptions{
+			Name: e.resource.Resource, TypeDescription: k.String(), Logger: &discard, Backoff: l.opts.retry,
+		})
 	r.WatchListPageSize = pageSize
 	r.RunWithContext(ctx)
 }
