@@ -34,12 +34,12 @@ func seeds(f *testing.F) {
 	f.Add([]byte("{a: b}\n...\n%TAG ! x\n---\n\"\\u0000\""))
 }
 
-// JSON is cut in the same way however it arrives.
+// JSON is split in the same way for any size of reads.
 func FuzzJSONSplitter(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		whole, err := cutJSON(bytes.NewReader(text))
-		slowly, slowErr := cutJSON(iotest.OneByteReader(bytes.NewReader(text)))
+		whole, err := splitJSON(bytes.NewReader(text))
+		slowly, slowErr := splitJSON(iotest.OneByteReader(bytes.NewReader(text)))
 		if a, b := strings.Join(whole, "\n"), strings.Join(slowly, "\n"); a != b {
 			t.Fatalf("at once\n%s\nslowly\n%s", a, b)
 		}
@@ -49,12 +49,12 @@ func FuzzJSONSplitter(f *testing.F) {
 	})
 }
 
-// A YAML list that is read item by item holds what it holds as a whole.
+// A YAML list gives the same objects when it is read item by item and as a whole.
 func FuzzYAMLList(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		decode := func(whole int) (string, bool) {
-			docs, err := cutYAML(string(text), whole)
+			docs, err := splitYAML(string(text), whole)
 			var b strings.Builder
 			for _, doc := range docs {
 				objects, broken := objectsOf(doc)
@@ -68,7 +68,7 @@ func FuzzYAMLList(f *testing.F) {
 		}
 		items, ok := decode(0)
 		if !ok {
-			return // items may refer to each other, which is refused
+			return // items may refer to each other; then item by item is an error
 		}
 		if whole, ok := decode(len(text) + maxWholeYAML); ok && whole != items {
 			t.Fatalf("item by item\n%s\nas a whole\n%s", items, whole)

@@ -37,7 +37,8 @@ func TestAServerBehavesAsTheVersionThatItEmulates(t *testing.T) {
 		{"before emulation", version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.4"}, "v1.32.4"},
 		{
 			"its own version",
-			version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "36"}, "v1.36.1",
+			version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "36"},
+			"v1.36.1",
 		},
 		{"an older one", version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "35"}, "v1.35"},
 	} {

@@ -24,19 +24,19 @@ func TestBrokenDocuments(t *testing.T) {
 			"a.yaml", "\n\n{apiVersion: v1, kind: Pod,\n metadata: {name: a},\n spec: {nodeName: [a]}}",
 			`a.yaml: document 1, line 5: Pod a: spec.nodeName: want a string, got a list`,
 		},
-		"more behind a YAML document": {
+		"more after a YAML document": {
 			"a.yaml", "# x\n{apiVersion: v1, kind: Pod, metadata: {name: a}}\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n",
 			`a.yaml: document 1, line 3: not valid YAML: something follows the document; put --- between documents`,
 		},
-		"more behind an indented YAML document": {
+		"more after an indented YAML document": {
 			"a.yaml", "  a: b\nkind: Pod\n",
 			`a.yaml: document 1, line 2: not valid YAML: something follows the document; put --- between documents`,
 		},
-		"more behind JSON in YAML": {
+		"more after JSON in YAML": {
 			"a.yaml", "# x\n" + goodPod + "\n" + goodPod + "\n",
 			`a.yaml: document 1, line 3: not valid YAML: something follows the document; put --- between documents`,
 		},
-		"more behind a scalar": {
+		"more after a scalar": {
 			"a.yaml", "--- \"a\"\n\"b\"",
 			`a.yaml: document 1, line 2: not valid YAML: something follows the document; put --- between documents`,
 		},
@@ -129,10 +129,10 @@ func TestBrokenDocuments(t *testing.T) {
 		"JSON key without quotes": {
 			"a.json", `{"kind": "Pod", name: 5}`, `a.json: document 1, line 1: want a field name in double quotes, got 'n'`,
 		},
-		"text behind JSON": {
+		"text after JSON": {
 			"a.json", goodPod + "\nhello", `a.json: document 2, line 2: want an object, got a string`,
 		},
-		"brace behind JSON": {"a.json", goodPod + "\n}", `a.json: document 2, line 2: want an object, got '}'`},
+		"brace after JSON": {"a.json", goodPod + "\n}", `a.json: document 2, line 2: want an object, got '}'`},
 		"item that is not an object": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + ",\n5]}",
 			`a.json: document 1, line 3: want an object as item 2 of the list, got '5'`,
@@ -149,7 +149,7 @@ func TestBrokenDocuments(t *testing.T) {
 		},
 		"items without a comma between": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + "\n" + goodPod + "]}",
-			`a.json: document 1, line 3: want a comma or the end of the list behind item 1, got an object`,
+			`a.json: document 1, line 3: want a comma or the end of the list after item 1, got an object`,
 		},
 		"list cut off": {
 			"a.json", "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": [\n" + goodPod + ",\n",

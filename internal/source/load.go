@@ -68,7 +68,7 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 	read := manifest.Parallel[content]{
 		Stdin:  l.opts.Stdin,
 		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts.Retain) },
-		Take:   func(c *content) error { return l.apply(file.Name, c, expected) },
+		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
 		Reset:  (*content).reset,
 		Progress: func(stored int64) {
 			if l.opts.Progress != nil {

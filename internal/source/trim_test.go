@@ -229,15 +229,18 @@ func TestAzureFileVolumesHaveANamespace(t *testing.T) {
 		want  *string
 	}{
 		{
-			"the claim's", corev1.AzureFilePersistentVolumeSource{SecretName: "s"},
+			"the claim's",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s"},
 			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("shop"),
 		},
 		{
-			"its own", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("vault")},
+			"its own",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("vault")},
 			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("vault"),
 		},
 		{
-			"its own, which is empty", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("")},
+			"its own, which is empty",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("")},
 			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new(""),
 		},
 		{"none without a claim", corev1.AzureFilePersistentVolumeSource{SecretName: "s"}, nil, nil},

@@ -34,7 +34,7 @@ type document struct {
 	Hidden   string `json:"-"`
 }
 
-func TestWhatMeansOneThingIsDecoded(t *testing.T) {
+func TestUnambiguousDocumentsAreDecoded(t *testing.T) {
 	for _, tc := range []struct {
 		rule, text string
 		opts       strictjson.Options
@@ -62,7 +62,7 @@ func TestWhatMeansOneThingIsDecoded(t *testing.T) {
 	}
 }
 
-func TestWhatCouldMeanTwoThingsIsNot(t *testing.T) {
+func TestAmbiguousDocumentsAreRefused(t *testing.T) {
 	known, unknown := strictjson.Options{}, strictjson.Options{AllowUnknown: true}
 	for _, tc := range []struct {
 		rule, text string
@@ -86,7 +86,7 @@ func TestWhatCouldMeanTwoThingsIsNot(t *testing.T) {
 		{"nesting that is too deep", `{"any":[[1]]}`, strictjson.Options{MaxDepth: 2}, "nested more than 2 deep"},
 		{"nesting that is too deep by default", strings.Repeat(`[`, 17) + strings.Repeat(`]`, 17), unknown, "nested more than 16 deep"},
 		{"nesting that would exhaust a stack", `{"more":` + strings.Repeat(`[`, 1<<20), unknown, "nested more than 16 deep"},
-		{"a second document", `{} {}`, unknown, "not valid JSON: text goes on after the document"},
+		{"a second document", `{} {}`, unknown, "not valid JSON: text follows the document"},
 		{"anything else after the end", `{}x`, unknown, "not valid JSON: invalid character 'x' at start of value"},
 		{"text that is not UTF-8", "{\"instanceId\":\"\xff\"}", unknown, "not valid JSON: invalid UTF-8"},
 		{"half of a surrogate pair", `{"instanceId":"\ud800"}`, unknown, "not valid JSON: invalid surrogate pair `\\ud800\"}` in string"},
@@ -113,8 +113,8 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"fields, and nothing of the rest", `{"a":"1","more":{"a":[1]},"b":"2"}`, ""},
 		{"null is as good as nothing", `{"a":"1","b":"2","a\u0031":null}`, ""},
 		{"escapes", `{"a":"\u0031","b":"2"}`, ""},
-		{"many fields that nobody knows", `{"a":"1",` + strings.Join(strangers(100), ",") + `,"b":"2"}`, ""},
-		{"one of many that nobody knows twice", `{"a":"1",` + strings.Join(append(strangers(100), `"x7":null`), ",") + `}`, "x7: a field is given twice"},
+		{"many fields that nobody knows", `{"a":"1",` + strings.Join(unknownFields(100), ",") + `,"b":"2"}`, ""},
+		{"one of many that nobody knows twice", `{"a":"1",` + strings.Join(append(unknownFields(100), `"x7":null`), ",") + `}`, "x7: a field is given twice"},
 		{"a field twice", `{"a":"1","a":"2"}`, "a: a field is given twice"},
 		{"a field twice, first as null", `{"a":null,"a":"2"}`, "a: a field is given twice"},
 		{"an unknown field twice", `{"more":null,"more":null}`, "more: a field is given twice"},
@@ -126,7 +126,7 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"a field that is no string", `{"a":1}`, "a: want a string, got a number"},
 		{"a field that is an object", `{"a":{}}`, "a: want a string, got an object"},
 		{"nesting that is too deep", `{"more":` + strings.Repeat("[", 1000), "nested more than 16 deep"},
-		{"more after it", `{}{}`, "not valid JSON: text goes on after the document"},
+		{"more after it", `{}{}`, "not valid JSON: text follows the document"},
 		{"no object", `["a"]`, "want an object, got a list"},
 		{"no text", ``, "not valid JSON: there is no text"},
 		{"half a text", `{"a":"1"`, "not valid JSON: text ends in the middle of an object"},
@@ -153,8 +153,8 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 	}
 }
 
-// strangers are fields that nobody knows.
-func strangers(n int) []string {
+// unknownFields returns fields with unknown keys.
+func unknownFields(n int) []string {
 	var fields []string
 	for i := range n {
 		fields = append(fields, fmt.Sprintf(`"x%d":null`, i))
@@ -162,7 +162,7 @@ func strangers(n int) []string {
 	return fields
 }
 
-// FuzzStrings: strings are decoded to what [strictjson.Unmarshal] decodes them to.
+// FuzzStrings: Strings and [strictjson.Unmarshal] decode to the same values.
 func FuzzStrings(f *testing.F) {
 	for _, seed := range []string{`{"name":"a"}`, `{"name":null,"more":[{}]}`, `{"NAME":"a"}`, `{"name":"a","name":"b"}`} {
 		f.Add([]byte(seed))
