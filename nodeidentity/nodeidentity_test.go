@@ -15,7 +15,7 @@ func TestOf(t *testing.T) {
 	}{
 		{"prefix and group", "system:node:worker-1", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: "worker-1"}},
 		{"the group among others", "system:node:worker-1", []string{"a", "system:nodes", "b"}, nodeidentity.Identity{IsNode: true, Name: "worker-1"}},
-		{"the name is all the rest, as it is", "system:node: Worker:1/x ", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: " Worker:1/x "}},
+		{"the name is everything after the prefix, unchanged", "system:node: Worker:1/x ", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: " Worker:1/x "}},
 		{"the prefix twice", "system:node:system:node:a", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: "system:node:a"}},
 		{"a node that cannot be named", "system:node:", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true}},
 		{"no group", "system:node:worker-1", nil, nodeidentity.Identity{}},

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// observed keeps what an observer is told.
-type observed struct{ told []string }
+// observed records the calls of an observer.
+type observed struct{ calls []string }
 
-func (o *observed) CredentialsRead()              { o.told = append(o.told, "read") }
-func (o *observed) CredentialsRejected(err error) { o.told = append(o.told, err.Error()) }
+func (o *observed) CredentialsRead()              { o.calls = append(o.calls, "read") }
+func (o *observed) CredentialsRejected(err error) { o.calls = append(o.calls, err.Error()) }
 
 // opened is a connection under test.
 type opened struct {
@@ -55,7 +55,7 @@ func (o *opened) get(path string) (*http.Response, error) {
 	return o.client.Do(request)
 }
 
-// ask asks once and returns who the API server was asked by.
+// ask sends a request and returns the user and token that the API server saw.
 func (o *opened) ask() string {
 	o.t.Helper()
 	response, err := o.get("/version")
@@ -70,7 +70,7 @@ func (o *opened) ask() string {
 	return last.TLS.PeerCertificates[0].Subject.CommonName + " " + last.Header.Get("Authorization")
 }
 
-// watched is a watch that is being read.
+// watched is an open watch.
 type watched struct{ ended chan error }
 
 func (o *opened) watch(query string) *watched {
@@ -90,15 +90,15 @@ func (o *opened) watch(query string) *watched {
 
 const bookmarks = "&allowWatchBookmarks=true"
 
-func TestSilenceIsFoundInSeconds(t *testing.T) {
+func TestSilenceIsDetectedInSeconds(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		protocol []string
-		// within is the time from the silence to the watch's end.
+		// within is the time from the start of the silence to the end of the watch.
 		within time.Duration
 	}{
-		{"a ping finds it with HTTP/2", nil, 11 * time.Second},
-		{"a bookmark that does not come finds it with HTTP/1.1", []string{"http/1.1"}, 91 * time.Second},
+		{"a ping detects it with HTTP/2", nil, 11 * time.Second},
+		{"a missing bookmark detects it with HTTP/1.1", []string{"http/1.1"}, 91 * time.Second},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSilenceIsFoundInSeconds(t *testing.T) {
 				began = time.Now()
 				_, err = o.get("/version")
 				if took := time.Since(began); err == nil || took > defaultLimits().handshake+defaultLimits().dial {
-					t.Errorf("a request while all is silent: %v after %v", err, took)
+					t.Errorf("a request during the silence: %v after %v", err, took)
 				}
 				c.silent.Store(false)
 				if got := o.ask(); got != "first Bearer token-1" {
@@ -131,7 +131,7 @@ func TestSilenceIsFoundInSeconds(t *testing.T) {
 	}
 }
 
-func TestAProxyThatAnswersPingsIsFoundByBookmarks(t *testing.T) {
+func TestBookmarksDetectSilenceBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		o := open(t, c, newFiles(t, c))
@@ -176,7 +176,7 @@ func TestRequestsEndInTime(t *testing.T) {
 	}
 }
 
-func TestCredentialsOnDiskAreTakenUp(t *testing.T) {
+func TestChangedCredentialsAreUsed(t *testing.T) {
 	other := newAuthority(t, "other")
 	otherCert, otherKey := other.leaf(t, "second")
 	inlined := func(f files, c *cluster, certificate, key []byte) []byte {
@@ -192,8 +192,8 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 		rule   string
 		change func(*testing.T, files, *cluster)
 		want   string
-		// again is whether watches begin anew.
-		again bool
+		// restarts is whether watches are restarted.
+		restarts bool
 	}{
 		{"a certificate and its key", func(t *testing.T, f files, _ *cluster) {
 			f.write(t, "client.crt", otherCert)
@@ -202,7 +202,7 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 		{"a token, without new watches", func(t *testing.T, f files, _ *cluster) {
 			f.write(t, "token", []byte("token-2"))
 		}, "first Bearer token-2", false},
-		{"an authority of the API server", func(t *testing.T, f files, c *cluster) {
+		{"the CA of the API server", func(t *testing.T, f files, c *cluster) {
 			c.useCertificateOf(t, other)
 			f.write(t, "ca.crt", slices.Concat(c.authority.pem, other.pem))
 		}, "first Bearer token-1", true},
@@ -227,17 +227,17 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 				if got := o.ask(); got != tc.want {
 					t.Errorf("five seconds later: %q, want %q", got, tc.want)
 				}
-				if got := strings.Join(o.told, "\n"); got != "read" {
-					t.Errorf("told %q", got)
+				if got := strings.Join(o.calls, "\n"); got != "read" {
+					t.Errorf("observed %q", got)
 				}
 				select {
 				case err := <-w.ended:
-					if !tc.again || err != nil {
+					if !tc.restarts || err != nil {
 						t.Errorf("the watch ended with %v", err)
 					}
 				default:
-					if tc.again {
-						t.Error("the watch goes on with the old credentials")
+					if tc.restarts {
+						t.Error("the watch continues with the old credentials")
 					}
 				}
 				stop()
@@ -247,12 +247,12 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 	}
 }
 
-func TestWhatCannotBeUsedLeavesWhatWasGood(t *testing.T) {
+func TestUnusableCredentialsKeepTheOldOnes(t *testing.T) {
 	for _, tc := range []struct{ rule, file, text, says string }{
 		{"the key of another certificate", "client.key", "", "private key does not match"},
 		{"no certificate", "client.crt", "nonsense", "failed to find any PEM data"},
-		{"an empty authority", "ca.crt", "", "ca.crt is empty"},
-		{"no kubeconfig", "kubeconfig", "users: [{name: SECRET", "kubeconfig is no kubeconfig"},
+		{"an empty CA", "ca.crt", "", "ca.crt is empty"},
+		{"no kubeconfig", "kubeconfig", "users: [{name: SECRET", "kubeconfig is not a kubeconfig"},
 		{"an empty token", "token", " \n", "token is empty"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -266,33 +266,33 @@ func TestWhatCannotBeUsedLeavesWhatWasGood(t *testing.T) {
 				}
 				f.write(t, tc.file, text)
 				for range 5 {
-					o.look()
+					o.reload()
 				}
-				if len(o.told) != 1 || !strings.Contains(o.told[0], tc.says) || strings.Contains(o.told[0], "SECRET") || strings.Contains(o.told[0], "PRIVATE") {
-					t.Errorf("told %q, want %q once", o.told, tc.says)
+				if len(o.calls) != 1 || !strings.Contains(o.calls[0], tc.says) || strings.Contains(o.calls[0], "SECRET") || strings.Contains(o.calls[0], "PRIVATE") {
+					t.Errorf("observed %q, want %q once", o.calls, tc.says)
 				}
 				if got := o.ask(); got != "first Bearer token-1" {
-					t.Errorf("asked as %q", got)
+					t.Errorf("the request was sent as %q", got)
 				}
 			})
 		})
 	}
 }
 
-func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
+func TestFilesAreReadAfterTheyStopChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		f := newFiles(t, c)
 		o := open(t, c, f)
 		certificate, key := c.authority.leaf(t, "second")
 		f.write(t, "client.crt", certificate)
-		o.look()
+		o.reload()
 		f.write(t, "client.key", key)
-		o.look()
-		if got := o.ask(); got != "first Bearer token-1" || len(o.told) != 0 {
-			t.Errorf("halfway through: %q, told %q", got, o.told)
+		o.reload()
+		if got := o.ask(); got != "first Bearer token-1" || len(o.calls) != 0 {
+			t.Errorf("halfway through: %q, observed %q", got, o.calls)
 		}
-		o.look()
+		o.reload()
 		if got := o.ask(); got != "second Bearer token-1" {
 			t.Errorf("got %q", got)
 		}
@@ -319,8 +319,8 @@ func TestAnOpenRequestOutlivesItsCredentials(t *testing.T) {
 		certificate, key := c.authority.leaf(t, "second")
 		f.write(t, "client.crt", certificate)
 		f.write(t, "client.key", key)
-		o.look()
-		o.look()
+		o.reload()
+		o.reload()
 		close(answer)
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -345,13 +345,13 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 		}
 		for _, want := range []string{"Bearer token-1", "Bearer token-2"} {
 			f.write(t, "token", []byte(strings.TrimPrefix(want, "Bearer ")))
-			connection.look()
-			connection.look()
+			connection.reload()
+			connection.reload()
 			if err := client.RESTClient().Get().AbsPath("/version").Do(t.Context()).Error(); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.last.Load().Header.Get("Authorization"); got != want {
-				t.Errorf("asked with %q, want %q", got, want)
+				t.Errorf("the request was sent with %q, want %q", got, want)
 			}
 		}
 	})
@@ -360,7 +360,7 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ rule, text, says string }{
 		{"no file", "", "read cluster.kubeconfig: open"},
-		{"no kubeconfig", "a: [", "is no kubeconfig"},
+		{"no kubeconfig", "a: [", "is not a kubeconfig"},
 		{"no context", "apiVersion: v1\nkind: Config\n", "read cluster.kubeconfig"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
