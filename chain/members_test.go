@@ -61,7 +61,7 @@ func TestNodeThenRBAC(t *testing.T) {
 			verdict.Allow, NameNode, nodeauthz.PathToObject, "secret shop/pull",
 		},
 		{
-			"RBAC allows what Node leaves open", node(access.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
+			"RBAC allows what Node does not", node(access.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
 			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
 		},
 		{

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// about asks about an object by name; "" asks for a URL.
+// about returns a request for an object by name; for "" a request for a URL.
 func about(name string) *access.Request {
 	if name == "" {
 		return &access.Request{User: "ada", Verb: "get", Path: "/metrics"}
@@ -62,10 +62,10 @@ func TestWebhook(t *testing.T) {
 		{"one that is false outweighs an error before it", h, conditions("Deny", inShop, ofSomeone), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
 		{"one that is false outweighs an error after it", h, conditions("Deny", ofSomeone, inShop), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
 		{"a condition that fails denies by policy", h, conditions("Deny", ofAda, inShop), "", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy denies the request: cel evaluation error", 0, false, true},
-		{"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy leaves the request to others: cel evaluation error", 0, true, true},
+		{"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy passes the request to the next authorizers: cel evaluation error", 0, true, true},
 
-		{"an error that is retried", h, hookOptions{}, "500", verdict.NoOpinion, CodeWebhookFailed, "leaves the request to others", 2, true, true},
-		{"an error that is not retried", h, hookOptions{}, "403", verdict.NoOpinion, CodeWebhookFailed, "leaves the request to others", 1, true, true},
+		{"an error that is retried", h, hookOptions{}, "500", verdict.NoOpinion, CodeWebhookFailed, "passes the request to the next authorizers", 2, true, true},
+		{"an error that is not retried", h, hookOptions{}, "403", verdict.NoOpinion, CodeWebhookFailed, "passes the request to the next authorizers", 1, true, true},
 		{"an error denies by policy", h, deny, "403", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"an answer that cannot be read", h, deny, "garbage", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"nobody there", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
@@ -91,7 +91,7 @@ func TestWebhook(t *testing.T) {
 				t.Errorf("the hint %q does not say where the address comes from", o.Hint)
 			}
 			if strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
-				t.Error("the credentials are told")
+				t.Error("the message has the credentials")
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(tc.policy, func(t *testing.T) {
 			h := newHook(t)
-			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: patience.String(), policy: tc.policy}))[1]
+			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: shortTimeout.String(), policy: tc.policy}))[1]
 			o, err := link.Authorize(t.Context(), about("slow"), Full)
 			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) || (err != nil) != tc.fails || (o.Error != "") == tc.fails {
 				t.Errorf("Explain = %+v, %v", o, err)
@@ -150,7 +150,7 @@ func TestBriefReasons(t *testing.T) {
 	}{
 		{"who decided and why", hooks, "allow", "second.example.com: the name is allow"},
 		{"all, when nobody decided", append(cluster(), hooks...), "none", "RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none"},
-		{"a failure, without addresses", hooks, "403", skipped + "; second.example.com: the webhook failed, and its failure policy leaves the request to others"},
+		{"a failure, without addresses", hooks, "403", skipped + "; second.example.com: the webhook failed, and its failure policy passes the request to the next authorizers"},
 		{"a failure that denies", Chain{strict}, "403", "strict.example.com: the webhook failed, and its failure policy denies the request"},
 		{"a contradiction", hooks, "both", "second.example.com: the webhook failed, and the request is denied"},
 		{"no reason for allowing", Chain{quiet}, "allow", "quiet.example.com: the webhook allows it"},
@@ -273,7 +273,7 @@ func TestAnswersAreCachedAsConfigured(t *testing.T) {
 			if first.Decision != second.Decision || first.Code != second.Code {
 				t.Errorf("%s, cached %t: %+v, then %+v", name, cached, first, second)
 			}
-			if told := strings.Contains(second.Message, "an earlier answer of webhook a: the name is "+name); told != cached {
+			if said := strings.Contains(second.Message, "a cached answer of webhook a: the name is "+name); said != cached {
 				t.Errorf("%s, cached %t: %q", name, cached, second.Message)
 			}
 		}
@@ -308,8 +308,8 @@ func TestBuildNeedsItsParts(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err = c.Build(t.Context(), Parts{})
 	const want = `3 problems:
-  authorizers[0]: the Node authorizer is configured but was not given to build the chain from
-  authorizers[1]: the RBAC authorizer is configured but was not given to build the chain from
+  authorizers[0]: the Node authorizer is configured but is missing in the parts of the chain
+  authorizers[1]: the RBAC authorizer is configured but is missing in the parts of the chain
   authorizers[2].webhook.connectionInfo.type: InClusterConfig works only in a pod: run there, or use KubeConfigFile`
 	if problems := (Problems{}); !errors.As(err, &problems) || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
@@ -339,7 +339,7 @@ func TestPodsAskTheirAPIServer(t *testing.T) {
 	for name, want := range map[string]verdict.Decision{"allow": verdict.Allow, "403": verdict.Deny} {
 		if o, err := links[1].Authorize(t.Context(), about(name), Full); err != nil || o.Decision != want {
 			t.Errorf("%s: got %+v, %v", name, o, err)
-		} else if told := strings.Contains(o.Hint, "service account"); told != (name == "403") {
+		} else if said := strings.Contains(o.Hint, "service account"); said != (name == "403") {
 			t.Errorf("%s: the hint is %q", name, o.Hint)
 		}
 	}
