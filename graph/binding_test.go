@@ -116,7 +116,7 @@ func TestPodCountsWhileItIsBoundAndExists(t *testing.T) {
 	})
 }
 
-// TestPodUpdate has what may change in a bound pod.
+// TestPodUpdate changes each field of a bound pod that may change.
 func TestPodUpdate(t *testing.T) {
 	template := withResourceClaims(corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("any-gpu")})
 	status := func(claim string) func(*corev1.Pod) {

@@ -10,9 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// TestReadersWhileObjectsChange has readers put the same questions while a
-// writer changes what lies around them. What every state relates must never be
-// answered with no, what no state relates never with yes.
+// Readers repeat the same questions while a writer changes other objects. A relation
+// that exists in every state must always be found; one that exists in no state must
+// never be found.
 func TestReadersWhileObjectsChange(t *testing.T) {
 	const rounds = 3000
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 				g.SetVolumeAttachment(newAttachment("va", "bystander"))
 			},
 			round: func(g *graph.Graph, i int) {
-				// From one node to two and back, now and then to many and back.
+				// From one node to two and back, sometimes to many and back.
 				n := 1 + i%3
 				if i%100 == 0 {
 					n = 200
@@ -173,10 +173,10 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 	}
 }
 
-// TestAllQuestionsWhileEverythingChanges is for the race detector: one of each
-// question runs while all kinds of objects come and go. What it can check is
-// that every path that is named leads to the node it was asked for.
-func TestAllQuestionsWhileEverythingChanges(t *testing.T) {
+// TestAllMethodsWhileEverythingChanges is for the race detector: each method runs
+// while objects of all kinds are added and removed. It checks that every returned
+// path leads to the requested node.
+func TestAllMethodsWhileEverythingChanges(t *testing.T) {
 	g := graph.New()
 	var all sync.WaitGroup
 	for _, ask := range []func(node string){

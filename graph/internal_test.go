@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEmptiedGraphKeepsNothing fills a graph with names of its own for
-// everything, and takes it all out again.
+// TestEmptiedGraphKeepsNothing fills a graph with unique names, and removes all
+// objects again.
 func TestEmptiedGraphKeepsNothing(t *testing.T) {
 	g := New()
 	const pods = 500
@@ -64,10 +64,10 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestNodesComeAndGoAtTheCostOfFew lets nodes reach and leave one object for a
-// long time, around sizes at which its set is just full. What is copied on the
-// way must follow the comings and goings, not the nodes that stay.
-func TestNodesComeAndGoAtTheCostOfFew(t *testing.T) {
+// Nodes are added to and removed from one object for a long time, around sizes at
+// which its set is just full. The number of copied members must depend on these
+// changes, not on the nodes that stay.
+func TestChangingMembersDoesNotCopyAll(t *testing.T) {
 	for _, base := range []int{0, 1, 2, 3, 7, 15, 16, 63, 1023} {
 		secret := &vertex{id: newVertexID(Secret, 0)}
 		nodes := make([]*vertex, base+16)
@@ -126,7 +126,7 @@ func TestSetOfNodesShrinks(t *testing.T) {
 	}
 }
 
-func TestNodesWithTheSameHashAreTold(t *testing.T) {
+func TestNodesWithTheSameHashAreDistinguished(t *testing.T) {
 	secret := &vertex{id: newVertexID(Secret, 0)}
 	nodes := make([]*vertex, 20)
 	for i := range nodes {
@@ -143,10 +143,9 @@ func TestNodesWithTheSameHashAreTold(t *testing.T) {
 	}
 }
 
-// TestVolumeAnswersFromOneState lets a volume change hands while a reader looks
-// through the nodes of the claim that it left. There are a million of them, all
-// with one hash, so that the reader is most likely still looking when the node
-// that it looks for comes to use that claim.
+// A volume moves to another claim while a reader searches the nodes of the previous
+// claim. There are a million of them, all with the same hash, so that the reader is
+// most likely still searching when the wanted node starts to use that claim.
 func TestVolumeAnswersFromOneState(t *testing.T) {
 	const crowd = 1 << 20
 	g := New()
@@ -199,8 +198,8 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 	}
 }
 
-// TestKeysAreComparedNotHashes puts one of two keys that the table cannot tell
-// apart by their hashes into it, and asks for the other.
+// The table contains one of two keys with equal hashes, and a look-up of the other
+// finds nothing.
 func TestKeysAreComparedNotHashes(t *testing.T) {
 	type key struct {
 		kind            Kind
@@ -209,7 +208,7 @@ func TestKeysAreComparedNotHashes(t *testing.T) {
 	for _, tc := range []struct {
 		differ string
 		key    func(i int) key
-		mark   func(id vertexID) uint32 // what a look-up goes by
+		mark   func(id vertexID) uint32 // the hash of a look-up
 	}{
 		{"names", func(i int) key { return key{Secret, "shop", fmt.Sprint("secret-", i)} }, func(id vertexID) uint32 { return uint32(id) }},
 		{"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} }, func(id vertexID) uint32 { return uint32(id) }},
@@ -238,7 +237,7 @@ func TestKeysAreComparedNotHashes(t *testing.T) {
 	}
 }
 
-// newNode returns the vertex of a node with a hash of our choice.
+// newNode returns the vertex of a node with a given hash.
 func newNode(i int, hash uint64) *vertex {
 	node := &vertex{name: fmt.Sprint("node-", i), id: newVertexID(Node, hash)}
 	node.members.Store(&memberSet{sole: node, live: 1})

@@ -17,8 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// model is the graph as its specification says it: the objects that exist, and
-// answers computed from all of them each time.
+// model is a naive implementation of the graph: a set of objects, from which every
+// answer is computed.
 type model struct {
 	pods        map[string]*corev1.Pod
 	volumes     map[string]*corev1.PersistentVolume
@@ -113,8 +113,8 @@ func (m *model) podRelations(key string, pod *corev1.Pod, related map[relation]b
 	}
 }
 
-// driver turns bytes into changes, applied to a graph and to a model. Few
-// different names make them meet.
+// driver turns bytes into changes of a graph and a model. It uses few names, so that
+// objects match often.
 type driver struct {
 	data  []byte
 	graph *graph.Graph
@@ -220,7 +220,7 @@ func (d *driver) volume() *corev1.PersistentVolume {
 	return pv
 }
 
-// compare puts every question about every known name to both.
+// compare compares every answer about every known name.
 func (d *driver) compare(t *testing.T) {
 	t.Helper()
 	want := d.model.relations()

@@ -192,7 +192,7 @@ func TestPodRelates(t *testing.T) {
 	}
 }
 
-// TestPodRelatesNothingThrough has what looks like a reference and is none.
+// TestPodRelatesNothingThrough has fields that look like references but are not.
 func TestPodRelatesNothingThrough(t *testing.T) {
 	template := corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("any-gpu")}
 	for _, tc := range []struct {

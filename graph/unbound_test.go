@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// mounting is a pod that mounts claims.
+// mounting returns a pod that mounts claims.
 func mounting(name, node string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
 	for _, claim := range claims {
@@ -73,7 +73,7 @@ func TestHasPods(t *testing.T) {
 	}
 }
 
-// TestObjects compares with Reach, which has the paths too.
+// TestObjects compares Objects with Reach.
 func TestObjects(t *testing.T) {
 	g := graph.New()
 	g.SetPod(mounting("a", "worker-1", "orders", "images"))

@@ -7,11 +7,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// vertex is one object. Its key never changes, so that readers may compare it
-// without a lock; a vertex that leaves the graph is never used again. It fills
-// one cache line.
+// vertex is one object. Its key never changes, so that readers may compare it without
+// a lock; a vertex that was removed from the graph is never reused. It fills one
+// cache line.
 //
-// Who reaches it is in members, which readers load without a lock:
+// members are the nodes that reach it; readers load them without a lock:
 //   - for a node, the set of just that node;
 //   - for an object that names its node (pod, attachment, slice, request), the
 //     set of that node;
