@@ -78,7 +78,8 @@ func TestSelectorsThatWereParsedInPartCount(t *testing.T) {
 
 func TestFromAttributesDoesNotAllocate(t *testing.T) {
 	record := &authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}}, Verb: "get", Resource: "pods", ResourceRequest: true,
+		User: &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}},
+		Verb: "get", Resource: "pods", ResourceRequest: true,
 	}
 	if allocations := testing.AllocsPerRun(100, func() {
 		var req access.Request

@@ -205,7 +205,8 @@ func TestWithOverridesRefuses(t *testing.T) {
 			t.Errorf("%q: the error is %q, want %q in it", list, err, want)
 		}
 	}
-	if _, err := kubeversion.For(37).WithOverrides("AuthorizeNodeWithSelectors=false"); err == nil || !strings.Contains(err.Error(), "does not exist in Kubernetes 1.37") {
+	if _, err := kubeversion.For(37).WithOverrides("AuthorizeNodeWithSelectors=false"); err == nil ||
+		!strings.Contains(err.Error(), "does not exist in Kubernetes 1.37") {
 		t.Errorf("setting a gate that was removed: %v", err)
 	}
 }

@@ -37,7 +37,9 @@ func open(t *testing.T, c *cluster, f files) *opened {
 	t.Helper()
 	o := &opened{t: t, cluster: c, files: f}
 	var err error
-	if o.Connection, err = Open(Options{Kubeconfig: f.path("kubeconfig"), UserAgent: "test", Observer: &o.observed, dial: c.dial}); err != nil {
+	if o.Connection, err = Open(Options{
+		Kubeconfig: f.path("kubeconfig"), UserAgent: "test", Observer: &o.observed, dial: c.dial,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if o.client, err = rest.HTTPClientFor(o.Config()); err != nil {
@@ -168,7 +170,8 @@ func TestRequestsEndInTime(t *testing.T) {
 				c.answer.Store(&never)
 				began := time.Now()
 				_, err := o.get(tc.path)
-				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != tc.want || !strings.Contains(err.Error(), "the API server is silent") {
+				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != tc.want ||
+					!strings.Contains(err.Error(), "the API server is silent") {
 					t.Errorf("got %v after %v, want a timeout after %v", err, took, tc.want)
 				}
 			})
@@ -186,7 +189,8 @@ current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
 users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
-`, host, base64.StdEncoding.EncodeToString(c.authority.pem), base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+`, host, base64.StdEncoding.EncodeToString(c.authority.pem),
+			base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
 	}
 	for _, tc := range []struct {
 		rule   string
@@ -268,7 +272,8 @@ func TestUnusableCredentialsKeepTheOldOnes(t *testing.T) {
 				for range 5 {
 					o.reload()
 				}
-				if len(o.calls) != 1 || !strings.Contains(o.calls[0], tc.says) || strings.Contains(o.calls[0], "SECRET") || strings.Contains(o.calls[0], "PRIVATE") {
+				if len(o.calls) != 1 || !strings.Contains(o.calls[0], tc.says) || strings.Contains(o.calls[0], "SECRET") ||
+					strings.Contains(o.calls[0], "PRIVATE") {
 					t.Errorf("observed %q, want %q once", o.calls, tc.says)
 				}
 				if got := o.ask(); got != "first Bearer token-1" {
@@ -333,7 +338,10 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 		c := newCluster(t)
 		f := newFiles(t, c)
 		connection, err := Open(Options{dial: c.dial, pod: func() (*rest.Config, error) {
-			return &rest.Config{Host: "https://" + host, BearerTokenFile: f.path("token"), BearerToken: "older", TLSClientConfig: rest.TLSClientConfig{CAFile: f.path("ca.crt")}}, nil
+			return &rest.Config{
+				Host: "https://" + host, BearerTokenFile: f.path("token"), BearerToken: "older",
+				TLSClientConfig: rest.TLSClientConfig{CAFile: f.path("ca.crt")},
+			}, nil
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -106,7 +106,10 @@ func newTransport(options *transport.Config, limits limits) (*http.Transport, er
 		Proxy: proxy, DialContext: options.DialHolder.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: limits.handshake,
 		DisableCompression: options.DisableCompression, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 		Protocols: &protocols,
-		HTTP2:     &http.HTTP2Config{SendPingTimeout: limits.pingAfter, PingTimeout: limits.pingTimeout, WriteByteTimeout: limits.pingAfter + limits.pingTimeout},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: limits.pingAfter, PingTimeout: limits.pingTimeout,
+			WriteByteTimeout: limits.pingAfter + limits.pingTimeout,
+		},
 	}, nil
 }
 

@@ -39,7 +39,9 @@ func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 		for gv := range s.opts.Resources {
 			if group, version, ok := strings.Cut(gv, "/"); ok {
 				v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
-				list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+				list.Groups = append(list.Groups, metav1.APIGroup{
+					Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v,
+				})
 			}
 		}
 		reply(w, http.StatusOK, list)

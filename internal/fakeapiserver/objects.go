@@ -145,7 +145,8 @@ func (s *Server) store(at *place, kind string, object Object) Object {
 func (s *Server) update(w http.ResponseWriter, at *place, found, sent Object) {
 	was, is := part(found, "metadata"), metadata(sent)
 	if v, ok := is["resourceVersion"].(string); ok && v != "" && v != was["resourceVersion"] {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("%s %q: the object has been modified", at.resource, at.name))
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+			fmt.Sprintf("%s %q: the object has been modified", at.resource, at.name))
 		return
 	}
 	if uid, ok := is["uid"].(string); ok && uid != "" && uid != was["uid"] {
@@ -192,7 +193,9 @@ func merge(at *place, found, sent Object) Object {
 	meta := maps.Clone(part(found, "metadata"))
 	if at.subresource == "" {
 		meta = maps.Clone(metadata(sent))
-		for _, fixed := range []string{"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp"} {
+		for _, fixed := range []string{
+			"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp",
+		} {
 			if meta[fixed] = part(found, "metadata")[fixed]; meta[fixed] == nil {
 				delete(meta, fixed)
 			}
@@ -219,7 +222,8 @@ func (s *Server) remove(w http.ResponseWriter, at *place, found, options Object)
 	if options != nil {
 		for name, want := range part(options, "preconditions") {
 			if meta[name] != want {
-				refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("%s %q: the precondition on %s does not hold", at.resource, at.name, name))
+				refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+					fmt.Sprintf("%s %q: the precondition on %s does not hold", at.resource, at.name, name))
 				return
 			}
 		}

@@ -87,7 +87,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 		var changed chan struct{}
 		news, next, changed = s.since(next)
 		for _, c := range news {
-			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) || (name != "" && c.name != name) {
+			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) ||
+				(name != "" && c.name != name) {
 				continue
 			}
 			if encoder.Encode(Object{"type": c.kind, "object": c.object}) != nil {

@@ -17,7 +17,8 @@ import (
 var ErrEndsEarly = errors.New("compressed data ends early; the file is incomplete, or still being compressed")
 
 // ErrTooLong is the error of compressed data that expands too much.
-var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; decompress the file first if that is correct", maxExpansion)
+var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; "+
+	"decompress the file first if that is correct", maxExpansion)
 
 const (
 	// bufferSize is the size of a read, in bytes.
@@ -63,7 +64,8 @@ func (t *Text) open(stored *bufio.Reader) error {
 		}
 		t.Reader = &reader{text: text, stored: t.stored}
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow), zstd.WithDecoderMaxWindow(maxWindow))
+		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return fmt.Errorf("decompress zstd: %w", err)
 		}

@@ -13,7 +13,9 @@ import (
 const goodPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}}`
 
 func seeds(f *testing.F) {
-	for _, pattern := range []string{"testdata/*.yaml", "../source/testdata/*.yaml", "../source/testdata/forms/*", "../source/testdata/*.golden"} {
+	for _, pattern := range []string{
+		"testdata/*.yaml", "../source/testdata/*.yaml", "../source/testdata/forms/*", "../source/testdata/*.golden",
+	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)

@@ -13,9 +13,15 @@ func TestPeekYAML(t *testing.T) {
 		want       Type
 		known      bool
 	}{
-		{rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n", want: Type{"apps/v1", "Deployment"}, known: true},
+		{
+			rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n",
+			want: Type{"apps/v1", "Deployment"}, known: true,
+		},
 		{rule: "an item", text: "  - apiVersion: v1\n    kind: Pod\n", dash: true, want: Type{"v1", "Pod"}, known: true},
-		{rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n", want: Type{"v1", "PodList"}, known: true},
+		{
+			rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n",
+			want: Type{"v1", "PodList"}, known: true,
+		},
 		{rule: "comments and empty lines", text: "# kind: Pod\n\nkind: Node\n  \napiVersion: v1\n", want: Type{"v1", "Node"}, known: true},
 		{rule: "Windows", text: "kind: Node\r\napiVersion: v1\r\n", want: Type{"v1", "Node"}, known: true},
 		{rule: "no kind", text: "apiVersion: v1\n"},

@@ -36,7 +36,8 @@ func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind strin
 func TestItemsOfNestedListsHaveTheirLines(t *testing.T) {
 	const n = 100_000
 	var text strings.Builder
-	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
+	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n" +
+		"{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
 	for i := range n {
 		if i > 0 {
 			text.WriteString(",")
@@ -69,12 +70,29 @@ func kinds(names ...string) func(string, string, []byte) bool {
 func TestDocumentsAreReadWithTheirLines(t *testing.T) {
 	for _, test := range []struct{ rule, text, want string }{
 		{"a document", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n", "Node a stdin:4"},
-		{"the second document", "apiVersion: v1\nkind: Pod\n---\n# more\nkind: Node\napiVersion: v1\nmetadata:\n  name: a\n", "Node a stdin:8"},
-		{"an item of a list in YAML", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n", "Node a stdin:8"},
+		{
+			"the second document", "apiVersion: v1\nkind: Pod\n---\n# more\nkind: Node\napiVersion: v1\nmetadata:\n  name: a\n",
+			"Node a stdin:8",
+		},
+		{
+			"an item of a list in YAML",
+			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n- apiVersion: v1\n  kind: Node\n  metadata:\n" +
+				"    name: a\n",
+			"Node a stdin:8",
+		},
 		{"an item of a list of one kind", "apiVersion: v1\nkind: NodeList\nitems:\n- metadata:\n    name: a\n", "Node a stdin:5"},
 		{"JSON", "{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n \"metadata\": {\n \"name\": \"a\"}}", "Node a stdin:3"},
-		{"an item of a list in JSON", "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"Pod\"},\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}]}", "Node a stdin:4"},
-		{"JSON between documents of YAML", "---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}\n---\nkind: Pod\napiVersion: v1\n", "Node a stdin:3"},
+		{
+			"an item of a list in JSON",
+			"{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"Pod\"},\n" +
+				"{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}]}",
+			"Node a stdin:4",
+		},
+		{
+			"JSON between documents of YAML",
+			"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}\n---\nkind: Pod\napiVersion: v1\n",
+			"Node a stdin:3",
+		},
 		{"a kind that only a parser finds", "{apiVersion: v1, kind: Node,\n metadata: {name: a}}\n", "Node a stdin:2"},
 		{"a kind in quotes", "\"kind\": \"Node\"\napiVersion: 'v1'\nmetadata:\n  name: a\n", "Node a stdin:4"},
 		{"a kind with a comment", "kind: Node # of worker\napiVersion: v1\nmetadata:\n  name: a\n", "Node a stdin:4"},

@@ -38,7 +38,9 @@ func TestDepthIsBounded(t *testing.T) {
 	const deep = 1 << 20
 	text := `{"apiVersion": "v1", "kind": "Pod", "x": ` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + "}"
 	wanted := func(string, string, []byte) bool { return true }
-	_, err := Read(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader(text), Wanted: wanted}, func(*Document) error { return nil })
+	_, err := Read(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader(text), Wanted: wanted}, func(*Document) error {
+		return nil
+	})
 	if err == nil || !strings.Contains(err.Error(), "stdin: document 1, line 1: not valid JSON: exceeded max depth") {
 		t.Errorf("error is %v", err)
 	}

@@ -51,9 +51,15 @@ func splitterItems(r io.Reader, emit func(text []byte) error) error {
 
 // benchItem is an object as an API server returns it.
 func benchItem(i int) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"app-6d4cf56db6-%05d","namespace":"team-%d","labels":{"app.kubernetes.io/name":"app","pod-template-hash":"6d4cf56db6"},"annotations":{"checksum/config":"%064d"}},`+
-		`"spec":{"nodeName":"worker-%d","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"}],"containers":[{"name":"app","image":"registry.example.com/team/app:1.2.3","env":[{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],`+
-		`"resources":{"requests":{"cpu":"100m","memory":"256Mi"}},"volumeMounts":[{"name":"tls","mountPath":"/etc/tls","readOnly":true}]}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"hostIP":"10.0.0.1"}}`, i, i%100, i, i%200)
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"app-6d4cf56db6-%05d","namespace":"team-%d",`+
+		`"labels":{"app.kubernetes.io/name":"app","pod-template-hash":"6d4cf56db6"},`+
+		`"annotations":{"checksum/config":"%064d"}},`+
+		`"spec":{"nodeName":"worker-%d","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists",`+
+		`"effect":"NoExecute"}],"containers":[{"name":"app","image":"registry.example.com/team/app:1.2.3",`+
+		`"env":[{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],`+
+		`"resources":{"requests":{"cpu":"100m","memory":"256Mi"}},"volumeMounts":[{"name":"tls","mountPath":"/etc/tls",`+
+		`"readOnly":true}]}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],`+
+		`"hostIP":"10.0.0.1"}}`, i, i%100, i, i%200)
 }
 
 // BenchmarkSplitJSON compares the splitter with the library's decoder, alternately in

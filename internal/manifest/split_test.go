@@ -71,7 +71,9 @@ func (repeat) Read(p []byte) (int, error) {
 
 func TestReadErrorsAreReported(t *testing.T) {
 	broken := errors.New("disk on fire")
-	for name, before := range map[string]string{"at the beginning": "", "within an object": `{"a": `, "within a list": `{"items": [{}, `, "between": "{}\n"} {
+	for name, before := range map[string]string{
+		"at the beginning": "", "within an object": `{"a": `, "within a list": `{"items": [{}, `, "between": "{}\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := splitJSON(io.MultiReader(strings.NewReader(before), iotest.ErrReader(broken)))
 			if !errors.Is(err, broken) {
@@ -118,7 +120,8 @@ func writeDocs(docs []*document) string {
 }
 
 func TestYAMLDocumentsAreSplit(t *testing.T) {
-	docs, err := splitYAML("%YAML 1.1\n# nothing\n---\n\n---\na: 1\n--- {b: 2}\n---\t# c\n--- |\n  ---\n  text\n...\n# nothing\n---\nd: |\n  ---x\n---e: 5\n", maxWholeYAML)
+	docs, err := splitYAML("%YAML 1.1\n# nothing\n---\n\n---\na: 1\n--- {b: 2}\n---\t# c\n--- |\n  ---\n  text\n...\n"+
+		"# nothing\n---\nd: |\n  ---x\n---e: 5\n", maxWholeYAML)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 // into items.
 const maxWholeYAML = 4 << 20
 
-var errNotBlockList = fmt.Errorf("document is larger than %d MiB and not a list in block style; split it, or convert it to JSON", maxWholeYAML>>20)
+var errNotBlockList = fmt.Errorf("document is larger than %d MiB and not a list in block style; split it, or convert it to JSON",
+	maxWholeYAML>>20)
 
 // yamlSplitter splits a stream of YAML into documents, and large lists into items.
 type yamlSplitter struct {
@@ -221,7 +222,8 @@ func (l *yamlList) finish() error {
 		return l.fail(l.splitter.begin, errNotBlockList)
 	}
 	if h := l.readRest(); !h.isList() {
-		return l.fail(l.splitter.begin, fmt.Errorf("document is larger than %d MiB and its kind %q is not a list", maxWholeYAML>>20, h.Kind))
+		return l.fail(l.splitter.begin,
+			fmt.Errorf("document is larger than %d MiB and its kind %q is not a list", maxWholeYAML>>20, h.Kind))
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // prefixes of the text, line by line.
 
 // reportedPlace matches the errors of decoders: the line and the first mistake.
-var reportedPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?(?:line (\d+): )?([^\n]*)`)
+var reportedPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?` +
+	`(?:line (\d+): )?([^\n]*)`)
 
 // reported parses the decoder's error: its line, 0 if it has none, and the problem.
 func reported(err error) (line int, problem string) {

@@ -160,7 +160,9 @@ func TestLinesAreThoseOfEditors(t *testing.T) {
 
 // FuzzParse: a text is parsed, or its mistake is on one of its lines.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "a: b\n", "a: \"b\nc: d", "a: [b\n---\nc: {d: e", "- a\n b", "a: *b\r\nc: d\u2028e: f", "\ufeffa: b\n\x00"} {
+	for _, text := range []string{
+		"", "a: b\n", "a: \"b\nc: d", "a: [b\n---\nc: {d: e", "- a\n b", "a: *b\r\nc: d\u2028e: f", "\ufeffa: b\n\x00",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
