@@ -22,12 +22,40 @@ func TestSettledDecidesOnlyWhatIsIndependentOfTime(t *testing.T) {
 		by, why  string
 	}{
 		{"an answer", h, hookOptions{}, "allow", nil, verdict.Allow, "authz.example.com", ""},
-		{"an unreachable webhook that denies", dead, hookOptions{policy: "Deny"}, "allow", nil, verdict.NoOpinion, "", "the webhook failed, and its failure policy denies the request"},
-		{"an unreachable one before one that allows", dead, hookOptions{policy: "NoOpinion"}, "allow", AlwaysAllow(), verdict.NoOpinion, "", "AlwaysAllow would then allow the request"},
-		{"an unreachable one, and none that allows", dead, hookOptions{policy: "NoOpinion"}, "allow", nil, verdict.NoOpinion, "", "passes the request to the next authorizers"},
-		{"a condition that cannot be evaluated and denies", dead, hookOptions{policy: "Deny", conditions: unreadable}, "allow", nil, verdict.Deny, "authz.example.com", ""},
-		{"one that passes the request to one that allows", dead, hookOptions{policy: "NoOpinion", conditions: unreadable}, "allow", AlwaysAllow(), verdict.Allow, "AlwaysAllow", ""},
-		{"one that passes the request, and none that allows", dead, hookOptions{policy: "NoOpinion", conditions: unreadable}, "allow", nil, verdict.NoOpinion, "", ""},
+		{
+			"an unreachable webhook that denies", dead,
+			hookOptions{policy: "Deny"},
+			"allow", nil, verdict.NoOpinion, "",
+			"the webhook failed, and its failure policy denies the request",
+		},
+		{
+			"an unreachable one before one that allows", dead,
+			hookOptions{policy: "NoOpinion"},
+			"allow", AlwaysAllow(),
+			verdict.NoOpinion, "", "AlwaysAllow would then allow the request",
+		},
+		{
+			"an unreachable one, and none that allows", dead,
+			hookOptions{policy: "NoOpinion"},
+			"allow", nil, verdict.NoOpinion, "",
+			"passes the request to the next authorizers",
+		},
+		{
+			"a condition that cannot be evaluated and denies", dead,
+			hookOptions{policy: "Deny", conditions: unreadable},
+			"allow",
+			nil, verdict.Deny, "authz.example.com", "",
+		},
+		{
+			"one that passes the request to one that allows", dead,
+			hookOptions{policy: "NoOpinion", conditions: unreadable},
+			"allow", AlwaysAllow(), verdict.Allow, "AlwaysAllow", "",
+		},
+		{
+			"one that passes the request, and none that allows", dead,
+			hookOptions{policy: "NoOpinion", conditions: unreadable},
+			"allow", nil, verdict.NoOpinion, "", "",
+		},
 		{"an answer that allows and denies", h, hookOptions{}, "both", nil, verdict.Deny, "authz.example.com", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -35,7 +35,8 @@ func TestChainsDecideAsKubernetesDoes(t *testing.T) {
 			want, _, wantErr := theirs.Authorize(t.Context(), req.Attributes())
 			got, err := ours.Explain(t.Context(), req)
 			if outcome := outcomeOf(got, err); outcome != kubernetesOutcome(want, wantErr) {
-				t.Fatalf("got %s, Kubernetes %s (%v)\nrequest %+v\n%s", outcome, kubernetesOutcome(want, wantErr), wantErr, req, strings.Join(authorizers, ""))
+				t.Fatalf("got %s, Kubernetes %s (%v)\nrequest %+v\n%s", outcome, kubernetesOutcome(want, wantErr), wantErr, req,
+					strings.Join(authorizers, ""))
 			}
 			brief, briefErr := ours.Brief(t.Context(), req)
 			decision, by, decideErr := ours.Decide(t.Context(), req)
@@ -106,7 +107,8 @@ func randomAuthorizers(random *rand.Rand, h *hook) []string {
 
 func randomRequest(random *rand.Rand) *access.Request {
 	req := &access.Request{
-		User: pick(random, "system:node:a", "system:node:b", "ada"), Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
+		User:   pick(random, "system:node:a", "system:node:b", "ada"),
+		Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
 		Verb: pick(random, "get", "list", "delete"),
 	}
 	if random.IntN(8) == 0 {

@@ -51,25 +51,78 @@ func TestWebhook(t *testing.T) {
 		fails    bool // an error beside the opinion
 		failed   bool // an error in the opinion
 	}{
-		{"allows", h, hookOptions{}, "allow", verdict.Allow, CodeWebhookAllows, "allowed by webhook authz.example.com: the name is allow", 1, false, false},
-		{"denies", h, hookOptions{}, "deny", verdict.Deny, CodeWebhookDenies, "denied by webhook authz.example.com: the name is deny", 1, false, false},
-		{"no opinion", h, hookOptions{}, "none", verdict.NoOpinion, CodeWebhookNoOpinion, "no opinion in webhook authz.example.com: the name is none", 1, false, false},
+		{
+			"allows", h,
+			hookOptions{},
+			"allow", verdict.Allow, CodeWebhookAllows,
+			"allowed by webhook authz.example.com: the name is allow", 1, false, false,
+		},
+		{
+			"denies", h,
+			hookOptions{},
+			"deny", verdict.Deny, CodeWebhookDenies,
+			"denied by webhook authz.example.com: the name is deny", 1, false, false,
+		},
+		{
+			"no opinion", h,
+			hookOptions{},
+			"none", verdict.NoOpinion, CodeWebhookNoOpinion,
+			"no opinion in webhook authz.example.com: the name is none", 1, false, false,
+		},
 		{"a URL", h, hookOptions{}, "", verdict.NoOpinion, CodeWebhookNoOpinion, "no opinion", 1, false, false},
 		{"v1beta1", h, hookOptions{version: "v1beta1"}, "allow", verdict.Allow, CodeWebhookAllows, "allowed by", 1, false, false},
 
-		{"conditions that are true let it be asked", h, conditions("Deny", ofAda, inShop), "allow", verdict.Allow, CodeWebhookAllows, "allowed by", 1, false, false},
-		{"a condition that is false leaves it out", h, conditions("Deny", ofAda, inBank), "deny", verdict.NoOpinion, CodeWebhookNotAsked, "webhook authz.example.com is not asked: its match condition \"" + inBank + "\" is false", 0, false, false},
-		{"one that is false outweighs an error before it", h, conditions("Deny", inShop, ofSomeone), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
-		{"one that is false outweighs an error after it", h, conditions("Deny", ofSomeone, inShop), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
-		{"a condition that fails denies by policy", h, conditions("Deny", ofAda, inShop), "", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy denies the request: cel evaluation error", 0, false, true},
-		{"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy passes the request to the next authorizers: cel evaluation error", 0, true, true},
+		{
+			"conditions that are true let it be asked", h, conditions("Deny", ofAda, inShop), "allow", verdict.Allow,
+			CodeWebhookAllows, "allowed by", 1, false, false,
+		},
+		{
+			"a condition that is false leaves it out", h, conditions("Deny", ofAda, inBank), "deny", verdict.NoOpinion,
+			CodeWebhookNotAsked, "webhook authz.example.com is not asked: its match condition \"" + inBank + "\" is false", 0,
+			false, false,
+		},
+		{
+			"one that is false outweighs an error before it", h, conditions("Deny", inShop, ofSomeone), "", verdict.NoOpinion,
+			CodeWebhookNotAsked, ofSomeone, 0, false, false,
+		},
+		{
+			"one that is false outweighs an error after it", h, conditions("Deny", ofSomeone, inShop), "", verdict.NoOpinion,
+			CodeWebhookNotAsked, ofSomeone, 0, false, false,
+		},
+		{
+			"a condition that fails denies by policy", h, conditions("Deny", ofAda, inShop), "", verdict.Deny, CodeWebhookFailed,
+			"webhook authz.example.com failed, and its failure policy denies the request: cel evaluation error", 0, false, true,
+		},
+		{
+			"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion,
+			CodeWebhookFailed,
+			"webhook authz.example.com failed, and its failure policy passes the request to the next authorizers: cel " +
+				"evaluation error",
+			0, true, true,
+		},
 
-		{"an error that is retried", h, hookOptions{}, "500", verdict.NoOpinion, CodeWebhookFailed, "passes the request to the next authorizers", 2, true, true},
-		{"an error that is not retried", h, hookOptions{}, "403", verdict.NoOpinion, CodeWebhookFailed, "passes the request to the next authorizers", 1, true, true},
+		{
+			"an error that is retried", h,
+			hookOptions{},
+			"500", verdict.NoOpinion, CodeWebhookFailed,
+			"passes the request to the next authorizers", 2, true, true,
+		},
+		{
+			"an error that is not retried", h,
+			hookOptions{},
+			"403", verdict.NoOpinion, CodeWebhookFailed,
+			"passes the request to the next authorizers", 1, true, true,
+		},
 		{"an error denies by policy", h, deny, "403", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"an answer that cannot be read", h, deny, "garbage", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"nobody there", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
-		{"both allowed and denied is denied", h, hookOptions{}, "both", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and the request is denied: webhook subject access review returned both", 1, false, true},
+		{
+			"both allowed and denied is denied", h,
+			hookOptions{},
+			"both", verdict.Deny, CodeWebhookFailed,
+			"webhook authz.example.com failed, and the request is denied: webhook subject access review returned both", 1, false,
+			true,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			link := built(t, Parts{}, tc.hook.yaml("authz.example.com", tc.options))[1]
@@ -113,7 +166,8 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 			h := newHook(t)
 			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: shortTimeout.String(), policy: tc.policy}))[1]
 			o, err := link.Authorize(t.Context(), about("slow"), Full)
-			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) || (err != nil) != tc.fails || (o.Error != "") == tc.fails {
+			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) ||
+				(err != nil) != tc.fails || (o.Error != "") == tc.fails {
 				t.Errorf("Explain = %+v, %v", o, err)
 			}
 			if !strings.Contains(o.Hint, h.kubeconfig) || strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
@@ -149,9 +203,20 @@ func TestBriefReasons(t *testing.T) {
 		want  string
 	}{
 		{"who decided and why", hooks, "allow", "second.example.com: the name is allow"},
-		{"all, when nobody decided", append(cluster(), hooks...), "none", "RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none"},
-		{"a failure, without addresses", hooks, "403", skipped + "; second.example.com: the webhook failed, and its failure policy passes the request to the next authorizers"},
-		{"a failure that denies", Chain{strict}, "403", "strict.example.com: the webhook failed, and its failure policy denies the request"},
+		{
+			"all, when nobody decided", append(cluster(), hooks...), "none",
+			"RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none",
+		},
+		{
+			"a failure, without addresses", hooks, "403",
+			skipped + "; second.example.com: the webhook failed, and its failure policy passes the request to the next authorizers",
+		},
+		{
+			"a failure that denies",
+			Chain{strict},
+			"403",
+			"strict.example.com: the webhook failed, and its failure policy denies the request",
+		},
 		{"a contradiction", hooks, "both", "second.example.com: the webhook failed, and the request is denied"},
 		{"no reason for allowing", Chain{quiet}, "allow", "quiet.example.com: the webhook allows it"},
 		{"no reason for denying", Chain{quiet}, "deny", "quiet.example.com: the webhook denies it"},
@@ -212,9 +277,10 @@ func TestWebhookHearsTheRequest(t *testing.T) {
 	}
 	req := &access.Request{
 		User: "ada", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"scope": {"a", "b"}},
-		Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "none", ResourceRequest: true,
-		FieldSelector: fields.Requirements{{Field: "spec.x", Operator: selection.Equals, Value: "y"}},
-		LabelSelector: labels.Requirements{*app},
+		Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "none",
+		ResourceRequest: true,
+		FieldSelector:   fields.Requirements{{Field: "spec.x", Operator: selection.Equals, Value: "y"}},
+		LabelSelector:   labels.Requirements{*app},
 	}
 	for version, groups := range map[string]string{"v1": "groups", "v1beta1": "group"} {
 		t.Run(version, func(t *testing.T) {
@@ -222,14 +288,16 @@ func TestWebhookHearsTheRequest(t *testing.T) {
 			link := built(t, Parts{}, h.yaml("a", hookOptions{version: version, conditions: []string{
 				"request.uid == '7' && request.extra['scope'] == ['a', 'b']",
 				"request.resourceAttributes.version == 'v1'",
-				"request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.x' && r.operator == 'In' && r.values == ['y'])",
+				"request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.x' && r.operator == 'In' && " +
+					"r.values == ['y'])",
 				"request.resourceAttributes.labelSelector.requirements.exists(r, r.key == 'app' && r.values == ['api'])",
 			}}))[1]
 			if o, err := link.Authorize(t.Context(), req, Full); err != nil || o.Code != CodeWebhookNoOpinion {
 				t.Fatalf("got %+v, %v", o, err)
 			}
 			want := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/` + version + `","metadata":{},"spec":{
-				"resourceAttributes":{"namespace":"shop","verb":"list","group":"apps","version":"v1","resource":"deployments","subresource":"scale","name":"none",
+				"resourceAttributes":{"namespace":"shop","verb":"list","group":"apps","version":"v1","resource":"deployments",
+					"subresource":"scale","name":"none",
 					"fieldSelector":{"requirements":[{"key":"spec.x","operator":"In","values":["y"]}]},
 					"labelSelector":{"requirements":[{"key":"app","operator":"In","values":["api"]}]}},
 				"user":"ada","` + groups + `":["staff"],"extra":{"scope":["a","b"]},"uid":"7"},"status":{"allowed":false}}`
@@ -351,7 +419,8 @@ func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
 	h := newHook(t)
 	links := built(t, Parts{}, h.yaml("a", hookOptions{cached: true, conditions: []string{"request.resourceAttributes.name != 'skip'"}}))
 	want := map[string]verdict.Code{
-		"allow": CodeWebhookAllows, "deny": CodeWebhookDenies, "none": CodeWebhookNoOpinion, "skip": CodeWebhookNotAsked, "403": CodeWebhookFailed,
+		"allow": CodeWebhookAllows, "deny": CodeWebhookDenies, "none": CodeWebhookNoOpinion, "skip": CodeWebhookNotAsked,
+		"403": CodeWebhookFailed,
 	}
 	var all sync.WaitGroup
 	for range 8 {

@@ -129,7 +129,8 @@ func TestNearest(t *testing.T) {
 		if len(nearest.Paths) != 2 || len(nearest.Paths[0]) != 4 || len(nearest.Paths[1]) != 2 {
 			t.Fatalf("want a path to worker-1 and one to the claim, got %v", nearest.Paths)
 		}
-		if got := nearest.Paths[1].String(); got != "secret vault/key <- persistentvolume pv-a (spec.csi.nodeStageSecretRef) <- persistentvolumeclaim shop/unused (spec.claimRef)" {
+		if got := nearest.Paths[1].String(); got != "secret vault/key <- persistentvolume pv-a (spec.csi.nodeStageSecretRef) "+
+			"<- persistentvolumeclaim shop/unused (spec.claimRef)" {
 			t.Errorf("the second path is %s", got)
 		}
 		if nearest.TotalNodes != 1 {
@@ -201,7 +202,12 @@ func TestNearest(t *testing.T) {
 				if i < len(objects)-1 {
 					continue
 				}
-				for _, question := range [][3]string{{"Secret", "shop", "db"}, {"Secret", "vault", "key"}, {"PersistentVolumeClaim", "shop", "orders"}, {"PersistentVolume", "", "pv-000"}} {
+				for _, question := range [][3]string{
+					{"Secret", "shop", "db"},
+					{"Secret", "vault", "key"},
+					{"PersistentVolumeClaim", "shop", "orders"},
+					{"PersistentVolume", "", "pv-000"},
+				} {
 					for _, kind := range graph.Kinds() {
 						if kind.String() != question[0] {
 							continue
@@ -254,7 +260,8 @@ func TestNearest(t *testing.T) {
 func TestUnknownNamesHaveNoAnswers(t *testing.T) {
 	g := newShop()
 	for _, node := range []string{"", "worker", "worker-9", "system:node:worker-1"} {
-		if g.HasPath(node, graph.Secret, "shop", "db") || g.HasNode(node) || g.Path(node, graph.Secret, "shop", "db") != nil || g.Reach(node) != nil {
+		if g.HasPath(node, graph.Secret, "shop", "db") || g.HasNode(node) || g.Path(node, graph.Secret, "shop", "db") != nil ||
+			g.Reach(node) != nil {
 			t.Errorf("node %q is known", node)
 		}
 	}

@@ -157,7 +157,11 @@ func TestPodUpdate(t *testing.T) {
 			[]func(*corev1.Pod){template},
 			nil,
 		},
-		{"an extended resource claim appears in the status", nil, []func(*corev1.Pod){extended("api-extended")}, []string{"resourceclaim shop/api-extended"}},
+		{
+			"an extended resource claim appears in the status", nil,
+			[]func(*corev1.Pod){extended("api-extended")},
+			[]string{"resourceclaim shop/api-extended"},
+		},
 		{"an extended resource claim leaves the status", []func(*corev1.Pod){extended("api-extended")}, nil, nil},
 		{
 			"a volume is replaced by one of the same name",
@@ -215,7 +219,8 @@ func TestReferenceIsRenamedInPlace(t *testing.T) {
 
 func TestObjectsAreNeitherChangedNorKept(t *testing.T) {
 	g := graph.New()
-	pod := newPod("api", "worker-1", withServiceAccount("api"), withSecret("db"), withEnv("api", configEnv("settings")), withClaim("orders"))
+	pod := newPod("api", "worker-1", withServiceAccount("api"), withSecret("db"), withEnv("api", configEnv("settings")),
+		withClaim("orders"))
 	pv := newVolume("pv-1", "orders", stageSecret("vault", "key"))
 	podBefore, pvBefore := pod.DeepCopy(), pv.DeepCopy()
 	g.SetPod(pod)

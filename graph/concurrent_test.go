@@ -26,7 +26,8 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 			rule:  "a pod changes, a reference that both its versions have stays",
 			start: func(g *graph.Graph) { g.SetPod(newPod("api", "worker-1", withSecret("db"), withClaim("orders"))) },
 			round: func(g *graph.Graph, i int) {
-				g.SetPod(newPod("api", "worker-1", withSecret(fmt.Sprint("new-", i%7)), withEnv("app", secretEnv("db")), withClaim("orders")))
+				g.SetPod(newPod("api", "worker-1", withSecret(fmt.Sprint("new-", i%7)), withEnv("app", secretEnv("db")),
+					withClaim("orders")))
 				g.SetPod(newPod("api", "worker-1", withClaim("orders"), withSecret("db"), withServiceAccount("api")))
 			},
 			always: []question{
@@ -133,14 +134,19 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 					return
 				}
 				for j := range crowd {
-					g.SetPod(newPod(fmt.Sprint("web-", j), fmt.Sprint("passing-", j), withSecret(fmt.Sprint("tls-", j)), withServiceAccount(fmt.Sprint("web-", j))))
+					g.SetPod(newPod(fmt.Sprint("web-", j), fmt.Sprint("passing-", j), withSecret(fmt.Sprint("tls-", j)),
+						withServiceAccount(fmt.Sprint("web-", j))))
 				}
 				for j := range crowd {
 					g.DeletePod("shop", fmt.Sprint("web-", j))
 				}
 			},
 			always: []question{{"worker-1", graph.Secret, "shop", "db"}, {"worker-1", graph.Pod, "shop", "api"}},
-			never:  []question{{"worker-1", graph.Secret, "shop", "tls-1"}, {"passing-1", graph.Secret, "shop", "db"}, {"passing-1", graph.Pod, "shop", "api"}},
+			never: []question{
+				{"worker-1", graph.Secret, "shop", "tls-1"},
+				{"passing-1", graph.Secret, "shop", "db"},
+				{"passing-1", graph.Pod, "shop", "api"},
+			},
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

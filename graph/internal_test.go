@@ -211,7 +211,10 @@ func TestKeysAreComparedNotHashes(t *testing.T) {
 		mark   func(id vertexID) uint32 // the hash of a look-up
 	}{
 		{"names", func(i int) key { return key{Secret, "shop", fmt.Sprint("secret-", i)} }, func(id vertexID) uint32 { return uint32(id) }},
-		{"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} }, func(id vertexID) uint32 { return uint32(id) }},
+		{
+			"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} },
+			func(id vertexID) uint32 { return uint32(id) },
+		},
 		{"kinds", func(i int) key { return key{Kind(1 + i%2), "shop", fmt.Sprint("object-", i/2)} }, func(id vertexID) uint32 {
 			return uint32(id.tag())<<8 | id.hash()%minBuckets
 		}},

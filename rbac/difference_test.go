@@ -31,10 +31,16 @@ func TestAggregationDifferences(t *testing.T) {
 			[]any{aggregated("all", "x"), labelled(clusterRole("a", get), "x")}, nil,
 		},
 		"the rules that are selected": {
-			[]any{states(aggregated("all", "x"), get, list), labelled(clusterRole("a", get), "x"), labelled(clusterRole("b", list), "x")}, nil,
+			[]any{
+				states(aggregated("all", "x"), get, list), labelled(clusterRole("a", get), "x"),
+				labelled(clusterRole("b", list), "x"),
+			}, nil,
 		},
 		"the same in another order": {
-			[]any{states(aggregated("all", "x"), list, get), labelled(clusterRole("a", get), "x"), labelled(clusterRole("b", list), "x")}, nil,
+			[]any{
+				states(aggregated("all", "x"), list, get), labelled(clusterRole("a", get), "x"),
+				labelled(clusterRole("b", list), "x"),
+			}, nil,
 		},
 		"a rule that no selected role has": {
 			[]any{states(aggregated("all", "x"), get, watch), labelled(clusterRole("a", get), "x")},
@@ -56,7 +62,10 @@ func TestAggregationDifferences(t *testing.T) {
 			[]any{states(aggregated("all", "y"), get), labelled(aggregated("some", "x"), "y"), labelled(clusterRole("a", get), "x")}, nil,
 		},
 		"through one whose own rules differ": {
-			[]any{states(aggregated("all", "y"), get), states(labelled(aggregated("some", "x"), "y"), list), labelled(clusterRole("a", get), "x")},
+			[]any{
+				states(aggregated("all", "y"), get), states(labelled(aggregated("some", "x"), "y"), list),
+				labelled(clusterRole("a", get), "x"),
+			},
 			[]rbac.AggregationDifference{{Role: "some", Missing: 1, Extra: 1}},
 		},
 		"an invalid selector": {[]any{unreadable, labelled(clusterRole("a", list), "x")}, nil},

@@ -64,7 +64,9 @@ func (p *Policy) explanationRLocked(e entry, req *access.Request) BindingExplana
 // is empty, in the order of evaluation. The slices inside must not be changed.
 // An error joins the [Unresolved] bindings that apply to the user; the rules are
 // valid nevertheless, but lack what these bindings might have granted.
-func (p *Policy) RulesFor(user string, groups []string, namespace string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, error) {
+func (p *Policy) RulesFor(user string, groups []string, namespace string) (
+	[]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, error,
+) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
