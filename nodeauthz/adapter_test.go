@@ -20,7 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// attributes is a foreign implementation of authorizer.Attributes.
+// attributes is another implementation of authorizer.Attributes.
 type attributes struct{ authorizer.Attributes }
 
 func recordOf(req *access.Request) authorizer.AttributesRecord {
@@ -96,7 +96,7 @@ func TestAuthorizeMakesTheBestOfASelectorThatDidNotParse(t *testing.T) {
 		requirements fields.Requirements
 		want         authorizer.Decision
 	}{
-		{"what could be parsed counts", own, authorizer.DecisionAllow},
+		{"parsed requirements count", own, authorizer.DecisionAllow},
 		{"nothing could be parsed", nil, authorizer.DecisionNoOpinion},
 	} {
 		record := recordOf(by1("list", "pods", ""))
@@ -142,13 +142,13 @@ func TestBeforeTheGraphHasSynced(t *testing.T) {
 			t.Errorf("got %v, %v", decision, err)
 		}
 	})
-	t.Run("what is known is allowed", func(t *testing.T) {
+	t.Run("a known relation is allowed", func(t *testing.T) {
 		decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "secrets", "shop/db")))
 		if decision != authorizer.DecisionAllow || err != nil {
 			t.Errorf("got %v, %v", decision, err)
 		}
 	})
-	t.Run("what no relation can change is refused as ever", func(t *testing.T) {
+	t.Run("a refusal that no relation can change is not an error", func(t *testing.T) {
 		for _, req := range []*access.Request{
 			by1("delete", "secrets", "shop/db"), by1("list", "secrets", "shop/"), by1("get", "nodes", "worker-2"), from("", "get", "secrets", "shop/db"),
 		} {
@@ -172,7 +172,7 @@ func TestSyncBetweenDecisionAndRefusal(t *testing.T) {
 		asked++
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}
 		pod.Spec.NodeName, pod.Spec.ServiceAccountName = "worker-1", "api"
-		g.SetPod(pod) // the last that was missing
+		g.SetPod(pod) // the last missing one
 		return true
 	}))
 	if decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "serviceaccounts", "shop/api"))); decision != authorizer.DecisionAllow || err != nil {
@@ -184,7 +184,7 @@ func TestSyncBetweenDecisionAndRefusal(t *testing.T) {
 		}
 	}
 	if asked != 1 {
-		t.Errorf("was asked %d times whether the graph has synced, want once after it had", asked)
+		t.Errorf("synced was called %d times, want one call after it returned true", asked)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestReasons(t *testing.T) {
 
 func TestAnswersDoNotAllocate(t *testing.T) {
 	for name, a := range map[string]*nodeauthz.Authorizer{
-		"as it is": latest(), "with options": latest(nodeauthz.WithDetailedReasons(), nodeauthz.WithSynced(func() bool { return true })),
+		"unchanged": latest(), "with options": latest(nodeauthz.WithDetailedReasons(), nodeauthz.WithSynced(func() bool { return true })),
 	} {
 		for _, req := range []*access.Request{
 			by1("get", "secrets", "shop/db"), by1("get", "secrets", "vault/orders-key"), by1("get", "persistentvolumes", "pv-orders"),

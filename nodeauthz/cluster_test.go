@@ -84,10 +84,10 @@ func volume(name, claim, secret string) *corev1.PersistentVolume {
 	}
 }
 
-// from returns a request of the kubelet of a node, as people write it: the verb,
-// the resource as kubectl qualifies it (csinodes.storage.k8s.io/status), the
-// object as NAMESPACE/NAME (shop/db, shop/ for all in a namespace, worker-1 for
-// an object without one, "" for all), and the field selector, if any.
+// from returns a request of the kubelet of a node in a short notation: the verb, the
+// resource as kubectl qualifies it (csinodes.storage.k8s.io/status), the object as
+// NAMESPACE/NAME (shop/db, shop/ for all in a namespace, worker-1 for an object
+// without one, "" for all), and the field selector, if any.
 func from(node, verb, resource, object string, selector ...string) *access.Request {
 	req := &access.Request{Verb: verb, ResourceRequest: true, Name: object}
 	req.User, req.Groups = nodeidentity.User(node)
@@ -103,7 +103,7 @@ func from(node, verb, resource, object string, selector ...string) *access.Reque
 	return req
 }
 
-// by1 is from worker-1, which most tests ask for.
+// by1 is from for worker-1, which most tests use.
 func by1(verb, resource, object string, selector ...string) *access.Request {
 	return from("worker-1", verb, resource, object, selector...)
 }

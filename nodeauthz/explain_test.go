@@ -142,7 +142,7 @@ func writeExplanation(b *strings.Builder, req *access.Request, e nodeauthz.Expla
 	}
 }
 
-// question is what a request is about, as from takes it.
+// question returns the object of a request in the notation of from.
 func question(req *access.Request) string {
 	if !req.ResourceRequest {
 		return req.Path

@@ -27,7 +27,7 @@ func TestMessageOfAnAnswerThatTheGraphHasOutrun(t *testing.T) {
 	pod.Spec.NodeName = "worker-1"
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "db"}}
 	g.SetPod(pod)
-	if got := a.Message(req, answer); !strings.HasSuffix(got, "when this was decided; there is one by now") {
+	if got := a.Message(req, answer); !strings.HasSuffix(got, "when this was decided; there is one now") {
 		t.Errorf("after: %s", got)
 	}
 }

@@ -22,8 +22,8 @@ func TestWhoIsANode(t *testing.T) {
 		{"the group among others", as("system:node:worker-1", "system:authenticated", "system:nodes", "extra"), PathToObject},
 		{"the name exactly", as("system:node:worker-1 ", "system:nodes"), NoPathToObject},
 		{"no group", as("system:node:worker-1", "system:authenticated"), NotANode},
-		{"no groups at all", as("system:node:worker-1"), NotANode},
-		{"a group that only begins so", as("system:node:worker-1", "system:nodes:eu"), NotANode},
+		{"no groups", as("system:node:worker-1"), NotANode},
+		{"a group with the name as a prefix", as("system:node:worker-1", "system:nodes:eu"), NotANode},
 		{"the group in another case", as("system:node:worker-1", "System:Nodes"), NotANode},
 		{"no prefix", as("worker-1", "system:nodes"), NotANode},
 		{"the prefix in another case", as("System:Node:worker-1", "system:nodes"), NotANode},
@@ -41,7 +41,7 @@ func TestWhoIsANode(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a request of nobody for nothing is no decision", func(t *testing.T) {
+	t.Run("an empty request is no decision", func(t *testing.T) {
 		if answer := latest().Decide(&access.Request{}); answer.Decision != verdict.NoOpinion || answer.Code != NotANode {
 			t.Errorf("got %+v", answer)
 		}
@@ -59,7 +59,7 @@ func TestPathsThatAreNoResources(t *testing.T) {
 		{"metrics", url("get", "/metrics"), NoRuleForResource},
 		{"version", url("get", "/version"), NoRuleForResource},
 		{"discovery", url("get", "/api/v1"), NoRuleForResource},
-		{"what looks like a resource", url("get", "/api/v1/namespaces/shop/secrets/db"), NoRuleForResource},
+		{"a path that looks like a resource", url("get", "/api/v1/namespaces/shop/secrets/db"), NoRuleForResource},
 		{"no path", url("get", ""), NoRuleForResource},
 	})
 }

@@ -35,7 +35,7 @@ func TestSecretsAndConfigMaps(t *testing.T) {
 				{"does not delete collections", by1("deletecollection", tc.resource, "shop/"), VerbNotAllowed},
 				{"has no subresources", by1("get", tc.resource+"/status", tc.own), SubresourceNotAllowed},
 				{"is read in the core group only", by1("get", tc.resource+".example.com", tc.own), NoRuleForResource},
-				{"is not read by a node that nothing is on", from("worker-3", "get", tc.resource, tc.own), NoPathToObject},
+				{"is not read by a node without pods", from("worker-3", "get", tc.resource, tc.own), NoPathToObject},
 			})
 		})
 	}
@@ -91,7 +91,7 @@ func TestClusterScopedObjectsOfPods(t *testing.T) {
 		})
 	}
 	check(t, latest(), []rule{
-		{"a volume whose claim no pod uses is nobody's", by1("get", "persistentvolumes", "pv-idle"), NoPathToObject},
+		{"a volume whose claim no pod uses is unrelated", by1("get", "persistentvolumes", "pv-idle"), NoPathToObject},
 		{"volumes have no group", by1("get", "persistentvolumes.storage.k8s.io", "pv-orders"), NoRuleForResource},
 		{"attachments have one", by1("get", "volumeattachments", "csi-worker-1"), NoRuleForResource},
 	})
