@@ -79,14 +79,14 @@ func checkError(t *testing.T, err error, want int32, text string) {
 	}
 }
 
-// internalPod stands for a pod in an API server's internal form.
+// internalPod is a pod in an API server's internal version.
 type internalPod struct {
 	corev1.Pod
 }
 
 func (p *internalPod) DeepCopyObject() runtime.Object { return &internalPod{*p.DeepCopy()} }
 
-// converter makes pods of internal pods, in version v1 only.
+// converter converts internal pods to pods, in version v1 only.
 type converter struct{ runtime.ObjectConvertor }
 
 func (converter) ConvertToVersion(in runtime.Object, out runtime.GroupVersioner) (runtime.Object, error) {
@@ -142,7 +142,7 @@ func TestValidateWithoutUser(t *testing.T) {
 	}
 }
 
-// recorder is an authorizer of k8s.io/apiserver that remembers what it was asked.
+// recorder is an authorizer of k8s.io/apiserver that records requests.
 type recorder struct {
 	asked    authorizer.Attributes
 	decision authorizer.Decision

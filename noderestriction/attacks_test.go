@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// TestAttacks has what a stolen kubelet credential has been used for, or could
-// be. Node worker-1 attacks.
+// TestAttacks has known and possible attacks with a stolen kubelet credential. Node
+// worker-1 attacks.
 func TestAttacks(t *testing.T) {
 	c := shop()
 	for _, p := range c.pods {

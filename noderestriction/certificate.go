@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// certificateSpec is what the rules read of a pod certificate request, in any
-// version.
+// certificateSpec has the fields of a pod certificate request that the rules read, in
+// any version.
 type certificateSpec struct {
 	signer     string
 	node       string
@@ -38,7 +38,7 @@ func certificateSpecOf(o runtime.Object) (*certificateSpec, bool) {
 	return nil, false
 }
 
-// certificateForNode reads the request for the later checks.
+// certificateForNode stores the request's spec for the later checks.
 func certificateForNode(q *question) *refusal {
 	spec, ok := certificateSpecOf(q.req.Object)
 	if !ok {
@@ -51,8 +51,8 @@ func certificateForNode(q *question) *refusal {
 	return nil
 }
 
-// certificateNodeUID and the checks of other UIDs answer with an error, as
-// Kubernetes does, so that a kubelet that is ahead of the state tries again.
+// certificateNodeUID and the checks of other UIDs return an error, as Kubernetes
+// does, so that a kubelet retries if the state lags behind.
 func certificateNodeUID(q *question) *refusal {
 	node, ok := q.state.Node(q.node)
 	switch {
@@ -108,7 +108,7 @@ func signerAllowed(q *question) *refusal {
 	if mountsCertificate(q.pod, signer) {
 		return nil
 	}
-	// RBAC takes a slash for the beginning of a subresource.
+	// RBAC treats the text after a slash as a subresource.
 	allowed, err := q.ask("request-serviceaccounts-podcertificate-signer", strings.ReplaceAll(signer, "/", ":"), q.certificate.account)
 	switch {
 	case allowed:

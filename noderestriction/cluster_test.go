@@ -132,13 +132,13 @@ func features(t testing.TB, minor kubeversion.Minor, gates string) kubeversion.F
 	return f
 }
 
-// expectation is what is decided about a request.
+// expectation is the expected answer to a request.
 type expectation struct {
 	rule    string
 	request *noderestriction.Request
 	code    verdict.Code
-	status  int  // 0: 200 or 403, as the code says
-	stale   bool // a lagging state could explain it
+	status  int  // 0: 200 or 403, depending on the code
+	stale   bool // a lagging state could cause it
 }
 
 func (e expectation) check(t *testing.T, r *noderestriction.Restriction) {
@@ -207,8 +207,8 @@ func (e expectation) checkListed(t *testing.T, c *cluster, r *noderestriction.Re
 	}
 }
 
-// grants is an Authorizer that allows the questions that it has, written as
-// "verb group version resource namespace/name", for worker-1.
+// grants is an Authorizer that allows the listed questions, written as "verb group
+// version resource namespace/name", for worker-1.
 type grants map[string]bool
 
 func (g grants) Authorize(_ context.Context, a *access.Request) (allowed bool, reason string, err error) {
@@ -216,7 +216,7 @@ func (g grants) Authorize(_ context.Context, a *access.Request) (allowed bool, r
 	return a.User == "system:node:worker-1" && g[question], "", nil
 }
 
-// failing is an Authorizer that cannot tell.
+// failing is an Authorizer that fails.
 type failing struct {
 	err     error
 	allowed bool

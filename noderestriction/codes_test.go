@@ -22,8 +22,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestEveryCodeAndItsText shows, for each code that the package declares, what
-// is said to a request that is answered with it.
+// TestEveryCodeAndItsText has, for each code of the package, a request and its
+// message.
 func TestEveryCodeAndItsText(t *testing.T) {
 	c := shop().withStorage()
 	delete(c.accounts, "shop/db")

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// withSlices also knows resource slices: "own" of worker-1, "other" of worker-2.
+// withSlices also has resource slices: "own" of worker-1, "other" of worker-2.
 type withSlices struct{ *cluster }
 
 func (withSlices) ResourceSliceNode(name string) (node string, ok bool) {
@@ -24,9 +24,8 @@ func (withSlices) ResourceSliceNode(name string) (node string, ok bool) {
 	return node, ok
 }
 
-// TestConsider shows what is decided of each write of worker-1 without the object:
-// about what bears its name or is on it, about what is another node's, and about an
-// object that is not named.
+// TestConsider decides each write of worker-1 without the object: of its own objects,
+// of those of another node, and of an unnamed object.
 func TestConsider(t *testing.T) {
 	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
 	names := map[string][]string{
@@ -59,9 +58,9 @@ func TestConsider(t *testing.T) {
 	compareGolden(t, "considered.golden", text.String())
 }
 
-// TestOwnNameIsTheOnlyOneThatPasses holds the mark of conditions to what is decided: with
-// it, another name is refused and the node's own is not; without it, no refusal is for the
-// name alone.
+// TestOwnNameIsTheOnlyOneThatPasses compares Condition.OwnName with decisions: if it
+// is true, another name is refused and the node's own is not; otherwise no refusal is
+// due to the name alone.
 func TestOwnNameIsTheOnlyOneThatPasses(t *testing.T) {
 	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
 	marked := 0
@@ -132,7 +131,7 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 	for bits := range 16 {
 		open := noderestriction.Open{Object: bits&1 != 0, OldObject: bits&2 != 0, Name: bits&4 != 0, Namespace: bits&8 != 0}
 		if open.Object && !open.Name && nameOfWritten(req) != req.Name || open.OldObject && !stored(req) {
-			continue // the rest of the request contradicts what is left out
+			continue // the known parts of the request contradict the open ones
 		}
 		bare := *req
 		if open.Object {
@@ -154,7 +153,7 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 		case got.Decision == verdict.Deny && whole.Decision != verdict.Deny:
 			t.Errorf("%+v: refused with %s, but allowed with everything given", open, got.Code)
 		case whole.Code == noderestriction.UnexpectedObject && (open.Object || open.OldObject):
-			// What is open is an object of the resource's kind.
+			// The open object is one of the resource's kind.
 		case got.Decision == verdict.Allow && whole.Decision == verdict.Deny && !depends:
 			t.Errorf("%+v: allowed on the conditions %v, but refused with %s by %q with everything given", open, conditions, whole.Code, whole.Rule)
 		case bits == 0 && (got.Code != whole.Code || got.Rule != whole.Rule || len(conditions) > 0):

@@ -2,8 +2,8 @@ package noderestriction
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// hint says what would have to change, in one line for each code. It is empty
-// where the message says it all.
+// hint returns one line for each code that says what would have to change. It is
+// empty if the message is sufficient.
 func hint(code verdict.Code) string {
 	switch code {
 	case UnnamedNode:

@@ -14,9 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestMinors has what changed between minors: what is decided up to the minor
-// before, and from it on, with default gates. Where a patch release brought the
-// change, it counts for the whole minor.
+// TestMinors has the changes between minors: the decision up to the minor before, and
+// from it on, with default gates. A change in a patch release counts for the whole
+// minor.
 func TestMinors(t *testing.T) {
 	web := pod("shop", "web", "worker-1")
 	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
@@ -75,7 +75,7 @@ func TestMinors(t *testing.T) {
 	}
 }
 
-// TestGatesOfMinors has what depends on a gate that is not at its default.
+// TestGatesOfMinors has decisions that depend on a gate that is not at its default.
 func TestGatesOfMinors(t *testing.T) {
 	certificate := func(signer string) *noderestriction.Request {
 		return podCertificate("shop", &certificatesv1.PodCertificateRequest{Spec: *certificateSpec(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = signer })})

@@ -18,7 +18,8 @@ func namesNode(q *question, pod *corev1.Pod) *refusal {
 	return forbid(PodNotOnNode, "the pod's spec.nodeName is %q, not %s", pod.Spec.NodeName, q.node)
 }
 
-// ownedByNode makes a mirror pod go with its node, and with nothing else.
+// ownedByNode requires that a mirror pod is garbage-collected with its node, and with
+// no other object.
 func ownedByNode(q *question, pod *corev1.Pod) *refusal {
 	if n := len(pod.OwnerReferences); n != 1 {
 		return forbid(OwnerNotThisNode, "the pod has %d owner references instead of one, to node %s", n, q.node)
@@ -57,8 +58,8 @@ func refersToNothing(_ *question, pod *corev1.Pod) *refusal {
 	return mirrorPodReference(what)
 }
 
-// refersToNothingKnown is refersToNothing before Kubernetes 1.34, when kinds of
-// volumes that were not thought of were let through.
+// refersToNothingKnown is refersToNothing before Kubernetes 1.34, which allowed
+// unknown kinds of volumes.
 func refersToNothingKnown(_ *question, pod *corev1.Pod) *refusal {
 	what := podReference(pod)
 	if what == "" {

@@ -15,10 +15,10 @@ func projected(sources ...corev1.VolumeProjection) corev1.VolumeSource {
 	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}
 }
 
-// TestMirrorPodReferences has, for each way in which a pod can refer to an object
-// of the API, the first minor in which a node may not create such a mirror pod;
-// 0 for those that are fine. Before 1.34 references were looked for one by one,
-// afterwards all that is not known to be fine is refused.
+// TestMirrorPodReferences has, for each way in which a pod can refer to an object of
+// the API, the first minor in which a node may not create such a mirror pod; 0 for
+// allowed ones. Before 1.34 an API server refused known references; since then it
+// refuses everything that is not known to be allowed.
 func TestMirrorPodReferences(t *testing.T) {
 	const always, never = kubeversion.Oldest, 0
 	ref, none := local("x"), local("")

@@ -38,9 +38,8 @@ func both(a, b requirement) requirement {
 	return func(f kubeversion.Features) bool { return a.holds(f) && b.holds(f) }
 }
 
-// resources is every rule of NodeRestriction. Requests that it does not list are
-// not restricted. Where a behaviour came with a patch release, it counts for the
-// whole minor that the patch is of.
+// resources has every rule of NodeRestriction. Requests that it does not list are not
+// restricted. A behaviour that came with a patch release counts for the whole minor.
 var resources = []resource{
 	{name: "pods", rules: []rule{
 		{operations: onCreate, checks: []check{

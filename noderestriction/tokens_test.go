@@ -82,10 +82,9 @@ func claimVolume(claim string) corev1.Volume {
 	return volume("claim", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}})
 }
 
-// storage adds drivers: vault.example.com requests tokens for audience vault,
-// the drivers that in-tree volumes migrate to request one for their name, and
-// plain.example.com requests none. Claims are named after the driver that they
-// lead to.
+// withStorage adds drivers: vault.example.com requests tokens for audience vault, the
+// drivers that in-tree volumes migrate to request one for their name, and
+// plain.example.com requests none. Claims are named after their driver.
 func (c *cluster) withStorage() *cluster {
 	c.addDriver("vault.example.com", "other", "vault")
 	c.addDriver("plain.example.com")
@@ -119,7 +118,7 @@ func (c *cluster) addClaim(name string, source corev1.PersistentVolumeSource) {
 	}
 }
 
-// withVolumes gives pod shop/web volumes.
+// withVolumes adds volumes to pod shop/web.
 func (c *cluster) withVolumes(volumes ...corev1.Volume) *cluster {
 	c.pods["shop/web"].Spec.Volumes = volumes
 	return c
@@ -150,7 +149,7 @@ func TestAudiences(t *testing.T) {
 		{"one of an unknown driver", []corev1.Volume{csiVolume("gone.example.com")}, []string{"vault"}, failed, true},
 		{"one of the driver behind a claim", []corev1.Volume{claimVolume("vault")}, []string{"vault"}, allowed, false},
 		{"one of the driver behind an ephemeral volume's claim", []corev1.Volume{ephemeral}, []string{"vault"}, allowed, false},
-		{"an ephemeral volume without template leads nowhere", []corev1.Volume{untemplated}, []string{"vault"}, refused, false},
+		{"an ephemeral volume without template has no driver", []corev1.Volume{untemplated}, []string{"vault"}, refused, false},
 		{"a claim whose driver does not request it", []corev1.Volume{claimVolume("plain")}, []string{"vault"}, refused, true},
 		{"a claim whose driver is unknown", []corev1.Volume{claimVolume("driverless")}, []string{"vault"}, failed, true},
 		{"an unknown claim", []corev1.Volume{claimVolume("gone")}, []string{"vault"}, failed, true},
@@ -184,8 +183,8 @@ func TestAudienceOfAnotherServiceAccount(t *testing.T) {
 	})
 }
 
-// TestMigratedVolumes has in-tree volumes and the drivers that serve them since
-// their migration, each asking for tokens with its own name as audience.
+// TestMigratedVolumes has in-tree volumes and the drivers that serve them since their
+// migration, each of which requests tokens with its own name as audience.
 func TestMigratedVolumes(t *testing.T) {
 	shared, dedicated, namespace := corev1.AzureSharedBlobDisk, corev1.AzureManagedDisk, "shop"
 	for _, tc := range []struct {
