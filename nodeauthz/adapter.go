@@ -77,7 +77,9 @@ func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attrs authori
 
 // EvaluateConditions implements authorizer.Authorizer. It returns an error, because
 // this authorizer has no conditions.
-func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+func (a *Authorizer) EvaluateConditions(
+	context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData,
+) (authorizer.Decision, string, error) {
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
@@ -85,7 +87,9 @@ func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 // at cluster scope, with the names of the objects that its pods need. Rules that
 // require a field selector cannot be expressed in this form; an error names them, and
 // the result is marked incomplete.
-func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) (
+	[]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error,
+) {
 	if u == nil {
 		return nil, nil, false, nil
 	}
@@ -103,5 +107,6 @@ func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) 
 	if complete {
 		return infos, nil, false, nil
 	}
-	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s", probe.Node, nodeNameField, probe.Node)
+	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s",
+		probe.Node, nodeNameField, probe.Node)
 }

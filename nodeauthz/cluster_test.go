@@ -43,8 +43,18 @@ func newCluster() *graph.Graph {
 				ResourceClaims:     []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &node.device}},
 				Volumes: []corev1.Volume{
 					{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: node.secret}}},
-					{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: node.config}}}},
-					{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: node.claim}}},
+					{
+						Name: "config",
+						VolumeSource: corev1.VolumeSource{
+							ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: node.config}},
+						},
+					},
+					{
+						Name: "data",
+						VolumeSource: corev1.VolumeSource{
+							PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: node.claim},
+						},
+					},
 				},
 			},
 		})
@@ -134,7 +144,8 @@ func check(t *testing.T, a *nodeauthz.Authorizer, rules []rule) {
 		t.Run(r.shows, func(t *testing.T) {
 			answer := a.Decide(r.request)
 			if answer.Code != r.code {
-				t.Errorf("%s %s %s/%s: got %s, want %s", r.request.Verb, r.request.Resource, r.request.Namespace, r.request.Name, answer.Code, r.code)
+				t.Errorf("%s %s %s/%s: got %s, want %s", r.request.Verb, r.request.Resource, r.request.Namespace, r.request.Name,
+					answer.Code, r.code)
 			}
 			if allowed := answer.Decision == verdict.Allow; allowed != allowing(answer.Code) || answer.Decision == verdict.Deny {
 				t.Errorf("decision is %v with code %s", answer.Decision, answer.Code)

@@ -94,11 +94,13 @@ func wayToObject(kind graph.Kind, namespace string, path verdict.Path, node stri
 	}
 	switch kind {
 	case graph.Pod:
-		return fmt.Sprintf("a node has access only to its own pods: check the pod's name, namespace and spec.nodeName, which must be %s", node)
+		return fmt.Sprintf("a node has access only to its own pods: "+
+			"check the pod's name, namespace and spec.nodeName, which must be %s", node)
 	case graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
 		return fmt.Sprintf("a node has access only to those whose spec.nodeName is its own, %s", node)
 	case graph.PersistentVolume:
 		return fmt.Sprintf("the volume must be bound (spec.claimRef) to a claim that a pod on node %s uses", node)
 	}
-	return fmt.Sprintf("a pod in namespace %s bound to node %s that refers to it would give access; mirror (static) pods give none", namespace, node)
+	return fmt.Sprintf("a pod in namespace %s bound to node %s that refers to it would give access; mirror (static) pods give none",
+		namespace, node)
 }

@@ -27,7 +27,8 @@ func refusal(req *access.Request, answer Answer, features kubeversion.Features, 
 		reason.Hint = answer.entry.allowed()
 	case FeatureDisabled:
 		gates := answer.entry.gatesFor(req.Subresource, verb(req.Verb), features)
-		reason.Message = fmt.Sprintf("nodes may %s %s only with feature gate %s, which is off", req.Verb, resourceName(req), strings.Join(gates, " or "))
+		reason.Message = fmt.Sprintf("nodes may %s %s only with feature gate %s, which is off", req.Verb, resourceName(req),
+			strings.Join(gates, " or "))
 		reason.Hint = fmt.Sprintf("kube-apiserver --feature-gates=%s=true turns it on", gates[0])
 	case NamespaceRequired:
 		reason.Message = fmt.Sprintf("nodes may %s %s only in one namespace, and the request has none", req.Verb, resourceName(req))
@@ -49,7 +50,8 @@ func refusal(req *access.Request, answer Answer, features kubeversion.Features, 
 	case NotLeaseNamespace:
 		reason.Message = fmt.Sprintf("%s; %s", Summary(answer.Code), given("namespace", req.Namespace))
 	case FieldSelectorRequired:
-		reason.Message = fmt.Sprintf("node %s may %s %s only with the field selector %s=%s", answer.Node, req.Verb, resourceName(req), nodeNameField, answer.Node)
+		reason.Message = fmt.Sprintf("node %s may %s %s only with the field selector %s=%s", answer.Node, req.Verb,
+			resourceName(req), nodeNameField, answer.Node)
 		reason.Hint = fmt.Sprintf("add the field selector %s=%s", nodeNameField, answer.Node)
 	}
 }

@@ -35,7 +35,9 @@ func TestWhoIsANode(t *testing.T) {
 	})
 	t.Run("an answer names the node", func(t *testing.T) {
 		a := latest()
-		for user, want := range map[string]string{"system:node:worker-9": "worker-9", "system:node:a:b": "a:b", "system:node:": "", "admin": ""} {
+		for user, want := range map[string]string{
+			"system:node:worker-9": "worker-9", "system:node:a:b": "a:b", "system:node:": "", "admin": "",
+		} {
 			if got := a.Decide(as(user, "system:nodes")).Node; got != want {
 				t.Errorf("user %q is node %q, want %q", user, got, want)
 			}
@@ -77,7 +79,10 @@ func TestSlashInTheResource(t *testing.T) {
 		{"pods/eviction: create", whole("create", "", "pods/eviction", "shop/web"), GrantedToNodes},
 		{"pods/eviction: get", whole("get", "", "pods/eviction", "shop/api"), VerbNotAllowed},
 		{"serviceaccounts/token: create", whole("create", "", "serviceaccounts/token", "shop/web"), GrantedToNodes},
-		{"persistentvolumeclaims/status: get, unlike the subresource", whole("get", "", "persistentvolumeclaims/status", "shop/orders"), GrantedToNodes},
+		{
+			"persistentvolumeclaims/status: get, unlike the subresource",
+			whole("get", "", "persistentvolumeclaims/status", "shop/orders"), GrantedToNodes,
+		},
 		{"persistentvolumeclaims/status: update", whole("update", "", "persistentvolumeclaims/status", "shop/images"), GrantedToNodes},
 		{"persistentvolumeclaims/status: patch", whole("patch", "", "persistentvolumeclaims/status", "shop/images"), GrantedToNodes},
 		{"pods/log", whole("get", "", "pods/log", "shop/api"), NoRuleForResource},
@@ -113,8 +118,14 @@ func TestFieldSelectors(t *testing.T) {
 		{"another node's name", list(other), FieldSelectorRequired},
 		{"an empty name", list(with(selection.Equals, "")), FieldSelectorRequired},
 		{"a longer name", list(with(selection.Equals, "worker-11")), FieldSelectorRequired},
-		{"another field", list(fields.Requirement{Field: "metadata.name", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired},
-		{"a field in another case", list(fields.Requirement{Field: "spec.nodename", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired},
+		{
+			"another field", list(fields.Requirement{Field: "metadata.name", Operator: selection.Equals, Value: "worker-1"}),
+			FieldSelectorRequired,
+		},
+		{
+			"a field in another case",
+			list(fields.Requirement{Field: "spec.nodename", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired,
+		},
 		{"all but the node", list(with(selection.NotEquals, "worker-1")), FieldSelectorRequired},
 		{"operator in: access reviews with one value arrive as =", list(with(selection.In, "worker-1")), FieldSelectorRequired},
 		{"operator ==, which parsed selectors never have", list(with(selection.DoubleEquals, "worker-1")), FieldSelectorRequired},

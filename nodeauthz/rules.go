@@ -132,7 +132,10 @@ var resources = []resource{
 		{subresource: "status", verbs: update | patch, condition: related},
 	}},
 	{name: "persistentvolumes", kind: graph.PersistentVolume, clusterScoped: true, rules: []rule{{verbs: get, condition: related}}},
-	{group: storage, name: "volumeattachments", kind: graph.VolumeAttachment, clusterScoped: true, rules: []rule{{verbs: get, condition: related}}},
+	{
+		group: storage, name: "volumeattachments", kind: graph.VolumeAttachment, clusterScoped: true,
+		rules: []rule{{verbs: get, condition: related}},
+	},
 	{group: resourceGroup, name: "resourceclaims", kind: graph.ResourceClaim, rules: []rule{{verbs: get, condition: related}}},
 	{name: "serviceaccounts", kind: graph.ServiceAccount, rules: []rule{
 		{verbs: get, condition: related, when: serviceAccountReads},

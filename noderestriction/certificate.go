@@ -27,12 +27,16 @@ func certificateSpecOf(o runtime.Object) (*certificateSpec, bool) {
 	case *certificatesv1.PodCertificateRequest:
 		if request != nil {
 			s := &request.Spec
-			return &certificateSpec{s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID}, true
+			return &certificateSpec{
+				s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID,
+			}, true
 		}
 	case *certificatesv1beta1.PodCertificateRequest:
 		if request != nil {
 			s := &request.Spec
-			return &certificateSpec{s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID}, true
+			return &certificateSpec{
+				s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID,
+			}, true
 		}
 	}
 	return nil, false
@@ -85,7 +89,8 @@ func certificateNotForMirrorPod(q *question) *refusal {
 
 func certificateServiceAccount(q *question) *refusal {
 	if q.certificate.account != q.pod.Spec.ServiceAccountName {
-		return forbid(PodUsesOtherServiceAccount, "pod %s/%s does not run as spec.serviceAccountName %q", q.req.Namespace, q.pod.Name, q.certificate.account)
+		return forbid(PodUsesOtherServiceAccount, "pod %s/%s does not run as spec.serviceAccountName %q", q.req.Namespace,
+			q.pod.Name, q.certificate.account)
 	}
 	return nil
 }
@@ -114,7 +119,8 @@ func signerAllowed(q *question) *refusal {
 	case allowed:
 		return nil
 	case err != nil:
-		return forbid(AuthorizationFailed, "whether node %s may request certificates of signer %q could not be decided", q.node, signer).because(err)
+		return forbid(AuthorizationFailed, "whether node %s may request certificates of signer %q could not be decided", q.node,
+			signer).because(err)
 	}
 	return forbid(SignerNotAllowed, "no volume of pod %s/%s has a certificate of signer %q, and no authorizer lets node %s request one",
 		q.req.Namespace, q.pod.Name, signer, q.node)

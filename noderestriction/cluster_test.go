@@ -65,7 +65,8 @@ func (c *cluster) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
 func shop() *cluster {
 	c := &cluster{
 		pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, accounts: map[string]*corev1.ServiceAccount{},
-		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, drivers: map[string]*storagev1.CSIDriver{},
+		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{},
+		drivers: map[string]*storagev1.CSIDriver{},
 	}
 	for _, name := range []string{"worker-1", "worker-2"} {
 		c.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
@@ -91,8 +92,10 @@ func (c *cluster) addPod(p *corev1.Pod) {
 // pod has its name as the name of its service account, and uid-of-<name> as uid.
 func pod(namespace, name, node string, volumes ...corev1.Volume) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": name}},
-		Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: name, Volumes: volumes},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": name},
+		},
+		Spec: corev1.PodSpec{NodeName: node, ServiceAccountName: name, Volumes: volumes},
 	}
 }
 
@@ -196,13 +199,15 @@ func checkAll(t *testing.T, c *cluster, cases []expectation) {
 func (e expectation) checkListed(t *testing.T, c *cluster, r *noderestriction.Restriction) {
 	t.Helper()
 	token, ok := e.request.Object.(*authenticationv1.TokenRequest)
-	byAudience := e.code == noderestriction.RestrictionsMet || e.code == noderestriction.AudienceNotAllowed || e.code == noderestriction.AudienceLookupFailed
+	byAudience := e.code == noderestriction.RestrictionsMet || e.code == noderestriction.AudienceNotAllowed ||
+		e.code == noderestriction.AudienceLookupFailed
 	if !ok || !byAudience {
 		return
 	}
 	audience := strings.Join(token.Spec.Audiences, "") // one, or none
 	audiences, restricted := r.Audiences(c.pods["shop/"+token.Spec.BoundObjectRef.Name])
-	if got, want := slices.Contains(audiences, audience), e.code == noderestriction.RestrictionsMet; got != want || !restricted || !slices.IsSorted(audiences) {
+	if got, want := slices.Contains(audiences, audience), e.code == noderestriction.RestrictionsMet; got != want || !restricted ||
+		!slices.IsSorted(audiences) {
 		t.Errorf("%s: audiences %q (restricted %v), want %q listed: %v", e.rule, audiences, restricted, audience, want)
 	}
 }

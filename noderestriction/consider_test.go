@@ -79,12 +79,15 @@ func TestOwnNameIsTheOnlyOneThatPasses(t *testing.T) {
 			req.Name = "worker-1"
 			own, left := r.Consider(t.Context(), from("worker-1", req), open)
 			code := other.Code
-			forName := code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease || code == noderestriction.NotOwnCSINode
+			forName := code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease ||
+				code == noderestriction.NotOwnCSINode
 			if only {
 				marked++
 			}
-			if only && (other.Decision != verdict.Deny || own.Decision != verdict.Allow) || only != (forName && own.Decision == verdict.Allow) {
-				t.Errorf("%s %s/%s: marked %v, another name gets %s, the node's own %s", o, req.Resource, req.Subresource, only, code, own.Code)
+			if only && (other.Decision != verdict.Deny || own.Decision != verdict.Allow) ||
+				only != (forName && own.Decision == verdict.Allow) {
+				t.Errorf("%s %s/%s: marked %v, another name gets %s, the node's own %s", o, req.Resource, req.Subresource, only,
+					code, own.Code)
 			}
 			if slices.ContainsFunc(left, func(c noderestriction.Condition) bool { return c.OwnName }) {
 				t.Errorf("%s %s/%s: the name is given, and remains a condition: %v", o, req.Resource, req.Subresource, left)
@@ -106,13 +109,51 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 		code       verdict.Code
 		conditions int
 	}{
-		{"a user that is no node is not restricted", &noderestriction.Request{User: "ada", Operation: noderestriction.Delete, Resource: "pods"}, everything, noderestriction.NotANode, 0},
-		{"what has no rule is not restricted", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), everything, noderestriction.NotRestricted, 0},
-		{"a node without a name is refused", from("", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods"}), everything, noderestriction.UnnamedNode, 0},
-		{"a lease in another namespace is refused, whatever its name", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Namespace: "shop"}), noderestriction.Open{Object: true, Name: true}, noderestriction.NotLeaseNamespace, 0},
-		{"a lease with another name is refused, in whatever namespace", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Name: "worker-2"}), noderestriction.Open{Object: true, Namespace: true}, noderestriction.NotOwnLease, 0},
-		{"a pod in an open namespace is not looked up", from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Resource: "pods", Name: "db"}), noderestriction.Open{Namespace: true}, noderestriction.RestrictionsMet, 2},
-		{"without a state that knows slices, the slice decides", from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Group: "resource.k8s.io", Resource: "resourceslices", Name: "own"}), noderestriction.Open{OldObject: true}, noderestriction.RestrictionsMet, 1},
+		{
+			"a user that is no node is not restricted",
+			&noderestriction.Request{User: "ada", Operation: noderestriction.Delete, Resource: "pods"}, everything,
+			noderestriction.NotANode, 0,
+		},
+		{
+			"what has no rule is not restricted",
+			from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), everything,
+			noderestriction.NotRestricted, 0,
+		},
+		{
+			"a node without a name is refused",
+			from("", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods"}), everything,
+			noderestriction.UnnamedNode, 0,
+		},
+		{
+			"a lease in another namespace is refused, whatever its name",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Namespace: "shop",
+			}),
+			noderestriction.Open{Object: true, Name: true},
+			noderestriction.NotLeaseNamespace, 0,
+		},
+		{
+			"a lease with another name is refused, in whatever namespace",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Name: "worker-2",
+			}),
+			noderestriction.Open{Object: true, Namespace: true},
+			noderestriction.NotOwnLease, 0,
+		},
+		{
+			"a pod in an open namespace is not looked up",
+			from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Resource: "pods", Name: "db"}),
+			noderestriction.Open{Namespace: true},
+			noderestriction.RestrictionsMet, 2,
+		},
+		{
+			"without a state that knows slices, the slice decides",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Delete, Group: "resource.k8s.io", Resource: "resourceslices", Name: "own",
+			}),
+			noderestriction.Open{OldObject: true},
+			noderestriction.RestrictionsMet, 1,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			answer, conditions := r.Consider(t.Context(), tc.request, tc.open)
@@ -148,14 +189,17 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 		}
 		got, conditions := r.Consider(t.Context(), &bare, open)
 		checkAnswer(t, got)
-		depends := slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return strings.HasSuffix(whole.Rule, ": "+c.Requires) })
+		depends := slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool {
+			return strings.HasSuffix(whole.Rule, ": "+c.Requires)
+		})
 		switch {
 		case got.Decision == verdict.Deny && whole.Decision != verdict.Deny:
 			t.Errorf("%+v: refused with %s, but allowed with everything given", open, got.Code)
 		case whole.Code == noderestriction.UnexpectedObject && (open.Object || open.OldObject):
 			// The open object is one of the resource's kind.
 		case got.Decision == verdict.Allow && whole.Decision == verdict.Deny && !depends:
-			t.Errorf("%+v: allowed on the conditions %v, but refused with %s by %q with everything given", open, conditions, whole.Code, whole.Rule)
+			t.Errorf("%+v: allowed on the conditions %v, but refused with %s by %q with everything given", open, conditions,
+				whole.Code, whole.Rule)
 		case bits == 0 && (got.Code != whole.Code || got.Rule != whole.Rule || len(conditions) > 0):
 			t.Errorf("with everything given: %s (%s) with %v, want %s (%s)", got.Code, got.Rule, conditions, whole.Code, whole.Rule)
 		}

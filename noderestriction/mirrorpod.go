@@ -27,7 +27,8 @@ func ownedByNode(q *question, pod *corev1.Pod) *refusal {
 	owner := &pod.OwnerReferences[0]
 	switch {
 	case owner.APIVersion != "v1" || owner.Kind != "Node" || owner.Name != q.node:
-		return forbid(OwnerNotThisNode, "the pod's owner is the %q %q of version %q, not the Node %s of v1", owner.Kind, owner.Name, owner.APIVersion, q.node)
+		return forbid(OwnerNotThisNode, "the pod's owner is the %q %q of version %q, not the Node %s of v1", owner.Kind, owner.Name,
+			owner.APIVersion, q.node)
 	case owner.Controller == nil || !*owner.Controller:
 		return forbid(OwnerNotController, "the pod's owner reference to node %s lacks controller: true", q.node)
 	case owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion:
@@ -42,7 +43,8 @@ func ownerUID(q *question, pod *corev1.Pod) *refusal {
 		return forbid(NodeNotFound, "node %s, which owns the pod, does not exist", q.node).withStatus(statusNotFound).lagging(true)
 	}
 	if uid := pod.OwnerReferences[0].UID; uid != node.UID {
-		return forbid(NodeUIDMismatch, "the pod's owner is node %s with uid %q, which is not the uid of the Node object", q.node, uid).lagging(true)
+		return forbid(NodeUIDMismatch, "the pod's owner is node %s with uid %q, which is not the uid of the Node object", q.node,
+			uid).lagging(true)
 	}
 	return nil
 }

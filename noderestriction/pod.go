@@ -83,7 +83,8 @@ func podLabelsStay(q *question, from, to *corev1.Pod) *refusal {
 }
 
 func claimStatusesStay(q *question, from, to *corev1.Pod) *refusal {
-	same := slices.EqualFunc(from.Status.ResourceClaimStatuses, to.Status.ResourceClaimStatuses, func(a, b corev1.PodResourceClaimStatus) bool {
+	before, after := from.Status.ResourceClaimStatuses, to.Status.ResourceClaimStatuses
+	same := slices.EqualFunc(before, after, func(a, b corev1.PodResourceClaimStatus) bool {
 		return a.Name == b.Name && samePointee(a.ResourceClaimName, b.ResourceClaimName)
 	})
 	return q.claimStatus(same, from, "resourceClaimStatuses")
@@ -111,7 +112,8 @@ func sameMapping(a, b corev1.NodeAllocatableMappedResources) bool {
 }
 
 func sameOverhead(a, b corev1.NodeAllocatableOverheadResources) bool {
-	return a.Name == b.Name && apiresource.QuantityPtrEqual(a.PerPod, b.PerPod) && apiresource.QuantityPtrEqual(a.PerContainer, b.PerContainer)
+	return a.Name == b.Name && apiresource.QuantityPtrEqual(a.PerPod, b.PerPod) &&
+		apiresource.QuantityPtrEqual(a.PerContainer, b.PerContainer)
 }
 
 func samePointee(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
