@@ -109,7 +109,7 @@ func randomRequest(random *rand.Rand) *access.Request {
 	req := &access.Request{
 		User:   pick(random, "system:node:a", "system:node:b", "ada"),
 		Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
-		Verb: pick(random, "get", "list", "delete"),
+		Verb:   pick(random, "get", "list", "delete"),
 	}
 	if random.IntN(8) == 0 {
 		req.Path = pick(random, "/healthz", "/metrics")

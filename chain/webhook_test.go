@@ -115,7 +115,7 @@ func TestWebhook(t *testing.T) {
 		},
 		{"an error denies by policy", h, deny, "403", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"an answer that cannot be read", h, deny, "garbage", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
-		{"nobody there", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
+		{"no listener", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
 		{
 			"both allowed and denied is denied", h,
 			hookOptions{},
@@ -150,8 +150,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookThatDoesNotAnswer has a time limit that may end before or after the
-// request arrived: the answer is the same, and the webhook is not asked again.
+// The timeout may end before or after the request has arrived: the answer is the
+// same, and the webhook is not called again.
 func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		policy   string
@@ -176,7 +176,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 			if o, err := link.Authorize(t.Context(), about("slow"), DecisionOnly); o.Decision != tc.decision || (err != nil) != tc.fails {
 				t.Errorf("Decide = %s, %v", o.Decision, err)
 			}
-			h.Close() // waits for requests that are on their way
+			h.Close() // waits for requests in flight
 			if calls := len(h.reviews()); calls > 2 {
 				t.Errorf("two questions reached the webhook %d times", calls)
 			}
@@ -184,8 +184,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestBriefReasons are those that an API server shows to whoever made the
-// request.
+// Brief reasons are those that an API server shows to the requesting user.
 func TestBriefReasons(t *testing.T) {
 	h, silent := newHook(t), newHook(t)
 	silent.silent = true
@@ -204,7 +203,7 @@ func TestBriefReasons(t *testing.T) {
 	}{
 		{"who decided and why", hooks, "allow", "second.example.com: the name is allow"},
 		{
-			"all, when nobody decided", append(cluster(), hooks...), "none",
+			"all, when none decided", append(cluster(), hooks...), "none",
 			"RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none",
 		},
 		{
@@ -222,7 +221,7 @@ func TestBriefReasons(t *testing.T) {
 		{"no reason for denying", Chain{quiet}, "deny", "quiet.example.com: the webhook denies it"},
 		{"no reason for no opinion", Chain{quiet}, "none", "quiet.example.com: the webhook has no opinion"},
 		{"AlwaysAllow", Chain{AlwaysDeny(), AlwaysAllow()}, "x", "AlwaysAllow: every request is allowed"},
-		{"nobody has anything to say", Chain{Masters()}, "x", ""},
+		{"no reason", Chain{Masters()}, "x", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			got, _ := tc.chain.Brief(t.Context(), about(tc.name))
@@ -245,7 +244,7 @@ func TestFailurePolicyNoOpinionIsNoAnswer(t *testing.T) {
 		fails    bool
 	}{
 		{"others may allow", built(t, Parts{}, open, allow), verdict.Allow, NameAlwaysAllow, false},
-		{"when nobody does it is undecided", built(t, Parts{}, open, deny), verdict.NoOpinion, "", true},
+		{"when none does it is undecided", built(t, Parts{}, open, deny), verdict.NoOpinion, "", true},
 		{"the policy Deny decides", built(t, Parts{}, closed, allow), verdict.Deny, "closed.example.com", false},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -262,15 +261,15 @@ func TestFailurePolicyNoOpinionIsNoAnswer(t *testing.T) {
 					t.Errorf("%s = %s by %q, %v", name, got.Decision, got.DecidedBy, err)
 				}
 				if o := got.Opinions[1]; o.Code != CodeWebhookFailed || o.Error == "" {
-					t.Errorf("%s does not tell the failure: %+v", name, o)
+					t.Errorf("%s does not name the failure: %+v", name, o)
 				}
 			}
 		})
 	}
 }
 
-// TestWebhookHearsTheRequest compares what arrives with what was asked.
-func TestWebhookHearsTheRequest(t *testing.T) {
+// The webhook gets the attributes of the request.
+func TestWebhookGetsTheRequest(t *testing.T) {
 	app, err := labels.NewRequirement("app", selection.In, []string{"api"})
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +347,7 @@ func TestAnswersAreCachedAsConfigured(t *testing.T) {
 	}
 }
 
-func TestForeignTextIsMadeFitForTerminals(t *testing.T) {
+func TestUntrustedTextIsMadeSafeForTerminals(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "",
 		"plain":                              "plain",
@@ -384,8 +383,7 @@ func TestBuildNeedsItsParts(t *testing.T) {
 	}
 }
 
-// TestPodsAskTheirAPIServer puts another connection in the place of the one that
-// only a pod has.
+// TestPodsAskTheirAPIServer replaces the connection that only a pod has.
 func TestPodsAskTheirAPIServer(t *testing.T) {
 	h := newHook(t)
 	h.path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -413,9 +411,9 @@ func TestPodsAskTheirAPIServer(t *testing.T) {
 	}
 }
 
-// TestWebhooksMayBeAskedAtOnce asks from many goroutines, and none may be told of
-// another's request.
-func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
+// Many goroutines may ask a webhook concurrently; each gets the answer to its own
+// request.
+func TestWebhooksMayBeAskedConcurrently(t *testing.T) {
 	h := newHook(t)
 	links := built(t, Parts{}, h.yaml("a", hookOptions{cached: true, conditions: []string{"request.resourceAttributes.name != 'skip'"}}))
 	want := map[string]verdict.Code{
@@ -437,7 +435,7 @@ func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestConnectionsCloseWithTheContext would wait for ever if they did not.
+// Connections are closed when the context ends; otherwise this test times out.
 func TestConnectionsCloseWithTheContext(t *testing.T) {
 	h := newHook(t)
 	c, err := Parse([]byte(configurationHeader + h.yaml("a", hookOptions{})))

@@ -25,7 +25,7 @@ func TestMirrorPod(t *testing.T) {
 			t.Errorf("want the mirror pod alone, got %v", got)
 		}
 	})
-	t.Run("is one by the annotation, whatever its value", func(t *testing.T) {
+	t.Run("is one by the annotation, with any value", func(t *testing.T) {
 		g := graph.New()
 		pod := newPod("static", "worker-1", everything...)
 		pod.Annotations = map[string]string{"kubernetes.io/config.mirror": ""}
@@ -91,7 +91,7 @@ func TestPodCountsWhileItIsBoundAndExists(t *testing.T) {
 		g.DeletePod("shop", "api")
 		checkEmpty(t, g)
 	})
-	t.Run("on the node that it was created on anew", func(t *testing.T) {
+	t.Run("on the node where it was created again", func(t *testing.T) {
 		g := graph.New()
 		g.SetPersistentVolume(newVolume("pv-1", "orders", stageSecret("vault", "key")))
 		parts := []func(*corev1.Pod){withServiceAccount("api"), withSecret("db"), withConfigMap("settings"), withClaim("orders")}

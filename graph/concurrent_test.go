@@ -129,15 +129,15 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 				g.SetPod(newPod("api", "worker-1", withSecret("db")))
 			},
 			round: func(g *graph.Graph, i int) {
-				const crowd = 100 // enough for the table of all vertices to grow and shrink
-				if i%(crowd/4) != 0 {
+				const extra = 100 // enough for the table of all vertices to grow and shrink
+				if i%(extra/4) != 0 {
 					return
 				}
-				for j := range crowd {
+				for j := range extra {
 					g.SetPod(newPod(fmt.Sprint("web-", j), fmt.Sprint("passing-", j), withSecret(fmt.Sprint("tls-", j)),
 						withServiceAccount(fmt.Sprint("web-", j))))
 				}
-				for j := range crowd {
+				for j := range extra {
 					g.DeletePod("shop", fmt.Sprint("web-", j))
 				}
 			},

@@ -59,7 +59,7 @@ func TestNewNodeDoesNotInheritFromOneThatLeft(t *testing.T) {
 	g := sharedByMany()
 	g.DeletePod("shop", "api-7") // the last thing on worker-7
 	for i := range 10 {
-		node := fmt.Sprint("newcomer-", i)
+		node := fmt.Sprint("new-", i)
 		g.SetVolumeAttachment(newAttachment(fmt.Sprint("va-", i), node))
 		for _, object := range shared() {
 			checkUnrelated(t, g, node, object.Kind, object.Namespace, object.Name)

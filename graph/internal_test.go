@@ -147,7 +147,7 @@ func TestNodesWithTheSameHashAreDistinguished(t *testing.T) {
 // claim. There are a million of them, all with the same hash, so that the reader is
 // most likely still searching when the wanted node starts to use that claim.
 func TestVolumeAnswersFromOneState(t *testing.T) {
-	const crowd = 1 << 20
+	const manyNodes = 1 << 20
 	g := New()
 	mount := func(pod, claim, node string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}}
@@ -166,14 +166,14 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 	g.SetPod(mount("second", "left", "worker-2"))
 	g.SetPod(mount("third", "taken", "worker-3"))
 
-	id := g.vertices.id(Node, "", "newcomer")
-	newcomer := &vertex{name: "newcomer", id: id}
-	set := newMemberSet(2 * crowd)
+	id := g.vertices.id(Node, "", "wanted")
+	wanted := &vertex{name: "wanted", id: id}
+	set := newMemberSet(2 * manyNodes)
 	other := &vertex{name: "other", id: id}
-	for i := range crowd {
+	for i := range manyNodes {
 		set.slots[(id.hash()+uint32(i))&uint32(len(set.slots)-1)].Store(other)
 	}
-	last := &set.slots[(id.hash()+crowd)&uint32(len(set.slots)-1)]
+	last := &set.slots[(id.hash()+manyNodes)&uint32(len(set.slots)-1)]
 
 	for round := range 20 {
 		bind("left")
@@ -182,7 +182,7 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 		answer := make(chan bool)
 		go func() {
 			looking.Store(true)
-			answer <- g.HasPath("newcomer", PersistentVolume, "", "disk")
+			answer <- g.HasPath("wanted", PersistentVolume, "", "disk")
 		}()
 		for spin := 0; !looking.Load() || spin < 200*round; {
 			if looking.Load() {
@@ -190,7 +190,7 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 			}
 		}
 		bind("taken")
-		last.Store(newcomer)
+		last.Store(wanted)
 		if <-answer {
 			t.Fatal("a node reaches a volume that had left its claim before the node came to use it")
 		}

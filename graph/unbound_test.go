@@ -65,7 +65,7 @@ func TestHasPods(t *testing.T) {
 	g := graph.New()
 	g.SetPod(mounting("a", "worker-1"))
 	if !g.HasPods("worker-1") || g.HasPods("worker-2") {
-		t.Error("pods are not told by node")
+		t.Error("pods of another node count")
 	}
 	g.DeletePod("shop", "a")
 	if g.HasPods("worker-1") {

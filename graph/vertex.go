@@ -27,8 +27,8 @@ type vertex struct {
 	count     uint32 // links behind the one member of members
 }
 
-// vertexID holds the kind of a vertex in its low bits and above them as much as
-// fits of the hash of its key.
+// vertexID holds the kind of a vertex in its low bits, and in the other bits a part
+// of the hash of its key.
 type vertexID uint32
 
 const kindBits = 4
@@ -42,14 +42,14 @@ func (id vertexID) hash() uint32 { return uint32(id >> kindBits) }
 
 func (v *vertex) kind() Kind { return v.id.kind() }
 
-// droppedCount marks a vertex that left the graph.
+// droppedCount marks a vertex that was removed from the graph.
 const droppedCount = math.MaxUint32
 
 func (v *vertex) dropped() bool { return v.count == droppedCount }
 
-// link joins an object that names others (the holder) to one that it names
-// (the target). Each side keeps one: other is the vertex at the far end and at
-// the position of the link there, which makes removal independent of fan-out.
+// link connects an object that names others (the holder) with one that it names (the
+// target). Each side has one: other is the vertex at the far end and at the position
+// of the link there, which makes removal independent of fan-out.
 type link struct {
 	other *vertex
 	at    uint32

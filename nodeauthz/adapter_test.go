@@ -48,10 +48,10 @@ func everyRequest() []*access.Request {
 			}
 		}
 	}
-	stranger, url := by1("get", "secrets", "shop/db"), by1("get", "", "")
-	stranger.Groups = nil
+	otherUser, url := by1("get", "secrets", "shop/db"), by1("get", "", "")
+	otherUser.Groups = nil
 	url.ResourceRequest, url.Path = false, "/healthz"
-	return append(all, stranger, url)
+	return append(all, otherUser, url)
 }
 
 func TestAuthorizeDecidesLikeDecide(t *testing.T) {

@@ -74,7 +74,7 @@ func TestClaimsOfExtendedResourcesCountSince134(t *testing.T) {
 	}
 }
 
-// A relation through the field alone never shows, whatever is changed meanwhile.
+// A relation through the field alone never counts, after any change.
 func TestClaimsOfExtendedResourcesDoNotShowBefore134(t *testing.T) {
 	g := graph.New()
 	a := nodeauthz.New(g, kubeversion.For(33))

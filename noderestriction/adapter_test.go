@@ -137,7 +137,7 @@ func TestValidateConvertsInternalObjects(t *testing.T) {
 	if err := r.Validate(t.Context(), attributesOf(&noderestriction.Request{
 		Operation: noderestriction.Create, Resource: "pods", Object: &internalPod{},
 	}, "Pod"), nil); err != nil {
-		t.Errorf("what nobody looks at need not convert: %v", err)
+		t.Errorf("an object that no rule reads need not convert: %v", err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestValidateWithoutUser(t *testing.T) {
 	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "",
 		schema.GroupVersionResource{Resource: "pods"}, "", admission.Create, nil, false, nil)
 	if err := r.Validate(t.Context(), attributes, nil); err != nil {
-		t.Errorf("a request of nobody: %v", err)
+		t.Errorf("a request without a user: %v", err)
 	}
 }
 

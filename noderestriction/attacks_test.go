@@ -27,7 +27,7 @@ func TestAttacks(t *testing.T) {
 
 	checkAll(t, c, []expectation{
 		{
-			rule:    "CVE-2025-5187: own itself by an object that does not exist, to be deleted and to register anew",
+			rule:    "CVE-2025-5187: own itself by an object that does not exist, to be deleted and to register again",
 			request: updateNode("", owned), code: noderestriction.OwnerReferencesChanged,
 		},
 		{
@@ -50,7 +50,7 @@ func TestAttacks(t *testing.T) {
 		},
 		{rule: "token for a pod on another node", request: requestToken("db", "vault"), code: noderestriction.PodNotOnNode},
 		{rule: "token with another audience", request: requestToken("web", "bank"), code: noderestriction.AudienceNotAllowed},
-		{rule: "token with another audience besides", request: requestToken("web", "vault", "bank"), code: noderestriction.OneAudienceOnly},
+		{rule: "token with an additional audience", request: requestToken("web", "vault", "bank"), code: noderestriction.OneAudienceOnly},
 		{rule: "token that outlives its pod", request: requestBoundToken(nil, "vault"), code: noderestriction.TokenNotBoundToPod},
 		{
 			rule:    "eviction of another node's pod",

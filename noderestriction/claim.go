@@ -39,7 +39,7 @@ func (q *question) claimStays(from, to *corev1.PersistentVolumeClaim) *refusal {
 	case !same(from.Spec, to.Spec):
 		field = "spec"
 	case !same(from.Status, to.Status):
-		field = "status, besides the size"
+		field = "status, except for the size"
 	default:
 		return nil
 	}

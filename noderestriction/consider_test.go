@@ -110,12 +110,12 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 		conditions int
 	}{
 		{
-			"a user that is no node is not restricted",
+			"a user that is not a node is not restricted",
 			&noderestriction.Request{User: "ada", Operation: noderestriction.Delete, Resource: "pods"}, everything,
 			noderestriction.NotANode, 0,
 		},
 		{
-			"what has no rule is not restricted",
+			"a resource without rules is not restricted",
 			from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), everything,
 			noderestriction.NotRestricted, 0,
 		},
@@ -125,7 +125,7 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 			noderestriction.UnnamedNode, 0,
 		},
 		{
-			"a lease in another namespace is refused, whatever its name",
+			"a lease in another namespace is refused, for any name",
 			from("worker-1", noderestriction.Request{
 				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Namespace: "shop",
 			}),
@@ -133,7 +133,7 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 			noderestriction.NotLeaseNamespace, 0,
 		},
 		{
-			"a lease with another name is refused, in whatever namespace",
+			"a lease with another name is refused, in any namespace",
 			from("worker-1", noderestriction.Request{
 				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Name: "worker-2",
 			}),
@@ -147,7 +147,7 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 			noderestriction.RestrictionsMet, 2,
 		},
 		{
-			"without a state that knows slices, the slice decides",
+			"if the state has no slices, the slice decides",
 			from("worker-1", noderestriction.Request{
 				Operation: noderestriction.Delete, Group: "resource.k8s.io", Resource: "resourceslices", Name: "own",
 			}),

@@ -52,7 +52,7 @@ func TestWhoIsRestricted(t *testing.T) {
 			code: noderestriction.NotRestricted,
 		},
 		{
-			rule: "an operation that admission does not know is refused", request: from("worker-1", odd),
+			rule: "an unknown operation is refused", request: from("worker-1", odd),
 			code: noderestriction.OperationNotAllowed,
 		},
 	})

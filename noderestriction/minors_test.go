@@ -35,7 +35,7 @@ func TestMinors(t *testing.T) {
 		since   verdict.Code
 	}{
 		{
-			"certificate requests are looked into",
+			"certificate requests are checked",
 			requestCertificate("kubernetes.io/kubelet-serving", signingRequest(t, "system:node:worker-2")), free, 31,
 			noderestriction.SigningRequestForOtherName,
 		},
@@ -141,7 +141,7 @@ func TestGatesOfMinors(t *testing.T) {
 		{
 			32, "ServiceAccountNodeAudienceRestriction=true", withDisk(),
 			expectation{
-				rule: "1.32 does not follow migrated volumes", request: requestToken("web", "vault"),
+				rule: "1.32 does not map migrated volumes", request: requestToken("web", "vault"),
 				code: noderestriction.AudienceNotAllowed,
 			},
 		},
@@ -156,14 +156,14 @@ func TestGatesOfMinors(t *testing.T) {
 		{
 			32, "ServiceAccountNodeAudienceRestriction=true", shop().withVolumes(claimVolume("gone")),
 			expectation{
-				rule: "1.32 refuses what it cannot follow", request: requestToken("web", "vault"),
+				rule: "1.32 refuses if a driver cannot be found", request: requestToken("web", "vault"),
 				code: noderestriction.AudienceLookupFailed, stale: true,
 			},
 		},
 		{
 			37, "ServiceAccountNodeAudienceRestriction=false", shop(),
 			expectation{
-				rule: "without the gate any audience will do", request: requestToken("web", "a", "b"),
+				rule: "without the gate any audience is allowed", request: requestToken("web", "a", "b"),
 				code: noderestriction.RestrictionsMet,
 			},
 		},
@@ -179,6 +179,6 @@ func TestGatesOfMinors(t *testing.T) {
 	}
 	migrated := noderestriction.New(withDisk(), nil, kubeversion.For(33))
 	expectation{
-		rule: "1.33 follows migrated volumes", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet,
+		rule: "1.33 maps migrated volumes", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet,
 	}.check(t, migrated)
 }

@@ -350,7 +350,7 @@ func TestAuthorizerThatFails(t *testing.T) {
 		t.Errorf("the answer's error is %v, want %v", got.Err, cause)
 	}
 	if got.Reason.Message != `whether node worker-1 may request tokens for audience "vault" could not be decided` {
-		t.Errorf("the node is told %q", got.Reason.Message)
+		t.Errorf("the node gets the message %q", got.Reason.Message)
 	}
 	allows := noderestriction.New(shop(), failing{err: cause, allowed: true}, kubeversion.For(kubeversion.Latest))
 	expectation{

@@ -228,8 +228,8 @@ func TestDecisionNamesWhatAllowed(t *testing.T) {
 	if !got.Allowed || got.Unresolved != nil {
 		t.Fatalf("decision = %+v", got)
 	}
-	// Cluster role bindings come before role bindings, whatever their names, and
-	// the first subject of the binding that applies is the one named.
+	// Cluster role bindings come before role bindings, for any names, and the first
+	// subject of the binding that applies is the one named.
 	want := `rule 1 of ClusterRole "reader", which ClusterRoleBinding "z" grants to Group "dev"`
 	if got.Grant.String() != want {
 		t.Errorf("grant = %s\nwant    %s", got.Grant, want)

@@ -18,7 +18,7 @@ import "fmt"
 type Decision uint8
 
 const (
-	// Deny refuses the request whatever later authorizers say.
+	// Deny refuses the request regardless of later authorizers.
 	Deny Decision = iota
 	// Allow grants the request.
 	Allow

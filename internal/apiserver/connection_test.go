@@ -73,15 +73,15 @@ func (o *opened) ask() string {
 }
 
 // watched is an open watch.
-type watched struct{ ended chan error }
+type openWatch struct{ ended chan error }
 
-func (o *opened) watch(query string) *watched {
+func (o *opened) watch(query string) *openWatch {
 	o.t.Helper()
 	response, err := o.get("/api/v1/pods?watch=true" + query)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	w := &watched{make(chan error, 1)}
+	w := &openWatch{make(chan error, 1)}
 	go func() {
 		defer response.Body.Close()
 		_, err := io.Copy(io.Discard, response.Body)

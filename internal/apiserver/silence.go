@@ -97,9 +97,9 @@ func (l *link) watch(request *http.Request) (*http.Response, error) {
 		p.done()
 		return nil, p.explain(err)
 	}
-	begun := p.timer.Stop()
+	started := p.timer.Stop()
 	watching := &body{ReadCloser: response.Body, deadline: p}
-	if bookmarks := request.URL.Query().Get("allowWatchBookmarks"); begun && (bookmarks == "true" || bookmarks == "1") {
+	if bookmarks := request.URL.Query().Get("allowWatchBookmarks"); started && (bookmarks == "true" || bookmarks == "1") {
 		limit := l.limits.watchSilence
 		watching.limit = limit
 		p.timer = time.AfterFunc(limit, func() { p.end(&silenceError{"the watch sent no event and no bookmark", limit}) })

@@ -162,10 +162,10 @@ func (s *Server) stream(r *http.Request) (*http.Response, error) {
 
 // streamWriter writes a streamed response.
 type streamWriter struct {
-	header http.Header
-	body   *io.PipeWriter
-	begin  func(*http.Response)
-	begun  bool
+	header  http.Header
+	body    *io.PipeWriter
+	begin   func(*http.Response)
+	started bool
 }
 
 // Header implements http.ResponseWriter.
@@ -173,10 +173,10 @@ func (w *streamWriter) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *streamWriter) WriteHeader(status int) {
-	if w.begun {
+	if w.started {
 		return
 	}
-	w.begun = true
+	w.started = true
 	w.begin(&http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: maps.Clone(w.header), ContentLength: -1})
 }
 

@@ -69,7 +69,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	case begins == "true":
 		first, from = s.initial(r, at)
 	case err != nil:
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches begin at a resource version")
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches start at a resource version")
 		return
 	}
 	name := nameSelected(r)
@@ -83,10 +83,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	}
 	for next := 0; ; {
 		w.(http.Flusher).Flush()
-		var news []change
+		var changes []change
 		var changed chan struct{}
-		news, next, changed = s.since(next)
-		for _, c := range news {
+		changes, next, changed = s.since(next)
+		for _, c := range changes {
 			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) ||
 				(name != "" && c.name != name) {
 				continue
@@ -95,7 +95,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 				return
 			}
 		}
-		if len(news) > 0 {
+		if len(changes) > 0 {
 			continue
 		}
 		select {

@@ -161,7 +161,7 @@ func (s *jsonSplitter) list(h Type) error {
 		return err
 	}
 	for {
-		// The window begins behind a value of the list object.
+		// The window begins after a value of the list object.
 		name, value, end, err := s.member(0, false)
 		if err != nil {
 			return err

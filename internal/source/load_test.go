@@ -252,7 +252,9 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 			"read empty: no manifests or snapshots in this folder (looked for names ending in .yaml, .yml, .json, .jsonl, " +
 				".ndjson, .snapshot)",
 		},
-		"dangling link":    {[]string{"dangling"}, "read dangling/a.yaml: the link's target does not exist; remove it or name the files one by one"},
+		"dangling link": {
+			[]string{"dangling"}, "read dangling/a.yaml: the link's target does not exist; remove it or name the files one by one",
+		},
 		"link to a folder": {[]string{"loop"}, "read loop/self: links to folders are not followed; name the folder that it leads to"},
 		"truncated gzip": {
 			[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete, or still being compressed",

@@ -131,9 +131,9 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"fields, and nothing of the rest", `{"a":"1","more":{"a":[1]},"b":"2"}`, ""},
 		{"null is as good as nothing", `{"a":"1","b":"2","a\u0031":null}`, ""},
 		{"escapes", `{"a":"\u0031","b":"2"}`, ""},
-		{"many fields that nobody knows", `{"a":"1",` + strings.Join(unknownFields(100), ",") + `,"b":"2"}`, ""},
+		{"many unknown fields", `{"a":"1",` + strings.Join(unknownFields(100), ",") + `,"b":"2"}`, ""},
 		{
-			"one of many that nobody knows twice", `{"a":"1",` + strings.Join(append(unknownFields(100), `"x7":null`), ",") + `}`,
+			"one of many unknown fields twice", `{"a":"1",` + strings.Join(append(unknownFields(100), `"x7":null`), ",") + `}`,
 			"x7: a field is given twice",
 		},
 		{"a field twice", `{"a":"1","a":"2"}`, "a: a field is given twice"},
