@@ -5,9 +5,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// FromAttributes reads attributes of k8s.io/apiserver into req, whatever it held.
-// Requirements of selectors that could not be parsed are left out: those that are left
-// make the request broader, never narrower.
+// FromAttributes sets req from attributes of k8s.io/apiserver. It overwrites all
+// fields. Requirements of selectors that could not be parsed are left out, which
+// makes the request broader, never narrower.
 func FromAttributes(attrs authorizer.Attributes, req *Request) {
 	// Pointers to records, which is what kube-apiserver passes, are read directly:
 	// each of their methods copies the whole record.
@@ -24,8 +24,8 @@ func FromAttributes(attrs authorizer.Attributes, req *Request) {
 	req.LabelSelector, _ = attrs.GetLabelSelector()
 }
 
-// fromRecord sets field by field: a composite literal would be made first and copied
-// then, which takes as long as the decision about many a request.
+// fromRecord sets each field separately: a composite literal would be built and then
+// copied, which takes as long as many a decision.
 func fromRecord(r *authorizer.AttributesRecord, req *Request) {
 	req.setUser(r.User)
 	req.Verb, req.ResourceRequest = r.Verb, r.ResourceRequest
@@ -42,8 +42,8 @@ func (req *Request) setUser(u user.Info) {
 	req.User, req.UID, req.Groups, req.Extra = u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra()
 }
 
-// Attributes returns the request as authorizers of k8s.io/apiserver take it. It shares
-// slices and maps with the request.
+// Attributes returns the request as attributes of k8s.io/apiserver. It shares slices
+// and maps with the request.
 func (req *Request) Attributes() *authorizer.AttributesRecord {
 	return &authorizer.AttributesRecord{
 		User:            &user.DefaultInfo{Name: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra},

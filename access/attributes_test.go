@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// full is a request with every field set, so that a field that a conversion forgets is
-// seen.
+// full returns a request with every field set, so that a test detects a field that a
+// conversion misses.
 func full(t *testing.T) access.Request {
 	label, err := labels.NewRequirement("app", selection.In, []string{"web"})
 	if err != nil {
@@ -38,7 +38,7 @@ func full(t *testing.T) access.Request {
 	return req
 }
 
-// byValue hides that attributes are a record, so that its methods are used.
+// byValue hides the type of a record, so that its methods are used.
 type byValue struct{ authorizer.AttributesRecord }
 
 func TestAttributesAndBack(t *testing.T) {
@@ -78,7 +78,8 @@ func TestSelectorsThatWereParsedInPartCount(t *testing.T) {
 
 func TestFromAttributesDoesNotAllocate(t *testing.T) {
 	record := &authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}}, Verb: "get", Resource: "pods", ResourceRequest: true,
+		User: &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}},
+		Verb: "get", Resource: "pods", ResourceRequest: true,
 	}
 	if allocations := testing.AllocsPerRun(100, func() {
 		var req access.Request

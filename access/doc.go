@@ -1,10 +1,10 @@
-// Package access has the question that every authorizer here answers: may this user
-// do this?
+// Package access defines the request that every authorizer here decides: may this
+// user do this?
 //
-// Fill in a [Request] by hand, or let [FromAttributes] read it from what an API server
-// built on k8s.io/apiserver passes to its authorizers; [Request.Attributes] is the way
-// back. Packages nodeauthz, rbac and chain decide about it, and noderestriction asks
-// its own questions with it.
+// Fill in the fields of a [Request], or let [FromAttributes] set them from the
+// attributes that an API server built on k8s.io/apiserver passes to its authorizers.
+// [Request.Attributes] is the inverse. Packages nodeauthz, rbac and chain decide
+// about requests, and noderestriction asks authorizers with them.
 //
 // The attributes are those of a SubjectAccessReview.
 //

@@ -5,12 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Request asks whether a user may do something: what authorizers decide about.
-// A request is either for a resource, or for a path that is none.
+// Request is what authorizers decide about: whether a user may do something. A
+// request is either for a resource, or for a non-resource path.
 type Request struct {
 	// User is the name of the user. Groups are all groups of the user, including
-	// system:authenticated and the like: nothing adds them. UID and Extra are what
-	// else authentication said of the user.
+	// system:authenticated and the like: nothing adds them later. UID and Extra are
+	// the other results of authentication.
 	User   string
 	UID    string
 	Groups []string

@@ -7,15 +7,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// AlwaysAllow is the link that allows every request.
+// AlwaysAllow returns an authorizer that allows every request.
 func AlwaysAllow() Authorizer {
 	return always{NameAlwaysAllow, Opinion{Decision: verdict.Allow, Reason: verdict.Reason{
 		Code: CodeEverythingAllowed, Message: "every request is allowed",
 	}}}
 }
 
-// AlwaysDeny is the link that allows no request. In spite of its name it has no
-// opinion, as in an API server: authorizers after it may allow.
+// AlwaysDeny returns an authorizer that allows no request. In spite of its name it
+// has no opinion, as in an API server: later authorizers may allow.
 func AlwaysDeny() Authorizer {
 	return always{NameAlwaysDeny, Opinion{Decision: verdict.NoOpinion, Reason: verdict.Reason{
 		Code: CodeNothingAllowed, Message: "no request is allowed",
@@ -34,8 +34,8 @@ func (a always) Authorize(context.Context, *access.Request, Detail) (Opinion, er
 	return a.opinion, nil
 }
 
-// Unavailable is a link in the place of an authorizer that cannot be asked: it
-// fails with the error.
+// Unavailable returns a placeholder for an authorizer that cannot be reached. It
+// always fails with the error.
 func Unavailable(name string, err error) Authorizer { return unavailable{name, err} }
 
 type unavailable struct {

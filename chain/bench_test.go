@@ -19,9 +19,9 @@ func foreignSecret() *access.Request {
 	return req
 }
 
-// TestWhatAnswersAllocate: a decision costs nothing beyond the authorizers' own
-// work, and brief reasons cost the lists of who was asked and who was not.
-func TestWhatAnswersAllocate(t *testing.T) {
+// A decision allocates nothing beyond the authorizers' own allocations. Brief reasons
+// allocate the lists of authorizers that were asked and not asked.
+func TestDecisionsAllocateLittle(t *testing.T) {
 	links, own := cluster(), ownSecret()
 	for _, tc := range []struct {
 		rule   string

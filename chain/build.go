@@ -19,21 +19,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Parts are the authorizers that a chain has but no configuration can describe.
-// One that the configuration does not ask may be left out.
+// Parts are the authorizers that a configuration only names. One that the
+// configuration does not name may be left out.
 type Parts struct {
 	Node *nodeauthz.Authorizer
 	RBAC *rbac.Policy
 }
 
-// Build makes the chain that an API server with this configuration has:
-// system:masters first, then the authorizers in their order. Webhooks are called
-// as kube-apiserver calls them, with the same timeouts, retries and caches; none
-// is called yet. The connections that they keep open are closed when ctx ends.
+// Build returns the chain of an API server with this configuration: system:masters
+// first, then the authorizers in their order. Webhooks are called as kube-apiserver
+// calls them, with the same timeouts, retries and caches; none is called yet. The
+// connections that they keep open are closed when ctx ends.
 //
-// A webhook that connects with InClusterConfig asks the API server that the pod
-// it runs in belongs to. If that API server asks this chain in turn, they ask
-// each other without end, so kube-apiserver does not allow it.
+// A webhook that connects with InClusterConfig asks the API server that the pod it
+// runs in belongs to. If that API server asks this chain too, they ask each other
+// endlessly, so kube-apiserver does not allow it.
 //
 // The error is of type Problems.
 func (c *Configuration) Build(ctx context.Context, parts Parts) (Chain, error) {
@@ -69,7 +69,7 @@ func (c *Configuration) link(ctx context.Context, path *field.Path, a *configure
 	case a.Type == apiserver.TypeWebhook:
 		return c.webhook(ctx, path.Child("webhook"), a, retry)
 	}
-	return nil, fmt.Errorf("%s: the %s authorizer is configured but was not given to build the chain from", path, a.Type)
+	return nil, fmt.Errorf("%s: the %s authorizer is configured but is missing in the parts of the chain", path, a.Type)
 }
 
 func (c *Configuration) webhook(ctx context.Context, path *field.Path, a *configured, retry wait.Backoff) (Authorizer, error) {
@@ -113,15 +113,15 @@ func (a *configured) connect(path *field.Path) (*rest.Config, error) {
 	return asWebhook(connection), nil
 }
 
-// asWebhook makes a webhook of the connection to an API server: the resource to
-// which reviews are posted there.
+// asWebhook returns the connection with the path to which SubjectAccessReviews are
+// posted at an API server.
 func asWebhook(server *rest.Config) *rest.Config {
 	server.Host = strings.TrimSuffix(server.Host, "/") + "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-	server.QPS = -1 // the API server limits by itself
+	server.QPS = -1 // the API server has its own rate limits
 	return server
 }
 
-// connectionHint says where address and credentials of a webhook come from.
+// connectionHint explains where address and credentials of a webhook come from.
 func (a *configured) connectionHint() string {
 	if file := a.Webhook.ConnectionInfo.KubeConfigFile; file != nil {
 		return "the webhook's address and credentials come from " + *file

@@ -1,17 +1,18 @@
-// Package chain asks authorizers in order, as an API server does: the first
-// that allows or denies decides, and one without an opinion leaves the question
-// to the next. Its results keep what each authorizer said.
+// Package chain asks authorizers in order, as an API server does: the first that
+// allows or denies decides, and one without an opinion passes the request to the
+// next. Its results contain the opinion of each authorizer.
 //
-// Make a [Chain] by hand, or [Load] the AuthorizationConfiguration that an API server
-// reads and build it: the Node authorizer, RBAC, webhooks with their match conditions and
-// failure policies, AlwaysAllow and AlwaysDeny. [Chain.Decide] answers fast,
-// [Chain.Brief] in words that whoever asked may see, [Chain.Explain] at length.
+// Compose a [Chain] in code, or [Load] the AuthorizationConfiguration of an API
+// server and build it: the Node authorizer, RBAC, webhooks with their match
+// conditions and failure policies, AlwaysAllow and AlwaysDeny. [Chain.Decide] is the
+// fastest, [Chain.Brief] gives reasons that the requesting user may see,
+// [Chain.Explain] gives full reasons.
 //
-// An authorizer that fails has no opinion, and its error is kept: when nobody
-// after it allows or denies, the question could not be decided, and the chain
-// returns the error. It never turns an error into an answer. Where the
-// configuration does so, because the failure policy of a webhook is Deny, the
-// denial is the policy's, and the opinion says what failed.
+// An authorizer that fails has no opinion, and its error is kept: if no later
+// authorizer allows or denies, the request could not be decided, and the chain
+// returns the error. The chain never turns an error into an answer. If the
+// configuration does so, because the failure policy of a webhook is Deny, the opinion
+// says that the policy denied and what failed.
 package chain
 
 import (
@@ -25,56 +26,58 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Authorizer is one link of a chain.
+// Authorizer is one authorizer of a chain.
 type Authorizer interface {
-	// Name is what people know the authorizer by: "Node", or the name that a
+	// Name is the name of the authorizer for people: "Node", or the name that a
 	// webhook is configured with.
 	Name() string
-	// Authorize decides. The decision and the error do not depend on the detail, which
-	// says how much of a reason is wanted.
+	// Authorize decides. The decision and the error do not depend on the detail,
+	// which only selects the length of the reason.
 	Authorize(ctx context.Context, req *access.Request, detail Detail) (Opinion, error)
 }
 
-// Detail is how much of its reason an authorizer gives beside its decision.
+// Detail is how detailed the reason of a decision is.
 type Detail uint8
 
 const (
-	// DecisionOnly asks for no reason: whatever one would cost can be left out.
+	// DecisionOnly asks for no reason, to save its cost.
 	DecisionOnly Detail = iota
-	// Brief asks for a code and words that may be shown to whoever made the request: they
-	// name no other objects or nodes, and nothing of a webhook's configuration.
+	// Brief asks for a code and a message that may be shown to the requesting user:
+	// it names no other objects or nodes, and nothing of a webhook's configuration.
 	Brief
-	// Full asks for everything that the authorizer has to say.
+	// Full asks for the complete reason.
 	Full
 )
 
-// Opinion is what one authorizer says to a request.
+// Opinion is the answer of one authorizer to a request.
 type Opinion struct {
 	Authorizer string           `json:"authorizer"`
 	Decision   verdict.Decision `json:"decision"`
-	// Rule is the rule that decided, in the authorizer's own words; empty when
+	// Rule is the rule that decided, in the authorizer's own notation; empty when
 	// none did.
 	Rule string `json:"rule,omitempty"`
 	verdict.Reason
 	// Error says why the authorizer could not evaluate the request; empty if it
 	// could. The decision is then NoOpinion, or the Deny of its failure policy.
 	Error string `json:"error,omitempty"`
-	// Node is what the Node authorizer answered, for its words at length
-	// ([nodeauthz.Authorizer.Message]); nil for other authorizers.
+	// Node is the answer of the Node authorizer, from which
+	// [nodeauthz.Authorizer.Message] makes the full message; nil for other
+	// authorizers.
 	Node *nodeauthz.Answer `json:"-"`
-	// Repeatable is true for an Error that every API server with this configuration
-	// meets, because it follows from the request or from what a webhook answered: a
-	// match condition that cannot be evaluated, an answer that allows and denies. The
-	// Decision is then that of the API server. False if somebody could not be asked.
+	// Repeatable is true for an Error that occurs in every API server with this
+	// configuration, because it depends only on the request or on a webhook's answer:
+	// a match condition that cannot be evaluated, an answer that allows and denies.
+	// The Decision is then that of the API server. It is false if an authorizer could
+	// not be reached.
 	Repeatable bool `json:"-"`
 }
 
-// Result is what a chain says to a request.
+// Result is the answer of a chain to a request.
 type Result struct {
-	// Decision is the deciding opinion's, else NoOpinion. An API server refuses
-	// a request about which nobody has an opinion.
+	// Decision is the deciding opinion's, else NoOpinion. An API server refuses a
+	// request if no authorizer has an opinion.
 	Decision verdict.Decision `json:"decision"`
-	// DecidedBy names the authorizer that decided; empty when nobody did.
+	// DecidedBy names the authorizer that decided; empty if none did.
 	DecidedBy string `json:"decidedBy,omitempty"`
 	// Opinions are those of the authorizers asked, in order, also of those that
 	// failed.
@@ -86,8 +89,9 @@ type Result struct {
 // Chain is a list of authorizers in the order in which they are asked.
 type Chain []Authorizer
 
-// Decide answers fast and names the authorizer that decided. An error joins
-// those of the authorizers that failed; the decision is then NoOpinion.
+// Decide returns the decision without reasons, and the name of the authorizer that
+// decided. The error joins those of the authorizers that failed; the decision is then
+// NoOpinion.
 func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	var failed []error
 	for _, a := range c {
@@ -102,14 +106,15 @@ func (c Chain) Decide(ctx context.Context, req *access.Request) (decision verdic
 	return verdict.NoOpinion, "", errors.Join(failed...)
 }
 
-// Brief answers like Decide and gives the reasons as [Brief] asks for them. With an
-// error, which is as in Decide, the result holds all opinions.
+// Brief answers like Decide, with reasons of the detail [Brief]. The error is the
+// same as that of Decide; the result then still holds all opinions.
 func (c Chain) Brief(ctx context.Context, req *access.Request) (Result, error) {
 	return c.authorize(ctx, req, func(Authorizer) Detail { return Brief })
 }
 
-// Explain answers with everything that the authorizers asked have to say. With
-// an error, which is as in Decide, the result holds all opinions.
+// Explain answers like Decide, with the full reasons of all authorizers that were
+// asked. The error is the same as that of Decide; the result then still holds all
+// opinions.
 func (c Chain) Explain(ctx context.Context, req *access.Request) (Result, error) {
 	return c.authorize(ctx, req, func(Authorizer) Detail { return Full })
 }
@@ -145,9 +150,9 @@ func (c Chain) Names() []string {
 	return names
 }
 
-// Reason is who decided and why, else what all who were asked say, in the one
-// line that the status of a SubjectAccessReview has room for: "RBAC: allowed by
-// …".
+// Reason returns one line for the status of a SubjectAccessReview: the authorizer
+// that decided and why, or the opinions of all authorizers that were asked: "RBAC:
+// allowed by …".
 func (r Result) Reason() string {
 	var said []string
 	for _, o := range r.Opinions {

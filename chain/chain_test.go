@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// fixed is a link that always says the same.
+// fixed is an authorizer with a fixed opinion.
 type fixed struct {
 	name     string
 	decision verdict.Decision
@@ -40,9 +40,9 @@ func TestChain(t *testing.T) {
 	}{
 		{"the first that allows decides", Chain{none("a"), allow("b"), deny("c")}, verdict.Allow, "b", 2, []string{"c"}, nil},
 		{"the first that denies decides", Chain{deny("a"), allow("b")}, verdict.Deny, "a", 1, []string{"b"}, nil},
-		{"nobody has an opinion", Chain{none("a"), none("b")}, verdict.NoOpinion, "", 2, nil, nil},
+		{"no authorizer has an opinion", Chain{none("a"), none("b")}, verdict.NoOpinion, "", 2, nil, nil},
 		{"an empty chain has no opinion", nil, verdict.NoOpinion, "", 0, nil, nil},
-		{"an error leaves the question to the next", Chain{fail("a"), allow("b")}, verdict.Allow, "b", 2, nil, nil},
+		{"an error passes the request to the next", Chain{fail("a"), allow("b")}, verdict.Allow, "b", 2, nil, nil},
 		{"an error is never an answer", Chain{fail("a"), none("b")}, verdict.NoOpinion, "", 2, nil, broken},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -2,8 +2,8 @@ package chain
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The reasons that the chain's own links give. Those of the Node authorizer are
-// in nodeauthz. See docs/reasons.md.
+// The codes of the authorizers in this package. Those of the Node authorizer are in
+// nodeauthz. See docs/reasons.md.
 const (
 	// CodeBindingAllows: a rule of a role that is bound to the user allows it.
 	CodeBindingAllows verdict.Code = "BindingAllows"
@@ -25,13 +25,12 @@ const (
 	CodeWebhookNoOpinion verdict.Code = "WebhookNoOpinion"
 	// CodeWebhookNotAsked: a match condition of the webhook is false.
 	CodeWebhookNotAsked verdict.Code = "WebhookNotAsked"
-	// CodeWebhookFailed: a webhook could not be asked, or its answer not be
-	// used.
+	// CodeWebhookFailed: a webhook could not be reached, or its answer is invalid.
 	CodeWebhookFailed verdict.Code = "WebhookFailed"
 )
 
-// Names of the links that are not webhooks: their types in an API server's
-// configuration. Webhooks have the names that they are given there.
+// Names of the authorizers that are not webhooks: their types in an API server's
+// configuration. Webhooks have their configured names.
 const (
 	NameMasters     = "system:masters"
 	NameNode        = "Node"

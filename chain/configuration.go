@@ -28,8 +28,8 @@ type Configuration struct {
 // configured is one authorizer of a configuration.
 type configured struct {
 	apiserver.AuthorizerConfiguration
-	// connection is how to reach a webhook; nil in other types, and for a
-	// connection that only a pod has.
+	// connection is the client config of a webhook; nil for other types, and for
+	// InClusterConfig.
 	connection *rest.Config
 }
 
@@ -46,7 +46,8 @@ func (c *Configuration) Names() []string {
 // and NameRBAC say what Build needs.
 func (c *Configuration) Asks(name string) bool { return slices.Contains(c.Names(), name) }
 
-// displayName is the type, which people know, where it can occur only once.
+// displayName is the type, which is better known than the name, if it can occur only
+// once.
 func (a *configured) displayName() string {
 	if a.Type == apiserver.TypeWebhook {
 		return a.Name
@@ -54,8 +55,7 @@ func (a *configured) displayName() string {
 	return string(a.Type)
 }
 
-// Problems is everything that is wrong with a configuration, each with its field
-// path.
+// Problems are all mistakes of a configuration, each with its field path.
 type Problems []error
 
 func (p Problems) Error() string {
@@ -72,7 +72,7 @@ func (p Problems) Error() string {
 
 func (p Problems) Unwrap() []error { return p }
 
-// orNil is the error of a check that found these problems.
+// orNil returns the problems as an error, nil if there are none.
 func (p Problems) orNil() error {
 	if len(p) == 0 {
 		return nil
@@ -95,9 +95,9 @@ func Load(path string) (*Configuration, error) {
 }
 
 // Parse reads and validates an AuthorizationConfiguration of
-// apiserver.config.k8s.io/v1, v1beta1 or v1alpha1, as YAML or JSON, with
-// Kubernetes' own loader and validation, so that fields and values that
-// kube-apiserver refuses are refused. The kubeconfigs that it names are read.
+// apiserver.config.k8s.io/v1, v1beta1 or v1alpha1, as YAML or JSON, with Kubernetes'
+// own loader and validation, so that it refuses the fields and values that
+// kube-apiserver refuses. It also reads the kubeconfigs that the configuration names.
 // The error is of type Problems.
 func Parse(data []byte) (*Configuration, error) {
 	decoded, problems := decode(data)
@@ -120,9 +120,9 @@ const (
 	configurationGroup = "apiserver.config.k8s.io"
 )
 
-// decode returns nothing when there is nothing left to validate. Unknown and
-// repeated fields are problems, but the rest is read regardless, so that its
-// problems are told at once.
+// decode returns nil if nothing can be validated. Unknown and repeated fields are
+// problems, but the other fields are still decoded, so that all problems are reported
+// at once.
 func decode(data []byte) (*apiserver.AuthorizationConfiguration, Problems) {
 	if err := checkKind(data); err != nil {
 		return nil, Problems{err}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// folder has the kubeconfigs that the files in testdata name.
+// folder returns a folder with the kubeconfigs that the files in testdata name.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-// kubeconfig is one for a webhook, with one more line about the server.
+// kubeconfig returns one for a webhook, with an additional line about the server.
 func kubeconfig(address, line string) string {
 	return `apiVersion: v1
 kind: Config
@@ -56,8 +56,8 @@ func configuration(t *testing.T, path, dir string) []byte {
 	return []byte(strings.ReplaceAll(string(text), "$FOLDER", dir))
 }
 
-// TestInvalidConfigurations compares everything that is said about each file
-// with the text file beside it, which UPDATE_GOLDEN=1 writes.
+// TestInvalidConfigurations compares the problems of each file with its golden file,
+// which UPDATE_GOLDEN=1 writes.
 func TestInvalidConfigurations(t *testing.T) {
 	files, err := filepath.Glob("testdata/invalid/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// The Node authorizer is asked first and RBAC next, as kubeadm configures an API server.
-// Masters stands before them in every API server.
+// The Node authorizer is first and RBAC second, as kubeadm configures an API server.
+// Masters precedes them in every API server.
 func Example() {
 	authorizers := chain.Chain{
 		chain.Masters(),

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/load"
 )
 
-// FuzzParse: what is refused has problems, and what is accepted Kubernetes'
-// loader accepts too.
+// FuzzParse: a refused configuration has problems, and an accepted one is accepted by
+// Kubernetes' loader too.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/valid/*.yaml", "testdata/invalid/*.yaml"} {
 		files, err := filepath.Glob(pattern)

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// hook is an authorization webhook over HTTPS that wants the token of its
-// kubeconfig. Its answer is the name of the object asked about:
+// hook is an authorization webhook over HTTPS that requires the token of its
+// kubeconfig. The name of the requested object selects the answer:
 //
 //	allow, deny, none, both   what the status says
-//	slow                      none before a caller of little patience gives up
+//	slow                      no answer before a caller with shortTimeout times out
 //	garbage                   no SubjectAccessReview
 //	500, 403                  this status
 type hook struct {
@@ -31,7 +31,7 @@ type hook struct {
 	kubeconfig string
 	path       string
 	silent     bool // gives no reasons
-	// closed gets a value for each connection that ends, as far as it has room.
+	// closed gets a value for each connection that ends, unless its buffer is full.
 	closed chan struct{}
 
 	mu    sync.Mutex
@@ -40,8 +40,8 @@ type hook struct {
 
 const hookToken = "a-token"
 
-// patience is the timeout of callers that are to give up.
-const patience = 20 * time.Millisecond
+// shortTimeout is the timeout of callers that are to time out.
+const shortTimeout = 20 * time.Millisecond
 
 func newHook(t testing.TB) *hook {
 	t.Helper()
@@ -68,7 +68,7 @@ func newHook(t testing.TB) *hook {
 	return h
 }
 
-// authority vouches for the webhook.
+// authority returns the CA certificate of the webhook.
 func (h *hook) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.Certificate().Raw})
 }
@@ -93,8 +93,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch name {
 	case "slow":
-		// The client tells how long it waits.
-		if limit, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && limit <= patience {
+		// The client sends its timeout.
+		if limit, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && limit <= shortTimeout {
 			<-r.Context().Done()
 			return
 		}
@@ -117,7 +117,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(&review)
 }
 
-// reviews are those that reached the webhook since the last call.
+// reviews returns the reviews that reached the webhook since the last call.
 func (h *hook) reviews() []json.RawMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (h *hook) reviews() []json.RawMessage {
 	return asked
 }
 
-// hookOptions are what a test sets of a webhook's configuration.
+// hookOptions are the fields of a webhook's configuration that tests set.
 type hookOptions struct {
 	policy     string // default NoOpinion
 	timeout    string // default 10s
@@ -135,7 +135,7 @@ type hookOptions struct {
 	conditions []string
 }
 
-// yaml is the entry of a webhook in a configuration.
+// yaml returns the entry of a webhook in a configuration.
 func (h *hook) yaml(name string, o hookOptions) string {
 	withDefault := func(value, other string) string {
 		if value == "" {
@@ -163,19 +163,19 @@ func (h *hook) yaml(name string, o hookOptions) string {
 	return text
 }
 
-// impatient retries once and at once.
-func impatient() wait.Backoff { return wait.Backoff{Duration: time.Microsecond, Factor: 1, Steps: 2} }
+// fastRetry retries once, immediately.
+func fastRetry() wait.Backoff { return wait.Backoff{Duration: time.Microsecond, Factor: 1, Steps: 2} }
 
 const configurationHeader = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n"
 
-// built is the chain of a configuration with these authorizers.
+// built returns the chain of a configuration with these authorizers.
 func built(t testing.TB, parts Parts, authorizers ...string) Chain {
 	t.Helper()
 	c, err := Parse([]byte(configurationHeader + strings.Join(authorizers, "")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, err := c.build(t.Context(), parts, impatient())
+	links, err := c.build(t.Context(), parts, fastRetry())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestMain silences Kubernetes' client, which logs the errors that it returns.
+// TestMain disables the logs of Kubernetes' client, which logs the errors that it
+// returns.
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	os.Exit(m.Run())

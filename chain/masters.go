@@ -9,8 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Masters is the link that every API server puts before those it is configured
-// with: members of the group system:masters may do everything.
+// Masters returns the authorizer that every API server puts before the configured
+// ones: members of the group system:masters may do everything.
 func Masters() Authorizer { return masters{} }
 
 type masters struct{}
@@ -39,5 +39,5 @@ func privilegeOf(user string, decision verdict.Decision) string {
 	return fmt.Sprintf("user %s is not in group %s", user, NameMasters)
 }
 
-// Privileged reports whether whoever asks is in the group that may do everything.
+// Privileged reports whether the user is in the group that may do everything.
 func Privileged(req *access.Request) bool { return slices.Contains(req.Groups, NameMasters) }

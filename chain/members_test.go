@@ -61,7 +61,7 @@ func TestNodeThenRBAC(t *testing.T) {
 			verdict.Allow, NameNode, nodeauthz.PathToObject, "secret shop/pull",
 		},
 		{
-			"RBAC allows what Node leaves open", node(access.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
+			"RBAC allows what Node does not", node(access.Request{Verb: "get", Group: "example.com", Resource: "gadgets", Name: "one"}),
 			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
 		},
 		{
@@ -69,7 +69,9 @@ func TestNodeThenRBAC(t *testing.T) {
 			verdict.Allow, NameRBAC, CodeBindingAllows, `ClusterRole "extra"`,
 		},
 		{
-			"a role that does not exist grants nothing", node(access.Request{Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}),
+			"a role that does not exist grants nothing", node(access.Request{
+				Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other",
+			}),
 			verdict.NoOpinion, "", CodeNoBindingAllows, "none of the 2 bindings that apply to user system:node:a allows it",
 		},
 		{
@@ -107,7 +109,8 @@ func TestRBACHints(t *testing.T) {
 		"":    "it differs in the resource name",
 	} {
 		opinion, err := cluster()[2].Authorize(t.Context(), &access.Request{
-			User: "system:node:a", Groups: []string{"system:nodes"}, Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true,
+			User: "system:node:a", Groups: []string{"system:nodes"},
+			Verb: "get", Group: "example.com", Resource: "gadgets", Name: name, ResourceRequest: true,
 		}, Full)
 		if err != nil || !strings.HasSuffix(opinion.Hint, want) {
 			t.Errorf("hint for %q = %q, %v", name, opinion.Hint, err)
@@ -117,10 +120,13 @@ func TestRBACHints(t *testing.T) {
 
 func TestRuleText(t *testing.T) {
 	for want, rule := range map[string]rbacv1.PolicyRule{
-		"get,list pods":                        {Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
-		"get gadgets in example.com named one": {Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"gadgets"}, ResourceNames: []string{"one"}},
-		"get /healthz,/livez":                  {Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/livez"}},
-		"* * in *":                             {Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+		"get,list pods": {Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
+		"get gadgets in example.com named one": {
+			Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"gadgets"},
+			ResourceNames: []string{"one"},
+		},
+		"get /healthz,/livez": {Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/livez"}},
+		"* * in *":            {Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 	} {
 		if got := ruleText(rbac.Grant{Rule: &rule}); got != want {
 			t.Errorf("got %q, want %q", got, want)

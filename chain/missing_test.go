@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// TestMissingRoles lists bindings that apply to the request and whose role is not
-// there: not those of other users, of other namespaces, or with a role.
+// MissingRoles lists bindings that apply to the request and whose role does not
+// exist: not those of other users, of other namespaces, or with a role.
 func TestMissingRoles(t *testing.T) {
 	p := rbac.NewPolicy()
 	nodes := []rbacv1.Subject{{Kind: "Group", Name: "system:nodes"}}
@@ -40,6 +40,6 @@ func TestMissingRoles(t *testing.T) {
 		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}},
 	})
 	if got := MissingRoles(p, req); got != nil {
-		t.Errorf("of what is allowed: %v", got)
+		t.Errorf("of an allowed request: %v", got)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Node is the Node authorizer as a link.
+// Node returns the Node authorizer as part of a chain.
 func Node(a *nodeauthz.Authorizer) Authorizer { return node{a} }
 
 type node struct{ authorizer *nodeauthz.Authorizer }

@@ -11,9 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// RBAC is role-based access control as a link. A binding to a role that cannot
-// be read, other than one that does not exist, is an error when nothing else
-// allows the request.
+// RBAC returns the RBAC authorizer as part of a chain. A binding to a role that
+// exists but cannot be read is an error if nothing else allows the request.
 func RBAC(p *rbac.Policy) Authorizer { return rbacLink{p} }
 
 type rbacLink struct{ policy *rbac.Policy }
@@ -47,8 +46,8 @@ func allowedByBinding(g rbac.Grant) Opinion {
 	}
 }
 
-// unreadable leaves out roles that do not exist: they grant nothing, which is
-// an answer.
+// unreadable returns the errors without those of roles that do not exist: such roles
+// grant nothing, which is an answer.
 func unreadable(all []rbac.Unresolved) error {
 	var errs []error
 	for _, u := range all {
@@ -87,8 +86,8 @@ func noBinding(req *access.Request, explanations []rbac.BindingExplanation) stri
 	return fmt.Sprintf("none of the %d bindings that apply to user %s allows it", len(explanations), req.User)
 }
 
-// rbacHint names the binding whose role comes nearest, unless it is off the
-// subject: another resource or group is no hint.
+// rbacHint names the binding whose role comes nearest, unless it is for another
+// resource or group.
 func rbacHint(explanations []rbac.BindingExplanation) string {
 	for _, e := range explanations {
 		if errors.Is(e.Err, rbac.ErrRoleNotFound) {
@@ -102,8 +101,8 @@ func rbacHint(explanations []rbac.BindingExplanation) string {
 }
 
 // MissingRoles returns the bindings that apply to a request and refer to roles that
-// the policy does not have. They grant nothing; whoever knows the policy only in part
-// cannot tell what they would grant.
+// the policy does not have. They grant nothing, but in an incomplete policy it is
+// unknown what they would grant.
 func MissingRoles(p *rbac.Policy, req *access.Request) []rbac.Unresolved {
 	var all []rbac.Unresolved
 	for _, u := range p.Evaluate(req).Unresolved {

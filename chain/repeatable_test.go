@@ -7,9 +7,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestFailuresOfEveryAPIServer tells failures that every API server meets from those
-// that it may not meet.
-func TestFailuresOfEveryAPIServer(t *testing.T) {
+// Failures that occur in every API server are repeatable, others are not.
+func TestRepeatableFailures(t *testing.T) {
 	h, dead := newHook(t), newHook(t)
 	dead.Close()
 	unreadable := []string{"request.extra['tenant'][0] == 'shop'"}
@@ -27,12 +26,12 @@ func TestFailuresOfEveryAPIServer(t *testing.T) {
 			repeatable bool
 		}{
 			{"a condition that cannot be evaluated", h, hookOptions{conditions: unreadable}, "allow", byPolicy, true},
-			{"the same before a webhook that is away", dead, hookOptions{conditions: unreadable}, "allow", byPolicy, true},
+			{"the same before an unreachable webhook", dead, hookOptions{conditions: unreadable}, "allow", byPolicy, true},
 			{"an answer that allows and denies", h, hookOptions{}, "both", verdict.Deny, true},
 			{"an answer with an error's status", h, hookOptions{}, "403", byPolicy, false},
-			{"an answer that is no review", h, hookOptions{}, "garbage", byPolicy, false},
+			{"an answer that is not a review", h, hookOptions{}, "garbage", byPolicy, false},
 			{"an error that is retried", h, hookOptions{}, "500", byPolicy, false},
-			{"a webhook that is away", dead, hookOptions{}, "allow", byPolicy, false},
+			{"an unreachable webhook", dead, hookOptions{}, "allow", byPolicy, false},
 		} {
 			t.Run(tc.rule+", "+policy, func(t *testing.T) {
 				tc.options.policy = policy
@@ -51,7 +50,7 @@ func TestFailuresOfEveryAPIServer(t *testing.T) {
 	}
 }
 
-func TestAContradictionThatIsKeptIsOneAgain(t *testing.T) {
+func TestACachedContradictionIsRepeatable(t *testing.T) {
 	h := newHook(t)
 	link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{cached: true}))[1]
 	for range 2 {
@@ -64,7 +63,7 @@ func TestAContradictionThatIsKeptIsOneAgain(t *testing.T) {
 	}
 }
 
-func TestAQuestionThatIsBrokenOffIsNotRepeatable(t *testing.T) {
+func TestACancelledRequestIsNotRepeatable(t *testing.T) {
 	h := newHook(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

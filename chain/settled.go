@@ -11,18 +11,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Settled answers like Decide what an API server answers whenever it is asked. It returns
-// an error where the answer rests on an authorizer that could not be asked now: a webhook
-// that is away says nothing about what it answered elsewhere or at another time, whatever
-// its failure policy makes of that. What fails in the same way each time, such as a match
-// condition that cannot be evaluated, is decided as the API server does.
+// Settled answers like Decide, for API servers at any time. It returns an error if the
+// answer depends on an authorizer that could not be reached now, whatever its failure
+// policy is: such a webhook may have answered otherwise elsewhere or at another time.
+// Repeatable failures, such as a match condition that cannot be evaluated, are decided
+// as the API server does.
 func (c Chain) Settled(ctx context.Context, req *access.Request) (decision verdict.Decision, by string, err error) {
 	if !slices.ContainsFunc(c, isWebhook) {
 		return c.Decide(ctx, req)
 	}
 	result, _ := c.authorize(ctx, req, func(a Authorizer) Detail {
 		if isWebhook(a) {
-			return Brief // it says whether the webhook could be asked
+			return Brief // it shows whether the webhook could be reached
 		}
 		return DecisionOnly
 	})
@@ -37,9 +37,10 @@ func isWebhook(a Authorizer) bool {
 	return is
 }
 
-// Doubt says why an answer cannot be relied on: authorizers failed that could have
-// changed it. It is empty when none did. RBAC, which only allows, cannot change an
-// allow; and what fails in every API server is decided there by the same failure policy.
+// Doubt explains why an answer is uncertain: it names the failed authorizers that
+// could have changed it. It is empty if there are none. RBAC, which only allows,
+// cannot change an allow; and a repeatable failure is decided in every API server by
+// the same failure policy.
 func (r Result) Doubt() string {
 	var failed []string
 	for _, o := range r.Opinions {
@@ -54,7 +55,7 @@ func (r Result) Doubt() string {
 	return strings.Join(failed, "; ")
 }
 
-// Failure says which authorizer failed, and why.
+// Failure describes which authorizer failed, and why.
 func (o Opinion) Failure() string {
 	switch {
 	case strings.Contains(o.Message, o.Error):

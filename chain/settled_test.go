@@ -7,9 +7,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestSettledDecidesWhatIsTheSameEachTime tells what an API server answers whenever it is
-// asked from what depended on the moment.
-func TestSettledDecidesWhatIsTheSameEachTime(t *testing.T) {
+// Settled decides only if the answer does not depend on the time of the request.
+func TestSettledDecidesOnlyWhatIsIndependentOfTime(t *testing.T) {
 	h, dead := newHook(t), newHook(t)
 	dead.Close()
 	unreadable := []string{"request.extra['tenant'][0] == 'shop'"}
@@ -23,12 +22,40 @@ func TestSettledDecidesWhatIsTheSameEachTime(t *testing.T) {
 		by, why  string
 	}{
 		{"an answer", h, hookOptions{}, "allow", nil, verdict.Allow, "authz.example.com", ""},
-		{"a webhook that is away and denies", dead, hookOptions{policy: "Deny"}, "allow", nil, verdict.NoOpinion, "", "the webhook failed, and its failure policy denies the request"},
-		{"one that is away, before who allows", dead, hookOptions{policy: "NoOpinion"}, "allow", AlwaysAllow(), verdict.NoOpinion, "", "AlwaysAllow would then allow the request"},
-		{"one that is away, and nobody allows", dead, hookOptions{policy: "NoOpinion"}, "allow", nil, verdict.NoOpinion, "", "leaves the request to others"},
-		{"a condition that cannot be evaluated and denies", dead, hookOptions{policy: "Deny", conditions: unreadable}, "allow", nil, verdict.Deny, "authz.example.com", ""},
-		{"one that leaves it to who allows", dead, hookOptions{policy: "NoOpinion", conditions: unreadable}, "allow", AlwaysAllow(), verdict.Allow, "AlwaysAllow", ""},
-		{"one that leaves it to nobody", dead, hookOptions{policy: "NoOpinion", conditions: unreadable}, "allow", nil, verdict.NoOpinion, "", ""},
+		{
+			"an unreachable webhook that denies", dead,
+			hookOptions{policy: "Deny"},
+			"allow", nil, verdict.NoOpinion, "",
+			"the webhook failed, and its failure policy denies the request",
+		},
+		{
+			"an unreachable one before one that allows", dead,
+			hookOptions{policy: "NoOpinion"},
+			"allow", AlwaysAllow(),
+			verdict.NoOpinion, "", "AlwaysAllow would then allow the request",
+		},
+		{
+			"an unreachable one, and none that allows", dead,
+			hookOptions{policy: "NoOpinion"},
+			"allow", nil, verdict.NoOpinion, "",
+			"passes the request to the next authorizers",
+		},
+		{
+			"a condition that cannot be evaluated and denies", dead,
+			hookOptions{policy: "Deny", conditions: unreadable},
+			"allow",
+			nil, verdict.Deny, "authz.example.com", "",
+		},
+		{
+			"one that passes the request to one that allows", dead,
+			hookOptions{policy: "NoOpinion", conditions: unreadable},
+			"allow", AlwaysAllow(), verdict.Allow, "AlwaysAllow", "",
+		},
+		{
+			"one that passes the request, and none that allows", dead,
+			hookOptions{policy: "NoOpinion", conditions: unreadable},
+			"allow", nil, verdict.NoOpinion, "", "",
+		},
 		{"an answer that allows and denies", h, hookOptions{}, "both", nil, verdict.Deny, "authz.example.com", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	webhookmetrics "k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
 )
 
-// trace is what one request met on its way through Kubernetes' webhook client,
-// which returns the same for a match condition that is false, an answer from
-// its cache and one of the webhook.
+// trace records how Kubernetes' webhook client handled one request. The client's
+// result is the same for a match condition that is false, a cached answer and an
+// answer of the webhook.
 type trace struct {
 	excludedBy string // the match condition that was false
 	calls      int    // how often the webhook was called
@@ -27,7 +27,7 @@ func withTrace(ctx context.Context, t *trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// traceOf returns the request's trace, else one that nobody reads.
+// traceOf returns the request's trace, or an unused one.
 func traceOf(ctx context.Context) *trace {
 	if t, ok := ctx.Value(traceKey{}).(*trace); ok {
 		return t
@@ -35,8 +35,8 @@ func traceOf(ctx context.Context) *trace {
 	return new(trace)
 }
 
-// tracingCompiler compiles match conditions like the compiler in it and lets
-// traces see which one was false.
+// tracingCompiler wraps a compiler of match conditions and records in traces which
+// condition was false.
 type tracingCompiler struct{ authorizationcel.Compiler }
 
 func (c tracingCompiler) CompileCELExpression(expression authorizationcel.ExpressionAccessor) (authorizationcel.CompilationResult, error) {
@@ -57,14 +57,14 @@ func (p tracingProgram) ContextEval(ctx context.Context, vars any) (ref.Val, *ce
 	switch {
 	case err == nil && value == types.False:
 		traceOf(ctx).excludedBy = p.expression
-	case err != nil && ctx.Err() == nil: // an evaluation that was broken off says nothing
+	case err != nil && ctx.Err() == nil: // a cancelled evaluation has no result
 		traceOf(ctx).conditionFailed = true
 	}
 	return value, details, err
 }
 
-// tracingMetrics measures nothing and lets traces see calls. The metrics of
-// Kubernetes' client would go to the registry that the whole process shares.
+// tracingMetrics records calls in traces and measures nothing. The metrics of
+// Kubernetes' client would go to the global registry of the process.
 type tracingMetrics struct {
 	webhookmetrics.NoopAuthorizerMetrics
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestChainsDecideAsKubernetesDoes builds random configurations here and from
-// Kubernetes' own parts, and puts random requests to both.
+// Chains and Kubernetes' own authorizers decide random requests with random
+// configurations in the same way.
 func TestChainsDecideAsKubernetesDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	h := newHook(t)
@@ -35,7 +35,8 @@ func TestChainsDecideAsKubernetesDoes(t *testing.T) {
 			want, _, wantErr := theirs.Authorize(t.Context(), req.Attributes())
 			got, err := ours.Explain(t.Context(), req)
 			if outcome := outcomeOf(got, err); outcome != kubernetesOutcome(want, wantErr) {
-				t.Fatalf("got %s, Kubernetes %s (%v)\nrequest %+v\n%s", outcome, kubernetesOutcome(want, wantErr), wantErr, req, strings.Join(authorizers, ""))
+				t.Fatalf("got %s, Kubernetes %s (%v)\nrequest %+v\n%s", outcome, kubernetesOutcome(want, wantErr), wantErr, req,
+					strings.Join(authorizers, ""))
 			}
 			brief, briefErr := ours.Brief(t.Context(), req)
 			decision, by, decideErr := ours.Decide(t.Context(), req)
@@ -68,7 +69,7 @@ func kubernetesOutcome(d authorizer.Decision, err error) string {
 	return d.String()
 }
 
-// clusterParts are those of the chain of cluster.
+// clusterParts returns the parts of the chain of cluster.
 func clusterParts() Parts {
 	links := cluster()
 	return Parts{Node: links[1].(node).authorizer, RBAC: links[2].(rbacLink).policy}
@@ -106,8 +107,9 @@ func randomAuthorizers(random *rand.Rand, h *hook) []string {
 
 func randomRequest(random *rand.Rand) *access.Request {
 	req := &access.Request{
-		User: pick(random, "system:node:a", "system:node:b", "ada"), Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
-		Verb: pick(random, "get", "list", "delete"),
+		User:   pick(random, "system:node:a", "system:node:b", "ada"),
+		Groups: [][]string{nil, {"system:nodes"}, {"system:masters"}, {"system:nodes"}}[random.IntN(4)],
+		Verb:   pick(random, "get", "list", "delete"),
 	}
 	if random.IntN(8) == 0 {
 		req.Path = pick(random, "/healthz", "/metrics")
@@ -122,7 +124,7 @@ func randomRequest(random *rand.Rand) *access.Request {
 	return req
 }
 
-// kubernetesChain is what an API server makes of the authorizers, with our Node
+// kubernetesChain returns Kubernetes' own chain of the authorizers, with our Node
 // authorizer and our RBAC in it.
 func kubernetesChain(t *testing.T, parts Parts, authorizers []string) authorizer.Authorizer {
 	t.Helper()
@@ -158,7 +160,7 @@ func kubernetesAuthorizer(t *testing.T, a *configured, parts Parts) authorizer.A
 	if a.Webhook.FailurePolicy == apiserver.FailurePolicyNoOpinion {
 		onError = authorizer.DecisionNoOpinion
 	}
-	webhook, err := webhookauthorizer.New(a.connection, a.Webhook.SubjectAccessReviewVersion, 0, 0, impatient(), onError,
+	webhook, err := webhookauthorizer.New(a.connection, a.Webhook.SubjectAccessReviewVersion, 0, 0, fastRetry(), onError,
 		a.Webhook.MatchConditions, a.Name, webhookmetrics.NoopAuthorizerMetrics{}, authorizationcel.NewDefaultCompiler())
 	if err != nil {
 		t.Fatal(err)

@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// typeNames are those that can be built.
+// typeNames are the supported types.
 var typeNames = []string{NameNode, NameRBAC, string(apiserver.TypeWebhook), NameAlwaysAllow, NameAlwaysDeny}
 
-// validate applies Kubernetes' rules, then those of kube-apiserver and our own,
-// and keeps the connections of webhooks. Problems come in the order of the file.
+// validate applies Kubernetes' rules, then those of kube-apiserver and our own, and
+// stores the connections of webhooks. Problems are in the order of the file.
 func (c *Configuration) validate(decoded *apiserver.AuthorizationConfiguration) (problems Problems) {
-	// Types that are not ours are known to the library here, so that it looks
-	// at their other fields too.
+	// The library gets unsupported types as known ones, so that it validates their
+	// other fields too.
 	known := sets.New(typeNames...)
 	for _, a := range decoded.Authorizers {
 		known.Insert(string(a.Type))
@@ -47,7 +47,7 @@ func (c *Configuration) validate(decoded *apiserver.AuthorizationConfiguration) 
 
 var authorizerField = regexp.MustCompile(`^authorizers\[(\d+)\]\.(.*)$`)
 
-// position is the index of the authorizer that a field is of, else -1.
+// position returns the index of the authorizer of a field; -1 if there is none.
 func position(path string) int {
 	if match := authorizerField.FindStringSubmatch(path); match != nil {
 		if i, err := strconv.Atoi(match[1]); err == nil {
@@ -57,8 +57,8 @@ func position(path string) int {
 	return -1
 }
 
-// clarify completes what the library says: the fields of webhooks lack their
-// parent in its paths, and what is missing has no remedy.
+// clarify completes the library's errors: their paths of webhook fields lack the
+// parent, and missing values have no remedy.
 func (c *Configuration) clarify(err *field.Error) {
 	match := authorizerField.FindStringSubmatch(err.Field)
 	if match == nil {
@@ -77,24 +77,24 @@ func (c *Configuration) clarify(err *field.Error) {
 	}
 }
 
-// missing says what to write where there is nothing.
+// missing returns the remedy for a missing value.
 func (a *configured) missing(name string) string {
 	switch name {
 	case "type":
 		return "set it to one of " + strings.Join(typeNames, ", ")
 	case "name":
 		if a.Type == apiserver.TypeWebhook {
-			return "give it a name of its own, which reasons will bear"
+			return "give it a unique name, which appears in reasons"
 		}
 		return "set it to " + a.wantName()
 	case "timeout":
-		return "say how long a call may take: more than 0s, at most 30s"
+		return "set the timeout of a call: more than 0s, at most 30s"
 	case "authorizedTTL", "unauthorizedTTL":
-		return "say how long answers are kept"
+		return "set how long answers are cached"
 	case "subjectAccessReviewVersion":
-		return "set it to v1 or v1beta1, which the webhook understands"
+		return "set it to v1 or v1beta1, whichever the webhook supports"
 	case "failurePolicy":
-		return "set it to NoOpinion or Deny: what becomes of requests when the webhook fails"
+		return "set it to NoOpinion or Deny, the decision when the webhook fails"
 	case "connectionInfo.type":
 		return "set it to KubeConfigFile or InClusterConfig"
 	case "connectionInfo.kubeConfigFile":
@@ -103,8 +103,8 @@ func (a *configured) missing(name string) string {
 	return "write a CEL expression, or leave the condition out"
 }
 
-// validate checks what Kubernetes leaves to kube-apiserver, and to those who
-// connect. found are the errors that are known already.
+// validate checks what the library leaves to kube-apiserver and to the client. found
+// are the errors that are already known.
 func (a *configured) validate(path *field.Path, found field.ErrorList) (errs field.ErrorList) {
 	kind := string(a.Type)
 	switch {
@@ -117,7 +117,7 @@ func (a *configured) validate(path *field.Path, found field.ErrorList) (errs fie
 		return nil
 	case kind == "ABAC":
 		errs = append(errs, field.Invalid(path.Child("type"), kind,
-			"attribute files are not supported: grant the same with RBAC, or ask about the chain without it"))
+			"attribute files are not supported: grant the same with RBAC, or remove this authorizer"))
 	case !slices.Contains(typeNames, kind):
 		errs = append(errs, field.NotSupported(path.Child("type"), kind, typeNames))
 	}
@@ -127,8 +127,8 @@ func (a *configured) validate(path *field.Path, found field.ErrorList) (errs fie
 	return errs
 }
 
-// wantName is the one name that kube-apiserver accepts for an authorizer that is
-// not a webhook.
+// wantName returns the only name that kube-apiserver accepts for an authorizer that
+// is not a webhook.
 func (a *configured) wantName() string { return strings.ToLower(string(a.Type)) }
 
 func (a *configured) validateConnection(path *field.Path, found field.ErrorList) field.ErrorList {

@@ -14,13 +14,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// webhook is an authorization webhook as a link. Its calls, their cache, match
-// conditions and failure policy are those of Kubernetes' own client.
+// webhook is an authorization webhook. Kubernetes' own client makes its calls, with
+// the cache, match conditions and failure policy.
 type webhook struct {
 	name       string
 	authorizer authorizer.Authorizer
 	onError    verdict.Decision // the failure policy: NoOpinion or Deny
-	// connection is a hint: where address and credentials come from.
+	// connection is a hint that explains where address and credentials come from.
 	connection string
 }
 
@@ -37,7 +37,7 @@ func (w *webhook) Authorize(ctx context.Context, req *access.Request, detail Det
 	return w.opinion(&answer, w.briefMessage(&answer))
 }
 
-// decide does not look at how Kubernetes' client comes to its answer.
+// decide returns only the decision, without a trace.
 func (w *webhook) decide(ctx context.Context, req *access.Request) (Opinion, error) {
 	answer, _, err := w.authorizer.Authorize(ctx, req.Attributes())
 	decision := decisionOf(answer)
@@ -47,8 +47,8 @@ func (w *webhook) decide(ctx context.Context, req *access.Request) (Opinion, err
 	return Opinion{Decision: decision}, withoutQuery(err)
 }
 
-// withoutQuery takes the query from the address in an error. It is the client's
-// and says how much of the timeout was left.
+// withoutQuery removes the query from the address in an error. The client added it
+// for the remaining timeout.
 func withoutQuery(err error) error {
 	failed := new(url.Error)
 	if !errors.As(err, &failed) {
@@ -75,15 +75,15 @@ func (w *webhook) briefMessage(a *answer) string {
 	return "the webhook has no opinion"
 }
 
-// answer is what became of one request.
+// answer is the result of one request.
 type answer struct {
 	trace
 	decision verdict.Decision
 	code     verdict.Code
 	reason   string // the webhook's own
 	err      error
-	// repeatable is true for an error that follows from the request, the configuration
-	// and what the webhook answered: no connection failed.
+	// repeatable is true for an error that depends only on the request, the
+	// configuration and the webhook's answer: no connection failed.
 	repeatable bool
 }
 
@@ -93,7 +93,7 @@ func (w *webhook) ask(ctx context.Context, req *access.Request) (a answer) {
 	switch {
 	case err != nil:
 		a.code = CodeWebhookFailed
-		// What fails without a call is a condition, or an answer that was kept.
+		// Without a call, the failure is that of a condition or of a cached answer.
 		a.repeatable = a.conditionFailed || a.answered || a.calls == 0 && ctx.Err() == nil
 	case a.excludedBy != "":
 		a.code = CodeWebhookNotAsked
@@ -107,8 +107,7 @@ func (w *webhook) ask(ctx context.Context, req *access.Request) (a answer) {
 	return a
 }
 
-// opinion takes an error for a decision only where Kubernetes does, which is
-// told in it.
+// opinion turns an error into a decision only where Kubernetes does, and says so.
 func (w *webhook) opinion(a *answer, message string) (Opinion, error) {
 	o := Opinion{Decision: a.decision, Reason: verdict.Reason{Code: a.code, Message: message}}
 	if a.err == nil {
@@ -125,7 +124,7 @@ func (w *webhook) opinion(a *answer, message string) (Opinion, error) {
 func (w *webhook) message(a *answer) string {
 	source := "webhook " + w.name
 	if a.calls == 0 {
-		source = "an earlier answer of " + source
+		source = "a cached answer of " + source
 	}
 	if a.reason != "" {
 		source += ": " + a.reason
@@ -143,23 +142,22 @@ func (w *webhook) message(a *answer) string {
 	return "no opinion in " + source
 }
 
-// outcome is what becomes of an error. A webhook that both allows and denies
-// fails too, and Kubernetes takes it for a denial whatever the policy is.
+// outcome describes how an error is decided. A webhook that both allows and denies
+// fails too; Kubernetes then denies regardless of the policy.
 func (w *webhook) outcome(a *answer) string {
 	switch {
 	case a.decision != verdict.Deny:
-		return "its failure policy leaves the request to others"
+		return "its failure policy passes the request to the next authorizers"
 	case w.onError == verdict.Deny && (a.conditionFailed || !a.repeatable):
 		return "its failure policy denies the request"
 	}
 	return "the request is denied"
 }
 
-// maxLine is the length in bytes from which foreign text is cut off.
+// maxLine is the maximum length of untrusted text, in bytes.
 const maxLine = 1024
 
-// oneLine makes one line, without characters that steer terminals, of text from
-// elsewhere.
+// oneLine returns untrusted text as one line without control characters.
 func oneLine(text string) string {
 	unfit := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), unfit), " ")
@@ -169,7 +167,7 @@ func oneLine(text string) string {
 	return line
 }
 
-// decisionOf fails closed for decisions that do not exist yet.
+// decisionOf fails closed for unknown decisions.
 func decisionOf(d authorizer.Decision) verdict.Decision {
 	switch d {
 	case authorizer.DecisionAllow:

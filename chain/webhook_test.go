@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// about asks about an object by name; "" asks for a URL.
+// about returns a request for an object by name; for "" a request for a URL.
 func about(name string) *access.Request {
 	if name == "" {
 		return &access.Request{User: "ada", Verb: "get", Path: "/metrics"}
@@ -51,25 +51,78 @@ func TestWebhook(t *testing.T) {
 		fails    bool // an error beside the opinion
 		failed   bool // an error in the opinion
 	}{
-		{"allows", h, hookOptions{}, "allow", verdict.Allow, CodeWebhookAllows, "allowed by webhook authz.example.com: the name is allow", 1, false, false},
-		{"denies", h, hookOptions{}, "deny", verdict.Deny, CodeWebhookDenies, "denied by webhook authz.example.com: the name is deny", 1, false, false},
-		{"no opinion", h, hookOptions{}, "none", verdict.NoOpinion, CodeWebhookNoOpinion, "no opinion in webhook authz.example.com: the name is none", 1, false, false},
+		{
+			"allows", h,
+			hookOptions{},
+			"allow", verdict.Allow, CodeWebhookAllows,
+			"allowed by webhook authz.example.com: the name is allow", 1, false, false,
+		},
+		{
+			"denies", h,
+			hookOptions{},
+			"deny", verdict.Deny, CodeWebhookDenies,
+			"denied by webhook authz.example.com: the name is deny", 1, false, false,
+		},
+		{
+			"no opinion", h,
+			hookOptions{},
+			"none", verdict.NoOpinion, CodeWebhookNoOpinion,
+			"no opinion in webhook authz.example.com: the name is none", 1, false, false,
+		},
 		{"a URL", h, hookOptions{}, "", verdict.NoOpinion, CodeWebhookNoOpinion, "no opinion", 1, false, false},
 		{"v1beta1", h, hookOptions{version: "v1beta1"}, "allow", verdict.Allow, CodeWebhookAllows, "allowed by", 1, false, false},
 
-		{"conditions that are true let it be asked", h, conditions("Deny", ofAda, inShop), "allow", verdict.Allow, CodeWebhookAllows, "allowed by", 1, false, false},
-		{"a condition that is false leaves it out", h, conditions("Deny", ofAda, inBank), "deny", verdict.NoOpinion, CodeWebhookNotAsked, "webhook authz.example.com is not asked: its match condition \"" + inBank + "\" is false", 0, false, false},
-		{"one that is false outweighs an error before it", h, conditions("Deny", inShop, ofSomeone), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
-		{"one that is false outweighs an error after it", h, conditions("Deny", ofSomeone, inShop), "", verdict.NoOpinion, CodeWebhookNotAsked, ofSomeone, 0, false, false},
-		{"a condition that fails denies by policy", h, conditions("Deny", ofAda, inShop), "", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy denies the request: cel evaluation error", 0, false, true},
-		{"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion, CodeWebhookFailed, "webhook authz.example.com failed, and its failure policy leaves the request to others: cel evaluation error", 0, true, true},
+		{
+			"conditions that are true let it be asked", h, conditions("Deny", ofAda, inShop), "allow", verdict.Allow,
+			CodeWebhookAllows, "allowed by", 1, false, false,
+		},
+		{
+			"a condition that is false leaves it out", h, conditions("Deny", ofAda, inBank), "deny", verdict.NoOpinion,
+			CodeWebhookNotAsked, "webhook authz.example.com is not asked: its match condition \"" + inBank + "\" is false", 0,
+			false, false,
+		},
+		{
+			"one that is false outweighs an error before it", h, conditions("Deny", inShop, ofSomeone), "", verdict.NoOpinion,
+			CodeWebhookNotAsked, ofSomeone, 0, false, false,
+		},
+		{
+			"one that is false outweighs an error after it", h, conditions("Deny", ofSomeone, inShop), "", verdict.NoOpinion,
+			CodeWebhookNotAsked, ofSomeone, 0, false, false,
+		},
+		{
+			"a condition that fails denies by policy", h, conditions("Deny", ofAda, inShop), "", verdict.Deny, CodeWebhookFailed,
+			"webhook authz.example.com failed, and its failure policy denies the request: cel evaluation error", 0, false, true,
+		},
+		{
+			"a condition that fails leaves it out by policy", h, conditions("NoOpinion", ofAda, inShop), "", verdict.NoOpinion,
+			CodeWebhookFailed,
+			"webhook authz.example.com failed, and its failure policy passes the request to the next authorizers: cel " +
+				"evaluation error",
+			0, true, true,
+		},
 
-		{"an error that is retried", h, hookOptions{}, "500", verdict.NoOpinion, CodeWebhookFailed, "leaves the request to others", 2, true, true},
-		{"an error that is not retried", h, hookOptions{}, "403", verdict.NoOpinion, CodeWebhookFailed, "leaves the request to others", 1, true, true},
+		{
+			"an error that is retried", h,
+			hookOptions{},
+			"500", verdict.NoOpinion, CodeWebhookFailed,
+			"passes the request to the next authorizers", 2, true, true,
+		},
+		{
+			"an error that is not retried", h,
+			hookOptions{},
+			"403", verdict.NoOpinion, CodeWebhookFailed,
+			"passes the request to the next authorizers", 1, true, true,
+		},
 		{"an error denies by policy", h, deny, "403", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
 		{"an answer that cannot be read", h, deny, "garbage", verdict.Deny, CodeWebhookFailed, "denies the request", 1, false, true},
-		{"nobody there", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
-		{"both allowed and denied is denied", h, hookOptions{}, "both", verdict.Deny, CodeWebhookFailed, "webhook authz.example.com failed, and the request is denied: webhook subject access review returned both", 1, false, true},
+		{"no listener", dead, hookOptions{}, "allow", verdict.NoOpinion, CodeWebhookFailed, "connection refused", 0, true, true},
+		{
+			"both allowed and denied is denied", h,
+			hookOptions{},
+			"both", verdict.Deny, CodeWebhookFailed,
+			"webhook authz.example.com failed, and the request is denied: webhook subject access review returned both", 1, false,
+			true,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			link := built(t, Parts{}, tc.hook.yaml("authz.example.com", tc.options))[1]
@@ -91,14 +144,14 @@ func TestWebhook(t *testing.T) {
 				t.Errorf("the hint %q does not say where the address comes from", o.Hint)
 			}
 			if strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
-				t.Error("the credentials are told")
+				t.Error("the message has the credentials")
 			}
 		})
 	}
 }
 
-// TestWebhookThatDoesNotAnswer has a time limit that may end before or after the
-// request arrived: the answer is the same, and the webhook is not asked again.
+// The timeout may end before or after the request has arrived: the answer is the
+// same, and the webhook is not called again.
 func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		policy   string
@@ -111,9 +164,10 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(tc.policy, func(t *testing.T) {
 			h := newHook(t)
-			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: patience.String(), policy: tc.policy}))[1]
+			link := built(t, Parts{}, h.yaml("authz.example.com", hookOptions{timeout: shortTimeout.String(), policy: tc.policy}))[1]
 			o, err := link.Authorize(t.Context(), about("slow"), Full)
-			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) || (err != nil) != tc.fails || (o.Error != "") == tc.fails {
+			if o.Decision != tc.decision || o.Code != CodeWebhookFailed || !strings.Contains(o.Message, tc.says) ||
+				(err != nil) != tc.fails || (o.Error != "") == tc.fails {
 				t.Errorf("Explain = %+v, %v", o, err)
 			}
 			if !strings.Contains(o.Hint, h.kubeconfig) || strings.Contains(o.Message+o.Hint+o.Error, hookToken) {
@@ -122,7 +176,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 			if o, err := link.Authorize(t.Context(), about("slow"), DecisionOnly); o.Decision != tc.decision || (err != nil) != tc.fails {
 				t.Errorf("Decide = %s, %v", o.Decision, err)
 			}
-			h.Close() // waits for requests that are on their way
+			h.Close() // waits for requests in flight
 			if calls := len(h.reviews()); calls > 2 {
 				t.Errorf("two questions reached the webhook %d times", calls)
 			}
@@ -130,8 +184,7 @@ func TestWebhookThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestBriefReasons are those that an API server shows to whoever made the
-// request.
+// Brief reasons are those that an API server shows to the requesting user.
 func TestBriefReasons(t *testing.T) {
 	h, silent := newHook(t), newHook(t)
 	silent.silent = true
@@ -149,15 +202,26 @@ func TestBriefReasons(t *testing.T) {
 		want  string
 	}{
 		{"who decided and why", hooks, "allow", "second.example.com: the name is allow"},
-		{"all, when nobody decided", append(cluster(), hooks...), "none", "RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none"},
-		{"a failure, without addresses", hooks, "403", skipped + "; second.example.com: the webhook failed, and its failure policy leaves the request to others"},
-		{"a failure that denies", Chain{strict}, "403", "strict.example.com: the webhook failed, and its failure policy denies the request"},
+		{
+			"all, when none decided", append(cluster(), hooks...), "none",
+			"RBAC: no role that is bound to the user allows it; " + skipped + "; second.example.com: the name is none",
+		},
+		{
+			"a failure, without addresses", hooks, "403",
+			skipped + "; second.example.com: the webhook failed, and its failure policy passes the request to the next authorizers",
+		},
+		{
+			"a failure that denies",
+			Chain{strict},
+			"403",
+			"strict.example.com: the webhook failed, and its failure policy denies the request",
+		},
 		{"a contradiction", hooks, "both", "second.example.com: the webhook failed, and the request is denied"},
 		{"no reason for allowing", Chain{quiet}, "allow", "quiet.example.com: the webhook allows it"},
 		{"no reason for denying", Chain{quiet}, "deny", "quiet.example.com: the webhook denies it"},
 		{"no reason for no opinion", Chain{quiet}, "none", "quiet.example.com: the webhook has no opinion"},
 		{"AlwaysAllow", Chain{AlwaysDeny(), AlwaysAllow()}, "x", "AlwaysAllow: every request is allowed"},
-		{"nobody has anything to say", Chain{Masters()}, "x", ""},
+		{"no reason", Chain{Masters()}, "x", ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			got, _ := tc.chain.Brief(t.Context(), about(tc.name))
@@ -180,7 +244,7 @@ func TestFailurePolicyNoOpinionIsNoAnswer(t *testing.T) {
 		fails    bool
 	}{
 		{"others may allow", built(t, Parts{}, open, allow), verdict.Allow, NameAlwaysAllow, false},
-		{"when nobody does it is undecided", built(t, Parts{}, open, deny), verdict.NoOpinion, "", true},
+		{"when none does it is undecided", built(t, Parts{}, open, deny), verdict.NoOpinion, "", true},
 		{"the policy Deny decides", built(t, Parts{}, closed, allow), verdict.Deny, "closed.example.com", false},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -197,24 +261,25 @@ func TestFailurePolicyNoOpinionIsNoAnswer(t *testing.T) {
 					t.Errorf("%s = %s by %q, %v", name, got.Decision, got.DecidedBy, err)
 				}
 				if o := got.Opinions[1]; o.Code != CodeWebhookFailed || o.Error == "" {
-					t.Errorf("%s does not tell the failure: %+v", name, o)
+					t.Errorf("%s does not name the failure: %+v", name, o)
 				}
 			}
 		})
 	}
 }
 
-// TestWebhookHearsTheRequest compares what arrives with what was asked.
-func TestWebhookHearsTheRequest(t *testing.T) {
+// The webhook gets the attributes of the request.
+func TestWebhookGetsTheRequest(t *testing.T) {
 	app, err := labels.NewRequirement("app", selection.In, []string{"api"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := &access.Request{
 		User: "ada", UID: "7", Groups: []string{"staff"}, Extra: map[string][]string{"scope": {"a", "b"}},
-		Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "none", ResourceRequest: true,
-		FieldSelector: fields.Requirements{{Field: "spec.x", Operator: selection.Equals, Value: "y"}},
-		LabelSelector: labels.Requirements{*app},
+		Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "none",
+		ResourceRequest: true,
+		FieldSelector:   fields.Requirements{{Field: "spec.x", Operator: selection.Equals, Value: "y"}},
+		LabelSelector:   labels.Requirements{*app},
 	}
 	for version, groups := range map[string]string{"v1": "groups", "v1beta1": "group"} {
 		t.Run(version, func(t *testing.T) {
@@ -222,14 +287,16 @@ func TestWebhookHearsTheRequest(t *testing.T) {
 			link := built(t, Parts{}, h.yaml("a", hookOptions{version: version, conditions: []string{
 				"request.uid == '7' && request.extra['scope'] == ['a', 'b']",
 				"request.resourceAttributes.version == 'v1'",
-				"request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.x' && r.operator == 'In' && r.values == ['y'])",
+				"request.resourceAttributes.fieldSelector.requirements.exists(r, r.key == 'spec.x' && r.operator == 'In' && " +
+					"r.values == ['y'])",
 				"request.resourceAttributes.labelSelector.requirements.exists(r, r.key == 'app' && r.values == ['api'])",
 			}}))[1]
 			if o, err := link.Authorize(t.Context(), req, Full); err != nil || o.Code != CodeWebhookNoOpinion {
 				t.Fatalf("got %+v, %v", o, err)
 			}
 			want := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/` + version + `","metadata":{},"spec":{
-				"resourceAttributes":{"namespace":"shop","verb":"list","group":"apps","version":"v1","resource":"deployments","subresource":"scale","name":"none",
+				"resourceAttributes":{"namespace":"shop","verb":"list","group":"apps","version":"v1","resource":"deployments",
+					"subresource":"scale","name":"none",
 					"fieldSelector":{"requirements":[{"key":"spec.x","operator":"In","values":["y"]}]},
 					"labelSelector":{"requirements":[{"key":"app","operator":"In","values":["api"]}]}},
 				"user":"ada","` + groups + `":["staff"],"extra":{"scope":["a","b"]},"uid":"7"},"status":{"allowed":false}}`
@@ -273,14 +340,14 @@ func TestAnswersAreCachedAsConfigured(t *testing.T) {
 			if first.Decision != second.Decision || first.Code != second.Code {
 				t.Errorf("%s, cached %t: %+v, then %+v", name, cached, first, second)
 			}
-			if told := strings.Contains(second.Message, "an earlier answer of webhook a: the name is "+name); told != cached {
+			if said := strings.Contains(second.Message, "a cached answer of webhook a: the name is "+name); said != cached {
 				t.Errorf("%s, cached %t: %q", name, cached, second.Message)
 			}
 		}
 	}
 }
 
-func TestForeignTextIsMadeFitForTerminals(t *testing.T) {
+func TestUntrustedTextIsMadeSafeForTerminals(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                   "",
 		"plain":                              "plain",
@@ -308,16 +375,15 @@ func TestBuildNeedsItsParts(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err = c.Build(t.Context(), Parts{})
 	const want = `3 problems:
-  authorizers[0]: the Node authorizer is configured but was not given to build the chain from
-  authorizers[1]: the RBAC authorizer is configured but was not given to build the chain from
+  authorizers[0]: the Node authorizer is configured but is missing in the parts of the chain
+  authorizers[1]: the RBAC authorizer is configured but is missing in the parts of the chain
   authorizers[2].webhook.connectionInfo.type: InClusterConfig works only in a pod: run there, or use KubeConfigFile`
 	if problems := (Problems{}); !errors.As(err, &problems) || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
 
-// TestPodsAskTheirAPIServer puts another connection in the place of the one that
-// only a pod has.
+// TestPodsAskTheirAPIServer replaces the connection that only a pod has.
 func TestPodsAskTheirAPIServer(t *testing.T) {
 	h := newHook(t)
 	h.path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -339,19 +405,20 @@ func TestPodsAskTheirAPIServer(t *testing.T) {
 	for name, want := range map[string]verdict.Decision{"allow": verdict.Allow, "403": verdict.Deny} {
 		if o, err := links[1].Authorize(t.Context(), about(name), Full); err != nil || o.Decision != want {
 			t.Errorf("%s: got %+v, %v", name, o, err)
-		} else if told := strings.Contains(o.Hint, "service account"); told != (name == "403") {
+		} else if said := strings.Contains(o.Hint, "service account"); said != (name == "403") {
 			t.Errorf("%s: the hint is %q", name, o.Hint)
 		}
 	}
 }
 
-// TestWebhooksMayBeAskedAtOnce asks from many goroutines, and none may be told of
-// another's request.
-func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
+// Many goroutines may ask a webhook concurrently; each gets the answer to its own
+// request.
+func TestWebhooksMayBeAskedConcurrently(t *testing.T) {
 	h := newHook(t)
 	links := built(t, Parts{}, h.yaml("a", hookOptions{cached: true, conditions: []string{"request.resourceAttributes.name != 'skip'"}}))
 	want := map[string]verdict.Code{
-		"allow": CodeWebhookAllows, "deny": CodeWebhookDenies, "none": CodeWebhookNoOpinion, "skip": CodeWebhookNotAsked, "403": CodeWebhookFailed,
+		"allow": CodeWebhookAllows, "deny": CodeWebhookDenies, "none": CodeWebhookNoOpinion, "skip": CodeWebhookNotAsked,
+		"403": CodeWebhookFailed,
 	}
 	var all sync.WaitGroup
 	for range 8 {
@@ -368,7 +435,7 @@ func TestWebhooksMayBeAskedAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestConnectionsCloseWithTheContext would wait for ever if they did not.
+// Connections are closed when the context ends; otherwise this test times out.
 func TestConnectionsCloseWithTheContext(t *testing.T) {
 	h := newHook(t)
 	c, err := Parse([]byte(configurationHeader + h.yaml("a", hookOptions{})))

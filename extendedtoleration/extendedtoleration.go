@@ -1,5 +1,5 @@
-// Package extendedtoleration lets pods that ask for an extended resource onto
-// the nodes that are kept for it.
+// Package extendedtoleration lets pods that request an extended resource run on the
+// nodes that are reserved for it.
 //
 // Nodes with special devices are tainted with the name of the resource that
 // they offer, so that other pods stay away. A pod whose containers or init
@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Tolerations returns the tolerations that ExtendedResourceToleration makes of a
-// pod, and whether they differ from the pod's. The pod stays as it is.
+// Tolerations returns the tolerations that ExtendedResourceToleration gives a pod,
+// and whether they differ from the pod's. It does not change the pod.
 func Tolerations(pod *corev1.Pod) (result []corev1.Toleration, changed bool) {
 	var r Reading
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -43,9 +43,9 @@ func Tolerations(pod *corev1.Pod) (result []corev1.Toleration, changed bool) {
 	return result, len(changes) > 0
 }
 
-// Reading is what of a pod counts. It takes as much memory as there are extended
-// resources and tolerations for such, however large the pod is. The zero value is
-// that of an empty pod.
+// Reading is the relevant part of a pod. Its memory depends only on the number of
+// extended resources and tolerations of them, not on the size of the pod. The zero
+// value is that of an empty pod.
 type Reading struct {
 	requested map[string]struct{}
 	// present has, by key, the tolerations that an extended resource would get.
@@ -56,7 +56,7 @@ type Reading struct {
 // present is a toleration of the pod.
 type present struct {
 	index int
-	// timed tells that it ends after some seconds, unlike the one wanted.
+	// timed is true if it has tolerationSeconds, which the wanted one does not have.
 	timed bool
 }
 
@@ -92,14 +92,13 @@ const AtTheEnd = -1
 
 // Change writes one toleration.
 type Change struct {
-	// Index is that of the toleration which is replaced, or AtTheEnd.
+	// Index is that of the replaced toleration, or AtTheEnd.
 	Index      int
 	Toleration corev1.Toleration
 }
 
-// Changes are what makes the pod's tolerations those that it should have: in place
-// of each toleration that means the same, in their order, and then at the end, by
-// the names of the resources.
+// Changes returns the changes to the pod's tolerations: first the replaced ones, in
+// their order, then the added ones, by the names of the resources.
 func (r *Reading) Changes() []Change {
 	var replaced, added []Change
 	for _, resource := range slices.Sorted(maps.Keys(r.requested)) {
@@ -117,8 +116,8 @@ func (r *Reading) Changes() []Change {
 	return append(replaced, added...)
 }
 
-// isExtended reports whether a resource is neither one of Kubernetes nor a
-// quota's, and has a name of the form that quotas can have.
+// isExtended reports whether a resource is an extended one: not one of Kubernetes or
+// of quotas, and with a qualified name that quotas can use.
 func isExtended(name string) bool {
 	const native, quota = "kubernetes.io/", "requests."
 	return strings.Contains(name, "/") && !strings.Contains(name, native) && !strings.HasPrefix(name, quota) &&

@@ -35,20 +35,86 @@ func TestTolerations(t *testing.T) {
 		want    []corev1.Toleration
 		changed bool
 	}{
-		{"a pod without extended resources stays as it is", corev1.PodSpec{Containers: requests("cpu", "memory", "hugepages-2Mi")}, nil, false},
-		{"tolerations are added in the order of their keys", corev1.PodSpec{Containers: requests("example.com/b", "example.com/a")}, []corev1.Toleration{exists("example.com/a"), exists("example.com/b")}, true},
-		{"init containers count", corev1.PodSpec{InitContainers: requests("example.com/gpu")}, []corev1.Toleration{exists("example.com/gpu")}, true},
-		{"ephemeral containers do not", corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(requests("example.com/gpu")[0])}}}, nil, false},
-		{"limits alone do not", corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: requests("example.com/gpu")[0].Resources.Requests}}}}, nil, false},
-		{"a resource that two containers request is tolerated once", corev1.PodSpec{Containers: append(requests("example.com/gpu"), requests("example.com/gpu")...)}, []corev1.Toleration{exists("example.com/gpu")}, true},
-		{"other tolerations stay where they are", corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{exists("z")}}, []corev1.Toleration{exists("z"), exists("example.com/gpu")}, true},
-		{"one that is there stays", corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{exists("example.com/gpu"), exists("z")}}, []corev1.Toleration{exists("example.com/gpu"), exists("z")}, false},
-		{"one with a time limit loses it", corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{limited, exists("z")}}, []corev1.Toleration{exists("example.com/gpu"), exists("z")}, true},
-		{"one with another operator stays beside the new one", corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{equal}}, []corev1.Toleration{equal, exists("example.com/gpu")}, true},
-		{"resources of Kubernetes are not extended", corev1.PodSpec{Containers: requests("kubernetes.io/x", "node.kubernetes.io/x", "example.com/kubernetes.io/x")}, nil, false},
+		{
+			"a pod without extended resources is not changed",
+			corev1.PodSpec{Containers: requests("cpu", "memory", "hugepages-2Mi")},
+			nil, false,
+		},
+		{
+			"tolerations are added in the order of their keys",
+			corev1.PodSpec{Containers: requests("example.com/b", "example.com/a")},
+			[]corev1.Toleration{exists("example.com/a"), exists("example.com/b")},
+			true,
+		},
+		{
+			"init containers count",
+			corev1.PodSpec{InitContainers: requests("example.com/gpu")},
+			[]corev1.Toleration{exists("example.com/gpu")},
+			true,
+		},
+		{
+			"ephemeral containers do not",
+			corev1.PodSpec{
+				EphemeralContainers: []corev1.EphemeralContainer{
+					{EphemeralContainerCommon: corev1.EphemeralContainerCommon(requests("example.com/gpu")[0])},
+				},
+			},
+			nil, false,
+		},
+		{
+			"limits alone do not",
+			corev1.PodSpec{
+				Containers: []corev1.Container{
+					{Resources: corev1.ResourceRequirements{Limits: requests("example.com/gpu")[0].Resources.Requests}},
+				},
+			},
+			nil, false,
+		},
+		{
+			"a resource that two containers request is tolerated once",
+			corev1.PodSpec{Containers: append(requests("example.com/gpu"), requests("example.com/gpu")...)},
+			[]corev1.Toleration{exists("example.com/gpu")},
+			true,
+		},
+		{
+			"other tolerations keep their position",
+			corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{exists("z")}},
+			[]corev1.Toleration{exists("z"), exists("example.com/gpu")},
+			true,
+		},
+		{
+			"an existing one is kept",
+			corev1.PodSpec{
+				Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{exists("example.com/gpu"), exists("z")},
+			},
+			[]corev1.Toleration{exists("example.com/gpu"), exists("z")},
+			false,
+		},
+		{
+			"one with a time limit loses it",
+			corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{limited, exists("z")}},
+			[]corev1.Toleration{exists("example.com/gpu"), exists("z")},
+			true,
+		},
+		{
+			"one with another operator stays beside the new one",
+			corev1.PodSpec{Containers: requests("example.com/gpu"), Tolerations: []corev1.Toleration{equal}},
+			[]corev1.Toleration{equal, exists("example.com/gpu")},
+			true,
+		},
+		{
+			"resources of Kubernetes are not extended",
+			corev1.PodSpec{Containers: requests("kubernetes.io/x", "node.kubernetes.io/x", "example.com/kubernetes.io/x")},
+			nil,
+			false,
+		},
 		{"names without a domain are not extended", corev1.PodSpec{Containers: requests("gpu")}, nil, false},
 		{"quota names are not extended", corev1.PodSpec{Containers: requests("requests.example.com/gpu")}, nil, false},
-		{"names that are not qualified are not extended", corev1.PodSpec{Containers: requests("example.com/", "example.com/a/b", "Example!/x")}, nil, false},
+		{
+			"names that are not qualified are not extended",
+			corev1.PodSpec{Containers: requests("example.com/", "example.com/a/b", "Example!/x")},
+			nil, false,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: tc.spec}

@@ -120,7 +120,7 @@ func TestFieldThatNamesAnObjectTwiceIsOnePath(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	t.Run("has complete paths first, then those that break off", func(t *testing.T) {
+	t.Run("has complete paths first, then incomplete ones", func(t *testing.T) {
 		g := graph.New()
 		g.SetPersistentVolume(newVolume("pv-a", "unused", stageSecret("vault", "key")))
 		g.SetPersistentVolume(newVolume("pv-b", "orders", stageSecret("vault", "key")))
@@ -129,14 +129,15 @@ func TestNearest(t *testing.T) {
 		if len(nearest.Paths) != 2 || len(nearest.Paths[0]) != 4 || len(nearest.Paths[1]) != 2 {
 			t.Fatalf("want a path to worker-1 and one to the claim, got %v", nearest.Paths)
 		}
-		if got := nearest.Paths[1].String(); got != "secret vault/key <- persistentvolume pv-a (spec.csi.nodeStageSecretRef) <- persistentvolumeclaim shop/unused (spec.claimRef)" {
+		if got := nearest.Paths[1].String(); got != "secret vault/key <- persistentvolume pv-a (spec.csi.nodeStageSecretRef) "+
+			"<- persistentvolumeclaim shop/unused (spec.claimRef)" {
 			t.Errorf("the second path is %s", got)
 		}
 		if nearest.TotalNodes != 1 {
 			t.Errorf("reached from %d nodes", nearest.TotalNodes)
 		}
 	})
-	t.Run("keeps to its limit and counts the rest", func(t *testing.T) {
+	t.Run("respects its limit and counts all nodes", func(t *testing.T) {
 		g := graph.New()
 		for i := range 9 {
 			g.SetPod(newPod(fmt.Sprint("api-", i), fmt.Sprint("worker-", i), withSecret("db")))
@@ -149,7 +150,7 @@ func TestNearest(t *testing.T) {
 			t.Errorf("reached from %d nodes", nearest.TotalNodes)
 		}
 	})
-	t.Run("names the first nodes in order, however many there are", func(t *testing.T) {
+	t.Run("names the first nodes in order, for any number of nodes", func(t *testing.T) {
 		g := graph.New()
 		for i := range 3000 {
 			g.SetPod(newPod(fmt.Sprintf("api-%04d", i), fmt.Sprintf("worker-%04d", i), withSecret("db")))
@@ -177,7 +178,7 @@ func TestNearest(t *testing.T) {
 			t.Errorf("nearest are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
-	t.Run("is the same whatever order objects come in", func(t *testing.T) {
+	t.Run("does not depend on the order of objects", func(t *testing.T) {
 		var objects []func(*graph.Graph)
 		for i := range 150 {
 			claim := "orders"
@@ -197,11 +198,16 @@ func TestNearest(t *testing.T) {
 			var got strings.Builder
 			for i, apply := range objects {
 				apply(g)
-				g.Nearest(graph.Secret, "shop", "db", 1) // what is kept of it does not outlive a change
+				g.Nearest(graph.Secret, "shop", "db", 1) // its cache does not survive a change
 				if i < len(objects)-1 {
 					continue
 				}
-				for _, question := range [][3]string{{"Secret", "shop", "db"}, {"Secret", "vault", "key"}, {"PersistentVolumeClaim", "shop", "orders"}, {"PersistentVolume", "", "pv-000"}} {
+				for _, question := range [][3]string{
+					{"Secret", "shop", "db"},
+					{"Secret", "vault", "key"},
+					{"PersistentVolumeClaim", "shop", "orders"},
+					{"PersistentVolume", "", "pv-000"},
+				} {
 					for _, kind := range graph.Kinds() {
 						if kind.String() != question[0] {
 							continue
@@ -224,7 +230,7 @@ func TestNearest(t *testing.T) {
 			}
 		}
 	})
-	t.Run("forgets what it found when the graph changes", func(t *testing.T) {
+	t.Run("drops its cache when the graph changes", func(t *testing.T) {
 		g := graph.New()
 		for i := range 200 {
 			g.SetPod(newPod(fmt.Sprintf("api-%03d", i), "worker-1", withSecret("db")))
@@ -236,7 +242,7 @@ func TestNearest(t *testing.T) {
 			g.DeletePod("shop", fmt.Sprintf("api-%03d", i))
 		}
 	})
-	t.Run("of nothing is nothing", func(t *testing.T) {
+	t.Run("of an unknown object is empty", func(t *testing.T) {
 		if nearest := newShop().Nearest(graph.Secret, "shop", "unheard-of", 3); len(nearest.Paths) != 0 || nearest.TotalNodes != 0 {
 			t.Errorf("got %+v", nearest)
 		}
@@ -254,12 +260,13 @@ func TestNearest(t *testing.T) {
 func TestUnknownNamesHaveNoAnswers(t *testing.T) {
 	g := newShop()
 	for _, node := range []string{"", "worker", "worker-9", "system:node:worker-1"} {
-		if g.HasPath(node, graph.Secret, "shop", "db") || g.HasNode(node) || g.Path(node, graph.Secret, "shop", "db") != nil || g.Reach(node) != nil {
+		if g.HasPath(node, graph.Secret, "shop", "db") || g.HasNode(node) || g.Path(node, graph.Secret, "shop", "db") != nil ||
+			g.Reach(node) != nil {
 			t.Errorf("node %q is known", node)
 		}
 	}
 	if g.HasPath("worker-1", graph.Node, "", "worker-1") {
-		t.Error("a node is related to itself: its own name is the rules' business, not the graph's")
+		t.Error("a node is related to itself: the rules decide about its own name, not the graph")
 	}
 	if g.HasPath("worker-1", graph.Kind(200), "shop", "db") || g.Has(graph.Kind(200), "shop", "db") {
 		t.Error("a kind that does not exist is related")

@@ -25,7 +25,7 @@ func TestMirrorPod(t *testing.T) {
 			t.Errorf("want the mirror pod alone, got %v", got)
 		}
 	})
-	t.Run("is one by the annotation, whatever its value", func(t *testing.T) {
+	t.Run("is one by the annotation, with any value", func(t *testing.T) {
 		g := graph.New()
 		pod := newPod("static", "worker-1", everything...)
 		pod.Annotations = map[string]string{"kubernetes.io/config.mirror": ""}
@@ -91,7 +91,7 @@ func TestPodCountsWhileItIsBoundAndExists(t *testing.T) {
 		g.DeletePod("shop", "api")
 		checkEmpty(t, g)
 	})
-	t.Run("on the node that it was created on anew", func(t *testing.T) {
+	t.Run("on the node where it was created again", func(t *testing.T) {
 		g := graph.New()
 		g.SetPersistentVolume(newVolume("pv-1", "orders", stageSecret("vault", "key")))
 		parts := []func(*corev1.Pod){withServiceAccount("api"), withSecret("db"), withConfigMap("settings"), withClaim("orders")}
@@ -116,7 +116,7 @@ func TestPodCountsWhileItIsBoundAndExists(t *testing.T) {
 	})
 }
 
-// TestPodUpdate has what may change in a bound pod.
+// TestPodUpdate changes each field of a bound pod that may change.
 func TestPodUpdate(t *testing.T) {
 	template := withResourceClaims(corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("any-gpu")})
 	status := func(claim string) func(*corev1.Pod) {
@@ -157,7 +157,11 @@ func TestPodUpdate(t *testing.T) {
 			[]func(*corev1.Pod){template},
 			nil,
 		},
-		{"an extended resource claim appears in the status", nil, []func(*corev1.Pod){extended("api-extended")}, []string{"resourceclaim shop/api-extended"}},
+		{
+			"an extended resource claim appears in the status", nil,
+			[]func(*corev1.Pod){extended("api-extended")},
+			[]string{"resourceclaim shop/api-extended"},
+		},
 		{"an extended resource claim leaves the status", []func(*corev1.Pod){extended("api-extended")}, nil, nil},
 		{
 			"a volume is replaced by one of the same name",
@@ -215,7 +219,8 @@ func TestReferenceIsRenamedInPlace(t *testing.T) {
 
 func TestObjectsAreNeitherChangedNorKept(t *testing.T) {
 	g := graph.New()
-	pod := newPod("api", "worker-1", withServiceAccount("api"), withSecret("db"), withEnv("api", configEnv("settings")), withClaim("orders"))
+	pod := newPod("api", "worker-1", withServiceAccount("api"), withSecret("db"), withEnv("api", configEnv("settings")),
+		withClaim("orders"))
 	pv := newVolume("pv-1", "orders", stageSecret("vault", "key"))
 	podBefore, pvBefore := pod.DeepCopy(), pv.DeepCopy()
 	g.SetPod(pod)

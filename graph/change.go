@@ -2,13 +2,13 @@ package graph
 
 import "slices"
 
-// set makes refs what the holder with this key names. The first reference is
-// the one that the holder's own nodes come from: its node, or for a volume its
-// claim. The caller holds g.mu.
+// set replaces the references of the holder with this key by refs. The first
+// reference determines the nodes of the holder: its node, or for a volume its claim.
+// The caller holds g.mu.
 //
-// The order of the steps is what readers without a lock rely on: what the new
-// references relate is related before the old ones are taken away, so that a
-// relation that both have never blinks.
+// Readers without a lock rely on the order of the steps: new relations are added
+// before old ones are removed, so that a relation that exists before and after never
+// disappears in between.
 func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 	g.scratch = refs
 	holder := g.vertices.find(kind, namespace, name)
@@ -21,7 +21,7 @@ func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 		return
 	}
 
-	g.firsts.forget()
+	g.firsts.clear()
 	old, now := holder.links, g.resolve(refs)
 	g.noteExtended(refs)
 	relate(holder, now)
@@ -37,7 +37,7 @@ func (g *Graph) set(kind Kind, namespace, name string, refs references) {
 	clear(refs)
 }
 
-// unchanged reports whether the holder's links are just refs.
+// unchanged reports whether the holder's links equal refs.
 func (g *Graph) unchanged(holder *vertex, refs references) bool {
 	if len(holder.links) != len(refs) {
 		return false
@@ -53,7 +53,7 @@ func (g *Graph) unchanged(holder *vertex, refs references) bool {
 	return true
 }
 
-// resolve makes links of references; their far ends are not linked back yet.
+// resolve returns the links of references; their targets are not linked back yet.
 func (g *Graph) resolve(refs references) []link {
 	if len(refs) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (g *Graph) resolve(refs references) []link {
 	return links
 }
 
-// relate lets the holder's new targets be reached, then the holder itself.
+// relate adds the nodes of the holder to its new targets, then to the holder itself.
 func relate(holder *vertex, links []link) {
 	if len(links) == 0 {
 		holder.members.Store(nil)
@@ -89,7 +89,7 @@ func relate(holder *vertex, links []link) {
 	holder.members.Store(first.members.Load())
 }
 
-// unrelate takes back what relate gave for the holder's old links.
+// unrelate reverts relate for the holder's old links.
 func unrelate(holder *vertex, links []link) {
 	if len(links) == 0 {
 		return
@@ -104,8 +104,8 @@ func unrelate(holder *vertex, links []link) {
 	}
 }
 
-// gain counts one more link between the node and what a pod names. A claim
-// that a node reaches anew takes the secrets of its volumes along.
+// gain counts one more link between the node and an object that a pod names. If the
+// node newly reaches a claim, it also reaches the secrets of its volumes.
 func gain(target, node *vertex) {
 	if target.gain(node) && target.kind() == PersistentVolumeClaim {
 		eachVolumeSecret(target, func(secret *vertex) { secret.gain(node) })
@@ -129,8 +129,8 @@ func eachVolumeSecret(claim *vertex, visit func(secret *vertex)) {
 	})
 }
 
-// eachVolume visits the volumes bound to a claim. Their links come first among
-// the claim's, so that the pods that use it cost nothing here.
+// eachVolume visits the volumes bound to a claim. Their links are the first of the
+// claim's links, so that the cost does not depend on the pods that use it.
 func eachVolume(claim *vertex, visit func(volume *vertex)) {
 	for _, back := range claim.links {
 		if back.place.field() != fieldClaimRef {
@@ -146,10 +146,10 @@ func volumeCount(claim *vertex) int {
 	return n
 }
 
-// relink replaces the holder's links, and their counterparts at the far ends.
+// relink replaces the holder's links, and the links back at their targets.
 func (g *Graph) relink(holder *vertex, links []link) {
 	for i := range holder.links {
-		// Read anew each time: removing one may move another of the same holder.
+		// Read each time, because removing one may move another of the same holder.
 		unlinkBack(holder.links[i].other, int(holder.links[i].at))
 	}
 	g.links += len(links) - len(holder.links)
@@ -171,9 +171,9 @@ func linkBack(target *vertex, back link) {
 	putBack(target, last, back)
 }
 
-// unlinkBack removes the target's link at a position. The last one takes its
-// place; if it belonged to a volume, the last volume's does, and the last of all
-// the place of that.
+// unlinkBack removes the target's link at a position and moves the last one there. If
+// the removed link was that of a volume, the last volume's link moves there, and the
+// last link of all moves to that one's position.
 func unlinkBack(target *vertex, at int) {
 	if target.links[at].place.field() == fieldClaimRef {
 		lastVolume := volumeCount(target) - 1
@@ -191,8 +191,8 @@ func unlinkBack(target *vertex, at int) {
 	}
 }
 
-// putBack puts a link of the target at a position and tells the holder at its
-// far end.
+// putBack puts a link of the target at a position and updates the position in the
+// holder's link.
 func putBack(target *vertex, at int, back link) {
 	target.links[at] = back
 	if back.other != nil {
@@ -216,7 +216,7 @@ func (g *Graph) newVertex(kind Kind, namespaceName, name string) *vertex {
 	return v
 }
 
-// dropUnnamed drops a target that nothing names any more.
+// dropUnnamed drops a target without links.
 func (g *Graph) dropUnnamed(v *vertex) {
 	if len(v.links) == 0 && !v.dropped() {
 		g.drop(v)

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// checkRelated puts every question about one relation.
+// checkRelated checks one relation with every method.
 func checkRelated(t *testing.T, g *graph.Graph, node string, kind graph.Kind, namespace, name string) {
 	t.Helper()
 	if !g.HasPath(node, kind, namespace, name) {
@@ -67,7 +67,7 @@ func reached(g *graph.Graph, node string) []string {
 	return objects
 }
 
-// dump writes down everything that a graph knows.
+// dump prints the content of a graph.
 func dump(g *graph.Graph) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, g.Stats())

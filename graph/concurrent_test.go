@@ -10,9 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// TestReadersWhileObjectsChange has readers put the same questions while a
-// writer changes what lies around them. What every state relates must never be
-// answered with no, what no state relates never with yes.
+// Readers repeat the same questions while a writer changes other objects. A relation
+// that exists in every state must always be found; one that exists in no state must
+// never be found.
 func TestReadersWhileObjectsChange(t *testing.T) {
 	const rounds = 3000
 	for _, tc := range []struct {
@@ -26,7 +26,8 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 			rule:  "a pod changes, a reference that both its versions have stays",
 			start: func(g *graph.Graph) { g.SetPod(newPod("api", "worker-1", withSecret("db"), withClaim("orders"))) },
 			round: func(g *graph.Graph, i int) {
-				g.SetPod(newPod("api", "worker-1", withSecret(fmt.Sprint("new-", i%7)), withEnv("app", secretEnv("db")), withClaim("orders")))
+				g.SetPod(newPod("api", "worker-1", withSecret(fmt.Sprint("new-", i%7)), withEnv("app", secretEnv("db")),
+					withClaim("orders")))
 				g.SetPod(newPod("api", "worker-1", withClaim("orders"), withSecret("db"), withServiceAccount("api")))
 			},
 			always: []question{
@@ -44,7 +45,7 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 				g.SetVolumeAttachment(newAttachment("va", "bystander"))
 			},
 			round: func(g *graph.Graph, i int) {
-				// From one node to two and back, now and then to many and back.
+				// From one node to two and back, sometimes to many and back.
 				n := 1 + i%3
 				if i%100 == 0 {
 					n = 200
@@ -128,19 +129,24 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 				g.SetPod(newPod("api", "worker-1", withSecret("db")))
 			},
 			round: func(g *graph.Graph, i int) {
-				const crowd = 100 // enough for the table of all vertices to grow and shrink
-				if i%(crowd/4) != 0 {
+				const extra = 100 // enough for the table of all vertices to grow and shrink
+				if i%(extra/4) != 0 {
 					return
 				}
-				for j := range crowd {
-					g.SetPod(newPod(fmt.Sprint("web-", j), fmt.Sprint("passing-", j), withSecret(fmt.Sprint("tls-", j)), withServiceAccount(fmt.Sprint("web-", j))))
+				for j := range extra {
+					g.SetPod(newPod(fmt.Sprint("web-", j), fmt.Sprint("passing-", j), withSecret(fmt.Sprint("tls-", j)),
+						withServiceAccount(fmt.Sprint("web-", j))))
 				}
-				for j := range crowd {
+				for j := range extra {
 					g.DeletePod("shop", fmt.Sprint("web-", j))
 				}
 			},
 			always: []question{{"worker-1", graph.Secret, "shop", "db"}, {"worker-1", graph.Pod, "shop", "api"}},
-			never:  []question{{"worker-1", graph.Secret, "shop", "tls-1"}, {"passing-1", graph.Secret, "shop", "db"}, {"passing-1", graph.Pod, "shop", "api"}},
+			never: []question{
+				{"worker-1", graph.Secret, "shop", "tls-1"},
+				{"passing-1", graph.Secret, "shop", "db"},
+				{"passing-1", graph.Pod, "shop", "api"},
+			},
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -173,10 +179,10 @@ func TestReadersWhileObjectsChange(t *testing.T) {
 	}
 }
 
-// TestAllQuestionsWhileEverythingChanges is for the race detector: one of each
-// question runs while all kinds of objects come and go. What it can check is
-// that every path that is named leads to the node it was asked for.
-func TestAllQuestionsWhileEverythingChanges(t *testing.T) {
+// TestAllMethodsWhileEverythingChanges is for the race detector: each method runs
+// while objects of all kinds are added and removed. It checks that every returned
+// path leads to the requested node.
+func TestAllMethodsWhileEverythingChanges(t *testing.T) {
 	g := graph.New()
 	var all sync.WaitGroup
 	for _, ask := range []func(node string){

@@ -9,14 +9,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// The tests in this file are named by defects that the Node authorizer in
-// kube-apiserver 1.30 to 1.37 has, and that this graph must not have. The
-// first two need an object with 200 references or more.
+// The tests in this file are named after defects of the Node authorizer in
+// kube-apiserver 1.30 to 1.37 that this graph must not have. The first two need an
+// object with 200 references or more.
 const manyNodes = 300
 
-// crowd returns a graph in which manyNodes nodes reach the same objects, each
-// through a pod that mentions each of them twice.
-func crowd() *graph.Graph {
+// sharedByMany returns a graph in which manyNodes nodes reach the same objects, each
+// through a pod that names each of them twice.
+func sharedByMany() *graph.Graph {
 	g := graph.New()
 	g.SetPersistentVolume(newVolume("pv-1", "orders", stageSecret("vault", "key")))
 	for i := range manyNodes {
@@ -30,7 +30,7 @@ func crowd() *graph.Graph {
 	return g
 }
 
-// shared is what the pods of a crowd mention.
+// shared returns the objects that the pods of sharedByMany name.
 func shared() []graph.Reached {
 	return []graph.Reached{
 		{Kind: graph.Secret, Namespace: "shop", Name: "db"},
@@ -43,7 +43,7 @@ func shared() []graph.Reached {
 }
 
 func TestPodThatMentionsAnObjectTwiceTakesBothMentionsAlong(t *testing.T) {
-	g := crowd()
+	g := sharedByMany()
 	g.SetVolumeAttachment(newAttachment("keeps-the-node-known", "worker-7"))
 	g.DeletePod("shop", "api-7")
 	for _, object := range shared() {
@@ -56,10 +56,10 @@ func TestPodThatMentionsAnObjectTwiceTakesBothMentionsAlong(t *testing.T) {
 }
 
 func TestNewNodeDoesNotInheritFromOneThatLeft(t *testing.T) {
-	g := crowd()
+	g := sharedByMany()
 	g.DeletePod("shop", "api-7") // the last thing on worker-7
 	for i := range 10 {
-		node := fmt.Sprint("newcomer-", i)
+		node := fmt.Sprint("new-", i)
 		g.SetVolumeAttachment(newAttachment(fmt.Sprint("va-", i), node))
 		for _, object := range shared() {
 			checkUnrelated(t, g, node, object.Kind, object.Namespace, object.Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// A graph is filled with objects as they come, and answers at any time.
+// A graph is filled with objects in any order, and answers at any time.
 func Example() {
 	g := graph.New()
 	for _, node := range []string{"worker-1", "worker-2"} {
@@ -26,7 +26,7 @@ func Example() {
 	fmt.Println(g.HasPath("worker-1", graph.Secret, "shop", "db"))
 	fmt.Println(g.Path("worker-1", graph.Secret, "shop", "db"))
 
-	// Which nodes does a leak of the secret concern?
+	// Which nodes are affected by a leak of the secret?
 	fmt.Println(g.NodesReaching(graph.Secret, "shop", "db"))
 
 	g.DeletePod("shop", "api-worker-1")

@@ -5,9 +5,9 @@ package graph
 const ExtendedResourceClaimField = "status.extendedResourceClaimStatus"
 
 // HasPathWithoutExtended is HasPath for a resource claim in a cluster whose pods have
-// no [ExtendedResourceClaimField]: a relation through that field does not count. While
-// no pod of the graph has had it, it costs what HasPath costs; after that it takes a
-// read lock and looks at each pod that names the claim.
+// no [ExtendedResourceClaimField]: a relation through that field does not count.
+// While no pod of the graph has had it, it costs the same as HasPath; after that it
+// takes a read lock and checks each pod that names the claim.
 func (g *Graph) HasPathWithoutExtended(node, namespace, name string) bool {
 	if !g.HasPath(node, ResourceClaim, namespace, name) {
 		return false
@@ -29,7 +29,7 @@ func (g *Graph) HasPathWithoutExtended(node, namespace, name string) bool {
 	return false
 }
 
-// noteExtended is called before what refs name is related.
+// noteExtended is called before the targets of refs are related.
 func (g *Graph) noteExtended(refs references) {
 	if g.extended.Load() {
 		return

@@ -2,9 +2,9 @@ package graph
 
 import "sync"
 
-// firsts keeps the first references to objects with many, so that questions about
-// one of them cost one search in a graph that does not change, and not one each.
-// Writers and readers of the graph exclude each other; mu is between readers.
+// firsts caches the first references to objects with many references, so that
+// repeated questions about an object cost one search until the graph changes. Writers
+// and readers of the graph exclude each other; mu synchronizes readers.
 type firsts struct {
 	mu    sync.Mutex
 	found map[firstsKey][]link
@@ -16,13 +16,14 @@ type firstsKey struct {
 }
 
 const (
-	// manyReferences is from how many references on they are kept.
+	// manyReferences is the number of references from which on they are cached.
 	manyReferences = 64
-	// maxFirsts is for how many objects, and maxKept how many of each.
+	// maxFirsts is the maximum number of cached objects, and maxKept that of
+	// references of each.
 	maxFirsts, maxKept = 1024, 8
 )
 
-// references is firstReferences, searched once between two changes.
+// references is firstReferences with a cache that is valid until the next change.
 func (g *Graph) references(v *vertex, limit int) []link {
 	if len(v.links) < manyReferences || limit > maxKept {
 		return g.firstReferences(v, limit)
@@ -44,5 +45,5 @@ func (g *Graph) references(v *vertex, limit int) []link {
 	return found
 }
 
-// forget is called by whoever changes the graph.
-func (f *firsts) forget() { f.found = nil }
+// forget empties the cache. Every change of the graph calls it.
+func (f *firsts) clear() { f.found = nil }

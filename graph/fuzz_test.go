@@ -13,9 +13,8 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { run(t, data[:min(len(data), 1<<12)]) })
 }
 
-// TestEveryHistoryLeadsToTheStateItDescribes is the same over random sequences
-// with fixed seeds.
-func TestEveryHistoryLeadsToTheStateItDescribes(t *testing.T) {
+// TestHistoriesLeadToTheirState does the same with random sequences and fixed seeds.
+func TestHistoriesLeadToTheirState(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		data := make([]byte, 100+random.IntN(1500))

@@ -10,17 +10,16 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Graph is the relations between nodes and objects. Create one with New; it is
+// Graph holds the relations between nodes and objects. Create one with New; it is
 // safe for concurrent use and must not be copied.
 //
-// Set… calls take a whole API object and replace what was known of the object
-// with that name; setting what is already known costs little. Delete… calls of
-// unknown objects do nothing. API objects are neither kept nor changed, but
-// strings in them are kept.
+// Set… calls take a whole API object and replace the object of that name; setting an
+// unchanged object is cheap. Delete… calls of unknown objects do nothing. API objects
+// are neither kept nor changed, but strings in them are kept.
 type Graph struct {
 	vertices *table // read without a lock
 	// extended is true once a pod had a claim for extended resources; set before the
-	// relation, and never taken back.
+	// relation, and never reset.
 	extended atomic.Bool
 
 	mu         sync.RWMutex // guards changes, and everything below
@@ -41,15 +40,15 @@ func New() *Graph {
 	}
 }
 
-// SetPod relates the pod to its node and, unless it is a mirror pod, all that
-// it names to it. A pod that is not bound to a node loses all relations.
+// SetPod relates the pod and, unless it is a mirror pod, all objects that it names to
+// its node. A pod that is not bound to a node loses all relations.
 func (g *Graph) SetPod(pod *corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.set(Pod, pod.Namespace, pod.Name, podReferences(g.scratch[:0], pod))
 }
 
-// DeletePod takes the pod and its relations out.
+// DeletePod removes the pod and its relations.
 func (g *Graph) DeletePod(namespace, name string) { g.delete(Pod, namespace, name) }
 
 // SetPersistentVolume relates the volume to its claim, and the secrets that it
@@ -60,7 +59,7 @@ func (g *Graph) SetPersistentVolume(pv *corev1.PersistentVolume) {
 	g.set(PersistentVolume, "", pv.Name, volumeReferences(g.scratch[:0], pv))
 }
 
-// DeletePersistentVolume takes the volume and its relations out.
+// DeletePersistentVolume removes the volume and its relations.
 func (g *Graph) DeletePersistentVolume(name string) { g.delete(PersistentVolume, "", name) }
 
 // SetVolumeAttachment relates the attachment to its node.
@@ -68,7 +67,7 @@ func (g *Graph) SetVolumeAttachment(attachment *storagev1.VolumeAttachment) {
 	g.setOnNode(VolumeAttachment, "", attachment.Name, attachment.Spec.NodeName)
 }
 
-// DeleteVolumeAttachment takes the attachment out.
+// DeleteVolumeAttachment removes the attachment.
 func (g *Graph) DeleteVolumeAttachment(name string) { g.delete(VolumeAttachment, "", name) }
 
 // SetResourceSlice relates the slice to its node, if it has one.
@@ -80,7 +79,7 @@ func (g *Graph) SetResourceSlice(slice *resourcev1.ResourceSlice) {
 	g.setOnNode(ResourceSlice, "", slice.Name, node)
 }
 
-// DeleteResourceSlice takes the slice out.
+// DeleteResourceSlice removes the slice.
 func (g *Graph) DeleteResourceSlice(name string) { g.delete(ResourceSlice, "", name) }
 
 // SetPodCertificateRequest relates the request to its node.
@@ -88,14 +87,14 @@ func (g *Graph) SetPodCertificateRequest(request *certificatesv1.PodCertificateR
 	g.setOnNode(PodCertificateRequest, request.Namespace, request.Name, string(request.Spec.NodeName))
 }
 
-// DeletePodCertificateRequest takes the request out.
+// DeletePodCertificateRequest removes the request.
 func (g *Graph) DeletePodCertificateRequest(namespace, name string) {
 	g.delete(PodCertificateRequest, namespace, name)
 }
 
-// HasPath reports whether the named object is related to the named node. It is
-// false for objects and nodes that nothing relates. Namespace is empty for
-// cluster-scoped kinds. It takes no lock and allocates nothing.
+// HasPath reports whether the named object is related to the named node. It is false
+// for objects and nodes without relations. Namespace is empty for cluster-scoped
+// kinds. It takes no lock and allocates nothing.
 func (g *Graph) HasPath(node string, kind Kind, namespace, name string) bool {
 	v := g.object(kind, namespace, name)
 	if v == nil {
@@ -104,8 +103,8 @@ func (g *Graph) HasPath(node string, kind Kind, namespace, name string) bool {
 	for {
 		set := v.members.Load()
 		reached := g.has(set, node)
-		// A volume has the set of its claim. Had it moved to another claim while
-		// we looked, the answer would be one of two different states.
+		// A volume has the set of its claim. If it moved to another claim during the
+		// look-up, the answer would mix two states.
 		if kind != PersistentVolume || v.members.Load() == set {
 			return reached
 		}
@@ -124,7 +123,7 @@ func (g *Graph) has(set *memberSet, node string) bool {
 }
 
 // object returns the vertex of an object that nodes may reach, or nil. Nodes are
-// not among them: that a node may read itself is for the rules to say.
+// excluded: the rules decide that a node may read itself.
 func (g *Graph) object(kind Kind, namespace, name string) *vertex {
 	if kind == Node {
 		return nil
@@ -135,7 +134,7 @@ func (g *Graph) object(kind Kind, namespace, name string) *vertex {
 // HasNode reports whether anything is related to the named node.
 func (g *Graph) HasNode(name string) bool { return g.vertices.find(Node, "", name) != nil }
 
-// Has reports whether the named object takes part in any relation.
+// Has reports whether the named object has any relation.
 func (g *Graph) Has(kind Kind, namespace, name string) bool {
 	return g.vertices.find(kind, namespace, name) != nil
 }

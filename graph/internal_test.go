@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEmptiedGraphKeepsNothing fills a graph with names of its own for
-// everything, and takes it all out again.
+// TestEmptiedGraphKeepsNothing fills a graph with unique names, and removes all
+// objects again.
 func TestEmptiedGraphKeepsNothing(t *testing.T) {
 	g := New()
 	const pods = 500
@@ -64,10 +64,10 @@ func TestEmptiedGraphKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestNodesComeAndGoAtTheCostOfFew lets nodes reach and leave one object for a
-// long time, around sizes at which its set is just full. What is copied on the
-// way must follow the comings and goings, not the nodes that stay.
-func TestNodesComeAndGoAtTheCostOfFew(t *testing.T) {
+// Nodes are added to and removed from one object for a long time, around sizes at
+// which its set is just full. The number of copied members must depend on these
+// changes, not on the nodes that stay.
+func TestChangingMembersDoesNotCopyAll(t *testing.T) {
 	for _, base := range []int{0, 1, 2, 3, 7, 15, 16, 63, 1023} {
 		secret := &vertex{id: newVertexID(Secret, 0)}
 		nodes := make([]*vertex, base+16)
@@ -126,7 +126,7 @@ func TestSetOfNodesShrinks(t *testing.T) {
 	}
 }
 
-func TestNodesWithTheSameHashAreTold(t *testing.T) {
+func TestNodesWithTheSameHashAreDistinguished(t *testing.T) {
 	secret := &vertex{id: newVertexID(Secret, 0)}
 	nodes := make([]*vertex, 20)
 	for i := range nodes {
@@ -143,12 +143,11 @@ func TestNodesWithTheSameHashAreTold(t *testing.T) {
 	}
 }
 
-// TestVolumeAnswersFromOneState lets a volume change hands while a reader looks
-// through the nodes of the claim that it left. There are a million of them, all
-// with one hash, so that the reader is most likely still looking when the node
-// that it looks for comes to use that claim.
+// A volume moves to another claim while a reader searches the nodes of the previous
+// claim. There are a million of them, all with the same hash, so that the reader is
+// most likely still searching when the wanted node starts to use that claim.
 func TestVolumeAnswersFromOneState(t *testing.T) {
-	const crowd = 1 << 20
+	const manyNodes = 1 << 20
 	g := New()
 	mount := func(pod, claim, node string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: pod}}
@@ -167,14 +166,14 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 	g.SetPod(mount("second", "left", "worker-2"))
 	g.SetPod(mount("third", "taken", "worker-3"))
 
-	id := g.vertices.id(Node, "", "newcomer")
-	newcomer := &vertex{name: "newcomer", id: id}
-	set := newMemberSet(2 * crowd)
+	id := g.vertices.id(Node, "", "wanted")
+	wanted := &vertex{name: "wanted", id: id}
+	set := newMemberSet(2 * manyNodes)
 	other := &vertex{name: "other", id: id}
-	for i := range crowd {
+	for i := range manyNodes {
 		set.slots[(id.hash()+uint32(i))&uint32(len(set.slots)-1)].Store(other)
 	}
-	last := &set.slots[(id.hash()+crowd)&uint32(len(set.slots)-1)]
+	last := &set.slots[(id.hash()+manyNodes)&uint32(len(set.slots)-1)]
 
 	for round := range 20 {
 		bind("left")
@@ -183,7 +182,7 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 		answer := make(chan bool)
 		go func() {
 			looking.Store(true)
-			answer <- g.HasPath("newcomer", PersistentVolume, "", "disk")
+			answer <- g.HasPath("wanted", PersistentVolume, "", "disk")
 		}()
 		for spin := 0; !looking.Load() || spin < 200*round; {
 			if looking.Load() {
@@ -191,7 +190,7 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 			}
 		}
 		bind("taken")
-		last.Store(newcomer)
+		last.Store(wanted)
 		if <-answer {
 			t.Fatal("a node reaches a volume that had left its claim before the node came to use it")
 		}
@@ -199,8 +198,8 @@ func TestVolumeAnswersFromOneState(t *testing.T) {
 	}
 }
 
-// TestKeysAreComparedNotHashes puts one of two keys that the table cannot tell
-// apart by their hashes into it, and asks for the other.
+// The table contains one of two keys with equal hashes, and a look-up of the other
+// finds nothing.
 func TestKeysAreComparedNotHashes(t *testing.T) {
 	type key struct {
 		kind            Kind
@@ -209,10 +208,13 @@ func TestKeysAreComparedNotHashes(t *testing.T) {
 	for _, tc := range []struct {
 		differ string
 		key    func(i int) key
-		mark   func(id vertexID) uint32 // what a look-up goes by
+		mark   func(id vertexID) uint32 // the hash of a look-up
 	}{
 		{"names", func(i int) key { return key{Secret, "shop", fmt.Sprint("secret-", i)} }, func(id vertexID) uint32 { return uint32(id) }},
-		{"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} }, func(id vertexID) uint32 { return uint32(id) }},
+		{
+			"namespaces", func(i int) key { return key{Secret, fmt.Sprint("namespace-", i), "db"} },
+			func(id vertexID) uint32 { return uint32(id) },
+		},
 		{"kinds", func(i int) key { return key{Kind(1 + i%2), "shop", fmt.Sprint("object-", i/2)} }, func(id vertexID) uint32 {
 			return uint32(id.tag())<<8 | id.hash()%minBuckets
 		}},
@@ -238,7 +240,7 @@ func TestKeysAreComparedNotHashes(t *testing.T) {
 	}
 }
 
-// newNode returns the vertex of a node with a hash of our choice.
+// newNode returns the vertex of a node with a given hash.
 func newNode(i int, hash uint64) *vertex {
 	node := &vertex{name: fmt.Sprint("node-", i), id: newVertexID(Node, hash)}
 	node.members.Store(&memberSet{sole: node, live: 1})

@@ -52,8 +52,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// holds reports whether objects of this kind name others: their links lead
-// towards what they name. Links of the other kinds lead back to their holders.
+// holds reports whether objects of this kind name others: their links lead to the
+// named objects. Links of the other kinds lead back to their holders.
 func (k Kind) holds() bool {
 	switch k {
 	case Pod, PersistentVolume, VolumeAttachment, ResourceSlice, PodCertificateRequest:

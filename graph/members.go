@@ -2,10 +2,10 @@ package graph
 
 import "sync/atomic"
 
-// memberSet is a set of nodes. Most objects are reached by one node: each node
-// has one set with just itself in it, which all these objects share. For more
-// than one, it is a hash table by open addressing with a count for each node, at
-// most three quarters of the slots used, so a look-up takes a step or two.
+// memberSet is a set of nodes. Most objects are reached by one node: each node has
+// one set that contains only itself, which all these objects share. For more nodes,
+// the set is an open-addressing hash table with a count for each node. At most three
+// quarters of the slots are used, so a look-up takes one or two steps.
 //
 // Readers take no lock. The writer (one at a time, under Graph.mu) changes
 // single slots in place and makes a new set when its size must change.
@@ -14,20 +14,20 @@ type memberSet struct {
 	slots  []atomic.Pointer[vertex]
 	counts []uint32 // writer only
 	live   int      // members
-	used   int      // slots that are not empty: members and graves
+	used   int      // slots that are not empty: members and tombstones
 }
 
 const minMemberSlots = 4
 
-// grave marks a slot whose member left; look-ups pass over it.
-var grave = new(vertex)
+// tombstone marks a slot whose member was removed; look-ups skip it.
+var tombstone = new(vertex)
 
 func newMemberSet(slots int) *memberSet {
 	return &memberSet{slots: make([]atomic.Pointer[vertex], slots), counts: make([]uint32, slots)}
 }
 
-// has reports whether the node with this name is a member of a set with slots;
-// id is the one that a vertex for that node has.
+// has reports whether the node with this name is a member of a set with slots; id is
+// that of the node's vertex.
 func (s *memberSet) has(id vertexID, name string) bool {
 	mask := uint32(len(s.slots) - 1)
 	for i := id.hash() & mask; ; i = (i + 1) & mask {
@@ -35,14 +35,14 @@ func (s *memberSet) has(id vertexID, name string) bool {
 		if v == nil {
 			return false
 		}
-		if v != grave && v.id == id && v.name == name {
+		if v != tombstone && v.id == id && v.name == name {
 			return true
 		}
 	}
 }
 
-// add counts node once more. It returns the set that holds the result, which is
-// a larger one when s is full, and whether node is new in it.
+// add increments the count of node. It returns the resulting set, which is a larger
+// one if s was full, and whether node is new in it.
 func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 	mask := uint32(len(s.slots) - 1)
 	free := -1
@@ -51,7 +51,7 @@ func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 		case node:
 			s.counts[i]++
 			return s, false
-		case grave:
+		case tombstone:
 			if free < 0 {
 				free = int(i)
 			}
@@ -72,7 +72,7 @@ func (s *memberSet) add(node *vertex) (*memberSet, bool) {
 	}
 }
 
-// put adds a node that is not in the set, which must have room.
+// put adds a node that is not in the set. The set must have a free slot.
 func (s *memberSet) put(node *vertex, count uint32) {
 	mask := uint32(len(s.slots) - 1)
 	i := node.id.hash() & mask
@@ -85,7 +85,8 @@ func (s *memberSet) put(node *vertex, count uint32) {
 	s.used++
 }
 
-// remove counts node once less and reports whether it left the set.
+// remove decrements the count of node and reports whether the set no longer contains
+// it.
 func (s *memberSet) remove(node *vertex) bool {
 	mask := uint32(len(s.slots) - 1)
 	i := node.id.hash() & mask
@@ -95,7 +96,7 @@ func (s *memberSet) remove(node *vertex) bool {
 	if s.counts[i]--; s.counts[i] > 0 {
 		return false
 	}
-	s.slots[i].Store(grave)
+	s.slots[i].Store(tombstone)
 	s.live--
 	return true
 }
@@ -121,14 +122,14 @@ func (s *memberSet) each(visit func(node *vertex, count uint32)) {
 		return
 	}
 	for i := range s.slots {
-		if node := s.slots[i].Load(); node != nil && node != grave {
+		if node := s.slots[i].Load(); node != nil && node != tombstone {
 			visit(node, s.counts[i])
 		}
 	}
 }
 
-// slotsFor returns the power of two that keeps n members at a quarter to a half
-// of the slots, so that there is room before the set must grow.
+// slotsFor returns the power of two for which n members use a quarter to a half of
+// the slots, so that the set does not grow again soon.
 func slotsFor(n int) int {
 	slots := minMemberSlots
 	for slots < 2*n {

@@ -17,8 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// model is the graph as its specification says it: the objects that exist, and
-// answers computed from all of them each time.
+// model is a naive implementation of the graph: a set of objects, from which every
+// answer is computed.
 type model struct {
 	pods        map[string]*corev1.Pod
 	volumes     map[string]*corev1.PersistentVolume
@@ -28,7 +28,13 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{map[string]*corev1.Pod{}, map[string]*corev1.PersistentVolume{}, map[string]string{}, map[string]string{}, map[string]string{}}
+	return &model{
+		map[string]*corev1.Pod{},
+		map[string]*corev1.PersistentVolume{},
+		map[string]string{},
+		map[string]string{},
+		map[string]string{},
+	}
 }
 
 type relation struct {
@@ -113,8 +119,8 @@ func (m *model) podRelations(key string, pod *corev1.Pod, related map[relation]b
 	}
 }
 
-// driver turns bytes into changes, applied to a graph and to a model. Few
-// different names make them meet.
+// driver turns bytes into changes of a graph and a model. It uses few names, so that
+// objects match often.
 type driver struct {
 	data  []byte
 	graph *graph.Graph
@@ -160,16 +166,21 @@ func (d *driver) step() {
 		delete(d.model.volumes, name)
 	case 7:
 		name, node := d.name("va", 2), d.node()
-		d.graph.SetVolumeAttachment(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
+		d.graph.SetVolumeAttachment(&storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node},
+		})
 		d.model.attachments["/"+name] = node
 	case 8:
 		name, node := d.name("slice", 2), d.node()
-		d.graph.SetResourceSlice(&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceSliceSpec{NodeName: &node}})
+		d.graph.SetResourceSlice(&resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceSliceSpec{NodeName: &node},
+		})
 		d.model.slices["/"+name] = node
 	case 9:
 		ns, name, node := d.namespace(), d.name("pcr", 2), d.node()
 		d.graph.SetPodCertificateRequest(&certificatesv1.PodCertificateRequest{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: types.NodeName(node)},
 		})
 		d.model.requests[ns+"/"+name] = node
 	}
@@ -185,8 +196,7 @@ func (d *driver) pod() *corev1.Pod {
 	container := corev1.Container{Name: d.name("c", 3)}
 	for range d.next(4) {
 		container.EnvFrom = append(container.EnvFrom,
-			corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: d.name("secret", 4)}}},
-			corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: d.name("config", 3)}}})
+			fromSecret(d.name("secret", 4)), fromConfigMap(d.name("config", 3)))
 	}
 	pod.Spec.Containers = []corev1.Container{container}
 	for range d.next(4) {
@@ -220,7 +230,7 @@ func (d *driver) volume() *corev1.PersistentVolume {
 	return pv
 }
 
-// compare puts every question about every known name to both.
+// compare compares every answer about every known name.
 func (d *driver) compare(t *testing.T) {
 	t.Helper()
 	want := d.model.relations()

@@ -8,21 +8,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Nearest says who refers to an object: what there is instead of a path that
-// was asked for.
+// Nearest describes the references to an object when the requested path does not
+// exist.
 type Nearest struct {
-	// Paths lead from the object to nodes; those that break off before a node
+	// Paths lead from the object to nodes. Incomplete ones that do not reach a node
 	// (a volume whose claim no pod uses) come last.
 	Paths []verdict.Path `json:"paths,omitempty"`
 	// TotalNodes is the number of nodes that reach the object.
 	TotalNodes int `json:"totalNodes"`
 }
 
-// Nearest returns up to limit paths from the object to any nodes, the first in
-// order: those through pods come first, by namespace and name of the pod. Which
-// they are does not depend on the order of changes. It looks at every reference
-// to the object; what it finds for objects with many is kept until the graph
-// changes.
+// Nearest returns up to limit paths from the object to any nodes, the first in order:
+// those through pods come first, by namespace and name of the pod. The result does
+// not depend on the order of changes. It scans every reference to the object; for
+// objects with many references the result is cached until the graph changes.
 func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -33,8 +32,8 @@ func (g *Graph) Nearest(kind Kind, namespace, name string, limit int) Nearest {
 	return Nearest{Paths: g.nearestPaths(v, limit), TotalNodes: v.nodeCount()}
 }
 
-// nearestPaths returns a path through each of the first references to v, as far
-// as it leads.
+// nearestPaths returns a path through each of the first references to v, which may be
+// incomplete.
 func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 	if v.kind().holds() {
 		return []verdict.Path{g.onwards(nil, v)}
@@ -47,8 +46,8 @@ func (g *Graph) nearestPaths(v *vertex, limit int) []verdict.Path {
 	return paths
 }
 
-// firstReferences returns up to limit links from v back to those that name it:
-// first those through which nodes reach it, then by holder and field.
+// firstReferences returns up to limit links from v back to its holders: first those
+// through which nodes reach it, then by holder and field.
 func (g *Graph) firstReferences(v *vertex, limit int) []link {
 	var first []link
 	for _, l := range v.links {
@@ -90,9 +89,8 @@ func rank(holder *vertex) int {
 	return 2
 }
 
-// onwards continues a path that has come to a holder towards a node: from a pod
-// to its node, from a volume through its claim to the node of the first pod that
-// uses it.
+// onwards continues a path from a holder towards a node: from a pod to its node, from
+// a volume through its claim to the node of the first pod that uses it.
 func (g *Graph) onwards(path verdict.Path, holder *vertex) verdict.Path {
 	path = append(path, g.ownEdge(holder))
 	if holder.kind() == PersistentVolume {
@@ -117,7 +115,7 @@ func (g *Graph) NodesReaching(kind Kind, namespace, name string) []string {
 	return nodes
 }
 
-// Nodes returns the names of all nodes that something is related to, sorted.
+// Nodes returns the names of all nodes with relations, sorted.
 func (g *Graph) Nodes() []string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

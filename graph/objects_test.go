@@ -31,7 +31,7 @@ func withServiceAccount(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = name }
 }
 
-// withVolume adds a volume that is called after what it is for.
+// withVolume adds a volume with the given name and source.
 func withVolume(name string, source corev1.VolumeSource) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})

@@ -68,9 +68,9 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestHistoryLeavesNoTrace applies the histories of three objects interleaved
-// in every way that keeps the order of each.
-func TestHistoryLeavesNoTrace(t *testing.T) {
+// TestHistoryDoesNotMatter applies the histories of three objects in every
+// interleaving.
+func TestHistoryDoesNotMatter(t *testing.T) {
 	for _, tc := range []struct {
 		rule      string
 		histories [3][]event

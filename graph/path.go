@@ -16,9 +16,9 @@ func (g *Graph) Path(node string, kind Kind, namespace, name string) verdict.Pat
 	return nil
 }
 
-// Paths returns every path from the object to the node: one for each field that
-// would have to change to take the relation away. Shorter ones come first. Its
-// cost follows what the node's own pods name, not who else names the object.
+// Paths returns every path from the object to the node: one for each field that would
+// have to change to remove the relation. Shorter ones come first. Its cost depends on
+// the objects that the node's own pods name, not on other references to the object.
 func (g *Graph) Paths(node string, kind Kind, namespace, name string) []verdict.Path {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -35,16 +35,16 @@ func (g *Graph) Paths(node string, kind Kind, namespace, name string) []verdict.
 	return sortedPaths(paths)
 }
 
-// sortedPaths sorts paths, each once: a container may name an object in several
-// variables of its environment.
+// sortedPaths sorts paths and removes duplicates: a container may name an object in
+// several environment variables.
 func sortedPaths(paths []verdict.Path) []verdict.Path {
 	slices.SortFunc(paths, comparePaths)
 	return slices.CompactFunc(paths, func(p, q verdict.Path) bool { return comparePaths(p, q) == 0 })
 }
 
-// PathsByNode returns every path from the object to each node that reaches it,
-// by the name of the node, the shortest first. Its cost follows the references
-// to the object.
+// PathsByNode returns every path from the object to each node that reaches it, by the
+// name of the node, the shortest first. Its cost depends on the references to the
+// object.
 func (g *Graph) PathsByNode(kind Kind, namespace, name string) map[string][]verdict.Path {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -122,8 +122,8 @@ func (g *Graph) Reach(node string) []Reached {
 	return reached
 }
 
-// eachReached visits every object that the node is related to, once for each
-// path; path makes that path. The caller holds g.mu.
+// eachReached visits every object that the node is related to, once for each path;
+// path returns that path. The caller holds g.mu.
 func (g *Graph) eachReached(node *vertex, visit func(v *vertex, path func() verdict.Path)) {
 	for _, back := range node.links {
 		holder := back.other

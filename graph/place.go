@@ -99,9 +99,8 @@ const entryBits = 24
 func (p place) field() field  { return field(p >> entryBits) }
 func (p place) entry() uint32 { return uint32(p) & (1<<entryBits - 1) }
 
-// entryNames numbers the names of list entries, which recur in many pods
-// ("app", "data"). Number 0 is the empty name. Numbers of names that are not
-// used any more are given out again.
+// entryNames numbers the names of list entries, which recur in many pods ("app",
+// "data"). Number 0 is the empty name. Numbers of unused names are reused.
 type entryNames struct {
 	numbers map[string]uint32
 	names   []entryName
@@ -117,9 +116,9 @@ func newEntryNames() *entryNames {
 	return &entryNames{numbers: map[string]uint32{}, names: make([]entryName, 1)}
 }
 
-// number returns the number of name, without counting a use of it. A graph with
-// 2²⁴ different names at once gives the rest the empty name, which only paths
-// show.
+// number returns the number of name, without counting a use of it. In a graph with
+// more than 2²⁴ different names, the others get the empty name, which only affects
+// paths.
 func (e *entryNames) number(name string) uint32 {
 	if name == "" {
 		return 0

@@ -2,9 +2,9 @@ package graph
 
 import corev1 "k8s.io/api/core/v1"
 
-// podReferences appends what a pod names: its node first, then, unless it is a
-// mirror pod, every object that its kubelet needs to run it. A pod that is not
-// bound to a node names nothing.
+// podReferences appends the references of a pod: its node first, then, unless it is a
+// mirror pod, every object that its kubelet needs to run it. A pod that is not bound
+// to a node has no references.
 func podReferences(refs references, pod *corev1.Pod) references {
 	if pod.Spec.NodeName == "" {
 		return refs
@@ -69,9 +69,9 @@ func (r *references) addEnvFrom(f field, namespace, container string, from []cor
 	}
 }
 
-// addVolume adds what one volume names. A volume has one source; should an
-// object from elsewhere have several, the first in this order counts for
-// secrets, as it does for the kubelet's API server.
+// addVolume adds the references of a volume. A valid volume has one source; if an
+// invalid one has several, the first in this order counts for secrets, as in
+// kube-apiserver.
 func (r *references) addVolume(pod *corev1.Pod, v *corev1.Volume) {
 	ns := pod.Namespace
 	secretRef := func(f field, ref *corev1.LocalObjectReference) {
@@ -127,9 +127,9 @@ func (r *references) addVolumeConfigMaps(namespace string, v *corev1.Volume) {
 	}
 }
 
-// addVolumeClaim adds the claim that a volume names, or the one that is made
-// for a generic ephemeral volume, which is called <pod>-<volume>.
-// Source: https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/
+// addVolumeClaim adds the claim that a volume names, or the one that is made for a
+// generic ephemeral volume, whose name is <pod>-<volume>. Source:
+// https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/
 func (r *references) addVolumeClaim(pod *corev1.Pod, v *corev1.Volume) {
 	if v.PersistentVolumeClaim != nil {
 		r.add(PersistentVolumeClaim, fieldVolumeClaim, pod.Namespace, v.PersistentVolumeClaim.ClaimName, v.Name)

@@ -53,19 +53,27 @@ func TestPodRelates(t *testing.T) {
 			graph.Secret, "db", "spec.containers[name=api].env",
 		},
 		{
-			"a secret in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{secretEnv("db")}}),
+			"a secret in an init container's env", withInitContainer(corev1.Container{
+				Name: "migrate", Env: []corev1.EnvVar{secretEnv("db")},
+			}),
 			graph.Secret, "db", "spec.initContainers[name=migrate].env",
 		},
 		{
-			"a config map in an init container's env", withInitContainer(corev1.Container{Name: "migrate", Env: []corev1.EnvVar{configEnv("settings")}}),
+			"a config map in an init container's env", withInitContainer(corev1.Container{
+				Name: "migrate", Env: []corev1.EnvVar{configEnv("settings")},
+			}),
 			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].env",
 		},
 		{
-			"a secret in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromSecret("db")}}),
+			"a secret in an init container's envFrom", withInitContainer(corev1.Container{
+				Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromSecret("db")},
+			}),
 			graph.Secret, "db", "spec.initContainers[name=migrate].envFrom",
 		},
 		{
-			"a config map in an init container's envFrom", withInitContainer(corev1.Container{Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromConfigMap("settings")}}),
+			"a config map in an init container's envFrom", withInitContainer(corev1.Container{
+				Name: "migrate", EnvFrom: []corev1.EnvFromSource{fromConfigMap("settings")},
+			}),
 			graph.ConfigMap, "settings", "spec.initContainers[name=migrate].envFrom",
 		},
 		{
@@ -90,7 +98,9 @@ func TestPodRelates(t *testing.T) {
 			graph.Secret, "db", "spec.volumes[name=data].secret",
 		},
 		{
-			"a projected secret", withProjection(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: local("db")}}),
+			"a projected secret", withProjection(corev1.VolumeProjection{
+				Secret: &corev1.SecretProjection{LocalObjectReference: local("db")},
+			}),
 			graph.Secret, "db", "spec.volumes[name=data].projected",
 		},
 		{
@@ -122,7 +132,9 @@ func TestPodRelates(t *testing.T) {
 			graph.Secret, "db", "spec.volumes[name=data].iscsi",
 		},
 		{
-			"a storageos volume", withVolume("data", corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: localRef("db")}}),
+			"a storageos volume", withVolume("data", corev1.VolumeSource{
+				StorageOS: &corev1.StorageOSVolumeSource{SecretRef: localRef("db")},
+			}),
 			graph.Secret, "db", "spec.volumes[name=data].storageos",
 		},
 		{
@@ -131,20 +143,28 @@ func TestPodRelates(t *testing.T) {
 		},
 
 		{
-			"a configMap volume", withVolume("data", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("settings")}}),
+			"a configMap volume", withVolume("data", corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: local("settings")},
+			}),
 			graph.ConfigMap, "settings", "spec.volumes[name=data].configMap",
 		},
 		{
-			"a projected config map", withProjection(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("settings")}}),
+			"a projected config map", withProjection(corev1.VolumeProjection{
+				ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: local("settings")},
+			}),
 			graph.ConfigMap, "settings", "spec.volumes[name=data].projected",
 		},
 
 		{
-			"a claim", withVolume("data", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "orders"}}),
+			"a claim", withVolume("data", corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "orders"},
+			}),
 			graph.PersistentVolumeClaim, "orders", "spec.volumes[name=data].persistentVolumeClaim",
 		},
 		{
-			"the claim that is made for a generic ephemeral volume", withVolume("scratch", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
+			"the claim that is made for a generic ephemeral volume", withVolume("scratch", corev1.VolumeSource{
+				Ephemeral: &corev1.EphemeralVolumeSource{},
+			}),
 			graph.PersistentVolumeClaim, "api-scratch", "spec.volumes[name=scratch].ephemeral",
 		},
 
@@ -192,7 +212,7 @@ func TestPodRelates(t *testing.T) {
 	}
 }
 
-// TestPodRelatesNothingThrough has what looks like a reference and is none.
+// TestPodRelatesNothingThrough has fields that look like references but are not.
 func TestPodRelatesNothingThrough(t *testing.T) {
 	template := corev1.PodResourceClaim{Name: "gpu", ResourceClaimTemplateName: new("any-gpu")}
 	for _, tc := range []struct {
@@ -235,7 +255,10 @@ func TestPodRelatesNothingThrough(t *testing.T) {
 			corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: new("ca"), Path: "ca"}},
 			corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{}},
 		)},
-		{"a glusterfs volume's endpoints", withVolume("data", corev1.VolumeSource{Glusterfs: &corev1.GlusterfsVolumeSource{EndpointsName: "gluster"}})},
+		{
+			"a glusterfs volume's endpoints",
+			withVolume("data", corev1.VolumeSource{Glusterfs: &corev1.GlusterfsVolumeSource{EndpointsName: "gluster"}}),
+		},
 		{"a template whose claim has not been made", withResourceClaims(template)},
 		{"a template that needed no claim", func(pod *corev1.Pod) {
 			withResourceClaims(template)(pod)
@@ -243,7 +266,9 @@ func TestPodRelatesNothingThrough(t *testing.T) {
 		}},
 		{"a later status of a template's claim", func(pod *corev1.Pod) {
 			withResourceClaims(template)(pod)
-			pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu"}, {Name: "gpu", ResourceClaimName: new("second")}}
+			pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{
+				{Name: "gpu"}, {Name: "gpu", ResourceClaimName: new("second")},
+			}
 		}},
 		{"a status of a claim that the pod does not have", func(pod *corev1.Pod) {
 			pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "stray", ResourceClaimName: new("a100")}}
@@ -308,7 +333,8 @@ func TestObjectRelatesToItsNode(t *testing.T) {
 
 			tc.set(g, "worker-1")
 			checkRelated(t, g, "worker-1", tc.kind, tc.namespace, "object")
-			if path := g.Path("worker-1", tc.kind, tc.namespace, "object"); len(path) != 1 || path[0].Field != "spec.nodeName" || path[0].Holder.Name != "object" {
+			if path := g.Path("worker-1", tc.kind, tc.namespace, "object"); len(path) != 1 || path[0].Field != "spec.nodeName" ||
+				path[0].Holder.Name != "object" {
 				t.Errorf("want one edge, the object's spec.nodeName, got %+v", path)
 			}
 

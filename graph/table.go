@@ -6,34 +6,33 @@ import (
 	"sync/atomic"
 )
 
-// table finds vertices by kind, namespace and name. Readers take no lock; there
-// is one writer at a time (under Graph.mu). It is an open-addressing hash table
-// of buckets, one cache line each. A vertex appears and disappears at once, and
-// growing publishes a complete new table. The hash is seeded per table, so that
-// names cannot be chosen to collide.
+// table finds vertices by kind, namespace and name. Readers take no lock; there is
+// one writer at a time (under Graph.mu). It is an open-addressing hash table of
+// buckets, one cache line each. Vertices are added and removed atomically, and
+// growing publishes a complete new table. The hash is seeded per table, so that names
+// cannot be chosen to collide.
 type table struct {
 	seed    maphash.Seed
 	buckets atomic.Pointer[[]bucket]
 	live    int // vertices
-	used    int // slots that are not empty: vertices and graves
+	used    int // slots that are not empty: vertices and tombstones
 }
 
 const bucketSlots = 7
 
-// bucket has, for each slot, a tag that lets a look-up pass over most other
-// vertices without touching them. Tags are a filter only: keys are always
-// compared.
+// bucket has a tag for each slot, so that a look-up skips most other vertices without
+// reading them. Tags are only a filter: keys are always compared.
 type bucket struct {
 	tags  atomic.Uint64 // a byte each, the first slot's lowest
 	slots [bucketSlots]atomic.Pointer[vertex]
 }
 
-// Tags of slots without a vertex; those of vertices have the high bit. A slot
-// is emptied only if its bucket has another empty one, else it becomes a grave:
-// a bucket that was ever full sends look-ups on to the next for good.
+// Tags of slots without a vertex; those of vertices have the high bit. A slot is
+// emptied only if its bucket has another empty one. Otherwise it becomes a tombstone,
+// because look-ups continue from a bucket that was once full to the next one.
 const (
-	emptyTag = 0
-	graveTag = 1
+	emptyTag     = 0
+	tombstoneTag = 1
 )
 
 const (
@@ -105,7 +104,7 @@ func (t *table) place(buckets []bucket, v *vertex) {
 	for i := v.id.hash() & mask; ; i = (i + 1) & mask {
 		b := &buckets[i]
 		tags := b.tags.Load()
-		free := equalBytes(tags, graveTag)
+		free := equalBytes(tags, tombstoneTag)
 		if free == 0 {
 			if free = equalBytes(tags, emptyTag); free == 0 {
 				continue
@@ -119,7 +118,7 @@ func (t *table) place(buckets []bucket, v *vertex) {
 	}
 }
 
-// remove takes out a vertex that is in the table.
+// remove removes a vertex that is in the table.
 func (t *table) remove(v *vertex) {
 	buckets := *t.buckets.Load()
 	mask := uint32(len(buckets) - 1)
@@ -137,7 +136,7 @@ func (t *table) removeFrom(b *bucket, v *vertex) bool {
 		if b.slots[slot].Load() != v {
 			continue
 		}
-		tag := uint8(graveTag)
+		tag := uint8(tombstoneTag)
 		if equalBytes(b.tags.Load(), emptyTag) != 0 {
 			tag = emptyTag
 			t.used--
@@ -154,7 +153,7 @@ func (b *bucket) setTag(slot int, tag uint8) {
 	b.tags.Store(b.tags.Load()&^(0xff<<shift) | uint64(tag)<<shift)
 }
 
-// rebuild publishes a table without graves, at most five eighths full.
+// rebuild publishes a table without tombstones, at most five eighths full.
 func (t *table) rebuild() {
 	size := minBuckets
 	for 8*(t.live+1) > 5*bucketSlots*size {

@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// HasPods reports whether any pod, mirror pods included, is bound to the node.
+// HasPods reports whether any pod, including mirror pods, is bound to the node.
 func (g *Graph) HasPods(node string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -36,8 +36,8 @@ func (g *Graph) UnboundClaims(node string) []verdict.Edge {
 	return slices.CompactFunc(unbound, func(a, b verdict.Edge) bool { return a.From == b.From })
 }
 
-// Objects returns the objects of a kind that the node is related to, by namespace
-// and name. It costs less than [Graph.Reach], which also has the paths.
+// Objects returns the objects of a kind that the node is related to, by namespace and
+// name. It is cheaper than [Graph.Reach], which also returns the paths.
 func (g *Graph) Objects(node string, kind Kind) []verdict.Object {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -59,8 +59,8 @@ func (g *Graph) Objects(node string, kind Kind) []verdict.Object {
 	return objects
 }
 
-// eachTarget visits what the pods on the node name: the i-th link of the pod leads
-// to the target. The caller holds g.mu.
+// eachTarget visits the objects that the pods on the node name: the i-th link of the
+// pod leads to the target. The caller holds g.mu.
 func (g *Graph) eachTarget(node string, visit func(pod *vertex, i int, target *vertex)) {
 	n := g.vertices.find(Node, "", node)
 	if n == nil {

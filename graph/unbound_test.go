@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// mounting is a pod that mounts claims.
+// mounting returns a pod that mounts claims.
 func mounting(name, node string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: corev1.PodSpec{NodeName: node}}
 	for _, claim := range claims {
@@ -65,7 +65,7 @@ func TestHasPods(t *testing.T) {
 	g := graph.New()
 	g.SetPod(mounting("a", "worker-1"))
 	if !g.HasPods("worker-1") || g.HasPods("worker-2") {
-		t.Error("pods are not told by node")
+		t.Error("pods of another node count")
 	}
 	g.DeletePod("shop", "a")
 	if g.HasPods("worker-1") {
@@ -73,7 +73,7 @@ func TestHasPods(t *testing.T) {
 	}
 }
 
-// TestObjects compares with Reach, which has the paths too.
+// TestObjects compares Objects with Reach.
 func TestObjects(t *testing.T) {
 	g := graph.New()
 	g.SetPod(mounting("a", "worker-1", "orders", "images"))

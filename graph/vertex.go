@@ -7,11 +7,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// vertex is one object. Its key never changes, so that readers may compare it
-// without a lock; a vertex that leaves the graph is never used again. It fills
-// one cache line.
+// vertex is one object. Its key never changes, so that readers may compare it without
+// a lock; a vertex that was removed from the graph is never reused. It fills one
+// cache line.
 //
-// Who reaches it is in members, which readers load without a lock:
+// members are the nodes that reach it; readers load them without a lock:
 //   - for a node, the set of just that node;
 //   - for an object that names its node (pod, attachment, slice, request), the
 //     set of that node;
@@ -27,8 +27,8 @@ type vertex struct {
 	count     uint32 // links behind the one member of members
 }
 
-// vertexID holds the kind of a vertex in its low bits and above them as much as
-// fits of the hash of its key.
+// vertexID holds the kind of a vertex in its low bits, and in the other bits a part
+// of the hash of its key.
 type vertexID uint32
 
 const kindBits = 4
@@ -42,14 +42,14 @@ func (id vertexID) hash() uint32 { return uint32(id >> kindBits) }
 
 func (v *vertex) kind() Kind { return v.id.kind() }
 
-// droppedCount marks a vertex that left the graph.
+// droppedCount marks a vertex that was removed from the graph.
 const droppedCount = math.MaxUint32
 
 func (v *vertex) dropped() bool { return v.count == droppedCount }
 
-// link joins an object that names others (the holder) to one that it names
-// (the target). Each side keeps one: other is the vertex at the far end and at
-// the position of the link there, which makes removal independent of fan-out.
+// link connects an object that names others (the holder) with one that it names (the
+// target). Each side has one: other is the vertex at the far end and at the position
+// of the link there, which makes removal independent of fan-out.
 type link struct {
 	other *vertex
 	at    uint32

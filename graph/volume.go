@@ -2,13 +2,13 @@ package graph
 
 import corev1 "k8s.io/api/core/v1"
 
-// volumeReferences appends what a persistent volume names: its claim first,
-// then the secrets that a kubelet needs to use the volume. A volume without a
-// claim names nothing. Only the namespace and name of the claim count.
+// volumeReferences appends the references of a persistent volume: its claim first,
+// then the secrets that a kubelet needs to use the volume. A volume without a claim
+// has no references. Only the namespace and name of the claim count.
 //
-// Secrets that only controllers use (CSI controllerPublish and
-// controllerExpand) are not among them. A secret without a namespace lies in
-// the claim's, except for cinder, storageOS and CSI, where it names nothing.
+// Secrets that only controllers use (CSI controllerPublish and controllerExpand) are
+// not among them. A secret without a namespace is in the claim's, except for cinder,
+// storageOS and CSI, where such a reference is ignored.
 func volumeReferences(refs references, pv *corev1.PersistentVolume) references {
 	claim := pv.Spec.ClaimRef
 	if claim == nil {
@@ -50,7 +50,7 @@ func volumeReferences(refs references, pv *corev1.PersistentVolume) references {
 	return refs
 }
 
-// addSecretOrClaims adds a secret that lies in the claim's namespace unless the
+// addSecretOrClaims adds a secret that is in the claim's namespace unless the
 // reference names another.
 func (r *references) addSecretOrClaims(f field, ref *corev1.SecretReference, claimNamespace string) {
 	if ref == nil {

@@ -123,7 +123,7 @@ func TestVolumeIsRelatedByItsClaimRefAlone(t *testing.T) {
 		checkUnrelated(t, g, "worker-1", graph.PersistentVolume, "", "pv-1")
 		checkUnrelated(t, g, "worker-1", graph.Secret, "vault", "key")
 	})
-	t.Run("whatever its uid and the volume's phase", func(t *testing.T) {
+	t.Run("for any uid and phase", func(t *testing.T) {
 		g := graph.New()
 		g.SetPod(newPod("api", "worker-1", withClaim("orders")))
 		released := newVolume("pv-1", "orders", stageSecret("vault", "key"))

@@ -6,8 +6,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// What an API server does depends on its minor version and on the gates that its flag
-// --feature-gates sets.
+// The behaviour of an API server depends on its minor version and on the gates that
+// its flag --feature-gates sets.
 func Example() {
 	minor, err := kubeversion.Parse("v1.33.4")
 	if err != nil {

@@ -71,7 +71,7 @@ var gateTable = [...]struct {
 	{ServiceAccountNodeAudienceRestriction, [...]setting{absentOff, absentOff, off, on, on, on, on, on}},
 }
 
-// Gates returns the gates that matter here, sorted by name.
+// Gates returns the gates that affect node authorization, sorted by name.
 func Gates() []Gate {
 	gates := make([]Gate, len(gateTable))
 	for i, row := range gateTable {
@@ -104,16 +104,15 @@ func (f Features) setting(i int) setting { return gateTable[i].minors[f.minor-Ol
 // Minor returns the minor version that f started from.
 func (f Features) Minor() Minor { return f.minor }
 
-// Enabled reports whether what the gate guards is in effect. Gates that do not
-// matter here are off.
+// Enabled reports whether what the gate guards is in effect. Gates that do not affect
+// node authorization are off.
 func (f Features) Enabled(g Gate) bool {
 	i, ok := index(g)
 	return ok && f.on&(1<<i) != 0
 }
 
-// With returns f with one gate set. A gate that does not matter here is an
-// error, and so is a value that the minor cannot have, because it has locked the
-// gate or does not have it.
+// With returns f with one gate set. An unknown gate is an error, and so is a value
+// that the minor does not allow, because the gate is locked or does not exist in it.
 func (f Features) With(g Gate, enabled bool) (Features, error) {
 	i, ok := index(g)
 	if !ok {

@@ -1,6 +1,5 @@
-// Package kubeversion knows how node authorization behaves in each Kubernetes
-// minor version, as the set of feature gates that matter to it with their
-// defaults.
+// Package kubeversion describes how node authorization behaves in each Kubernetes
+// minor version, by the feature gates that affect it and their defaults.
 //
 // [Parse] reads a version and [For] returns its [Features]. [Features.WithOverrides]
 // applies the flag --feature-gates of an API server, and refuses a gate that the minor
@@ -40,9 +39,8 @@ func (m Minor) String() string { return "1." + strconv.Itoa(int(m)) }
 // Supported reports whether m is in the supported range.
 func (m Minor) Supported() bool { return m >= Oldest && m <= Latest }
 
-// Parse reads a version as servers and people write it: "1.37", "v1.37.1",
-// "1.33+", "v1.34.4-eks-113cf36". Versions outside the supported range are an
-// error.
+// Parse parses a version in the forms that servers and people use: "1.37", "v1.37.1",
+// "1.33+", "v1.34.4-eks-113cf36". Versions outside the supported range are an error.
 func Parse(s string) (Minor, error) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(s, "v"), "1.")
 	if !ok {

@@ -76,9 +76,9 @@ func TestMinors(t *testing.T) {
 	}
 }
 
-// TestGates has, for each minor from 1.30 to 1.37, what holds by default (on or
-// off) and whether the gate can be set both ways (otherwise in capitals).
-// Source: pkg/features/kube_features.go of each minor.
+// TestGates has, for each minor from 1.30 to 1.37, the default of each gate (on or
+// off). Capitals mean that the gate cannot be changed. Source:
+// pkg/features/kube_features.go of each minor.
 func TestGates(t *testing.T) {
 	for gate, row := range map[kubeversion.Gate]string{
 		"AllowInsecureKubeletCertificateSigningRequests":   "ON  off off off off off off off",
@@ -112,8 +112,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// checkWith sets a gate both ways: to what holds is always possible, to the
-// opposite only if the gate is settable.
+// checkWith sets a gate both ways: the default is always possible, the opposite only
+// if the gate is settable.
 func checkWith(t *testing.T, f kubeversion.Features, gate kubeversion.Gate) {
 	t.Helper()
 	same, err := f.With(gate, f.Enabled(gate))
@@ -205,13 +205,14 @@ func TestWithOverridesRefuses(t *testing.T) {
 			t.Errorf("%q: the error is %q, want %q in it", list, err, want)
 		}
 	}
-	if _, err := kubeversion.For(37).WithOverrides("AuthorizeNodeWithSelectors=false"); err == nil || !strings.Contains(err.Error(), "does not exist in Kubernetes 1.37") {
+	if _, err := kubeversion.For(37).WithOverrides("AuthorizeNodeWithSelectors=false"); err == nil ||
+		!strings.Contains(err.Error(), "does not exist in Kubernetes 1.37") {
 		t.Errorf("setting a gate that was removed: %v", err)
 	}
 }
 
-// FuzzParse reads arbitrary text. What is read is supported, and reads the same
-// when it is written down again.
+// FuzzParse parses arbitrary text. A parsed version is supported, and its string
+// parses to the same version.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"1.37", "v1.30.1", "1.33+", "1.29", "", "1.", "v", "1.37-\x00", "1.١"} {
 		f.Add(text)
@@ -233,8 +234,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzWithOverrides sets gates from arbitrary text. What was set, written down
-// gate by gate, leads to the same features again.
+// FuzzWithOverrides sets gates from arbitrary text. Setting the resulting gates one
+// by one gives the same features.
 func FuzzWithOverrides(f *testing.F) {
 	for _, list := range []string{"", "ClusterTrustBundle=true", "A=B", "=,=", "PodCertificateRequest=false,CSIVolumeHealth=true,"} {
 		f.Add(37, list)

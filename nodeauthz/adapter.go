@@ -17,8 +17,8 @@ var (
 	_ authorizer.RuleResolver = (*Authorizer)(nil)
 )
 
-// ErrNotSynced is the error of Authorize when a missing relation could be one
-// that the graph has not been told of yet.
+// ErrNotSynced is the error of Authorize if a relation is missing and the graph has
+// not synced yet.
 var ErrNotSynced = errors.New("the graph of nodes and objects has not synced yet: retry")
 
 // Option changes how an Authorizer adapts to k8s.io/apiserver.
@@ -29,18 +29,18 @@ type options struct {
 	detailed bool
 }
 
-// WithSynced tells when the graph holds all that the cluster has; it is asked
-// until it has once said so. Until then Authorize answers ErrNotSynced, beside
-// NoOpinion, to requests that fail for lack of a relation.
+// WithSynced sets a function that reports whether the graph has synced. It is called
+// until it returns true. Until then, Authorize returns ErrNotSynced and NoOpinion for
+// requests without a relation.
 func WithSynced(synced func() bool) Option {
 	return func(o *options) { o.synced = synced }
 }
 
-// WithDetailedReasons lets Authorize return the whole message of a refusal,
-// which names the nearest path. An API server shows the reason to whoever asks:
-// a node learns from it which objects exist and what runs on other nodes. Use it
-// where callers may know that. Without it, the reason is one fixed sentence for
-// each code and costs nothing.
+// WithDetailedReasons lets Authorize return the whole message of a refusal, which
+// names the nearest path. An API server shows the reason to the requesting user: it
+// reveals to a node which objects exist and what runs on other nodes. Use it only if
+// callers may know that. Without it, the reason is one fixed sentence per code and
+// free.
 func WithDetailedReasons() Option {
 	return func(o *options) { o.detailed = true }
 }
@@ -75,17 +75,21 @@ func (a *Authorizer) ConditionsAwareAuthorize(ctx context.Context, attrs authori
 	return authorizer.ConditionsAwareDecisionFromParts(a.Authorize(ctx, attrs))
 }
 
-// EvaluateConditions implements authorizer.Authorizer. It refuses: there are no
-// conditions of ours to evaluate.
-func (a *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+// EvaluateConditions implements authorizer.Authorizer. It returns an error, because
+// this authorizer has no conditions.
+func (a *Authorizer) EvaluateConditions(
+	context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData,
+) (authorizer.Decision, string, error) {
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// RulesFor implements authorizer.RuleResolver: the rules of a node in a
-// namespace and at cluster scope, with the names of the objects that its pods
-// need. Rules that hold only with a field selector cannot be put in this form;
-// an error names them, and the result is marked incomplete.
-func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+// RulesFor implements authorizer.RuleResolver: the rules of a node in a namespace and
+// at cluster scope, with the names of the objects that its pods need. Rules that
+// require a field selector cannot be expressed in this form; an error names them, and
+// the result is marked incomplete.
+func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) (
+	[]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error,
+) {
 	if u == nil {
 		return nil, nil, false, nil
 	}
@@ -103,5 +107,6 @@ func (a *Authorizer) RulesFor(_ context.Context, u user.Info, namespace string) 
 	if complete {
 		return infos, nil, false, nil
 	}
-	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s", probe.Node, nodeNameField, probe.Node)
+	return infos, nil, true, fmt.Errorf("not listed: what node %q may list and watch only with the field selector %s=%s",
+		probe.Node, nodeNameField, probe.Node)
 }

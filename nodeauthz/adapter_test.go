@@ -20,7 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// attributes is a foreign implementation of authorizer.Attributes.
+// attributes is another implementation of authorizer.Attributes.
 type attributes struct{ authorizer.Attributes }
 
 func recordOf(req *access.Request) authorizer.AttributesRecord {
@@ -48,10 +48,10 @@ func everyRequest() []*access.Request {
 			}
 		}
 	}
-	stranger, url := by1("get", "secrets", "shop/db"), by1("get", "", "")
-	stranger.Groups = nil
+	otherUser, url := by1("get", "secrets", "shop/db"), by1("get", "", "")
+	otherUser.Groups = nil
 	url.ResourceRequest, url.Path = false, "/healthz"
-	return append(all, stranger, url)
+	return append(all, otherUser, url)
 }
 
 func TestAuthorizeDecidesLikeDecide(t *testing.T) {
@@ -82,7 +82,8 @@ func TestAuthorizeWithoutAUser(t *testing.T) {
 	record := recordOf(by1("get", "secrets", "shop/db"))
 	record.User = nil
 	for _, attrs := range []authorizer.Attributes{record, &record, attributes{record}} {
-		if decision, reason, err := a.Authorize(t.Context(), attrs); decision != authorizer.DecisionNoOpinion || reason != "" || err != nil {
+		if decision, reason, err := a.Authorize(t.Context(), attrs); decision != authorizer.DecisionNoOpinion || reason != "" ||
+			err != nil {
 			t.Errorf("%T: got %v, %q, %v", attrs, decision, reason, err)
 		}
 	}
@@ -96,7 +97,7 @@ func TestAuthorizeMakesTheBestOfASelectorThatDidNotParse(t *testing.T) {
 		requirements fields.Requirements
 		want         authorizer.Decision
 	}{
-		{"what could be parsed counts", own, authorizer.DecisionAllow},
+		{"parsed requirements count", own, authorizer.DecisionAllow},
 		{"nothing could be parsed", nil, authorizer.DecisionNoOpinion},
 	} {
 		record := recordOf(by1("list", "pods", ""))
@@ -142,15 +143,16 @@ func TestBeforeTheGraphHasSynced(t *testing.T) {
 			t.Errorf("got %v, %v", decision, err)
 		}
 	})
-	t.Run("what is known is allowed", func(t *testing.T) {
+	t.Run("a known relation is allowed", func(t *testing.T) {
 		decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "secrets", "shop/db")))
 		if decision != authorizer.DecisionAllow || err != nil {
 			t.Errorf("got %v, %v", decision, err)
 		}
 	})
-	t.Run("what no relation can change is refused as ever", func(t *testing.T) {
+	t.Run("a refusal that no relation can change is not an error", func(t *testing.T) {
 		for _, req := range []*access.Request{
-			by1("delete", "secrets", "shop/db"), by1("list", "secrets", "shop/"), by1("get", "nodes", "worker-2"), from("", "get", "secrets", "shop/db"),
+			by1("delete", "secrets", "shop/db"), by1("list", "secrets", "shop/"), by1("get", "nodes", "worker-2"),
+			from("", "get", "secrets", "shop/db"),
 		} {
 			if decision, _, err := a.Authorize(t.Context(), recordOf(req)); decision != authorizer.DecisionNoOpinion || err != nil {
 				t.Errorf("%+v: got %v, %v", *req, decision, err)
@@ -172,19 +174,21 @@ func TestSyncBetweenDecisionAndRefusal(t *testing.T) {
 		asked++
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "api"}}
 		pod.Spec.NodeName, pod.Spec.ServiceAccountName = "worker-1", "api"
-		g.SetPod(pod) // the last that was missing
+		g.SetPod(pod) // the last missing one
 		return true
 	}))
-	if decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "serviceaccounts", "shop/api"))); decision != authorizer.DecisionAllow || err != nil {
+	if decision, _, err := a.Authorize(t.Context(),
+		recordOf(by1("get", "serviceaccounts", "shop/api"))); decision != authorizer.DecisionAllow || err != nil {
 		t.Errorf("a relation that arrived with the sync: got %v, %v", decision, err)
 	}
 	for range 3 {
-		if decision, _, err := a.Authorize(t.Context(), recordOf(by1("get", "secrets", "shop/db"))); decision != authorizer.DecisionNoOpinion || err != nil {
+		if decision, _, err := a.Authorize(t.Context(),
+			recordOf(by1("get", "secrets", "shop/db"))); decision != authorizer.DecisionNoOpinion || err != nil {
 			t.Errorf("a relation that did not: got %v, %v", decision, err)
 		}
 	}
 	if asked != 1 {
-		t.Errorf("was asked %d times whether the graph has synced, want once after it had", asked)
+		t.Errorf("synced was called %d times, want one call after it returned true", asked)
 	}
 }
 
@@ -198,7 +202,10 @@ func TestReasons(t *testing.T) {
 	}{
 		{"are one fixed sentence", latest(), missing, "no relationship found between this node and this object"},
 		{"or the message of the explanation", latest(nodeauthz.WithDetailedReasons()), missing, latest().Explain(missing).Reason.Message},
-		{"but none for users that are not nodes", latest(nodeauthz.WithDetailedReasons()), &access.Request{User: "jane", ResourceRequest: true}, ""},
+		{
+			"but none for users that are not nodes", latest(nodeauthz.WithDetailedReasons()),
+			&access.Request{User: "jane", ResourceRequest: true}, "",
+		},
 		{"nor for what is allowed", latest(nodeauthz.WithDetailedReasons()), by1("get", "secrets", "shop/db"), ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -211,12 +218,14 @@ func TestReasons(t *testing.T) {
 
 func TestAnswersDoNotAllocate(t *testing.T) {
 	for name, a := range map[string]*nodeauthz.Authorizer{
-		"as it is": latest(), "with options": latest(nodeauthz.WithDetailedReasons(), nodeauthz.WithSynced(func() bool { return true })),
+		"unchanged": latest(), "with options": latest(nodeauthz.WithDetailedReasons(), nodeauthz.WithSynced(func() bool { return true })),
 	} {
 		for _, req := range []*access.Request{
 			by1("get", "secrets", "shop/db"), by1("get", "secrets", "vault/orders-key"), by1("get", "persistentvolumes", "pv-orders"),
-			by1("create", "serviceaccounts/token", "shop/api"), by1("list", "pods", "", "spec.nodeName=worker-1"), by1("get", "pods", "shop/api"),
-			by1("get", "nodes", "worker-1"), by1("update", "leases.coordination.k8s.io", "kube-node-lease/worker-1"), by1("create", "events", "shop/"),
+			by1("create", "serviceaccounts/token", "shop/api"), by1("list", "pods", "", "spec.nodeName=worker-1"),
+			by1("get", "pods", "shop/api"),
+			by1("get", "nodes", "worker-1"), by1("update", "leases.coordination.k8s.io", "kube-node-lease/worker-1"),
+			by1("create", "events", "shop/"),
 		} {
 			record := recordOf(req)
 			var boxed authorizer.Attributes = record
@@ -233,7 +242,9 @@ func TestAnswersDoNotAllocate(t *testing.T) {
 				}
 			}
 		}
-		for _, req := range []*access.Request{by1("get", "secrets", "shop/tls"), by1("delete", "secrets", "shop/db"), by1("get", "nodes", "worker-2")} {
+		for _, req := range []*access.Request{
+			by1("get", "secrets", "shop/tls"), by1("delete", "secrets", "shop/db"), by1("get", "nodes", "worker-2"),
+		} {
 			if n := testing.AllocsPerRun(100, func() { a.Decide(req) }); n != 0 {
 				t.Errorf("%s: refusing %s %s allocates %v times", name, req.Verb, req.Resource, n)
 			}
@@ -243,7 +254,8 @@ func TestAnswersDoNotAllocate(t *testing.T) {
 
 func TestRulesFor(t *testing.T) {
 	list := func(a *nodeauthz.Authorizer, name, namespace string) (lines []string, incomplete bool, err error) {
-		resources, urls, incomplete, err := a.RulesFor(t.Context(), &user.DefaultInfo{Name: name, Groups: []string{"system:nodes"}}, namespace)
+		resources, urls, incomplete, err := a.RulesFor(t.Context(), &user.DefaultInfo{Name: name, Groups: []string{"system:nodes"}},
+			namespace)
 		if len(urls) != 0 {
 			t.Errorf("nodes have no access to URLs, got %v", urls)
 		}
@@ -291,7 +303,8 @@ func TestRulesFor(t *testing.T) {
 	})
 	t.Run("allow what is allowed", func(t *testing.T) {
 		a := latest()
-		resources, _, _, _ := a.RulesFor(t.Context(), &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}}, "shop")
+		resources, _, _, _ := a.RulesFor(t.Context(),
+			&user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes"}}, "shop")
 		for _, r := range resources {
 			name := ""
 			if len(r.GetResourceNames()) > 0 {
@@ -300,7 +313,9 @@ func TestRulesFor(t *testing.T) {
 			req := by1(r.GetVerbs()[0], "", "")
 			req.Resource, req.Subresource, _ = strings.Cut(r.GetResources()[0], "/")
 			req.Group, req.Namespace, req.Name = r.GetAPIGroups()[0], "shop", name
-			if clusterScoped := map[string]bool{"persistentvolumes": true, "volumeattachments": true, "resourceslices": true}; clusterScoped[req.Resource] {
+			if clusterScoped := map[string]bool{
+				"persistentvolumes": true, "volumeattachments": true, "resourceslices": true,
+			}; clusterScoped[req.Resource] {
 				req.Namespace = ""
 			}
 			if answer := a.Decide(req); answer.Decision != verdict.Allow {

@@ -24,7 +24,9 @@ func BenchmarkAuthorize(b *testing.B) {
 	}
 	a := nodeauthz.New(g, kubeversion.For(kubeversion.Latest))
 	for name, attrs := range map[string]*authorizer.AttributesRecord{
-		"own-lease":      {Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Name: "node-1"},
+		"own-lease": {
+			Verb: "update", APIGroup: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Name: "node-1",
+		},
 		"secret":         {Verb: "get", Resource: "secrets", Namespace: "shop", Name: "own-1"},
 		"shared-secret":  {Verb: "get", Resource: "secrets", Namespace: "shop", Name: "shared"},
 		"foreign-secret": {Verb: "get", Resource: "secrets", Namespace: "shop", Name: "own-2"},

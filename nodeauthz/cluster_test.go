@@ -43,8 +43,18 @@ func newCluster() *graph.Graph {
 				ResourceClaims:     []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &node.device}},
 				Volumes: []corev1.Volume{
 					{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: node.secret}}},
-					{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: node.config}}}},
-					{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: node.claim}}},
+					{
+						Name: "config",
+						VolumeSource: corev1.VolumeSource{
+							ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: node.config}},
+						},
+					},
+					{
+						Name: "data",
+						VolumeSource: corev1.VolumeSource{
+							PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: node.claim},
+						},
+					},
 				},
 			},
 		})
@@ -84,10 +94,10 @@ func volume(name, claim, secret string) *corev1.PersistentVolume {
 	}
 }
 
-// from returns a request of the kubelet of a node, as people write it: the verb,
-// the resource as kubectl qualifies it (csinodes.storage.k8s.io/status), the
-// object as NAMESPACE/NAME (shop/db, shop/ for all in a namespace, worker-1 for
-// an object without one, "" for all), and the field selector, if any.
+// from returns a request of the kubelet of a node in a short notation: the verb, the
+// resource as kubectl qualifies it (csinodes.storage.k8s.io/status), the object as
+// NAMESPACE/NAME (shop/db, shop/ for all in a namespace, worker-1 for an object
+// without one, "" for all), and the field selector, if any.
 func from(node, verb, resource, object string, selector ...string) *access.Request {
 	req := &access.Request{Verb: verb, ResourceRequest: true, Name: object}
 	req.User, req.Groups = nodeidentity.User(node)
@@ -103,7 +113,7 @@ func from(node, verb, resource, object string, selector ...string) *access.Reque
 	return req
 }
 
-// by1 is from worker-1, which most tests ask for.
+// by1 is from for worker-1, which most tests use.
 func by1(verb, resource, object string, selector ...string) *access.Request {
 	return from("worker-1", verb, resource, object, selector...)
 }
@@ -134,7 +144,8 @@ func check(t *testing.T, a *nodeauthz.Authorizer, rules []rule) {
 		t.Run(r.shows, func(t *testing.T) {
 			answer := a.Decide(r.request)
 			if answer.Code != r.code {
-				t.Errorf("%s %s %s/%s: got %s, want %s", r.request.Verb, r.request.Resource, r.request.Namespace, r.request.Name, answer.Code, r.code)
+				t.Errorf("%s %s %s/%s: got %s, want %s", r.request.Verb, r.request.Resource, r.request.Namespace, r.request.Name,
+					answer.Code, r.code)
 			}
 			if allowed := answer.Decision == verdict.Allow; allowed != allowing(answer.Code) || answer.Decision == verdict.Deny {
 				t.Errorf("decision is %v with code %s", answer.Decision, answer.Code)

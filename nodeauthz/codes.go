@@ -28,10 +28,10 @@ const (
 	FieldSelectorRequired verdict.Code = "FieldSelectorRequired"
 )
 
-// Summary is one fixed sentence for each code: cheaper than a message, which
-// names paths, and fit to be shown to the node that asks, because it names no
-// object. It is empty for NotANode, which says nothing about the request, and for
-// codes that are not the Node authorizer's.
+// Summary returns one fixed sentence for each code. It is cheaper than a message,
+// which names paths, and may be shown to the requesting node, because it names no
+// object. It is empty for NotANode, which does not depend on the request, and for
+// codes of other packages.
 func Summary(code verdict.Code) string {
 	switch code {
 	case PathToObject:

@@ -21,9 +21,9 @@ func TestReasonsPageQuotesTheSentenceOfEachCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, code := range declaredCodes(t) {
-		if code == NotANode { // the other authorizers' business: nothing to say
+		if code == NotANode { // other authorizers decide
 			if got := Summary(code); got != "" {
-				t.Errorf("users that are not nodes are told %q, want nothing", got)
+				t.Errorf("users that are not nodes get %q, want an empty text", got)
 			}
 			continue
 		}

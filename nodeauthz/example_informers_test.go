@@ -29,9 +29,9 @@ var apiPod = &corev1.Pod{
 	},
 }
 
-// Informers keep a graph up to date. Here they follow pods; persistent volumes,
-// volume attachments, resource slices and pod certificate requests are followed
-// in the same way. An Authorizer is an authorizer.Authorizer of k8s.io/apiserver.
+// Informers keep a graph up to date. This example watches pods; persistent volumes,
+// volume attachments, resource slices and pod certificate requests work in the same
+// way. An Authorizer is an authorizer.Authorizer of k8s.io/apiserver.
 func Example_informers() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -42,7 +42,8 @@ func Example_informers() {
 		AddFunc:    func(object any) { g.SetPod(object.(*corev1.Pod)) },
 		UpdateFunc: func(_, object any) { g.SetPod(object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
-			// What was deleted during a gap of the watch comes as a key alone.
+			// For an object that was deleted during a gap of the watch, only the key
+			// is known.
 			if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
 				g.DeletePod(key.Namespace, key.Name)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// A graph holds what the cluster's objects say, and an Authorizer answers from
-// it: a node reads the secrets of its own pods.
+// A graph holds the relations of a cluster's objects, and an Authorizer decides with
+// it: a node may read the secrets of its own pods.
 func Example() {
 	g := graph.New()
 	g.SetPod(&corev1.Pod{
@@ -41,7 +41,7 @@ func Example() {
 	// worker-2 NoOpinion NoPathToObject
 }
 
-// Explain decides like Decide, and says why.
+// Explain decides like Decide, and explains why.
 func ExampleAuthorizer_Explain() {
 	g := graph.New()
 	g.SetPod(&corev1.Pod{

@@ -10,28 +10,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Explanation is an Answer with all that there is to say about it.
+// Explanation is an Answer with its full reason.
 type Explanation struct {
 	Answer
-	// Rule that the request was put to, in words: the verbs, the resource and
-	// the condition. Empty if there is none for it.
+	// Rule is the rule that was applied, in words: the verbs, the resource and the
+	// condition. Empty if there is none.
 	Rule   string         `json:"rule,omitempty"`
 	Reason verdict.Reason `json:"reason"`
-	// Nearest says who refers to an object that the node has no path to.
+	// Nearest has the references to an object to which the node has no path.
 	Nearest *graph.Nearest `json:"nearest,omitempty"`
 }
 
-// nearestLimit is how many other nodes and paths an explanation names.
+// nearestLimit is the maximum number of other nodes and paths in an explanation.
 const nearestLimit = 3
 
-// Explain decides like Decide and says why.
+// Explain decides like Decide and explains why.
 func (a *Authorizer) Explain(req *access.Request) Explanation {
 	return a.explain(req, a.Decide(req))
 }
 
-// Message is the message of Explain's reason alone, at a fraction of its cost.
-// The answer is the one that Decide gave to the request, also if the graph has changed
-// since; of one that was decoded from JSON, the message is that of its code.
+// Message returns only the message of Explain's reason, which is much cheaper. The
+// answer is the one that Decide gave to the request, even if the graph has changed
+// since. For an answer that was decoded from JSON, the message is that of its code.
 func (a *Authorizer) Message(req *access.Request, answer Answer) string {
 	switch {
 	case !answer.detailed():
@@ -44,7 +44,7 @@ func (a *Authorizer) Message(req *access.Request, answer Answer) string {
 	return a.reason(req, answer).Message
 }
 
-// detailed reports whether an answer holds all that its reason is made of. One that was
+// detailed reports whether an answer has the details for its reason. One that was
 // decoded from JSON does not.
 func (a Answer) detailed() bool {
 	switch a.Code {
@@ -54,7 +54,7 @@ func (a Answer) detailed() bool {
 	return a.entry != nil
 }
 
-// relatedNow reports whether the relation that an answer found missing has come since.
+// relatedNow reports whether the missing relation of an answer exists now.
 func (a *Authorizer) relatedNow(req *access.Request) bool {
 	return a.Decide(req).Decision == verdict.Allow
 }
@@ -87,7 +87,8 @@ func (r *rule) describe(e *entry) string {
 	return fmt.Sprintf("%s %s (%s)", r.verbs, qualified(e.group, e.name, subresource), r.words())
 }
 
-// qualified renders a resource as kubectl does: "csinodes.storage.k8s.io/status".
+// qualified returns a resource in kubectl's notation:
+// "csinodes.storage.k8s.io/status".
 func qualified(group, resource, subresource string) string {
 	if group != "" {
 		resource += "." + group
@@ -130,7 +131,7 @@ func notANode(req *access.Request) string {
 	return fmt.Sprintf("user %q is not a node", req.User)
 }
 
-// target renders what a request is about: "secrets shop/db", "pods/eviction".
+// target describes the object of a request: "secrets shop/db", "pods/eviction".
 func target(req *access.Request) string {
 	t := resourceName(req)
 	switch {

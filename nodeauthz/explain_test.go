@@ -14,8 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
-// TestExplanations writes down what a person is told, for an answer of each
-// code.
+// TestExplanations prints the explanation of an answer of each code.
 func TestExplanations(t *testing.T) {
 	g := newCluster()
 	for _, replica := range []string{"web-2", "web-3"} { // tls and images are on three nodes
@@ -37,8 +36,9 @@ func TestExplanations(t *testing.T) {
 	}
 	off := nodeauthz.New(g, gates)
 
-	stranger, unnamed, outsider := by1("get", "secrets", "shop/db"), from("", "get", "secrets", "shop/db"), by1("get", "secrets", "shop/db")
-	stranger.User = "jane"
+	otherUser, unnamed, outsider := by1("get", "secrets", "shop/db"), from("", "get", "secrets",
+		"shop/db"), by1("get", "secrets", "shop/db")
+	otherUser.User = "jane"
 	outsider.Groups = []string{"system:authenticated"}
 	health := by1("get", "", "")
 	health.ResourceRequest, health.Path = false, "/healthz"
@@ -81,8 +81,8 @@ func TestExplanations(t *testing.T) {
 			by1("delete", "resourceslices.resource.k8s.io", "unheard-of"),
 			by1("get", "podcertificaterequests.certificates.k8s.io", "shop/web-cert"),
 		}},
-		{"Refused whatever the relations", a, []*access.Request{
-			stranger, outsider, unnamed, health,
+		{"Refused for any relations", a, []*access.Request{
+			otherUser, outsider, unnamed, health,
 			by1("get", "deployments.apps", "shop/api"),
 			by1("create", "pods/exec", "shop/api"),
 			by1("update", "csinodes.storage.k8s.io/scale", "worker-1"),
@@ -142,7 +142,7 @@ func writeExplanation(b *strings.Builder, req *access.Request, e nodeauthz.Expla
 	}
 }
 
-// question is what a request is about, as from takes it.
+// question returns the object of a request in the notation of from.
 func question(req *access.Request) string {
 	if !req.ResourceRequest {
 		return req.Path

@@ -8,12 +8,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// extendedSince is the minor in which pods got a claim for their extended resources
-// (KEP-5004). State of a newer cluster may have them where an older one is asked about.
+// extendedSince is the minor since which pods have a claim for their extended
+// resources (KEP-5004). State of a newer cluster may have them when the question is
+// about an older version.
 const extendedSince = 34
 
-// ignores reports whether relations of a kind of object may rest on a field that pods of
-// the authorizer's Kubernetes version do not have.
+// ignores reports whether relations of a kind of object may depend on a field that
+// pods of the authorizer's Kubernetes version do not have.
 func (a *Authorizer) ignores(kind graph.Kind) bool {
 	return kind == graph.ResourceClaim && a.features.Minor() < extendedSince
 }
@@ -25,7 +26,8 @@ func (a *Authorizer) hasPath(node string, kind graph.Kind, namespace, name strin
 	return a.graph.HasPath(node, kind, namespace, name)
 }
 
-// path is the first path from an object to a node that counts; nil if there is none.
+// path returns the first path from an object to a node that counts; nil if there is
+// none.
 func (a *Authorizer) path(node string, kind graph.Kind, namespace, name string) verdict.Path {
 	if !a.ignores(kind) {
 		return a.graph.Path(node, kind, namespace, name)
@@ -51,7 +53,7 @@ func (a *Authorizer) PathsByNode(kind graph.Kind, namespace, name string) map[st
 	return byNode
 }
 
-// nearest is [graph.Graph.Nearest] of the paths that count.
+// nearest is [graph.Graph.Nearest] with only the paths that count.
 func (a *Authorizer) nearest(kind graph.Kind, namespace, name string, limit int) graph.Nearest {
 	if !a.ignores(kind) {
 		return a.graph.Nearest(kind, namespace, name, limit)
@@ -70,7 +72,7 @@ func (a *Authorizer) nearest(kind graph.Kind, namespace, name string, limit int)
 	return graph.Nearest{Paths: all[:min(limit, len(all))], TotalNodes: len(byNode)}
 }
 
-// counting leaves out paths through a field that pods do not have.
+// counting removes paths through a field that pods do not have.
 func counting(paths []verdict.Path) []verdict.Path {
 	return slices.DeleteFunc(paths, func(p verdict.Path) bool { return p[0].Field == graph.ExtendedResourceClaimField })
 }

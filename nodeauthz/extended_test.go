@@ -58,7 +58,7 @@ func TestClaimsOfExtendedResourcesCountSince134(t *testing.T) {
 					t.Errorf("%s gets %s: %t, want %t: %s", tc.node, tc.claim, got, want, said.Reason.Message)
 				}
 				if minor < 34 && strings.Contains(said.Reason.Message+said.Reason.Path.String(), graph.ExtendedResourceClaimField) {
-					t.Errorf("the reason rests on a field that pods do not have: %+v", said.Reason)
+					t.Errorf("the reason uses a field that pods do not have: %+v", said.Reason)
 				}
 				if minor < 34 && said.Nearest != nil && (len(said.Nearest.Paths) != tc.nearest || said.Nearest.TotalNodes != tc.nodes) {
 					t.Errorf("%s gets %s: nearest are %+v", tc.node, tc.claim, said.Nearest)
@@ -74,7 +74,7 @@ func TestClaimsOfExtendedResourcesCountSince134(t *testing.T) {
 	}
 }
 
-// A relation through the field alone never shows, whatever is changed meanwhile.
+// A relation through the field alone never counts, after any change.
 func TestClaimsOfExtendedResourcesDoNotShowBefore134(t *testing.T) {
 	g := graph.New()
 	a := nodeauthz.New(g, kubeversion.For(33))

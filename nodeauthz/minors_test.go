@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// since is a code that holds from a minor on, until the next one in a list.
+// since is a code that applies from a minor on, until the next one in a list.
 type since struct {
 	minor kubeversion.Minor
 	code  verdict.Code
@@ -34,7 +34,7 @@ func TestEveryMinor(t *testing.T) {
 	for _, tc := range []struct {
 		shows   string
 		request *access.Request
-		gates   string // where the minor has them; empty: the defaults of all
+		gates   string // if the minor has them; empty: all defaults
 		codes   []since
 	}{
 		{

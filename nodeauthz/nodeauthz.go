@@ -19,7 +19,7 @@ type Authorizer struct {
 	features kubeversion.Features
 	table    ruleTable
 	options  options
-	synced   atomic.Bool // options.synced was true once
+	synced   atomic.Bool // options.synced has returned true
 }
 
 // New returns the authorizer over a graph, with the behaviour of the given
@@ -32,8 +32,8 @@ func New(g *graph.Graph, features kubeversion.Features, opts ...Option) *Authori
 	return a
 }
 
-// Answer is what Decide says: a decision, the code of its reason, and the node
-// that asked (empty if no node did).
+// Answer is the result of Decide: a decision, the code of its reason, and the
+// requesting node (empty if it is not a node).
 type Answer struct {
 	Decision verdict.Decision `json:"decision"`
 	Code     verdict.Code     `json:"code"`
@@ -43,14 +43,14 @@ type Answer struct {
 	rule  *rule
 }
 
-// Decide answers one request. It allocates nothing and takes no lock.
+// Decide decides one request. It allocates nothing and takes no lock.
 func (a *Authorizer) Decide(req *access.Request) Answer {
 	decision, code, node, e, r := a.decide(req)
 	return Answer{Decision: decision, Code: code, Node: node, entry: e, rule: r}
 }
 
-// decide is Decide with results that stay in registers: copying an Answer takes
-// as long as all the rest for requests that do not ask the graph.
+// decide is Decide with results in registers: for requests without a graph look-up,
+// copying an Answer takes as long as everything else.
 func (a *Authorizer) decide(req *access.Request) (verdict.Decision, verdict.Code, string, *entry, *rule) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	switch {

@@ -10,7 +10,7 @@ import (
 
 func pathMessage(path verdict.Path) string {
 	if len(path) == 0 {
-		// The relation went away since the decision was taken.
+		// The relation was removed after the decision.
 		return Summary(PathToObject)
 	}
 	if len(path) == 1 {
@@ -19,7 +19,7 @@ func pathMessage(path verdict.Path) string {
 	return fmt.Sprintf("%s on %s", relation(path), path[len(path)-1].To)
 }
 
-// relation says how the first object of a path is tied to the pod at its end.
+// relation describes how the first object of a path is related to the pod at its end.
 func relation(path verdict.Path) string {
 	verb, used := "referenced by", ""
 	if path[0].From.Kind == graph.PersistentVolume.String() {
@@ -31,7 +31,7 @@ func relation(path verdict.Path) string {
 	return path[0].From.String() + " is " + verb + " " + path[0].To.String() + " (" + path[0].Field + ")" + used
 }
 
-// noPath says who refers to the object instead.
+// noPath describes which references to the object exist instead.
 func noPath(req *access.Request, answer Answer, nearest graph.Nearest) verdict.Reason {
 	reason := verdict.Reason{Code: NoPathToObject, Message: noPathMessage(req, answer, nearest)}
 	if len(nearest.Paths) > 0 {
@@ -50,13 +50,13 @@ func noPathMessage(req *access.Request, answer Answer, nearest graph.Nearest) st
 	return elsewhere(object, nearest.Paths[0], nearest.TotalNodes, answer.Node)
 }
 
-// relatedSince says that a refusal was right when it was decided and is not any more.
+// relatedSince says that a refusal was correct when it was decided, but no longer is.
 func relatedSince(req *access.Request, answer Answer) string {
 	object := verdict.Object{Kind: answer.entry.kind.String(), Namespace: req.Namespace, Name: req.Name}
-	return "no relationship was found between node " + answer.Node + " and " + object.String() + " when this was decided; there is one by now"
+	return "no relationship was found between node " + answer.Node + " and " + object.String() + " when this was decided; there is one now"
 }
 
-// unrelated says what is missing when nothing leads from an object to any node.
+// unrelated describes what is missing if an object has no path to any node.
 func unrelated(kind graph.Kind) string {
 	switch kind {
 	case graph.Pod, graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
@@ -67,7 +67,7 @@ func unrelated(kind graph.Kind) string {
 	return "nothing on any node refers to it"
 }
 
-// elsewhere says from where an object is reachable instead.
+// elsewhere describes which nodes reach the object instead.
 func elsewhere(object verdict.Object, path verdict.Path, nodes int, node string) string {
 	last := path[len(path)-1]
 	switch {
@@ -85,7 +85,7 @@ func elsewhere(object verdict.Object, path verdict.Path, nodes int, node string)
 	return fmt.Sprintf("%s on %s and reachable from %d more nodes, but not from node %s", relation(path), last.To, nodes-1, node)
 }
 
-// wayToObject says what would give a node access to an object.
+// wayToObject describes what would give a node access to an object.
 func wayToObject(kind graph.Kind, namespace string, path verdict.Path, node string) string {
 	for _, edge := range path {
 		if edge.Holder.Kind == graph.PersistentVolume.String() && edge.From == edge.Holder {
@@ -94,11 +94,13 @@ func wayToObject(kind graph.Kind, namespace string, path verdict.Path, node stri
 	}
 	switch kind {
 	case graph.Pod:
-		return fmt.Sprintf("a node has access only to its own pods: check the pod's name, namespace and spec.nodeName, which must be %s", node)
+		return fmt.Sprintf("a node has access only to its own pods: "+
+			"check the pod's name, namespace and spec.nodeName, which must be %s", node)
 	case graph.VolumeAttachment, graph.ResourceSlice, graph.PodCertificateRequest:
 		return fmt.Sprintf("a node has access only to those whose spec.nodeName is its own, %s", node)
 	case graph.PersistentVolume:
 		return fmt.Sprintf("the volume must be bound (spec.claimRef) to a claim that a pod on node %s uses", node)
 	}
-	return fmt.Sprintf("a pod in namespace %s bound to node %s that refers to it would give access; mirror (static) pods give none", namespace, node)
+	return fmt.Sprintf("a pod in namespace %s bound to node %s that refers to it would give access; mirror (static) pods give none",
+		namespace, node)
 }

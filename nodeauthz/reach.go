@@ -15,36 +15,35 @@ type Grant struct {
 	Subresource string   `json:"subresource,omitempty"`
 	Verbs       []string `json:"verbs"`
 	Namespace   string   `json:"namespace,omitempty"`
-	// Name of the one object that the grant is for; empty for all of them.
+	// Name is the object of the grant; empty for all objects.
 	Name string `json:"name,omitempty"`
 	// FieldSelector that a request must have, empty if none.
 	FieldSelector string `json:"fieldSelector,omitempty"`
-	// Rule is the condition that the grant rests on, in words.
+	// Rule is the condition of the grant, in words.
 	Rule string `json:"rule"`
-	// Paths are the relations that a grant through the graph rests on, the
-	// shortest first.
+	// Paths are the relations of a grant through the graph, the shortest first.
 	Paths []verdict.Path `json:"paths,omitempty"`
-	// Kind of the object that a grant through the graph is for.
+	// Kind is the kind of the object of a grant through the graph.
 	Kind string `json:"kind,omitempty"`
 }
 
-// Reach is everything that a node's credential can do as far as the Node
-// authorizer goes. What it writes is limited further by NodeRestriction.
+// Reach is everything that the Node authorizer allows a node's credential.
+// NodeRestriction further limits what it may write.
 type Reach struct {
 	Node string `json:"node"`
-	// Standing grants hold whatever runs on the node.
+	// Standing grants do not depend on the pods of the node.
 	Standing []Grant `json:"standing"`
-	// Related grants hold for as long as the relations that they name.
+	// Related grants exist as long as their relations.
 	Related []Grant `json:"related"`
 }
 
-// Reach returns what the named node can do, in the order of the rules and
-// within one by namespace and name.
+// Reach returns everything that the named node may do, in the order of the rules, and
+// within a rule by namespace and name.
 func (a *Authorizer) Reach(node string) Reach {
 	reach := Reach{Node: node, Standing: []Grant{}, Related: []Grant{}}
 	a.eachRule(func(e *entry, r *rule) {
 		if strings.Contains(e.name, "/") {
-			return // another spelling of rules that are listed
+			return // another notation of listed rules
 		}
 		if g, ok := r.standing(e, node); ok {
 			reach.Standing = append(reach.Standing, g)
@@ -89,7 +88,7 @@ func (r *rule) grant(e *entry) Grant {
 	return g
 }
 
-// standing returns the grant that a rule gives a node whatever its relations.
+// standing returns the grant of a rule that does not depend on relations.
 func (r *rule) standing(e *entry, node string) (Grant, bool) {
 	g := r.grant(e)
 	switch r.condition {
@@ -109,7 +108,7 @@ func (r *rule) standing(e *entry, node string) (Grant, bool) {
 	return g, true
 }
 
-// words says what a rule's condition is.
+// words describes a rule's condition.
 func (r *rule) words() string {
 	switch r.condition {
 	case granted:
@@ -131,14 +130,14 @@ func (r *rule) words() string {
 }
 
 // namedRule is a rule in the form of RBAC: verbs on a resource (with its
-// subresource), for all objects or for those named.
+// subresource), for all objects or for named ones.
 type namedRule struct {
 	group, resource string
 	verbs, names    []string
 }
 
 // namedRules returns a node's rules at cluster scope and in one namespace, and
-// whether they are all: rules that need a field selector have no such form.
+// whether they are complete: rules that require a field selector have no such form.
 func (a *Authorizer) namedRules(node, namespace string) (rules []namedRule, complete bool) {
 	reach := a.Reach(node)
 	complete = true

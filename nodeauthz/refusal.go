@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// refusal fills in the reasons that need no graph.
+// refusal returns the reasons that need no graph.
 func refusal(req *access.Request, answer Answer, features kubeversion.Features, reason *verdict.Reason) {
 	switch answer.Code {
 	case NoRuleForResource:
@@ -27,7 +27,8 @@ func refusal(req *access.Request, answer Answer, features kubeversion.Features, 
 		reason.Hint = answer.entry.allowed()
 	case FeatureDisabled:
 		gates := answer.entry.gatesFor(req.Subresource, verb(req.Verb), features)
-		reason.Message = fmt.Sprintf("nodes may %s %s only with feature gate %s, which is off", req.Verb, resourceName(req), strings.Join(gates, " or "))
+		reason.Message = fmt.Sprintf("nodes may %s %s only with feature gate %s, which is off", req.Verb, resourceName(req),
+			strings.Join(gates, " or "))
 		reason.Hint = fmt.Sprintf("kube-apiserver --feature-gates=%s=true turns it on", gates[0])
 	case NamespaceRequired:
 		reason.Message = fmt.Sprintf("nodes may %s %s only in one namespace, and the request has none", req.Verb, resourceName(req))
@@ -49,7 +50,8 @@ func refusal(req *access.Request, answer Answer, features kubeversion.Features, 
 	case NotLeaseNamespace:
 		reason.Message = fmt.Sprintf("%s; %s", Summary(answer.Code), given("namespace", req.Namespace))
 	case FieldSelectorRequired:
-		reason.Message = fmt.Sprintf("node %s may %s %s only with the field selector %s=%s", answer.Node, req.Verb, resourceName(req), nodeNameField, answer.Node)
+		reason.Message = fmt.Sprintf("node %s may %s %s only with the field selector %s=%s", answer.Node, req.Verb,
+			resourceName(req), nodeNameField, answer.Node)
 		reason.Hint = fmt.Sprintf("add the field selector %s=%s", nodeNameField, answer.Node)
 	}
 }
@@ -62,7 +64,7 @@ func singleObjectHint(req *access.Request, name string) string {
 	return fmt.Sprintf("%s a single object with the field selector metadata.name=%s, which reaches authorizers as the name", req.Verb, name)
 }
 
-// given says what a request has in a place where something else is wanted.
+// given describes the value in a request where another one is required.
 func given(what, value string) string {
 	if value == "" {
 		return "the request has no " + what
@@ -74,7 +76,7 @@ func resourceName(req *access.Request) string {
 	return qualified(req.Group, req.Resource, req.Subresource)
 }
 
-// allowed says what the rules of a resource allow.
+// allowed describes what the rules of a resource allow.
 func (e *entry) allowed() string {
 	var all []string
 	for i := range e.rules {
@@ -86,7 +88,7 @@ func (e *entry) allowed() string {
 	return "nodes may " + strings.Join(all, "; ")
 }
 
-// gatesFor names the feature gates that a verb would need.
+// gatesFor names the feature gates that a verb requires.
 func (e *entry) gatesFor(subresource string, v verbSet, f kubeversion.Features) (names []string) {
 	for i := range e.off {
 		r := &e.off[i]

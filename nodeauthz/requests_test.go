@@ -22,8 +22,8 @@ func TestWhoIsANode(t *testing.T) {
 		{"the group among others", as("system:node:worker-1", "system:authenticated", "system:nodes", "extra"), PathToObject},
 		{"the name exactly", as("system:node:worker-1 ", "system:nodes"), NoPathToObject},
 		{"no group", as("system:node:worker-1", "system:authenticated"), NotANode},
-		{"no groups at all", as("system:node:worker-1"), NotANode},
-		{"a group that only begins so", as("system:node:worker-1", "system:nodes:eu"), NotANode},
+		{"no groups", as("system:node:worker-1"), NotANode},
+		{"a group with the name as a prefix", as("system:node:worker-1", "system:nodes:eu"), NotANode},
 		{"the group in another case", as("system:node:worker-1", "System:Nodes"), NotANode},
 		{"no prefix", as("worker-1", "system:nodes"), NotANode},
 		{"the prefix in another case", as("System:Node:worker-1", "system:nodes"), NotANode},
@@ -35,13 +35,15 @@ func TestWhoIsANode(t *testing.T) {
 	})
 	t.Run("an answer names the node", func(t *testing.T) {
 		a := latest()
-		for user, want := range map[string]string{"system:node:worker-9": "worker-9", "system:node:a:b": "a:b", "system:node:": "", "admin": ""} {
+		for user, want := range map[string]string{
+			"system:node:worker-9": "worker-9", "system:node:a:b": "a:b", "system:node:": "", "admin": "",
+		} {
 			if got := a.Decide(as(user, "system:nodes")).Node; got != want {
 				t.Errorf("user %q is node %q, want %q", user, got, want)
 			}
 		}
 	})
-	t.Run("a request of nobody for nothing is no decision", func(t *testing.T) {
+	t.Run("an empty request is no decision", func(t *testing.T) {
 		if answer := latest().Decide(&access.Request{}); answer.Decision != verdict.NoOpinion || answer.Code != NotANode {
 			t.Errorf("got %+v", answer)
 		}
@@ -59,7 +61,7 @@ func TestPathsThatAreNoResources(t *testing.T) {
 		{"metrics", url("get", "/metrics"), NoRuleForResource},
 		{"version", url("get", "/version"), NoRuleForResource},
 		{"discovery", url("get", "/api/v1"), NoRuleForResource},
-		{"what looks like a resource", url("get", "/api/v1/namespaces/shop/secrets/db"), NoRuleForResource},
+		{"a path that looks like a resource", url("get", "/api/v1/namespaces/shop/secrets/db"), NoRuleForResource},
 		{"no path", url("get", ""), NoRuleForResource},
 	})
 }
@@ -77,7 +79,10 @@ func TestSlashInTheResource(t *testing.T) {
 		{"pods/eviction: create", whole("create", "", "pods/eviction", "shop/web"), GrantedToNodes},
 		{"pods/eviction: get", whole("get", "", "pods/eviction", "shop/api"), VerbNotAllowed},
 		{"serviceaccounts/token: create", whole("create", "", "serviceaccounts/token", "shop/web"), GrantedToNodes},
-		{"persistentvolumeclaims/status: get, unlike the subresource", whole("get", "", "persistentvolumeclaims/status", "shop/orders"), GrantedToNodes},
+		{
+			"persistentvolumeclaims/status: get, unlike the subresource",
+			whole("get", "", "persistentvolumeclaims/status", "shop/orders"), GrantedToNodes,
+		},
 		{"persistentvolumeclaims/status: update", whole("update", "", "persistentvolumeclaims/status", "shop/images"), GrantedToNodes},
 		{"persistentvolumeclaims/status: patch", whole("patch", "", "persistentvolumeclaims/status", "shop/images"), GrantedToNodes},
 		{"pods/log", whole("get", "", "pods/log", "shop/api"), NoRuleForResource},
@@ -113,8 +118,14 @@ func TestFieldSelectors(t *testing.T) {
 		{"another node's name", list(other), FieldSelectorRequired},
 		{"an empty name", list(with(selection.Equals, "")), FieldSelectorRequired},
 		{"a longer name", list(with(selection.Equals, "worker-11")), FieldSelectorRequired},
-		{"another field", list(fields.Requirement{Field: "metadata.name", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired},
-		{"a field in another case", list(fields.Requirement{Field: "spec.nodename", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired},
+		{
+			"another field", list(fields.Requirement{Field: "metadata.name", Operator: selection.Equals, Value: "worker-1"}),
+			FieldSelectorRequired,
+		},
+		{
+			"a field in another case",
+			list(fields.Requirement{Field: "spec.nodename", Operator: selection.Equals, Value: "worker-1"}), FieldSelectorRequired,
+		},
 		{"all but the node", list(with(selection.NotEquals, "worker-1")), FieldSelectorRequired},
 		{"operator in: access reviews with one value arrive as =", list(with(selection.In, "worker-1")), FieldSelectorRequired},
 		{"operator ==, which parsed selectors never have", list(with(selection.DoubleEquals, "worker-1")), FieldSelectorRequired},

@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// condition is what a rule requires of a request beyond resource and verb.
+// condition is what a rule requires of a request, apart from resource and verb.
 type condition uint8
 
 const (
@@ -35,7 +35,7 @@ const (
 
 // rule allows some verbs on a resource or a subresource of it.
 type rule struct {
-	subresource string // anySubresource: whatever it is
+	subresource string // or anySubresource
 	verbs       verbSet
 	condition   condition
 	when        *requirement // nil: always
@@ -46,15 +46,15 @@ const anySubresource = "*"
 // requirement is what a rule requires of the cluster.
 type requirement struct {
 	holds func(kubeversion.Features) bool
-	gates []kubeversion.Gate // each of which it may rest on
+	gates []kubeversion.Gate // each of which is sufficient
 }
 
-// resource is one resource with the rules for it. For a request, the rules
-// with its subresource and verb are looked for in order.
+// resource is one resource with the rules for it. For a request, the rules with its
+// subresource and verb apply in order.
 type resource struct {
 	group string
 	name  string
-	// kind of the vertices that related looks for.
+	// kind is that of the vertices that the condition related looks up.
 	kind graph.Kind
 	// clusterScoped objects have no namespace.
 	clusterScoped bool
@@ -102,7 +102,7 @@ var (
 		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.ClusterTrustBundle) },
 		gates: []kubeversion.Gate{kubeversion.ClusterTrustBundle},
 	}
-	// Without it API servers have no slices, and relate none.
+	// Without it API servers have no slices.
 	resourceAllocation = &requirement{
 		holds: func(f kubeversion.Features) bool { return f.Enabled(kubeversion.DynamicResourceAllocation) },
 		gates: []kubeversion.Gate{kubeversion.DynamicResourceAllocation},
@@ -117,14 +117,14 @@ var (
 	}
 )
 
-// resources is every rule of the Node authorizer. Requests that it does not
-// list are not allowed.
+// resources has every rule of the Node authorizer. Requests that it does not list are
+// not allowed.
 //
-// A few resource names contain a slash. They match only access reviews that
-// write the subresource into the resource; Kubernetes does not subdivide these
-// but looks them up in the rules of the system:node cluster role.
+// A few resource names contain a slash. They match only access reviews with the
+// subresource in the resource field. Kubernetes does not split these but looks them
+// up in the rules of the system:node cluster role.
 var resources = []resource{
-	// What pods need.
+	// Objects that pods need.
 	{name: "secrets", kind: graph.Secret, rules: []rule{{verbs: read, condition: related}}},
 	{name: "configmaps", kind: graph.ConfigMap, rules: []rule{{verbs: read, condition: related}}},
 	{name: "persistentvolumeclaims", kind: graph.PersistentVolumeClaim, rules: []rule{
@@ -132,14 +132,17 @@ var resources = []resource{
 		{subresource: "status", verbs: update | patch, condition: related},
 	}},
 	{name: "persistentvolumes", kind: graph.PersistentVolume, clusterScoped: true, rules: []rule{{verbs: get, condition: related}}},
-	{group: storage, name: "volumeattachments", kind: graph.VolumeAttachment, clusterScoped: true, rules: []rule{{verbs: get, condition: related}}},
+	{
+		group: storage, name: "volumeattachments", kind: graph.VolumeAttachment, clusterScoped: true,
+		rules: []rule{{verbs: get, condition: related}},
+	},
 	{group: resourceGroup, name: "resourceclaims", kind: graph.ResourceClaim, rules: []rule{{verbs: get, condition: related}}},
 	{name: "serviceaccounts", kind: graph.ServiceAccount, rules: []rule{
 		{verbs: get, condition: related, when: serviceAccountReads},
 		{subresource: "token", verbs: create, condition: related},
 	}},
 
-	// What bears the node's name.
+	// Objects with the node's name.
 	{name: "nodes", clusterScoped: true, rules: []rule{
 		{verbs: create | update | patch, condition: granted},
 		{verbs: read, condition: ownName, when: withSelectors},
@@ -156,7 +159,7 @@ var resources = []resource{
 		{subresource: "status", verbs: get | update | patch, condition: ownName, when: csiNodeStatus},
 	}},
 
-	// What is on the node.
+	// Objects on the node.
 	{name: "pods", kind: graph.Pod, rules: []rule{
 		{verbs: get, condition: related, when: withSelectors},
 		{verbs: list | watch, condition: selectedOrRelated, when: withSelectors},
@@ -178,7 +181,7 @@ var resources = []resource{
 		{verbs: list | watch, condition: selected, when: podCertificates},
 	}},
 
-	// What every node may do.
+	// Rules for every node.
 	{group: authentication, name: "tokenreviews", clusterScoped: true, rules: []rule{{verbs: create}}},
 	{group: authorization, name: "subjectaccessreviews", clusterScoped: true, rules: []rule{{verbs: create}}},
 	{group: authorization, name: "localsubjectaccessreviews", rules: []rule{{verbs: create}}},

@@ -22,7 +22,10 @@ func TestSecretsAndConfigMaps(t *testing.T) {
 				{"gets nothing that only other nodes' pods refer to", by1("get", tc.resource, tc.other), NoPathToObject},
 				{"lists nothing of theirs", by1("list", tc.resource, tc.other), NoPathToObject},
 				{"gets nothing that nothing refers to", by1("get", tc.resource, "shop/unheard-of"), NoPathToObject},
-				{"gets nothing of the same name in another namespace", by1("get", tc.resource, "elsewhere/"+tc.own[len("shop/"):]), NoPathToObject},
+				{
+					"gets nothing of the same name in another namespace",
+					by1("get", tc.resource, "elsewhere/"+tc.own[len("shop/"):]), NoPathToObject,
+				},
 				{"does not list a namespace", by1("list", tc.resource, "shop/"), NameRequired},
 				{"does not watch a namespace", by1("watch", tc.resource, "shop/"), NameRequired},
 				{"does not list the cluster", by1("list", tc.resource, ""), NameRequired},
@@ -35,7 +38,7 @@ func TestSecretsAndConfigMaps(t *testing.T) {
 				{"does not delete collections", by1("deletecollection", tc.resource, "shop/"), VerbNotAllowed},
 				{"has no subresources", by1("get", tc.resource+"/status", tc.own), SubresourceNotAllowed},
 				{"is read in the core group only", by1("get", tc.resource+".example.com", tc.own), NoRuleForResource},
-				{"is not read by a node that nothing is on", from("worker-3", "get", tc.resource, tc.own), NoPathToObject},
+				{"is not read by a node without pods", from("worker-3", "get", tc.resource, tc.own), NoPathToObject},
 			})
 		})
 	}
@@ -91,7 +94,7 @@ func TestClusterScopedObjectsOfPods(t *testing.T) {
 		})
 	}
 	check(t, latest(), []rule{
-		{"a volume whose claim no pod uses is nobody's", by1("get", "persistentvolumes", "pv-idle"), NoPathToObject},
+		{"a volume whose claim no pod uses is unrelated", by1("get", "persistentvolumes", "pv-idle"), NoPathToObject},
 		{"volumes have no group", by1("get", "persistentvolumes.storage.k8s.io", "pv-orders"), NoRuleForResource},
 		{"attachments have one", by1("get", "volumeattachments", "csi-worker-1"), NoRuleForResource},
 	})
@@ -139,7 +142,7 @@ func TestLeases(t *testing.T) {
 		{"patches it", by1("patch", leases, "kube-node-lease/worker-1"), OwnName},
 		{"deletes it", by1("delete", leases, "kube-node-lease/worker-1"), OwnName},
 		{"creates, when the name is not known yet", by1("create", leases, "kube-node-lease/"), GrantedToNodes},
-		{"creates whatever the name: admission looks at it", by1("create", leases, "kube-node-lease/worker-2"), GrantedToNodes},
+		{"creates with any name: admission checks it", by1("create", leases, "kube-node-lease/worker-2"), GrantedToNodes},
 		{"gets no other node's", by1("get", leases, "kube-node-lease/worker-2"), NotOwnLease},
 		{"updates no other node's", by1("update", leases, "kube-node-lease/worker-2"), NotOwnLease},
 		{"deletes no other node's", by1("delete", leases, "kube-node-lease/worker-2"), NotOwnLease},
@@ -152,8 +155,8 @@ func TestLeases(t *testing.T) {
 		{"does not list its own by name", by1("list", leases, "kube-node-lease/worker-1"), VerbNotAllowed},
 		{"does not watch", by1("watch", leases, "kube-node-lease/worker-1"), VerbNotAllowed},
 		{"does not delete collections", by1("deletecollection", leases, "kube-node-lease/"), VerbNotAllowed},
-		{"has it whatever the subresource", by1("update", leases+"/status", "kube-node-lease/worker-1"), OwnName},
-		{"has no other node's whatever the subresource", by1("update", leases+"/status", "kube-node-lease/worker-2"), NotOwnLease},
+		{"has it with any subresource", by1("update", leases+"/status", "kube-node-lease/worker-1"), OwnName},
+		{"has no other node's with any subresource", by1("update", leases+"/status", "kube-node-lease/worker-2"), NotOwnLease},
 		{"has it before anything is on the node", from("worker-3", "get", leases, "kube-node-lease/worker-3"), OwnName},
 		{"leases of the core group are not leases", by1("get", "leases", "kube-node-lease/worker-1"), NoRuleForResource},
 	})
@@ -166,7 +169,7 @@ func TestCSINodes(t *testing.T) {
 		{"updates it", by1("update", csiNodes, "worker-1"), OwnName},
 		{"patches it", by1("patch", csiNodes, "worker-1"), OwnName},
 		{"deletes it", by1("delete", csiNodes, "worker-1"), OwnName},
-		{"creates whatever the name: admission looks at it", by1("create", csiNodes, ""), GrantedToNodes},
+		{"creates with any name: admission checks it", by1("create", csiNodes, ""), GrantedToNodes},
 		{"gets no other node's", by1("get", csiNodes, "worker-2"), NotOwnCSINode},
 		{"patches no other node's", by1("patch", csiNodes, "worker-2"), NotOwnCSINode},
 		{"compares names exactly", by1("update", csiNodes, "worker-10"), NotOwnCSINode},
@@ -224,7 +227,10 @@ func TestPods(t *testing.T) {
 		{"lists one by name that is bound to it", by1("list", pods, "shop/api"), PathToObject},
 		{"watches one by name that is bound to it", by1("watch", pods, "shop/api", "metadata.name=api"), PathToObject},
 		{"lists no other by name", by1("list", pods, "shop/web"), NoPathToObject},
-		{"lists any name with the selector: nothing of others matches", by1("list", pods, "shop/web", "spec.nodeName=worker-1"), OwnFieldSelector},
+		{
+			"lists any name with the selector: nothing of others matches", by1("list", pods, "shop/web", "spec.nodeName=worker-1"),
+			OwnFieldSelector,
+		},
 		{"creates: admission lets mirror pods through", by1("create", pods, "shop/"), GrantedToNodes},
 		{"deletes: admission looks at the node", by1("delete", pods, "shop/web"), GrantedToNodes},
 		{"updates the status", by1("update", pods+"/status", "shop/api"), GrantedToNodes},
@@ -255,7 +261,10 @@ func TestResourceSlices(t *testing.T) {
 		{"not in a namespace", by1("get", slices, "shop/worker-1-gpus"), ClusterScoped},
 		{"lists by its own name in a selector", by1("list", slices, "", "spec.nodeName=worker-1"), OwnFieldSelector},
 		{"watches so", by1("watch", slices, "", "spec.nodeName=worker-1"), OwnFieldSelector},
-		{"deletes collections so", by1("deletecollection", slices, "", "spec.nodeName=worker-1,spec.driver=gpu.example.com"), OwnFieldSelector},
+		{
+			"deletes collections so", by1("deletecollection", slices, "", "spec.nodeName=worker-1,spec.driver=gpu.example.com"),
+			OwnFieldSelector,
+		},
 		{"does not list all", by1("list", slices, ""), FieldSelectorRequired},
 		{"does not list one by name", by1("list", slices, "worker-1-gpus"), FieldSelectorRequired},
 		{"does not delete another node's", by1("deletecollection", slices, "", "spec.nodeName=worker-2"), FieldSelectorRequired},
@@ -309,7 +318,8 @@ func TestWhatEveryNodeMayDo(t *testing.T) {
 				rule{resource + ": " + verb, by1(verb, resource, "shop/any"), code},
 				rule{resource + ": " + verb + " from a node that nothing is on", from("worker-3", verb, resource, ""), code})
 		}
-		check(t, latest(), append(rules, rule{resource + ": no subresources", by1("get", resource+"/status", "shop/any"), SubresourceNotAllowed}))
+		check(t, latest(),
+			append(rules, rule{resource + ": no subresources", by1("get", resource+"/status", "shop/any"), SubresourceNotAllowed}))
 	}
 }
 
@@ -319,9 +329,15 @@ func TestWhatNodesHaveNoAccessTo(t *testing.T) {
 		{"namespaces", by1("get", "namespaces", "shop"), NoRuleForResource},
 		{"endpoint slices", by1("list", "endpointslices.discovery.k8s.io", ""), NoRuleForResource},
 		{"cluster roles", by1("get", "clusterroles.rbac.authorization.k8s.io", "system:node"), NoRuleForResource},
-		{"self reviews, which all users are granted elsewhere", by1("create", "selfsubjectaccessreviews.authorization.k8s.io", ""), NoRuleForResource},
+		{
+			"self reviews, which all users are granted elsewhere",
+			by1("create", "selfsubjectaccessreviews.authorization.k8s.io", ""), NoRuleForResource,
+		},
 		{"a resource without a name", by1("get", "", ""), NoRuleForResource},
-		{"a resource with a longer name than any", by1("get", "validatingadmissionpolicybindings.admissionregistration.k8s.io", "any"), NoRuleForResource},
+		{
+			"a resource with a longer name than any",
+			by1("get", "validatingadmissionpolicybindings.admissionregistration.k8s.io", "any"), NoRuleForResource,
+		},
 		{"a resource with a star", by1("get", "*", ""), NoRuleForResource},
 		{"a resource in the wrong case", by1("get", "Secrets", "shop/db"), NoRuleForResource},
 		{"a verb with a star", by1("*", "secrets", "shop/db"), VerbNotAllowed},

@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// The name alone makes no node: the group has to be there too.
+// The name alone does not identify a node: the group is required too.
 func Example() {
 	fmt.Printf("%+v\n", nodeidentity.Of("system:node:worker-1", []string{"system:nodes", "system:authenticated"}))
 	fmt.Printf("%+v\n", nodeidentity.Of("system:node:worker-1", []string{"system:authenticated"}))

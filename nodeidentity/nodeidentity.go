@@ -1,10 +1,10 @@
-// Package nodeidentity says which node, if any, stands behind a user: [Of] reads a user
-// name and groups, [User] writes them.
+// Package nodeidentity maps users to nodes: [Of] returns the node of a user name and
+// groups, [User] is the inverse.
 //
-// A node's user name is "system:node:<name>" and its groups contain
-// "system:nodes"; both are required. The rest of the name is the node's name,
-// compared exactly. A user with the prefix and the group but an empty rest is a
-// node that cannot be named.
+// A node's user name is "system:node:<name>" and its groups contain "system:nodes";
+// both are required. The name after the prefix is the node's name, compared exactly.
+// A user with the prefix and the group but an empty node name is a node that cannot
+// be named.
 //
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/node/
 package nodeidentity
@@ -12,7 +12,7 @@ package nodeidentity
 import "strings"
 
 const (
-	// UserPrefix begins every node's user name.
+	// UserPrefix is the prefix of every node's user name.
 	UserPrefix = "system:node:"
 	// Group is the group that every node is in.
 	Group = "system:nodes"
@@ -26,7 +26,7 @@ type Identity struct {
 	Name string
 }
 
-// Of returns the identity behind a user name and its groups.
+// Of returns the identity of a user name and its groups.
 func Of(user string, groups []string) Identity {
 	if !strings.HasPrefix(user, UserPrefix) {
 		return Identity{}
@@ -39,8 +39,8 @@ func Of(user string, groups []string) Identity {
 	return Identity{}
 }
 
-// User returns the user name and groups with which the named node's kubelet
-// reaches an API server, including the group of all authenticated users.
+// User returns the user name and groups of the named node's kubelet at an API server,
+// including the group of all authenticated users.
 func User(node string) (user string, groups []string) {
 	return UserPrefix + node, []string{Group, "system:authenticated"}
 }

@@ -14,12 +14,28 @@ func TestOf(t *testing.T) {
 		want   nodeidentity.Identity
 	}{
 		{"prefix and group", "system:node:worker-1", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: "worker-1"}},
-		{"the group among others", "system:node:worker-1", []string{"a", "system:nodes", "b"}, nodeidentity.Identity{IsNode: true, Name: "worker-1"}},
-		{"the name is all the rest, as it is", "system:node: Worker:1/x ", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: " Worker:1/x "}},
-		{"the prefix twice", "system:node:system:node:a", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true, Name: "system:node:a"}},
+		{
+			"the group among others", "system:node:worker-1",
+			[]string{"a", "system:nodes", "b"},
+			nodeidentity.Identity{IsNode: true, Name: "worker-1"},
+		},
+		{
+			"the name is everything after the prefix, unchanged", "system:node: Worker:1/x ",
+			[]string{"system:nodes"},
+			nodeidentity.Identity{IsNode: true, Name: " Worker:1/x "},
+		},
+		{
+			"the prefix twice", "system:node:system:node:a",
+			[]string{"system:nodes"},
+			nodeidentity.Identity{IsNode: true, Name: "system:node:a"},
+		},
 		{"a node that cannot be named", "system:node:", []string{"system:nodes"}, nodeidentity.Identity{IsNode: true}},
 		{"no group", "system:node:worker-1", nil, nodeidentity.Identity{}},
-		{"other groups", "system:node:worker-1", []string{"system:authenticated", "system:node", "system:nodes:eu", "SYSTEM:NODES", ""}, nodeidentity.Identity{}},
+		{
+			"other groups", "system:node:worker-1",
+			[]string{"system:authenticated", "system:node", "system:nodes:eu", "SYSTEM:NODES", ""},
+			nodeidentity.Identity{},
+		},
 		{"no prefix", "worker-1", []string{"system:nodes"}, nodeidentity.Identity{}},
 		{"half a prefix", "system:node", []string{"system:nodes"}, nodeidentity.Identity{}},
 		{"the prefix inside", "x-system:node:worker-1", []string{"system:nodes"}, nodeidentity.Identity{}},

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Reserved reports whether a DNS name is one under which pods and machines reach
-// services of the cluster, or themselves. A node with such a name could serve in
-// their place, so that none is given one.
+// Reserved reports whether pods and machines use a DNS name to reach services of the
+// cluster, or themselves. A node with such a name could impersonate them, so no node
+// may have one.
 //
 // Source: https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/
 func Reserved(name string) bool {

@@ -29,17 +29,17 @@ import (
 
 var _ admission.ValidationInterface = (*Restriction)(nil)
 
-// Handles implements admission.Interface: what creates, updates and deletes.
+// Handles implements admission.Interface for creates, updates and deletes.
 func (r *Restriction) Handles(operation admission.Operation) bool {
 	return operationOf(Operation(operation)) != 0
 }
 
-// Plugin returns the restriction as a plugin of the mutating phase, which is
-// where Kubernetes has it, though it changes nothing. There it sees objects as
-// nodes send them. Later, in the validating phase, an API server's registry has
-// filled in defaults (the audience of a token) and undone what an update of a
-// subresource may not change (taints in a node's status), so that some requests
-// are answered otherwise than by Kubernetes.
+// Plugin returns the restriction as a plugin of the mutating phase, where Kubernetes
+// runs it too, although it changes nothing. There it gets objects as nodes send them.
+// In the later validating phase, the API server's registry has set defaults (the
+// audience of a token) and reverted fields that an update of a subresource may not
+// change (taints in a node's status), so that some decisions would differ from those
+// of Kubernetes.
 func Plugin(r *Restriction) admission.MutationInterface { return plugin{r} }
 
 type plugin struct{ restriction *Restriction }
@@ -52,9 +52,9 @@ func (p plugin) Admit(ctx context.Context, a admission.Attributes, o admission.O
 }
 
 // Validate implements admission.ValidationInterface. Objects in an API server's
-// internal form are converted to the version of the request's kind. The error
-// of a refusal has the answer's status and begins with its code. What validates
-// sees objects with the API server's defaults: see [Plugin].
+// internal form are converted to the version of the request's kind. The error of a
+// refusal has the answer's status and begins with its code. In the validating phase,
+// objects have the API server's defaults: see [Plugin].
 func (r *Restriction) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	req := requestOf(a)
 	object, oldObject := r.Reads(req)
@@ -72,7 +72,7 @@ func (r *Restriction) Validate(ctx context.Context, a admission.Attributes, o ad
 	return r.Decide(ctx, req).error(a)
 }
 
-// error is nil for what is allowed.
+// error returns nil for an allowed request.
 func (a Answer) error(attrs admission.Attributes) error {
 	if a.Decision == verdict.Allow {
 		return nil
@@ -102,7 +102,7 @@ func requestOf(a admission.Attributes) *Request {
 	return req
 }
 
-// versioned returns an object in a form that the rules know.
+// versioned returns an object in a version that the rules support.
 func versioned(object runtime.Object, a admission.Attributes, o admission.ObjectInterfaces) (runtime.Object, error) {
 	switch object.(type) {
 	case nil,
@@ -120,8 +120,7 @@ func versioned(object runtime.Object, a admission.Attributes, o admission.Object
 	return o.GetObjectConvertor().ConvertToVersion(object, a.GetKind().GroupVersion())
 }
 
-// AskAuthorizer asks an authorizer of k8s.io/apiserver the questions of a
-// Restriction.
+// AskAuthorizer adapts an authorizer of k8s.io/apiserver to [Authorizer].
 func AskAuthorizer(a authorizer.UnconditionalAuthorizer) Authorizer { return asked{a} }
 
 type asked struct {

@@ -25,7 +25,8 @@ func attributesOf(req *noderestriction.Request, kind string) admission.Attribute
 	return admission.NewAttributesRecord(
 		req.Object, req.OldObject, schema.GroupVersionKind{Version: "v1", Kind: kind}, req.Namespace, req.Name,
 		schema.GroupVersionResource{Group: req.Group, Version: req.Version, Resource: req.Resource}, req.Subresource,
-		admission.Operation(req.Operation), nil, false, &user.DefaultInfo{Name: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra},
+		admission.Operation(req.Operation), nil, false,
+		&user.DefaultInfo{Name: req.User, UID: req.UID, Groups: req.Groups, Extra: req.Extra},
 	)
 }
 
@@ -53,9 +54,15 @@ func TestValidate(t *testing.T) {
 		text    string
 	}{
 		{"what is allowed is no error", podOperation(noderestriction.Delete, "", "web"), "Pod", 0, ""},
-		{"what is forbidden names the object and the code", podOperation(noderestriction.Delete, "", "db"), "Pod", 403, `pods "db" is forbidden: PodNotOnNode: `},
+		{
+			"what is forbidden names the object and the code", podOperation(noderestriction.Delete, "", "db"), "Pod", 403,
+			`pods "db" is forbidden: PodNotOnNode: `,
+		},
 		{"what is not found", podOperation(noderestriction.Delete, "", "gone"), "Pod", 404, "PodNotFound: "},
-		{"what should be tried again", podCertificate("shop", certificateVersions()["v1"](certificateSpec(withPod("gone")))), "PodCertificateRequest", 500, "PodNotFound: "},
+		{
+			"what should be tried again", podCertificate("shop", certificateVersions()["v1"](certificateSpec(withPod("gone")))),
+			"PodCertificateRequest", 500, "PodNotFound: ",
+		},
 		{"objects are read", updateNode("", func(n *corev1.Node) { n.Spec.Taints = nil }), "Node", 403, "TaintsChanged: "},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -79,14 +86,14 @@ func checkError(t *testing.T, err error, want int32, text string) {
 	}
 }
 
-// internalPod stands for a pod in an API server's internal form.
+// internalPod is a pod in an API server's internal version.
 type internalPod struct {
 	corev1.Pod
 }
 
 func (p *internalPod) DeepCopyObject() runtime.Object { return &internalPod{*p.DeepCopy()} }
 
-// converter makes pods of internal pods, in version v1 only.
+// converter converts internal pods to pods, in version v1 only.
 type converter struct{ runtime.ObjectConvertor }
 
 func (converter) ConvertToVersion(in runtime.Object, out runtime.GroupVersioner) (runtime.Object, error) {
@@ -130,19 +137,20 @@ func TestValidateConvertsInternalObjects(t *testing.T) {
 	if err := r.Validate(t.Context(), attributesOf(&noderestriction.Request{
 		Operation: noderestriction.Create, Resource: "pods", Object: &internalPod{},
 	}, "Pod"), nil); err != nil {
-		t.Errorf("what nobody looks at need not convert: %v", err)
+		t.Errorf("an object that no rule reads need not convert: %v", err)
 	}
 }
 
 func TestValidateWithoutUser(t *testing.T) {
 	r := noderestriction.New(shop(), nil, kubeversion.For(kubeversion.Latest))
-	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{Resource: "pods"}, "", admission.Create, nil, false, nil)
+	attributes := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "",
+		schema.GroupVersionResource{Resource: "pods"}, "", admission.Create, nil, false, nil)
 	if err := r.Validate(t.Context(), attributes, nil); err != nil {
-		t.Errorf("a request of nobody: %v", err)
+		t.Errorf("a request without a user: %v", err)
 	}
 }
 
-// recorder is an authorizer of k8s.io/apiserver that remembers what it was asked.
+// recorder is an authorizer of k8s.io/apiserver that records requests.
 type recorder struct {
 	asked    authorizer.Attributes
 	decision authorizer.Decision
@@ -167,7 +175,8 @@ func TestAskAuthorizer(t *testing.T) {
 		}
 		a, u := r.asked, r.asked.GetUser()
 		got := []string{
-			u.GetName(), u.GetUID(), u.GetGroups()[0], u.GetExtra()["k"][0], a.GetVerb(), a.GetAPIGroup(), a.GetAPIVersion(), a.GetResource(), a.GetNamespace(), a.GetName(),
+			u.GetName(), u.GetUID(), u.GetGroups()[0], u.GetExtra()["k"][0], a.GetVerb(), a.GetAPIGroup(), a.GetAPIVersion(),
+			a.GetResource(), a.GetNamespace(), a.GetName(),
 		}
 		if text := strings.Join(got, " "); text != "system:node:worker-1 u g v verb group v1 resource shop web" || !a.IsResourceRequest() {
 			t.Errorf("the authorizer was asked %q", text)

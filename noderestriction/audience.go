@@ -12,13 +12,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// audienceSearch looks for an audience in what a pod mounts: in projected
-// tokens, and in the token requests of the CSI drivers behind its volumes. What
-// cannot be followed does not stop the search.
+// audienceSearch searches for an audience in the volumes of a pod: in projected
+// tokens, and in the token requests of the CSI drivers of its volumes. A volume whose
+// driver cannot be found does not stop the search.
 type audienceSearch struct {
 	volumes  Volumes
 	audience string
-	// migrate follows in-tree volumes to the CSI drivers that serve them.
+	// migrate maps in-tree volumes to the CSI drivers that serve them.
 	migrate bool
 
 	drivers int // that were asked
@@ -43,13 +43,12 @@ func (s *audienceSearch) inPod(pod *corev1.Pod) bool {
 	return false
 }
 
-// Audiences lists the audiences of tokens that a node may request for a pod of
-// its own because the pod uses them, sorted: those of its projected tokens and
-// those that the CSI drivers behind its volumes request. The empty audience
-// stands for the API server's own. Restricted is false where a node may request
-// any audience (feature gate ServiceAccountNodeAudienceRestriction, KEP-4412).
-// Others may be allowed by the authorizer. Where a volume cannot be followed to
-// its driver the node gets none but these.
+// Audiences lists the audiences of tokens that a node may request for a pod of its
+// own because the pod uses them, sorted: those of its projected tokens and those that
+// the CSI drivers behind its volumes request. The empty audience is the API server's
+// own. Restricted is false if a node may request any audience (feature gate
+// ServiceAccountNodeAudienceRestriction, KEP-4412). The authorizer may allow others,
+// unless the driver of a volume cannot be found.
 func (r *Restriction) Audiences(pod *corev1.Pod) (audiences []string, restricted bool) {
 	if !r.features.Enabled(kubeversion.ServiceAccountNodeAudienceRestriction) {
 		return nil, false
@@ -78,11 +77,11 @@ func (r *Restriction) Audiences(pod *corev1.Pod) (audiences []string, restricted
 	return slices.Compact(audiences), true
 }
 
-// migrationSince is the minor from which on in-tree volumes are followed to the
-// drivers that they migrate to.
+// migrationSince is the minor since which in-tree volumes are mapped to the drivers
+// to which they migrate.
 const migrationSince kubeversion.Minor = 33
 
-// failed refuses if something could not be followed.
+// failed returns a refusal if the driver of a volume could not be found.
 func (s *audienceSearch) failed() *refusal {
 	if len(s.errs) == 0 {
 		return nil
@@ -119,7 +118,7 @@ func (s *audienceSearch) requestedBy(driver string) bool {
 	return false
 }
 
-// driverOf names the CSI driver that serves a volume, empty if none does.
+// driverOf returns the CSI driver that serves a volume, empty if there is none.
 func (s *audienceSearch) driverOf(pod *corev1.Pod, v *corev1.Volume) (string, error) {
 	switch {
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
@@ -134,8 +133,8 @@ func (s *audienceSearch) driverOf(pod *corev1.Pod, v *corev1.Volume) (string, er
 	return "", nil
 }
 
-// driverOfClaim follows a claim by its volumeName, whether or not the volume
-// claims it back.
+// driverOfClaim uses the claim's volumeName, whether or not the volume's claimRef
+// refers to the claim.
 func (s *audienceSearch) driverOfClaim(namespace, name string) (string, error) {
 	claim, ok := s.volumes.PersistentVolumeClaim(namespace, name)
 	if !ok {
@@ -156,7 +155,7 @@ func (s *audienceSearch) driverOfClaim(namespace, name string) (string, error) {
 	return "", nil
 }
 
-// migrated names the driver that an in-tree volume migrates to.
+// migrated returns the driver to which an in-tree volume migrates.
 func migrated(volume *corev1.PersistentVolume) (string, error) {
 	translator := csitranslation.New()
 	if !translator.IsPVMigratable(volume) {
@@ -177,9 +176,8 @@ func migratedInline(v *corev1.Volume, namespace string) (string, error) {
 	})
 }
 
-// translate names the driver of a translated volume. The library panics on
-// volumes that it did not expect, such as inline vSphere volumes with a storage
-// policy.
+// translate returns the driver of a translated volume. The library panics on
+// unexpected volumes, such as inline vSphere volumes with a storage policy.
 func translate(what string, translation func() (*corev1.PersistentVolume, error)) (driver string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -37,8 +37,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestFrequentWritesAllocateLittle guards what renewals of thousands of nodes
-// rest on.
+// TestFrequentWritesAllocateLittle bounds the allocations of heartbeats, which
+// thousands of nodes send.
 func TestFrequentWritesAllocateLittle(t *testing.T) {
 	requests := frequent()
 	r := noderestriction.New(shop().withVolumes(tokenVolume("vault")), nil, kubeversion.For(kubeversion.Latest))

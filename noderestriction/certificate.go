@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// certificateSpec is what the rules read of a pod certificate request, in any
-// version.
+// certificateSpec has the fields of a pod certificate request that the rules read, in
+// any version.
 type certificateSpec struct {
 	signer     string
 	node       string
@@ -27,18 +27,22 @@ func certificateSpecOf(o runtime.Object) (*certificateSpec, bool) {
 	case *certificatesv1.PodCertificateRequest:
 		if request != nil {
 			s := &request.Spec
-			return &certificateSpec{s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID}, true
+			return &certificateSpec{
+				s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID,
+			}, true
 		}
 	case *certificatesv1beta1.PodCertificateRequest:
 		if request != nil {
 			s := &request.Spec
-			return &certificateSpec{s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID}, true
+			return &certificateSpec{
+				s.SignerName, string(s.NodeName), s.NodeUID, s.PodName, s.PodUID, s.ServiceAccountName, s.ServiceAccountUID,
+			}, true
 		}
 	}
 	return nil, false
 }
 
-// certificateForNode reads the request for the later checks.
+// certificateForNode stores the request's spec for the later checks.
 func certificateForNode(q *question) *refusal {
 	spec, ok := certificateSpecOf(q.req.Object)
 	if !ok {
@@ -51,8 +55,8 @@ func certificateForNode(q *question) *refusal {
 	return nil
 }
 
-// certificateNodeUID and the checks of other UIDs answer with an error, as
-// Kubernetes does, so that a kubelet that is ahead of the state tries again.
+// certificateNodeUID and the checks of other UIDs return an error, as Kubernetes
+// does, so that a kubelet retries if the state lags behind.
 func certificateNodeUID(q *question) *refusal {
 	node, ok := q.state.Node(q.node)
 	switch {
@@ -85,7 +89,8 @@ func certificateNotForMirrorPod(q *question) *refusal {
 
 func certificateServiceAccount(q *question) *refusal {
 	if q.certificate.account != q.pod.Spec.ServiceAccountName {
-		return forbid(PodUsesOtherServiceAccount, "pod %s/%s does not run as spec.serviceAccountName %q", q.req.Namespace, q.pod.Name, q.certificate.account)
+		return forbid(PodUsesOtherServiceAccount, "pod %s/%s does not run as spec.serviceAccountName %q", q.req.Namespace,
+			q.pod.Name, q.certificate.account)
 	}
 	return nil
 }
@@ -108,13 +113,14 @@ func signerAllowed(q *question) *refusal {
 	if mountsCertificate(q.pod, signer) {
 		return nil
 	}
-	// RBAC takes a slash for the beginning of a subresource.
+	// RBAC treats the text after a slash as a subresource.
 	allowed, err := q.ask("request-serviceaccounts-podcertificate-signer", strings.ReplaceAll(signer, "/", ":"), q.certificate.account)
 	switch {
 	case allowed:
 		return nil
 	case err != nil:
-		return forbid(AuthorizationFailed, "whether node %s may request certificates of signer %q could not be decided", q.node, signer).because(err)
+		return forbid(AuthorizationFailed, "whether node %s may request certificates of signer %q could not be decided", q.node,
+			signer).because(err)
 	}
 	return forbid(SignerNotAllowed, "no volume of pod %s/%s has a certificate of signer %q, and no authorizer lets node %s request one",
 		q.req.Namespace, q.pod.Name, signer, q.node)

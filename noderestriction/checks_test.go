@@ -41,7 +41,9 @@ func TestChecks(t *testing.T) {
 		r := noderestriction.New(shop(), nil, kubeversion.For(minor))
 		var text strings.Builder
 		for _, req := range written() {
-			for _, o := range []noderestriction.Operation{noderestriction.Create, noderestriction.Update, noderestriction.Delete, noderestriction.Connect} {
+			for _, o := range []noderestriction.Operation{
+				noderestriction.Create, noderestriction.Update, noderestriction.Delete, noderestriction.Connect,
+			} {
 				req.Operation = o
 				fmt.Fprintf(&text, "%s %s %s/%s\n", o, req.Group, req.Resource, req.Subresource)
 				for _, line := range r.Checks(from("worker-1", req)) {

@@ -14,8 +14,8 @@ func onlySizeAndAllocationChange(q *question, from, to *corev1.PersistentVolumeC
 	return q.claimStays(withoutAllocation(withoutSize(from)), withoutAllocation(withoutSize(to)))
 }
 
-// withoutSize copies a claim without what a node may write, and without what the
-// API server writes by itself.
+// withoutSize copies a claim without the fields that a node may write, and without
+// those that the API server sets.
 func withoutSize(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	rest := *claim
 	rest.TypeMeta = metav1.TypeMeta{}
@@ -24,7 +24,7 @@ func withoutSize(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeCl
 	return &rest
 }
 
-// withoutAllocation changes a claim that withoutSize has copied.
+// withoutAllocation removes the allocation from a copy that withoutSize returned.
 func withoutAllocation(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	claim.Status.AllocatedResources, claim.Status.AllocatedResourceStatuses = nil, nil
 	return claim
@@ -39,7 +39,7 @@ func (q *question) claimStays(from, to *corev1.PersistentVolumeClaim) *refusal {
 	case !same(from.Spec, to.Spec):
 		field = "spec"
 	case !same(from.Status, to.Status):
-		field = "status, besides the size"
+		field = "status, except for the size"
 	default:
 		return nil
 	}

@@ -65,7 +65,8 @@ func (c *cluster) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
 func shop() *cluster {
 	c := &cluster{
 		pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, accounts: map[string]*corev1.ServiceAccount{},
-		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{}, drivers: map[string]*storagev1.CSIDriver{},
+		claims: map[string]*corev1.PersistentVolumeClaim{}, volumes: map[string]*corev1.PersistentVolume{},
+		drivers: map[string]*storagev1.CSIDriver{},
 	}
 	for _, name := range []string{"worker-1", "worker-2"} {
 		c.nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
@@ -91,8 +92,10 @@ func (c *cluster) addPod(p *corev1.Pod) {
 // pod has its name as the name of its service account, and uid-of-<name> as uid.
 func pod(namespace, name, node string, volumes ...corev1.Volume) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": name}},
-		Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: name, Volumes: volumes},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": name},
+		},
+		Spec: corev1.PodSpec{NodeName: node, ServiceAccountName: name, Volumes: volumes},
 	}
 }
 
@@ -132,13 +135,13 @@ func features(t testing.TB, minor kubeversion.Minor, gates string) kubeversion.F
 	return f
 }
 
-// expectation is what is decided about a request.
+// expectation is the expected answer to a request.
 type expectation struct {
 	rule    string
 	request *noderestriction.Request
 	code    verdict.Code
-	status  int  // 0: 200 or 403, as the code says
-	stale   bool // a lagging state could explain it
+	status  int  // 0: 200 or 403, depending on the code
+	stale   bool // a lagging state could cause it
 }
 
 func (e expectation) check(t *testing.T, r *noderestriction.Restriction) {
@@ -196,19 +199,21 @@ func checkAll(t *testing.T, c *cluster, cases []expectation) {
 func (e expectation) checkListed(t *testing.T, c *cluster, r *noderestriction.Restriction) {
 	t.Helper()
 	token, ok := e.request.Object.(*authenticationv1.TokenRequest)
-	byAudience := e.code == noderestriction.RestrictionsMet || e.code == noderestriction.AudienceNotAllowed || e.code == noderestriction.AudienceLookupFailed
+	byAudience := e.code == noderestriction.RestrictionsMet || e.code == noderestriction.AudienceNotAllowed ||
+		e.code == noderestriction.AudienceLookupFailed
 	if !ok || !byAudience {
 		return
 	}
 	audience := strings.Join(token.Spec.Audiences, "") // one, or none
 	audiences, restricted := r.Audiences(c.pods["shop/"+token.Spec.BoundObjectRef.Name])
-	if got, want := slices.Contains(audiences, audience), e.code == noderestriction.RestrictionsMet; got != want || !restricted || !slices.IsSorted(audiences) {
+	if got, want := slices.Contains(audiences, audience), e.code == noderestriction.RestrictionsMet; got != want || !restricted ||
+		!slices.IsSorted(audiences) {
 		t.Errorf("%s: audiences %q (restricted %v), want %q listed: %v", e.rule, audiences, restricted, audience, want)
 	}
 }
 
-// grants is an Authorizer that allows the questions that it has, written as
-// "verb group version resource namespace/name", for worker-1.
+// grants is an Authorizer that allows the listed questions, written as "verb group
+// version resource namespace/name", for worker-1.
 type grants map[string]bool
 
 func (g grants) Authorize(_ context.Context, a *access.Request) (allowed bool, reason string, err error) {
@@ -216,7 +221,7 @@ func (g grants) Authorize(_ context.Context, a *access.Request) (allowed bool, r
 	return a.User == "system:node:worker-1" && g[question], "", nil
 }
 
-// failing is an Authorizer that cannot tell.
+// failing is an Authorizer that fails.
 type failing struct {
 	err     error
 	allowed bool

@@ -2,15 +2,15 @@ package noderestriction
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of the answers. Those that mean the same as one of the Node
-// authorizer have its name. See docs/reasons.md.
+// The codes of the answers. Codes with the same meaning as one of the Node authorizer
+// have the same name. See docs/reasons.md.
 const (
 	// Allowed.
 	NotANode        verdict.Code = "NotANode"
 	NotRestricted   verdict.Code = "NotRestricted"
 	RestrictionsMet verdict.Code = "RestrictionsMet"
 
-	// Refused, whatever the object.
+	// Refused for any object.
 	UnnamedNode           verdict.Code = "UnnamedNode"
 	OperationNotAllowed   verdict.Code = "OperationNotAllowed"
 	SubresourceNotAllowed verdict.Code = "SubresourceNotAllowed"
@@ -57,7 +57,7 @@ const (
 	SigningRequestNotReadable  verdict.Code = "SigningRequestNotReadable"
 	SigningRequestForOtherName verdict.Code = "SigningRequestForOtherName"
 
-	// Other objects that bear the node's name.
+	// Other objects with the node's name.
 	NotLeaseNamespace   verdict.Code = "NotLeaseNamespace"
 	NotOwnLease         verdict.Code = "NotOwnLease"
 	NotOwnCSINode       verdict.Code = "NotOwnCSINode"

@@ -22,8 +22,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestEveryCodeAndItsText shows, for each code that the package declares, what
-// is said to a request that is answered with it.
+// TestEveryCodeAndItsText has, for each code of the package, a request and its
+// message.
 func TestEveryCodeAndItsText(t *testing.T) {
 	c := shop().withStorage()
 	delete(c.accounts, "shop/db")
@@ -70,18 +70,18 @@ func TestEveryCodeAndItsText(t *testing.T) {
 		requestBoundToken(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "x"}),
 		requestToken("web", "a", "b"), requestToken("web", "a"), requestToken("stuck", "a"),
 		certificate(func(s *certificatesv1.PodCertificateRequestSpec) { s.NodeName = "worker-2" }),
-		podCertificate("kube-system", &certificatesv1.PodCertificateRequest{Spec: *certificateSpec(func(s *certificatesv1.PodCertificateRequestSpec) {
-			s.PodName, s.PodUID = "static", "uid-of-static"
-		})}),
+		podCertificate("kube-system", &certificatesv1.PodCertificateRequest{Spec: *certificateSpec(staticPod)}),
 		certificate(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountName = "db" }),
 		certificate(func(s *certificatesv1.PodCertificateRequestSpec) { s.ServiceAccountUID = "x" }),
 		certificate(func(s *certificatesv1.PodCertificateRequestSpec) {
 			s.PodName, s.PodUID, s.ServiceAccountName = "orphan", "uid-of-orphan", "orphan"
 		}),
-		requestCertificate("kubernetes.io/kubelet-serving", nil), requestCertificate("kubernetes.io/kubelet-serving", signingRequest(t, "system:node:worker-2")),
+		requestCertificate("kubernetes.io/kubelet-serving", nil),
+		requestCertificate("kubernetes.io/kubelet-serving", signingRequest(t, "system:node:worker-2")),
 		lease(noderestriction.Update, "shop", "worker-1", nil), lease(noderestriction.Update, "kube-node-lease", "worker-2", nil),
 		csiNode(noderestriction.Update, "", "worker-2", nil, nil),
-		csiNode(noderestriction.Update, "status", "worker-1", changed(csi, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{}} }), csi),
+		csiNode(noderestriction.Update, "status", "worker-1",
+			changed(csi, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{}} }), csi),
 		slice(noderestriction.Create, sliceVersions()["v1"]("worker-2"), nil),
 	}
 	texts := map[verdict.Code]string{}

@@ -2,38 +2,37 @@ package noderestriction
 
 import "context"
 
-// Open says which parts of a request are not known, as in a question that comes
-// before the request: may node worker-1 update its Node object, whatever it
-// writes?
+// Open has the parts of a request that are unknown, as in a question before the
+// request: may node worker-1 update its Node object, with any content?
 type Open struct {
-	// Object and OldObject stand for any objects of the resource's kind that have
-	// the name of the request.
+	// Object and OldObject may be any objects of the resource's kind with the name of
+	// the request.
 	Object, OldObject bool
-	// Name and Namespace are those of any object.
+	// Name and Namespace may be any.
 	Name, Namespace bool
 }
 
-// Condition is a check that depends on what is open.
+// Condition is a check that depends on open parts of the request.
 type Condition struct {
 	// Requires is what must hold, as in [Restriction.Checks].
 	Requires string `json:"requires"`
-	// Of are the parts of the request that the check looks at and that are open:
-	// object, oldObject, name, namespace. It is empty for a check of what an
-	// earlier check finds.
+	// Of are the open parts of the request that the check reads: object, oldObject,
+	// name, namespace. It is empty for a check that reads only results of earlier
+	// checks.
 	Of []string `json:"of,omitempty"`
-	// OwnName is true for a check that only what has the node's own name passes.
+	// OwnName is true for a check that only passes for the node's own name.
 	OwnName bool `json:"ownName,omitempty"`
 }
 
-// Consider answers a request of which parts are open, as far as the rest of the
-// request and the state decide. Deny means that NodeRestriction refuses the request
-// whatever the open parts are, and the code is that of the check that fails in any
-// case; another check may come before it. Allow with conditions means that it allows
-// those requests that meet all of the conditions, and no others; the code is then
-// RestrictionsMet, which is what they get. Without conditions it allows all.
+// Consider decides a request with open parts, as far as the known parts and the state
+// allow. Deny means that NodeRestriction refuses the request for any open parts; the
+// code is that of a check that always fails, although an earlier check may fail
+// first. Allow with conditions means that it allows exactly the requests that meet
+// all conditions; their code is RestrictionsMet. Allow without conditions means that
+// it allows all of them.
 //
-// It puts the request to the same checks as [Restriction.Decide]. With nothing open,
-// the answer is that of Decide.
+// It makes the same checks as [Restriction.Decide]. If nothing is open, the answer is
+// that of Decide.
 func (r *Restriction) Consider(ctx context.Context, req *Request, open Open) (Answer, []Condition) {
 	rule, node, answer := r.find(req)
 	if rule == nil {
@@ -54,7 +53,7 @@ func (r *Restriction) Consider(ctx context.Context, req *Request, open Open) (An
 	return allow(RestrictionsMet, node, rule.title), conditions
 }
 
-// consider decides the check, or returns what it would have to know.
+// consider decides the check, or returns the unknown inputs.
 func (c *check) consider(q *question, open Open) (r *refusal, unknown inputs) {
 	unknown = c.reads &^ q.known(open)
 	if unknown == 0 {
@@ -68,7 +67,7 @@ func (c *check) consider(q *question, open Open) (r *refusal, unknown inputs) {
 	return nil, unknown
 }
 
-// known is what checks can look at by now.
+// known returns the inputs that are known so far.
 func (q *question) known(open Open) inputs {
 	var known inputs
 	add := func(input inputs, isKnown bool) {

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// withSlices also knows resource slices: "own" of worker-1, "other" of worker-2.
+// withSlices also has resource slices: "own" of worker-1, "other" of worker-2.
 type withSlices struct{ *cluster }
 
 func (withSlices) ResourceSliceNode(name string) (node string, ok bool) {
@@ -24,9 +24,8 @@ func (withSlices) ResourceSliceNode(name string) (node string, ok bool) {
 	return node, ok
 }
 
-// TestConsider shows what is decided of each write of worker-1 without the object:
-// about what bears its name or is on it, about what is another node's, and about an
-// object that is not named.
+// TestConsider decides each write of worker-1 without the object: of its own objects,
+// of those of another node, and of an unnamed object.
 func TestConsider(t *testing.T) {
 	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
 	names := map[string][]string{
@@ -59,9 +58,9 @@ func TestConsider(t *testing.T) {
 	compareGolden(t, "considered.golden", text.String())
 }
 
-// TestOwnNameIsTheOnlyOneThatPasses holds the mark of conditions to what is decided: with
-// it, another name is refused and the node's own is not; without it, no refusal is for the
-// name alone.
+// TestOwnNameIsTheOnlyOneThatPasses compares Condition.OwnName with decisions: if it
+// is true, another name is refused and the node's own is not; otherwise no refusal is
+// due to the name alone.
 func TestOwnNameIsTheOnlyOneThatPasses(t *testing.T) {
 	r := noderestriction.New(withSlices{shop()}, nil, kubeversion.For(kubeversion.Latest))
 	marked := 0
@@ -80,12 +79,15 @@ func TestOwnNameIsTheOnlyOneThatPasses(t *testing.T) {
 			req.Name = "worker-1"
 			own, left := r.Consider(t.Context(), from("worker-1", req), open)
 			code := other.Code
-			forName := code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease || code == noderestriction.NotOwnCSINode
+			forName := code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease ||
+				code == noderestriction.NotOwnCSINode
 			if only {
 				marked++
 			}
-			if only && (other.Decision != verdict.Deny || own.Decision != verdict.Allow) || only != (forName && own.Decision == verdict.Allow) {
-				t.Errorf("%s %s/%s: marked %v, another name gets %s, the node's own %s", o, req.Resource, req.Subresource, only, code, own.Code)
+			if only && (other.Decision != verdict.Deny || own.Decision != verdict.Allow) ||
+				only != (forName && own.Decision == verdict.Allow) {
+				t.Errorf("%s %s/%s: marked %v, another name gets %s, the node's own %s", o, req.Resource, req.Subresource, only,
+					code, own.Code)
 			}
 			if slices.ContainsFunc(left, func(c noderestriction.Condition) bool { return c.OwnName }) {
 				t.Errorf("%s %s/%s: the name is given, and remains a condition: %v", o, req.Resource, req.Subresource, left)
@@ -107,13 +109,51 @@ func TestConsiderWithoutWhatIsOpen(t *testing.T) {
 		code       verdict.Code
 		conditions int
 	}{
-		{"a user that is no node is not restricted", &noderestriction.Request{User: "ada", Operation: noderestriction.Delete, Resource: "pods"}, everything, noderestriction.NotANode, 0},
-		{"what has no rule is not restricted", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), everything, noderestriction.NotRestricted, 0},
-		{"a node without a name is refused", from("", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods"}), everything, noderestriction.UnnamedNode, 0},
-		{"a lease in another namespace is refused, whatever its name", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Namespace: "shop"}), noderestriction.Open{Object: true, Name: true}, noderestriction.NotLeaseNamespace, 0},
-		{"a lease with another name is refused, in whatever namespace", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Name: "worker-2"}), noderestriction.Open{Object: true, Namespace: true}, noderestriction.NotOwnLease, 0},
-		{"a pod in an open namespace is not looked up", from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Resource: "pods", Name: "db"}), noderestriction.Open{Namespace: true}, noderestriction.RestrictionsMet, 2},
-		{"without a state that knows slices, the slice decides", from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Group: "resource.k8s.io", Resource: "resourceslices", Name: "own"}), noderestriction.Open{OldObject: true}, noderestriction.RestrictionsMet, 1},
+		{
+			"a user that is not a node is not restricted",
+			&noderestriction.Request{User: "ada", Operation: noderestriction.Delete, Resource: "pods"}, everything,
+			noderestriction.NotANode, 0,
+		},
+		{
+			"a resource without rules is not restricted",
+			from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), everything,
+			noderestriction.NotRestricted, 0,
+		},
+		{
+			"a node without a name is refused",
+			from("", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods"}), everything,
+			noderestriction.UnnamedNode, 0,
+		},
+		{
+			"a lease in another namespace is refused, for any name",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Namespace: "shop",
+			}),
+			noderestriction.Open{Object: true, Name: true},
+			noderestriction.NotLeaseNamespace, 0,
+		},
+		{
+			"a lease with another name is refused, in any namespace",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Group: "coordination.k8s.io", Resource: "leases", Name: "worker-2",
+			}),
+			noderestriction.Open{Object: true, Namespace: true},
+			noderestriction.NotOwnLease, 0,
+		},
+		{
+			"a pod in an open namespace is not looked up",
+			from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Resource: "pods", Name: "db"}),
+			noderestriction.Open{Namespace: true},
+			noderestriction.RestrictionsMet, 2,
+		},
+		{
+			"if the state has no slices, the slice decides",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Delete, Group: "resource.k8s.io", Resource: "resourceslices", Name: "own",
+			}),
+			noderestriction.Open{OldObject: true},
+			noderestriction.RestrictionsMet, 1,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			answer, conditions := r.Consider(t.Context(), tc.request, tc.open)
@@ -132,7 +172,7 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 	for bits := range 16 {
 		open := noderestriction.Open{Object: bits&1 != 0, OldObject: bits&2 != 0, Name: bits&4 != 0, Namespace: bits&8 != 0}
 		if open.Object && !open.Name && nameOfWritten(req) != req.Name || open.OldObject && !stored(req) {
-			continue // the rest of the request contradicts what is left out
+			continue // the known parts of the request contradict the open ones
 		}
 		bare := *req
 		if open.Object {
@@ -149,14 +189,17 @@ func checkConsidered(t *testing.T, r *noderestriction.Restriction, req *noderest
 		}
 		got, conditions := r.Consider(t.Context(), &bare, open)
 		checkAnswer(t, got)
-		depends := slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return strings.HasSuffix(whole.Rule, ": "+c.Requires) })
+		depends := slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool {
+			return strings.HasSuffix(whole.Rule, ": "+c.Requires)
+		})
 		switch {
 		case got.Decision == verdict.Deny && whole.Decision != verdict.Deny:
 			t.Errorf("%+v: refused with %s, but allowed with everything given", open, got.Code)
 		case whole.Code == noderestriction.UnexpectedObject && (open.Object || open.OldObject):
-			// What is open is an object of the resource's kind.
+			// The open object is one of the resource's kind.
 		case got.Decision == verdict.Allow && whole.Decision == verdict.Deny && !depends:
-			t.Errorf("%+v: allowed on the conditions %v, but refused with %s by %q with everything given", open, conditions, whole.Code, whole.Rule)
+			t.Errorf("%+v: allowed on the conditions %v, but refused with %s by %q with everything given", open, conditions,
+				whole.Code, whole.Rule)
 		case bits == 0 && (got.Code != whole.Code || got.Rule != whole.Rule || len(conditions) > 0):
 			t.Errorf("with everything given: %s (%s) with %v, want %s (%s)", got.Code, got.Rule, conditions, whole.Code, whole.Rule)
 		}

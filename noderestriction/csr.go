@@ -12,7 +12,7 @@ import (
 )
 
 // signingRequestForNode limits requests to the two signers whose certificates
-// make a node. It does not ask what else the certificate says: the signers do.
+// identify a node. The signers check the other fields of the certificate.
 func signingRequestForNode(q *question, csr *certificatesv1.CertificateSigningRequest) *refusal {
 	switch csr.Spec.SignerName {
 	case certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName:
@@ -29,7 +29,8 @@ func signingRequestForNode(q *question, csr *certificatesv1.CertificateSigningRe
 	return nil
 }
 
-// commonName reads the first PEM block; of several common names the last counts.
+// commonName returns the common name in the first PEM block; the last one if there
+// are several.
 func commonName(text []byte) (string, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {

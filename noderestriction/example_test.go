@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// A node gets tokens for the audiences that its pods use, and for no others.
+// A node gets tokens only for the audiences that its pods use.
 func Example() {
 	state := shop()
 	state.addPod(pod("shop", "api", "worker-1", corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{
@@ -43,7 +43,7 @@ func Example() {
 	// no volume of pod shop/api uses tokens for audience "bank", and no authorizer lets node worker-1 request them
 }
 
-// Checks says beforehand what an object will be put to.
+// Checks lists the checks of a request before it is made.
 func ExampleRestriction_Checks() {
 	restriction := noderestriction.New(shop(), nil, kubeversion.For(kubeversion.Latest))
 	user, groups := nodeidentity.User("worker-1")

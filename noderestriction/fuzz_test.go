@@ -57,9 +57,9 @@ func decoded(o runtime.Object, text []byte) runtime.Object {
 	return o
 }
 
-// FuzzDecide puts arbitrary writes of worker-1 to every minor. Deciding never
-// panics, always says why, reads no object that it does not announce, and allows
-// nothing that bears another node's name.
+// FuzzDecide decides arbitrary writes of worker-1 for every minor. Decide never
+// panics, always gives a reason, reads no object that Reads does not report, and
+// allows no write to an object with another node's name.
 func FuzzDecide(f *testing.F) {
 	for i, req := range frequent() {
 		object, _ := json.Marshal(req.Object)
@@ -176,7 +176,7 @@ func sliceNames(o runtime.Object) bool {
 	return ok && s.Spec.NodeName != nil && *s.Spec.NodeName == own
 }
 
-// FuzzSigningRequest reads arbitrary certificate requests.
+// FuzzSigningRequest parses arbitrary certificate requests.
 func FuzzSigningRequest(f *testing.F) {
 	f.Add(signingRequest(f, "system:node:worker-2"))
 	f.Add([]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"))

@@ -2,8 +2,8 @@ package noderestriction
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// hint says what would have to change, in one line for each code. It is empty
-// where the message says it all.
+// hint returns one line for each code that says what would have to change. It is
+// empty if the message is sufficient.
 func hint(code verdict.Code) string {
 	switch code {
 	case UnnamedNode:
@@ -29,7 +29,8 @@ func hint(code verdict.Code) string {
 	case OneAudienceOnly:
 		return "request one token for each audience"
 	case AudienceNotAllowed:
-		return "project a token with this audience into the pod, add it to the CSI driver's tokenRequests, or grant the verb request-serviceaccounts-token-audience"
+		return "project a token with this audience into the pod, add it to the CSI driver's tokenRequests, or grant the verb " +
+			"request-serviceaccounts-token-audience"
 	case AudienceLookupFailed:
 		return "repair what the message names: until then no audience that the pod's other volumes lack is given"
 	case SignerNotAllowed:

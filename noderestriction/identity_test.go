@@ -30,20 +30,31 @@ func TestWhoIsRestricted(t *testing.T) {
 
 	checkAll(t, shop(), []expectation{
 		{rule: "people are not restricted", request: as("ada", "system:authenticated"), code: noderestriction.NotANode},
-		{rule: "a node's name alone does not make a node", request: as("system:node:worker-1", "system:authenticated"), code: noderestriction.NotANode},
+		{
+			rule: "a node's name alone does not make a node", request: as("system:node:worker-1", "system:authenticated"),
+			code: noderestriction.NotANode,
+		},
 		{rule: "the group alone does not make a node", request: as("ada", "system:nodes"), code: noderestriction.NotANode},
 		{rule: "nodes are restricted", request: as("system:node:worker-1", "system:nodes"), code: noderestriction.WritesOtherNode},
 		{rule: "a node that cannot be named may not write nodes", request: unnamed(relabel), code: noderestriction.UnnamedNode},
 		{rule: "a node that cannot be named may write nothing at all", request: unnamed(deployment), code: noderestriction.UnnamedNode},
 		{rule: "connections are not restricted", request: from("worker-1", connect), code: noderestriction.NotRestricted},
-		{rule: "connections of a node that cannot be named are not restricted", request: unnamed(connect), code: noderestriction.NotRestricted},
+		{
+			rule: "connections of a node that cannot be named are not restricted", request: unnamed(connect),
+			code: noderestriction.NotRestricted,
+		},
 		{rule: "other resources are not restricted", request: from("worker-1", deployment), code: noderestriction.NotRestricted},
 		{
-			rule:    "resources of the same name in another group are not restricted",
-			request: from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Group: "example.com", Version: "v1", Resource: "pods"}),
-			code:    noderestriction.NotRestricted,
+			rule: "resources of the same name in another group are not restricted",
+			request: from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Group: "example.com", Version: "v1", Resource: "pods",
+			}),
+			code: noderestriction.NotRestricted,
 		},
-		{rule: "an operation that admission does not know is refused", request: from("worker-1", odd), code: noderestriction.OperationNotAllowed},
+		{
+			rule: "an unknown operation is refused", request: from("worker-1", odd),
+			code: noderestriction.OperationNotAllowed,
+		},
 	})
 }
 
@@ -56,9 +67,28 @@ func TestAnswersNameNodeAndRule(t *testing.T) {
 		request *noderestriction.Request
 		rule    string
 	}{
-		{"an allowed request", from("worker-1", noderestriction.Request{Operation: noderestriction.Update, Resource: "nodes", Subresource: "status", Name: "worker-1", Object: node, OldObject: node}), "update nodes"},
-		{"a refused request", from("worker-1", noderestriction.Request{Operation: noderestriction.Update, Resource: "nodes", Name: "worker-1", Object: tainted, OldObject: node}), "update nodes: taints do not change"},
-		{"a subresource of a group", from("worker-1", noderestriction.Request{Operation: noderestriction.Delete, Group: "storage.k8s.io", Resource: "csinodes", Name: "worker-1"}), "update, delete csinodes.storage.k8s.io"},
+		{
+			"an allowed request",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Update, Resource: "nodes", Subresource: "status", Name: "worker-1", Object: node,
+				OldObject: node,
+			}),
+			"update nodes",
+		},
+		{
+			"a refused request",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Update, Resource: "nodes", Name: "worker-1", Object: tainted, OldObject: node,
+			}),
+			"update nodes: taints do not change",
+		},
+		{
+			"a subresource of a group",
+			from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Delete, Group: "storage.k8s.io", Resource: "csinodes", Name: "worker-1",
+			}),
+			"update, delete csinodes.storage.k8s.io",
+		},
 		{"no rule", from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "events"}), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -73,7 +103,8 @@ func TestAnswersNameNodeAndRule(t *testing.T) {
 func TestDecideConcurrently(t *testing.T) {
 	c := shop().withStorage()
 	c.addDriver("ebs.csi.aws.com", "ebs")
-	c.withVolumes(volume("v", corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}), tokenVolume("vault"))
+	c.withVolumes(volume("v", corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "vol-1"}}),
+		tokenVolume("vault"))
 	r := noderestriction.New(c, grants{}, kubeversion.For(kubeversion.Latest))
 	requests := frequent()
 	requests["migrated"] = requestToken("web", "ebs")

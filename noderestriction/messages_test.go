@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A message quotes what a node has written, which may be megabytes.
+// A message quotes values of the node, which may have megabytes.
 func TestMessagesStayShort(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for _, r := range []*refusal{

@@ -14,14 +14,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestMinors has what changed between minors: what is decided up to the minor
-// before, and from it on, with default gates. Where a patch release brought the
-// change, it counts for the whole minor.
+// TestMinors has the changes between minors: the decision up to the minor before, and
+// from it on, with default gates. A change in a patch release counts for the whole
+// minor.
 func TestMinors(t *testing.T) {
 	web := pod("shop", "web", "worker-1")
 	csi := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
 	csiChanged := changed(csi, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "d"}} })
-	certificate := podCertificate("shop", &certificatesv1.PodCertificateRequest{Spec: *certificateSpec(func(*certificatesv1.PodCertificateRequestSpec) {})})
+	certificate := podCertificate("shop", &certificatesv1.PodCertificateRequest{
+		Spec: *certificateSpec(func(*certificatesv1.PodCertificateRequestSpec) {}),
+	})
 	slices := sliceVersions()
 	const met, free = noderestriction.RestrictionsMet, noderestriction.NotRestricted
 
@@ -32,9 +34,19 @@ func TestMinors(t *testing.T) {
 		minor   kubeversion.Minor
 		since   verdict.Code
 	}{
-		{"certificate requests are looked into", requestCertificate("kubernetes.io/kubelet-serving", signingRequest(t, "system:node:worker-2")), free, 31, noderestriction.SigningRequestForOtherName},
-		{"deletions of slices are checked", slice(noderestriction.Delete, nil, slices["v1"]("worker-2")), free, 31, noderestriction.NotOwnResourceSlice},
-		{"a node's owners stay (CVE-2025-5187, patches of 1.31 to 1.33)", updateNode("", owned), met, 31, noderestriction.OwnerReferencesChanged},
+		{
+			"certificate requests are checked",
+			requestCertificate("kubernetes.io/kubelet-serving", signingRequest(t, "system:node:worker-2")), free, 31,
+			noderestriction.SigningRequestForOtherName,
+		},
+		{
+			"deletions of slices are checked", slice(noderestriction.Delete, nil, slices["v1"]("worker-2")), free, 31,
+			noderestriction.NotOwnResourceSlice,
+		},
+		{
+			"a node's owners stay (CVE-2025-5187, patches of 1.31 to 1.33)", updateNode("", owned), met, 31,
+			noderestriction.OwnerReferencesChanged,
+		},
 		{"mirror pods have no resource claims (CVE-2025-4563, patches of 1.32 and 1.33)", createPod(func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}}
 		}), met, 32, noderestriction.MirrorPodRefersToObject},
@@ -51,12 +63,18 @@ func TestMinors(t *testing.T) {
 		{"allocatable claims stay", updateStatus(web, func(p *corev1.Pod) {
 			p.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{}}
 		}), met, 37, noderestriction.ResourceClaimStatusChanged},
-		{"a CSINode's status has its own rule", csiNode(noderestriction.Update, "status", "worker-1", csiChanged, csi), met, 37, noderestriction.FeatureDisabled},
+		{
+			"a CSINode's status has its own rule", csiNode(noderestriction.Update, "status", "worker-1", csiChanged, csi), met, 37,
+			noderestriction.FeatureDisabled,
+		},
 		{"resources that later minors know pass in earlier ones", certificate, free, 34, noderestriction.FeatureDisabled},
 		{"claims of pods, in every minor", updateStatus(web, func(p *corev1.Pod) {
 			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{}}
 		}), "", kubeversion.Oldest, noderestriction.ResourceClaimStatusChanged},
-		{"slices that are created, in every minor", slice(noderestriction.Create, slices["v1alpha2"]("worker-2"), nil), "", kubeversion.Oldest, noderestriction.NotOwnResourceSlice},
+		{
+			"slices that are created, in every minor", slice(noderestriction.Create, slices["v1alpha2"]("worker-2"), nil), "",
+			kubeversion.Oldest, noderestriction.NotOwnResourceSlice,
+		},
 	} {
 		t.Run(tc.change, func(t *testing.T) {
 			for _, minor := range kubeversion.Minors() {
@@ -75,10 +93,12 @@ func TestMinors(t *testing.T) {
 	}
 }
 
-// TestGatesOfMinors has what depends on a gate that is not at its default.
+// TestGatesOfMinors has decisions that depend on a gate that is not at its default.
 func TestGatesOfMinors(t *testing.T) {
 	certificate := func(signer string) *noderestriction.Request {
-		return podCertificate("shop", &certificatesv1.PodCertificateRequest{Spec: *certificateSpec(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = signer })})
+		return podCertificate("shop", &certificatesv1.PodCertificateRequest{
+			Spec: *certificateSpec(func(s *certificatesv1.PodCertificateRequestSpec) { s.SignerName = signer }),
+		})
 	}
 	updateCertificate := certificate("x")
 	updateCertificate.Operation = noderestriction.Update
@@ -95,21 +115,70 @@ func TestGatesOfMinors(t *testing.T) {
 		c     *cluster
 		expectation
 	}{
-		{34, "PodCertificateRequest=true", shop(), expectation{rule: "1.34 does not ask for the signer", request: certificate("x"), code: noderestriction.RestrictionsMet}},
-		{36, "PodCertificateRequest=true", shop(), expectation{rule: "1.36 does not ask for the signer", request: certificate("x"), code: noderestriction.RestrictionsMet}},
+		{
+			34, "PodCertificateRequest=true", shop(),
+			expectation{rule: "1.34 does not ask for the signer", request: certificate("x"), code: noderestriction.RestrictionsMet},
+		},
+		{
+			36, "PodCertificateRequest=true", shop(),
+			expectation{rule: "1.36 does not ask for the signer", request: certificate("x"), code: noderestriction.RestrictionsMet},
+		},
 		{37, "", shop(), expectation{rule: "1.37 does", request: certificate("x"), code: noderestriction.SignerNotAllowed}},
-		{36, "", shop(), expectation{rule: "without the gate no operation is allowed", request: updateCertificate, code: noderestriction.FeatureDisabled}},
-		{32, "ServiceAccountNodeAudienceRestriction=true", shop(), expectation{rule: "1.32 asks no authorizer", request: requestToken("web", "vault"), code: noderestriction.AudienceNotAllowed}},
-		{33, "", shop(), expectation{rule: "1.33 asks an authorizer", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet}},
-		{32, "ServiceAccountNodeAudienceRestriction=true", withDisk(), expectation{rule: "1.32 does not follow migrated volumes", request: requestToken("web", "vault"), code: noderestriction.AudienceNotAllowed}},
-		{32, "ServiceAccountNodeAudienceRestriction=true", shop().withVolumes(tokenVolume("vault")), expectation{rule: "1.32 knows projected tokens", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet}},
-		{32, "ServiceAccountNodeAudienceRestriction=true", shop(), expectation{rule: "1.32 has one audience", request: requestToken("web", "a", "b"), code: noderestriction.OneAudienceOnly}},
-		{32, "ServiceAccountNodeAudienceRestriction=true", shop().withVolumes(claimVolume("gone")), expectation{rule: "1.32 refuses what it cannot follow", request: requestToken("web", "vault"), code: noderestriction.AudienceLookupFailed, stale: true}},
-		{37, "ServiceAccountNodeAudienceRestriction=false", shop(), expectation{rule: "without the gate any audience will do", request: requestToken("web", "a", "b"), code: noderestriction.RestrictionsMet}},
-		{31, "AllowInsecureKubeletCertificateSigningRequests=true", shop(), expectation{rule: "1.31 with insecure requests", request: requestCertificate("kubernetes.io/kubelet-serving", nil), code: noderestriction.NotRestricted}},
+		{
+			36, "", shop(),
+			expectation{
+				rule: "without the gate no operation is allowed", request: updateCertificate, code: noderestriction.FeatureDisabled,
+			},
+		},
+		{
+			32, "ServiceAccountNodeAudienceRestriction=true", shop(),
+			expectation{rule: "1.32 asks no authorizer", request: requestToken("web", "vault"), code: noderestriction.AudienceNotAllowed},
+		},
+		{
+			33, "", shop(),
+			expectation{rule: "1.33 asks an authorizer", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet},
+		},
+		{
+			32, "ServiceAccountNodeAudienceRestriction=true", withDisk(),
+			expectation{
+				rule: "1.32 does not map migrated volumes", request: requestToken("web", "vault"),
+				code: noderestriction.AudienceNotAllowed,
+			},
+		},
+		{
+			32, "ServiceAccountNodeAudienceRestriction=true", shop().withVolumes(tokenVolume("vault")),
+			expectation{rule: "1.32 knows projected tokens", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet},
+		},
+		{
+			32, "ServiceAccountNodeAudienceRestriction=true", shop(),
+			expectation{rule: "1.32 has one audience", request: requestToken("web", "a", "b"), code: noderestriction.OneAudienceOnly},
+		},
+		{
+			32, "ServiceAccountNodeAudienceRestriction=true", shop().withVolumes(claimVolume("gone")),
+			expectation{
+				rule: "1.32 refuses if a driver cannot be found", request: requestToken("web", "vault"),
+				code: noderestriction.AudienceLookupFailed, stale: true,
+			},
+		},
+		{
+			37, "ServiceAccountNodeAudienceRestriction=false", shop(),
+			expectation{
+				rule: "without the gate any audience is allowed", request: requestToken("web", "a", "b"),
+				code: noderestriction.RestrictionsMet,
+			},
+		},
+		{
+			31, "AllowInsecureKubeletCertificateSigningRequests=true", shop(),
+			expectation{
+				rule: "1.31 with insecure requests", request: requestCertificate("kubernetes.io/kubelet-serving", nil),
+				code: noderestriction.NotRestricted,
+			},
+		},
 	} {
 		tc.check(t, noderestriction.New(tc.c, granted, features(t, tc.minor, tc.gates)))
 	}
 	migrated := noderestriction.New(withDisk(), nil, kubeversion.For(33))
-	expectation{rule: "1.33 follows migrated volumes", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet}.check(t, migrated)
+	expectation{
+		rule: "1.33 maps migrated volumes", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet,
+	}.check(t, migrated)
 }

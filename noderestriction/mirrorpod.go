@@ -18,7 +18,8 @@ func namesNode(q *question, pod *corev1.Pod) *refusal {
 	return forbid(PodNotOnNode, "the pod's spec.nodeName is %q, not %s", pod.Spec.NodeName, q.node)
 }
 
-// ownedByNode makes a mirror pod go with its node, and with nothing else.
+// ownedByNode requires that a mirror pod is garbage-collected with its node, and with
+// no other object.
 func ownedByNode(q *question, pod *corev1.Pod) *refusal {
 	if n := len(pod.OwnerReferences); n != 1 {
 		return forbid(OwnerNotThisNode, "the pod has %d owner references instead of one, to node %s", n, q.node)
@@ -26,7 +27,8 @@ func ownedByNode(q *question, pod *corev1.Pod) *refusal {
 	owner := &pod.OwnerReferences[0]
 	switch {
 	case owner.APIVersion != "v1" || owner.Kind != "Node" || owner.Name != q.node:
-		return forbid(OwnerNotThisNode, "the pod's owner is the %q %q of version %q, not the Node %s of v1", owner.Kind, owner.Name, owner.APIVersion, q.node)
+		return forbid(OwnerNotThisNode, "the pod's owner is the %q %q of version %q, not the Node %s of v1", owner.Kind, owner.Name,
+			owner.APIVersion, q.node)
 	case owner.Controller == nil || !*owner.Controller:
 		return forbid(OwnerNotController, "the pod's owner reference to node %s lacks controller: true", q.node)
 	case owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion:
@@ -41,7 +43,8 @@ func ownerUID(q *question, pod *corev1.Pod) *refusal {
 		return forbid(NodeNotFound, "node %s, which owns the pod, does not exist", q.node).withStatus(statusNotFound).lagging(true)
 	}
 	if uid := pod.OwnerReferences[0].UID; uid != node.UID {
-		return forbid(NodeUIDMismatch, "the pod's owner is node %s with uid %q, which is not the uid of the Node object", q.node, uid).lagging(true)
+		return forbid(NodeUIDMismatch, "the pod's owner is node %s with uid %q, which is not the uid of the Node object", q.node,
+			uid).lagging(true)
 	}
 	return nil
 }
@@ -57,8 +60,8 @@ func refersToNothing(_ *question, pod *corev1.Pod) *refusal {
 	return mirrorPodReference(what)
 }
 
-// refersToNothingKnown is refersToNothing before Kubernetes 1.34, when kinds of
-// volumes that were not thought of were let through.
+// refersToNothingKnown is refersToNothing before Kubernetes 1.34, which allowed
+// unknown kinds of volumes.
 func refersToNothingKnown(_ *question, pod *corev1.Pod) *refusal {
 	what := podReference(pod)
 	if what == "" {

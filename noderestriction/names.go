@@ -24,8 +24,7 @@ func inLeaseNamespace(q *question) *refusal {
 
 func leaseOfNode(q *question) *refusal { return q.leaseNamed(q.req.Name) }
 
-// newLeaseOfNode looks at the object, since a request to create one need not
-// bear its name.
+// newLeaseOfNode reads the name in the object, because a create request may lack it.
 func newLeaseOfNode(q *question, lease *coordinationv1.Lease) *refusal {
 	return q.leaseNamed(lease.Name)
 }
@@ -39,8 +38,8 @@ func (q *question) leaseNamed(name string) *refusal {
 
 func csiNodeOfNode(q *question) *refusal { return q.csiNodeNamed(q.req.Name) }
 
-// newCSINodeOfNode looks at the object, since a request to create one need not
-// bear its name.
+// newCSINodeOfNode reads the name in the object, because a create request may lack
+// it.
 func newCSINodeOfNode(q *question) *refusal {
 	if q.req.Object == nil {
 		return unexpected("object", nil)

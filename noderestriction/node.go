@@ -9,8 +9,8 @@ import (
 	kubeletapis "k8s.io/kubelet/pkg/apis"
 )
 
-// ownNode compares the name of the request, which says what the API server
-// writes.
+// ownNode compares the name in the request, which selects the object that the API
+// server writes.
 func ownNode(q *question) *refusal {
 	if q.req.Name != q.node {
 		return forbid(WritesOtherNode, "node %s may not write node %q", q.node, q.req.Name)
@@ -25,8 +25,8 @@ func noConfigSource(_ *question, node *corev1.Node) *refusal {
 	return nil
 }
 
-// configSourceStays lets the source be removed: old kubelets do not know it and
-// drop it.
+// configSourceStays allows the removal of the source: old kubelets do not support it
+// and drop it.
 func configSourceStays(_ *question, from, to *corev1.Node) *refusal {
 	if source := configSource(to); source != nil && !equality.Semantic.DeepEqual(source, configSource(from)) {
 		return forbid(ConfigSourceSet, "spec.configSource changes to another value")
@@ -34,8 +34,8 @@ func configSourceStays(_ *question, from, to *corev1.Node) *refusal {
 	return nil
 }
 
-// configSource reads a field that no kubelet uses any more and that API servers
-// still store.
+// configSource reads a field that kubelets no longer use and that API servers still
+// store.
 func configSource(node *corev1.Node) *corev1.NodeConfigSource {
 	return node.Spec.ConfigSource //lint:ignore SA1019 stored nodes can have it
 }
@@ -47,8 +47,7 @@ func taintsStay(_ *question, from, to *corev1.Node) *refusal {
 	return nil
 }
 
-// sameTaint compares all fields, whichever there will be, and times by the
-// instant that they mean.
+// sameTaint compares all fields, including future ones, and times by their instant.
 func sameTaint(a, b corev1.Taint) bool {
 	if !a.TimeAdded.Equal(b.TimeAdded) {
 		return false
@@ -57,8 +56,8 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a == b
 }
 
-// ownersStay compares by reflection only if there is something to compare: most
-// updates are heartbeats of nodes without owners.
+// ownersStay uses reflection only if there are owners: most updates are heartbeats of
+// nodes without owners.
 func ownersStay(_ *question, from, to *corev1.Node) *refusal {
 	if len(from.OwnerReferences)+len(to.OwnerReferences) > 0 && !equality.Semantic.DeepEqual(to.OwnerReferences, from.OwnerReferences) {
 		return forbid(OwnerReferencesChanged, "metadata.ownerReferences changes")
@@ -99,10 +98,10 @@ func labelRefusal(changed []string) *refusal {
 	return forbid(LabelNotAllowed, "a node may not write the labels %q", strings.Join(reserved, ", "))
 }
 
-// reservedLabel reports whether a label may say where work is placed, so that a
-// node must not give it to itself: those for that purpose
-// (node-restriction.kubernetes.io), and those of Kubernetes that are not the
-// kubelet's. Keys without a prefix are nobody's.
+// reservedLabel reports whether a node must not set a label because it may control
+// scheduling: labels with the prefix for that purpose
+// (node-restriction.kubernetes.io), and labels of Kubernetes that are not the
+// kubelet's. Keys without a prefix are not reserved.
 func reservedLabel(key string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
 	if !ok {
@@ -112,7 +111,7 @@ func reservedLabel(key string) bool {
 		(within(prefix, "kubernetes.io") || within(prefix, "k8s.io")) && !kubeletapis.IsKubeletLabel(key)
 }
 
-// within reports whether a label's prefix is the domain or below it.
+// within reports whether a label's prefix is the domain or a subdomain.
 func within(prefix, domain string) bool {
 	parent, ok := strings.CutSuffix(prefix, domain)
 	return ok && (parent == "" || strings.HasSuffix(parent, "."))

@@ -20,40 +20,40 @@ type Restriction struct {
 	table      ruleTable
 }
 
-// New returns the restriction over a state, with the behaviour of the given
-// version and gates. The authorizer is asked for audiences and signers that a
-// pod does not use; nil grants none.
+// New returns the restriction over a state, with the behaviour of the given version
+// and gates. The authorizer decides about audiences and signers that a pod does not
+// use; nil grants none.
 func New(state State, authorizer Authorizer, features kubeversion.Features) *Restriction {
 	return &Restriction{state: state, authorizer: authorizer, features: features, table: newRuleTable(features)}
 }
 
-// Answer is what Decide says.
+// Answer is the result of Decide.
 type Answer struct {
 	// Decision is Allow or Deny.
 	Decision verdict.Decision `json:"decision"`
 	Code     verdict.Code     `json:"code"`
-	// Node that asked; empty if no node did.
+	// Node is the requesting node; empty if the user is not a node.
 	Node string `json:"node,omitempty"`
-	// Rule that the request was put to, for people, and the check that failed:
-	// "update nodes/status: taints do not change". Empty if there is none.
+	// Rule is the rule of the request, for people, and the check that failed: "update
+	// nodes/status: taints do not change". Empty if there is none.
 	Rule string `json:"rule,omitempty"`
 	// Status is the HTTP status with which Kubernetes answers: 200, 403, 404, or
 	// 500 when the client should try again.
 	Status int `json:"status"`
-	// StatusReason is Kubernetes' word for Status; empty with 200 and 500.
+	// StatusReason is the metav1.StatusReason of Status; empty for 200 and 500.
 	StatusReason metav1.StatusReason `json:"statusReason,omitempty"`
 	// Reason says why. Its message and hint may be shown to the node that asked.
 	Reason verdict.Reason `json:"reason"`
-	// Stale is true for a refusal that a state which lags behind the API server
-	// could explain.
+	// Stale is true for a refusal that a state that lags behind the API server could
+	// cause.
 	Stale bool `json:"stale,omitempty"`
-	// Err is what went wrong when a refusal is for want of an answer: an object
-	// that could not be followed, an authorizer that did not answer. It is for
-	// logs, not for the node.
+	// Err is the error if a refusal is due to a missing answer: the driver of a
+	// volume could not be found, or an authorizer failed. It is for logs, not for the
+	// node.
 	Err error `json:"-"`
 }
 
-// Decide answers one request.
+// Decide decides one request.
 func (r *Restriction) Decide(ctx context.Context, req *Request) Answer {
 	rule, node, answer := r.find(req)
 	if rule == nil {
@@ -68,8 +68,8 @@ func (r *Restriction) Decide(ctx context.Context, req *Request) Answer {
 	return allow(RestrictionsMet, node, rule.title)
 }
 
-// find returns the rule that a request is put to and the node that asks, or the
-// answer to a request that is put to none.
+// find returns the rule of a request and the requesting node, or the answer to a
+// request without a rule.
 func (r *Restriction) find(req *Request) (rule *activeRule, node string, without Answer) {
 	identity := nodeidentity.Of(req.User, req.Groups)
 	switch {
@@ -91,8 +91,8 @@ func (r *Restriction) find(req *Request) (rule *activeRule, node string, without
 	return rule, identity.Name, Answer{}
 }
 
-// Reads says which objects of a request the rules look at, so that a caller need
-// not decode the others. It needs all of the request but the objects.
+// Reads reports which objects of a request the rules read, so that a caller need not
+// decode the others. It needs all fields of the request except the objects.
 func (r *Restriction) Reads(req *Request) (object, oldObject bool) {
 	rule := r.ruleFor(req)
 	if rule == nil {
@@ -101,9 +101,9 @@ func (r *Restriction) Reads(req *Request) (object, oldObject bool) {
 	return rule.reads&theObject != 0, rule.reads&theOldObject != 0
 }
 
-// Checks says what a request is put to, one line for each check, in the order in
-// which they are made. It needs all of the request but the objects. It is empty
-// for requests that are not restricted.
+// Checks lists the checks of a request, one line each, in their order. It needs all
+// fields of the request except the objects. It is empty for requests that are not
+// restricted.
 func (r *Restriction) Checks(req *Request) []string {
 	rule := r.ruleFor(req)
 	if rule == nil {
@@ -124,13 +124,13 @@ func (r *Restriction) ruleFor(req *Request) *activeRule {
 	return r.table.find(req.Group, req.Resource, req.Subresource, operationOf(req.Operation))
 }
 
-// question is a request while it is being decided.
+// question is a request that is being decided.
 type question struct {
 	*Restriction
 	ctx  context.Context
 	req  *Request
 	node string
-	// pod and certificate are what earlier checks of the rule have found.
+	// pod and certificate are results of earlier checks of the rule.
 	pod         *corev1.Pod
 	certificate *certificateSpec
 }

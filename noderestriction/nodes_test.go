@@ -21,7 +21,9 @@ func worker() *corev1.Node {
 			Name: "worker-1", UID: "uid-of-worker-1",
 			Labels: map[string]string{"kubernetes.io/hostname": "worker-1", "node-restriction.kubernetes.io/tier": "web", "team": "shop"},
 		},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &added}}},
+		Spec: corev1.NodeSpec{
+			Taints: []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &added}},
+		},
 	}
 }
 
@@ -71,9 +73,20 @@ func TestCreateNode(t *testing.T) {
 			n.Spec.Taints = worker().Spec.Taints
 			owned(n)
 		}), code: noderestriction.RestrictionsMet},
-		{rule: "an empty config source", request: createNode(withConfigSource(&corev1.NodeConfigSource{})), code: noderestriction.ConfigSourceSet},
-		{rule: "a label of the kubelet", request: createNode(func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.io/arch": "arm64"} }), code: noderestriction.RestrictionsMet},
-		{rule: "a reserved label", request: createNode(func(n *corev1.Node) { n.Labels = map[string]string{"node-restriction.kubernetes.io/tier": "db"} }), code: noderestriction.LabelNotAllowed},
+		{
+			rule: "an empty config source", request: createNode(withConfigSource(&corev1.NodeConfigSource{})),
+			code: noderestriction.ConfigSourceSet,
+		},
+		{
+			rule:    "a label of the kubelet",
+			request: createNode(func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.io/arch": "arm64"} }),
+			code:    noderestriction.RestrictionsMet,
+		},
+		{
+			rule:    "a reserved label",
+			request: createNode(func(n *corev1.Node) { n.Labels = map[string]string{"node-restriction.kubernetes.io/tier": "db"} }),
+			code:    noderestriction.LabelNotAllowed,
+		},
 		{rule: "no object", request: noObject, code: noderestriction.UnexpectedObject},
 	})
 }
@@ -100,20 +113,53 @@ func TestUpdateNode(t *testing.T) {
 				{rule: "conditions change", request: updateNode(subresource, func(n *corev1.Node) {
 					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 				}), code: noderestriction.RestrictionsMet},
-				{rule: "a taint goes", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints = nil }), code: noderestriction.TaintsChanged},
-				{rule: "a taint comes", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "x"}) }), code: noderestriction.TaintsChanged},
-				{rule: "a taint changes", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule }), code: noderestriction.TaintsChanged},
-				{rule: "a taint gets another time", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = nil }), code: noderestriction.TaintsChanged},
-				{rule: "a taint gets another value", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].Value = "" }), code: noderestriction.TaintsChanged},
+				{
+					rule: "a taint goes", request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints = nil }),
+					code: noderestriction.TaintsChanged,
+				},
+				{
+					rule: "a taint comes",
+					request: updateNode(subresource, func(n *corev1.Node) {
+						n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "x"})
+					}),
+					code: noderestriction.TaintsChanged,
+				},
+				{
+					rule:    "a taint changes",
+					request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule }),
+					code:    noderestriction.TaintsChanged,
+				},
+				{
+					rule:    "a taint gets another time",
+					request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].TimeAdded = nil }),
+					code:    noderestriction.TaintsChanged,
+				},
+				{
+					rule:    "a taint gets another value",
+					request: updateNode(subresource, func(n *corev1.Node) { n.Spec.Taints[0].Value = "" }),
+					code:    noderestriction.TaintsChanged,
+				},
 				{rule: "a taint's time in another zone", request: updateNode(subresource, func(n *corev1.Node) {
 					in := metav1.NewTime(n.Spec.Taints[0].TimeAdded.In(time.FixedZone("x", 3600)))
 					n.Spec.Taints[0].TimeAdded = &in
 				}), code: noderestriction.RestrictionsMet},
 				{rule: "an owner comes", request: updateNode(subresource, owned), code: noderestriction.OwnerReferencesChanged},
 				{rule: "the owner goes", request: disown(subresource), code: noderestriction.OwnerReferencesChanged},
-				{rule: "a reserved label changes", request: updateNode(subresource, func(n *corev1.Node) { n.Labels["node-restriction.kubernetes.io/tier"] = "db" }), code: noderestriction.LabelNotAllowed},
-				{rule: "a reserved label goes", request: updateNode(subresource, func(n *corev1.Node) { delete(n.Labels, "node-restriction.kubernetes.io/tier") }), code: noderestriction.LabelNotAllowed},
-				{rule: "a free label changes", request: updateNode(subresource, func(n *corev1.Node) { n.Labels["team"] = "ads" }), code: noderestriction.RestrictionsMet},
+				{
+					rule:    "a reserved label changes",
+					request: updateNode(subresource, func(n *corev1.Node) { n.Labels["node-restriction.kubernetes.io/tier"] = "db" }),
+					code:    noderestriction.LabelNotAllowed,
+				},
+				{
+					rule:    "a reserved label goes",
+					request: updateNode(subresource, func(n *corev1.Node) { delete(n.Labels, "node-restriction.kubernetes.io/tier") }),
+					code:    noderestriction.LabelNotAllowed,
+				},
+				{
+					rule:    "a free label changes",
+					request: updateNode(subresource, func(n *corev1.Node) { n.Labels["team"] = "ads" }),
+					code:    noderestriction.RestrictionsMet,
+				},
 			})
 		})
 	}
@@ -142,11 +188,15 @@ func TestDeleteNode(t *testing.T) {
 // TestLabels has the keys that a node may write, and those that it may not.
 func TestLabels(t *testing.T) {
 	free := []string{
-		"team", "example.com/team", "cluster.x-k8s.io/owner", "kubernetes.io", "k8s.io", "kubernetes.iox/a", "a.kubernetes.io.example.com/a",
+		"team", "example.com/team", "cluster.x-k8s.io/owner", "kubernetes.io", "k8s.io", "kubernetes.iox/a",
+		"a.kubernetes.io.example.com/a",
 		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-		"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type", "node.kubernetes.io/anything", "kubelet.kubernetes.io/anything",
-		"a.node.kubernetes.io/x", "a.kubelet.kubernetes.io/x", "node-restriction.kubernetes.io.node.kubernetes.io/x", "xnode-restriction.kubernetes.iox/a",
+		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region",
+		"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type", "node.kubernetes.io/anything",
+		"kubelet.kubernetes.io/anything",
+		"a.node.kubernetes.io/x", "a.kubelet.kubernetes.io/x", "node-restriction.kubernetes.io.node.kubernetes.io/x",
+		"xnode-restriction.kubernetes.iox/a",
 	}
 	reserved := []string{
 		"node-restriction.kubernetes.io/tier", "a.node-restriction.kubernetes.io/tier", "a.b.node-restriction.kubernetes.io/",

@@ -10,7 +10,7 @@ type typed[T any] interface {
 	runtime.Object
 }
 
-// object makes a check of the object, which must be of the check's type.
+// object returns a check of the object, which must have the check's type.
 func object[T any, P typed[T]](holds func(*question, P) *refusal) func(*question) *refusal {
 	return func(q *question) *refusal {
 		o, ok := as[T, P](q.req.Object)
@@ -21,7 +21,7 @@ func object[T any, P typed[T]](holds func(*question, P) *refusal) func(*question
 	}
 }
 
-// oldObject makes a check of the old object, which must be of the check's type.
+// oldObject returns a check of the old object, which must have the check's type.
 func oldObject[T any, P typed[T]](holds func(*question, P) *refusal) func(*question) *refusal {
 	return func(q *question) *refusal {
 		o, ok := as[T, P](q.req.OldObject)
@@ -32,7 +32,7 @@ func oldObject[T any, P typed[T]](holds func(*question, P) *refusal) func(*quest
 	}
 }
 
-// update makes a check of both objects, which must be of the check's type.
+// update returns a check of both objects, which must have the check's type.
 func update[T any, P typed[T]](holds func(q *question, from, to P) *refusal) func(*question) *refusal {
 	return func(q *question) *refusal {
 		from, ok := as[T, P](q.req.OldObject)
@@ -70,7 +70,7 @@ func subresourceRefused(q *question) *refusal {
 	return forbid(SubresourceNotAllowed, "nodes may not write %s", q.resource())
 }
 
-// resource names what the request is about: "pods/eviction".
+// resource returns the resource of the request: "pods/eviction".
 func (q *question) resource() string {
 	if q.req.Subresource == "" {
 		return q.req.Resource

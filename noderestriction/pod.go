@@ -12,7 +12,7 @@ import (
 
 func podExists(q *question) *refusal { return q.findPod(q.req.Name, statusNotFound) }
 
-// findPod looks the pod up for later checks.
+// findPod looks up the pod for later checks.
 func (q *question) findPod(name string, status int) *refusal {
 	pod, ok := q.state.Pod(q.req.Namespace, name)
 	if !ok {
@@ -22,8 +22,8 @@ func (q *question) findPod(name string, status int) *refusal {
 	return nil
 }
 
-// podOnNode trusts the pod that is known, not the one in the request. Another
-// pod may have taken its name on this node since.
+// podOnNode checks the pod in the state, not the one in the request. Another pod may
+// meanwhile have the same name on this node.
 func podOnNode(q *question) *refusal {
 	if q.pod.Spec.NodeName != q.node {
 		return forbid(PodNotOnNode, "pod %s/%s is not on node %s", q.req.Namespace, q.pod.Name, q.node).lagging(true)
@@ -31,8 +31,8 @@ func podOnNode(q *question) *refusal {
 	return nil
 }
 
-// evictedPodExists takes the pod's name from the request, where the API server
-// has it from, before the name in the eviction, which the node has written.
+// evictedPodExists prefers the pod's name in the request, which the API server uses,
+// to the name in the eviction, which the node has written.
 func evictedPodExists(q *question) *refusal {
 	name := ""
 	switch eviction := q.req.Object.(type) {
@@ -58,7 +58,7 @@ func evictedPodExists(q *question) *refusal {
 	return q.findPod(name, statusNotFound)
 }
 
-// wasOnNode trusts the pod that is stored, not the one that the node sends.
+// wasOnNode checks the stored pod, not the one that the node sends.
 func wasOnNode(q *question, stored *corev1.Pod) *refusal {
 	if stored.Spec.NodeName != q.node {
 		return forbid(PodNotOnNode, "pod %s/%s is not on node %s", q.req.Namespace, stored.Name, q.node)
@@ -66,8 +66,8 @@ func wasOnNode(q *question, stored *corev1.Pod) *refusal {
 	return nil
 }
 
-// storedOnNode looks at the pod that is known, where the one that the API server
-// has stored is not given.
+// storedOnNode checks the pod in the state, if the stored pod is not part of the
+// request.
 func storedOnNode(q *question) *refusal {
 	if refusal := podExists(q); refusal != nil {
 		return refusal
@@ -83,7 +83,8 @@ func podLabelsStay(q *question, from, to *corev1.Pod) *refusal {
 }
 
 func claimStatusesStay(q *question, from, to *corev1.Pod) *refusal {
-	same := slices.EqualFunc(from.Status.ResourceClaimStatuses, to.Status.ResourceClaimStatuses, func(a, b corev1.PodResourceClaimStatus) bool {
+	before, after := from.Status.ResourceClaimStatuses, to.Status.ResourceClaimStatuses
+	same := slices.EqualFunc(before, after, func(a, b corev1.PodResourceClaimStatus) bool {
 		return a.Name == b.Name && samePointee(a.ResourceClaimName, b.ResourceClaimName)
 	})
 	return q.claimStatus(same, from, "resourceClaimStatuses")
@@ -111,7 +112,8 @@ func sameMapping(a, b corev1.NodeAllocatableMappedResources) bool {
 }
 
 func sameOverhead(a, b corev1.NodeAllocatableOverheadResources) bool {
-	return a.Name == b.Name && apiresource.QuantityPtrEqual(a.PerPod, b.PerPod) && apiresource.QuantityPtrEqual(a.PerContainer, b.PerContainer)
+	return a.Name == b.Name && apiresource.QuantityPtrEqual(a.PerPod, b.PerPod) &&
+		apiresource.QuantityPtrEqual(a.PerContainer, b.PerContainer)
 }
 
 func samePointee(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }

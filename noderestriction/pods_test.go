@@ -25,11 +25,23 @@ func mirrorPod() *corev1.Pod {
 			}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName:   "worker-1",
-			Containers: []corev1.Container{{Name: "proxy", Env: []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}}}}},
+			NodeName: "worker-1",
+			Containers: []corev1.Container{
+				{
+					Name: "proxy",
+					Env: []corev1.EnvVar{
+						{Name: "A", Value: "b"},
+						{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}},
+					},
+				},
+			},
 			Volumes: []corev1.Volume{
 				volume("logs", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/log"}}),
-				volume("labels", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{}}}}}),
+				volume("labels", corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{
+						Sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{}}},
+					},
+				}),
 				volume("none", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}),
 			},
 		},
@@ -52,34 +64,78 @@ func TestCreatePod(t *testing.T) {
 	no, yes := false, true
 	checkAll(t, shop(), []expectation{
 		{rule: "a mirror pod of the node", request: createPod(func(*corev1.Pod) {}), code: noderestriction.RestrictionsMet},
-		{rule: "the annotation counts, not its value", request: createPod(func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "" }), code: noderestriction.RestrictionsMet},
+		{
+			rule:    "the annotation counts, not its value",
+			request: createPod(func(p *corev1.Pod) { p.Annotations[corev1.MirrorPodAnnotationKey] = "" }),
+			code:    noderestriction.RestrictionsMet,
+		},
 		{rule: "an ordinary pod", request: createPod(func(p *corev1.Pod) { p.Annotations = nil }), code: noderestriction.NotAMirrorPod},
 		{rule: "an ordinary pod with annotations", request: createPod(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 		}), code: noderestriction.NotAMirrorPod},
 		{rule: "a pod on no node", request: createPod(func(p *corev1.Pod) { p.Spec.NodeName = "" }), code: noderestriction.PodNotOnNode},
-		{rule: "a pod on another node", request: createPod(func(p *corev1.Pod) { p.Spec.NodeName = "worker-2" }), code: noderestriction.PodNotOnNode},
+		{
+			rule: "a pod on another node", request: createPod(func(p *corev1.Pod) { p.Spec.NodeName = "worker-2" }),
+			code: noderestriction.PodNotOnNode,
+		},
 		{rule: "no owner", request: createPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), code: noderestriction.OwnerNotThisNode},
-		{rule: "two owners", request: createPod(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }), code: noderestriction.OwnerNotThisNode},
-		{rule: "another node as owner", request: createOwned(func(o *metav1.OwnerReference) { o.Name = "worker-2" }), code: noderestriction.OwnerNotThisNode},
-		{rule: "an owner of another kind", request: createOwned(func(o *metav1.OwnerReference) { o.Kind = "Pod" }), code: noderestriction.OwnerNotThisNode},
-		{rule: "an owner of another version", request: createOwned(func(o *metav1.OwnerReference) { o.APIVersion = "v2" }), code: noderestriction.OwnerNotThisNode},
-		{rule: "an owner that says nothing of controlling", request: createOwned(func(o *metav1.OwnerReference) { o.Controller = nil }), code: noderestriction.OwnerNotController},
-		{rule: "an owner that does not control", request: createOwned(func(o *metav1.OwnerReference) { o.Controller = &no }), code: noderestriction.OwnerNotController},
-		{rule: "an owner whose deletion is blocked", request: createOwned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes }), code: noderestriction.OwnerBlocksDeletion},
-		{rule: "an owner that says nothing of blocking", request: createOwned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = nil }), code: noderestriction.RestrictionsMet},
-		{rule: "an owner with another uid", request: createOwned(func(o *metav1.OwnerReference) { o.UID = "uid-of-worker-2" }), code: noderestriction.NodeUIDMismatch, stale: true},
-		{rule: "an owner without uid", request: createOwned(func(o *metav1.OwnerReference) { o.UID = "" }), code: noderestriction.NodeUIDMismatch, stale: true},
+		{
+			rule:    "two owners",
+			request: createPod(func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, p.OwnerReferences[0]) }),
+			code:    noderestriction.OwnerNotThisNode,
+		},
+		{
+			rule: "another node as owner", request: createOwned(func(o *metav1.OwnerReference) { o.Name = "worker-2" }),
+			code: noderestriction.OwnerNotThisNode,
+		},
+		{
+			rule: "an owner of another kind", request: createOwned(func(o *metav1.OwnerReference) { o.Kind = "Pod" }),
+			code: noderestriction.OwnerNotThisNode,
+		},
+		{
+			rule: "an owner of another version", request: createOwned(func(o *metav1.OwnerReference) { o.APIVersion = "v2" }),
+			code: noderestriction.OwnerNotThisNode,
+		},
+		{
+			rule:    "an owner that says nothing of controlling",
+			request: createOwned(func(o *metav1.OwnerReference) { o.Controller = nil }), code: noderestriction.OwnerNotController,
+		},
+		{
+			rule: "an owner that does not control", request: createOwned(func(o *metav1.OwnerReference) { o.Controller = &no }),
+			code: noderestriction.OwnerNotController,
+		},
+		{
+			rule:    "an owner whose deletion is blocked",
+			request: createOwned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = &yes }),
+			code:    noderestriction.OwnerBlocksDeletion,
+		},
+		{
+			rule:    "an owner that says nothing of blocking",
+			request: createOwned(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = nil }),
+			code:    noderestriction.RestrictionsMet,
+		},
+		{
+			rule: "an owner with another uid", request: createOwned(func(o *metav1.OwnerReference) { o.UID = "uid-of-worker-2" }),
+			code: noderestriction.NodeUIDMismatch, stale: true,
+		},
+		{
+			rule: "an owner without uid", request: createOwned(func(o *metav1.OwnerReference) { o.UID = "" }),
+			code: noderestriction.NodeUIDMismatch, stale: true,
+		},
 		{
 			rule: "no object", request: from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods"}),
 			code: noderestriction.UnexpectedObject,
 		},
 		{
-			rule: "an object of another type", request: from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods", Object: &corev1.Node{}}),
+			rule: "an object of another type", request: from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Resource: "pods", Object: &corev1.Node{},
+			}),
 			code: noderestriction.UnexpectedObject,
 		},
 		{
-			rule: "an object that points nowhere", request: from("worker-1", noderestriction.Request{Operation: noderestriction.Create, Resource: "pods", Object: (*corev1.Pod)(nil)}),
+			rule: "an object that points nowhere", request: from("worker-1", noderestriction.Request{
+				Operation: noderestriction.Create, Resource: "pods", Object: (*corev1.Pod)(nil),
+			}),
 			code: noderestriction.UnexpectedObject,
 		},
 	})
@@ -94,25 +150,57 @@ func TestCreatePod(t *testing.T) {
 
 // podOperation is a request of worker-1's for a pod of namespace shop.
 func podOperation(o noderestriction.Operation, subresource, name string) *noderestriction.Request {
-	return from("worker-1", noderestriction.Request{Operation: o, Version: "v1", Resource: "pods", Subresource: subresource, Namespace: "shop", Name: name})
+	return from("worker-1", noderestriction.Request{
+		Operation: o, Version: "v1", Resource: "pods", Subresource: subresource, Namespace: "shop", Name: name,
+	})
 }
 
 func TestOtherPodOperations(t *testing.T) {
 	checkAll(t, shop(), []expectation{
 		{rule: "delete a pod of the node", request: podOperation(noderestriction.Delete, "", "web"), code: noderestriction.RestrictionsMet},
-		{rule: "delete a pod of another node", request: podOperation(noderestriction.Delete, "", "db"), code: noderestriction.PodNotOnNode, stale: true},
-		{rule: "delete a pod on no node", request: podOperation(noderestriction.Delete, "", "new"), code: noderestriction.PodNotOnNode, stale: true},
-		{rule: "delete an unknown pod", request: podOperation(noderestriction.Delete, "", "gone"), code: noderestriction.PodNotFound, status: 404, stale: true},
-		{rule: "delete pods without a name", request: podOperation(noderestriction.Delete, "", ""), code: noderestriction.PodNotFound, status: 404, stale: true},
+		{
+			rule: "delete a pod of another node", request: podOperation(noderestriction.Delete, "", "db"),
+			code: noderestriction.PodNotOnNode, stale: true,
+		},
+		{
+			rule: "delete a pod on no node", request: podOperation(noderestriction.Delete, "", "new"),
+			code: noderestriction.PodNotOnNode, stale: true,
+		},
+		{
+			rule: "delete an unknown pod", request: podOperation(noderestriction.Delete, "", "gone"),
+			code: noderestriction.PodNotFound, status: 404, stale: true,
+		},
+		{
+			rule: "delete pods without a name", request: podOperation(noderestriction.Delete, "", ""),
+			code: noderestriction.PodNotFound, status: 404, stale: true,
+		},
 		{rule: "update a pod", request: podOperation(noderestriction.Update, "", "web"), code: noderestriction.OperationNotAllowed},
-		{rule: "create a status", request: podOperation(noderestriction.Create, "status", "web"), code: noderestriction.OperationNotAllowed},
-		{rule: "delete a status", request: podOperation(noderestriction.Delete, "status", "web"), code: noderestriction.OperationNotAllowed},
-		{rule: "update an eviction", request: podOperation(noderestriction.Update, "eviction", "web"), code: noderestriction.OperationNotAllowed},
-		{rule: "delete an eviction", request: podOperation(noderestriction.Delete, "eviction", "web"), code: noderestriction.OperationNotAllowed},
+		{
+			rule: "create a status", request: podOperation(noderestriction.Create, "status", "web"),
+			code: noderestriction.OperationNotAllowed,
+		},
+		{
+			rule: "delete a status", request: podOperation(noderestriction.Delete, "status", "web"),
+			code: noderestriction.OperationNotAllowed,
+		},
+		{
+			rule: "update an eviction", request: podOperation(noderestriction.Update, "eviction", "web"),
+			code: noderestriction.OperationNotAllowed,
+		},
+		{
+			rule: "delete an eviction", request: podOperation(noderestriction.Delete, "eviction", "web"),
+			code: noderestriction.OperationNotAllowed,
+		},
 		{rule: "bind a pod", request: podOperation(noderestriction.Create, "binding", "web"), code: noderestriction.SubresourceNotAllowed},
-		{rule: "add ephemeral containers", request: podOperation(noderestriction.Update, "ephemeralcontainers", "web"), code: noderestriction.SubresourceNotAllowed},
+		{
+			rule: "add ephemeral containers", request: podOperation(noderestriction.Update, "ephemeralcontainers", "web"),
+			code: noderestriction.SubresourceNotAllowed,
+		},
 		{rule: "resize a pod", request: podOperation(noderestriction.Update, "resize", "web"), code: noderestriction.SubresourceNotAllowed},
-		{rule: "delete any other subresource", request: podOperation(noderestriction.Delete, "x", "web"), code: noderestriction.SubresourceNotAllowed},
+		{
+			rule: "delete any other subresource", request: podOperation(noderestriction.Delete, "x", "web"),
+			code: noderestriction.SubresourceNotAllowed,
+		},
 	})
 }
 
@@ -130,7 +218,9 @@ func TestPodStatus(t *testing.T) {
 	web := pod("shop", "web", "worker-1")
 	web.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &claim}, {Name: "none"}}
 	web.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{
-		ResourceClaimName: claim, RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "app", ResourceName: "example.com/gpu", RequestName: "r"}},
+		ResourceClaimName: claim, RequestMappings: []corev1.ContainerExtendedResourceRequest{
+			{ContainerName: "app", ResourceName: "example.com/gpu", RequestName: "r"},
+		},
 	}
 	web.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{
 		ResourceClaimName: claim, Containers: []string{"app"},
@@ -146,19 +236,61 @@ func TestPodStatus(t *testing.T) {
 	onlyNew.OldObject = nil
 
 	checkAll(t, shop(), []expectation{
-		{rule: "the status of a pod of the node", request: updateStatus(web, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), code: noderestriction.RestrictionsMet},
-		{rule: "a pod that is not known yet, since the stored one counts", request: updateStatus(pod("shop", "unknown", "worker-1"), func(*corev1.Pod) {}), code: noderestriction.RestrictionsMet},
-		{rule: "a pod of another node", request: updateStatus(pod("shop", "db", "worker-2"), func(*corev1.Pod) {}), code: noderestriction.PodNotOnNode},
-		{rule: "a pod of another node that the node claims", request: updateStatus(pod("shop", "db", "worker-2"), func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }), code: noderestriction.PodNotOnNode},
+		{
+			rule:    "the status of a pod of the node",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+			code:    noderestriction.RestrictionsMet,
+		},
+		{
+			rule:    "a pod that is not known yet, since the stored one counts",
+			request: updateStatus(pod("shop", "unknown", "worker-1"), func(*corev1.Pod) {}), code: noderestriction.RestrictionsMet,
+		},
+		{
+			rule: "a pod of another node", request: updateStatus(pod("shop", "db", "worker-2"), func(*corev1.Pod) {}),
+			code: noderestriction.PodNotOnNode,
+		},
+		{
+			rule:    "a pod of another node that the node claims",
+			request: updateStatus(pod("shop", "db", "worker-2"), func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }),
+			code:    noderestriction.PodNotOnNode,
+		},
 		{rule: "a pod on no node", request: updateStatus(pod("shop", "new", ""), func(*corev1.Pod) {}), code: noderestriction.PodNotOnNode},
-		{rule: "a label that changes", request: updateStatus(web, func(p *corev1.Pod) { p.Labels["app"] = "db" }), code: noderestriction.PodLabelsChanged},
-		{rule: "a label that is added", request: updateStatus(web, func(p *corev1.Pod) { p.Labels["x"] = "" }), code: noderestriction.PodLabelsChanged},
-		{rule: "a label that goes", request: updateStatus(web, func(p *corev1.Pod) { p.Labels = nil }), code: noderestriction.PodLabelsChanged},
-		{rule: "annotations", request: updateStatus(web, func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), code: noderestriction.RestrictionsMet},
-		{rule: "a claim status with another name", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].Name = "x" }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "a claim status with another claim", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].ResourceClaimName = &other }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "a claim status that loses its claim", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].ResourceClaimName = nil }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "a claim status that gets a claim", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[1].ResourceClaimName = &claim }), code: noderestriction.ResourceClaimStatusChanged},
+		{
+			rule: "a label that changes", request: updateStatus(web, func(p *corev1.Pod) { p.Labels["app"] = "db" }),
+			code: noderestriction.PodLabelsChanged,
+		},
+		{
+			rule: "a label that is added", request: updateStatus(web, func(p *corev1.Pod) { p.Labels["x"] = "" }),
+			code: noderestriction.PodLabelsChanged,
+		},
+		{
+			rule: "a label that goes", request: updateStatus(web, func(p *corev1.Pod) { p.Labels = nil }),
+			code: noderestriction.PodLabelsChanged,
+		},
+		{
+			rule: "annotations", request: updateStatus(web, func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }),
+			code: noderestriction.RestrictionsMet,
+		},
+		{
+			rule:    "a claim status with another name",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].Name = "x" }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "a claim status with another claim",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].ResourceClaimName = &other }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "a claim status that loses its claim",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[0].ResourceClaimName = nil }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "a claim status that gets a claim",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ResourceClaimStatuses[1].ResourceClaimName = &claim }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
 		{rule: "a claim status more", request: updateStatus(web, func(p *corev1.Pod) {
 			p.Status.ResourceClaimStatuses = append(p.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: "x"})
 		}), code: noderestriction.ResourceClaimStatusChanged},
@@ -166,18 +298,54 @@ func TestPodStatus(t *testing.T) {
 			s := p.Status.ResourceClaimStatuses
 			s[0], s[1] = s[1], s[0]
 		}), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "extended claims that go", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus = nil }), code: noderestriction.ResourceClaimStatusChanged},
+		{
+			rule:    "extended claims that go",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus = nil }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
 		{rule: "extended claims that come", request: updateStatus(pod("shop", "web", "worker-1"), func(p *corev1.Pod) {
 			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{}
 		}), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "another extended claim", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus.ResourceClaimName = other }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "another extended mapping", request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus.RequestMappings[0].RequestName = "x" }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an allocatable claim with another name", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.ResourceClaimName = other }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an allocatable claim of another container", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Containers[0] = "x" }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an allocatable mapping of another quantity", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Mapping[0].Quantity = &two }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an allocatable mapping of another name", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Mapping[0].Name = "memory" }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an overhead per container", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Overhead[0].PerContainer = &one }), code: noderestriction.ResourceClaimStatusChanged},
-		{rule: "an overhead that goes", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Overhead = nil }), code: noderestriction.ResourceClaimStatusChanged},
+		{
+			rule:    "another extended claim",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus.ResourceClaimName = other }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "another extended mapping",
+			request: updateStatus(web, func(p *corev1.Pod) { p.Status.ExtendedResourceClaimStatus.RequestMappings[0].RequestName = "x" }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an allocatable claim with another name",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.ResourceClaimName = other }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an allocatable claim of another container",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Containers[0] = "x" }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an allocatable mapping of another quantity",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Mapping[0].Quantity = &two }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an allocatable mapping of another name",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Mapping[0].Name = "memory" }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an overhead per container",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Overhead[0].PerContainer = &one }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
+		{
+			rule:    "an overhead that goes",
+			request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) { s.Overhead = nil }),
+			code:    noderestriction.ResourceClaimStatusChanged,
+		},
 		{rule: "quantities count by value", request: allocatable(func(s *corev1.NodeAllocatableResourceClaimStatus) {
 			s.Mapping[0].Quantity, s.Overhead[0].PerPod = &sameAsOne, &sameAsOne
 		}), code: noderestriction.RestrictionsMet},
@@ -201,7 +369,10 @@ func TestEviction(t *testing.T) {
 		{rule: "a pod of the node", request: evict("web", &policyv1.Eviction{}), code: noderestriction.RestrictionsMet},
 		{rule: "in the older version", request: evict("web", &policyv1beta1.Eviction{}), code: noderestriction.RestrictionsMet},
 		{rule: "a pod of another node", request: evict("db", &policyv1.Eviction{}), code: noderestriction.PodNotOnNode, stale: true},
-		{rule: "the request's name counts before the object's", request: evict("db", named("web")), code: noderestriction.PodNotOnNode, stale: true},
+		{
+			rule: "the request's name counts before the object's", request: evict("db", named("web")),
+			code: noderestriction.PodNotOnNode, stale: true,
+		},
 		{rule: "the object's name counts if the request has none", request: evict("", named("web")), code: noderestriction.RestrictionsMet},
 		{rule: "another node's pod by the object's name", request: evict("", named("db")), code: noderestriction.PodNotOnNode, stale: true},
 		{rule: "no name at all", request: evict("", &policyv1.Eviction{}), code: noderestriction.PodNameRequired},

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podReference names an object of the API that the pod refers to otherwise than
-// through the kind of a volume: its service account, or a secret or config map
-// by name. It is empty if there is none.
+// podReference describes an API object to which the pod refers other than by the kind
+// of a volume: its service account, or a secret or config map by name. It is empty if
+// there is none.
 func podReference(pod *corev1.Pod) string {
 	if serviceAccountName(pod) != "" {
 		return "a service account (spec.serviceAccountName)"
@@ -32,7 +32,7 @@ func podReference(pod *corev1.Pod) string {
 	return ""
 }
 
-// serviceAccountName reads the field, or the deprecated one that stands for it.
+// serviceAccountName returns the field, or its deprecated alias.
 func serviceAccountName(pod *corev1.Pod) string {
 	if pod.Spec.ServiceAccountName != "" {
 		return pod.Spec.ServiceAccountName
@@ -40,7 +40,7 @@ func serviceAccountName(pod *corev1.Pod) string {
 	return pod.Spec.DeprecatedServiceAccount
 }
 
-// environment is what a container of any kind reads its variables from.
+// environment has the sources of the variables of a container of any kind.
 type environment struct {
 	container string
 	env       []corev1.EnvVar
@@ -79,8 +79,8 @@ func environmentReference(e environment) string {
 	return ""
 }
 
-// hasSecretRef reports whether a volume that needs nothing else of the API names
-// a secret to mount it with.
+// hasSecretRef reports whether a volume that needs no other API object names a secret
+// for its mount.
 func hasSecretRef(v *corev1.VolumeSource) bool {
 	var refs []*corev1.LocalObjectReference
 	if v.CephFS != nil {
@@ -110,8 +110,8 @@ func hasSecretRef(v *corev1.VolumeSource) bool {
 	return slices.ContainsFunc(refs, func(r *corev1.LocalObjectReference) bool { return r != nil && r.Name != "" })
 }
 
-// volumeReference names the first volume of a kind that needs the API, or of a
-// kind that is not known to do without.
+// volumeReference describes the first volume of a kind that needs the API, or of an
+// unknown kind.
 func volumeReference(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -119,7 +119,7 @@ func volumeReference(pod *corev1.Pod) string {
 		if v.Projected != nil && what == "" {
 			what = projectionReference(v.Projected)
 		}
-		if what == "" && v.Projected == nil && !standsAlone(&v.VolumeSource) {
+		if what == "" && v.Projected == nil && !needsNoAPI(&v.VolumeSource) {
 			what = "unknown kinds of volumes"
 		}
 		if what != "" {
@@ -129,7 +129,7 @@ func volumeReference(pod *corev1.Pod) string {
 	return ""
 }
 
-// sourceReference names what a volume needs of the API.
+// sourceReference describes the API objects that a volume needs.
 func sourceReference(v *corev1.VolumeSource) string {
 	switch {
 	case v.ConfigMap != nil:
@@ -166,9 +166,9 @@ func projectionReference(projected *corev1.ProjectedVolumeSource) string {
 	return ""
 }
 
-// standsAlone reports whether a volume is of a kind that a kubelet mounts
-// without the API.
-func standsAlone(v *corev1.VolumeSource) bool {
+// needsNoAPI reports whether a volume is of a kind that a kubelet mounts without the
+// API.
+func needsNoAPI(v *corev1.VolumeSource) bool {
 	onNode := v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil || v.Image != nil || v.GitRepo != nil || v.FlexVolume != nil
 	cloud := v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.Cinder != nil || v.GCEPersistentDisk != nil ||
 		v.PhotonPersistentDisk != nil || v.VsphereVolume != nil
@@ -177,7 +177,7 @@ func standsAlone(v *corev1.VolumeSource) bool {
 	return onNode || cloud || network
 }
 
-// volumeReferenceBefore34 names the first volume that refers to an object by
+// volumeReferenceBefore34 describes the first volume that refers to an object by
 // name.
 func volumeReferenceBefore34(pod *corev1.Pod) string {
 	for i := range pod.Spec.Volumes {

@@ -15,10 +15,10 @@ func projected(sources ...corev1.VolumeProjection) corev1.VolumeSource {
 	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: sources}}
 }
 
-// TestMirrorPodReferences has, for each way in which a pod can refer to an object
-// of the API, the first minor in which a node may not create such a mirror pod;
-// 0 for those that are fine. Before 1.34 references were looked for one by one,
-// afterwards all that is not known to be fine is refused.
+// TestMirrorPodReferences has, for each way in which a pod can refer to an object of
+// the API, the first minor in which a node may not create such a mirror pod; 0 for
+// allowed ones. Before 1.34 an API server refused known references; since then it
+// refuses everything that is not known to be allowed.
 func TestMirrorPodReferences(t *testing.T) {
 	const always, never = kubeversion.Oldest, 0
 	ref, none := local("x"), local("")
@@ -29,10 +29,14 @@ func TestMirrorPodReferences(t *testing.T) {
 		return func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, volume("v", source)) }
 	}
 	secretEnv := func(name string) []corev1.EnvVar {
-		return []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local(name)}}}}
+		return []corev1.EnvVar{
+			{Name: "E", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local(name)}}},
+		}
 	}
 	configMapEnv := func(name string) []corev1.EnvVar {
-		return []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local(name)}}}}
+		return []corev1.EnvVar{
+			{Name: "E", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local(name)}}},
+		}
 	}
 
 	for _, tc := range []struct {
@@ -51,34 +55,72 @@ func TestMirrorPodReferences(t *testing.T) {
 		{"secret in env without name", container(corev1.Container{Env: secretEnv("")}), never},
 		{"config map in env", container(corev1.Container{Env: configMapEnv("x")}), always},
 		{"config map in env without name", container(corev1.Container{Env: configMapEnv("")}), never},
-		{"secret in envFrom", container(corev1.Container{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}}), always},
-		{"config map in envFrom", container(corev1.Container{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}}}}), always},
+		{
+			"secret in envFrom",
+			container(corev1.Container{EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}}}}),
+			always,
+		},
+		{
+			"config map in envFrom",
+			container(corev1.Container{
+				EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}}},
+			}),
+			always,
+		},
 		{"secret in an init container", func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Env: secretEnv("x")}} }, always},
 		{"config map in an ephemeral container", func(p *corev1.Pod) {
-			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: configMapEnv("x")}}}
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: configMapEnv("x")}},
+			}
 		}, always},
 
 		{"secret volume", withVolume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "x"}}), always},
 		{"secret volume without name", withVolume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), 34},
 		{"config map volume", withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref}}), always},
 		{"config map volume without name", withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}), 34},
-		{"claim volume", withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "x"}}), always},
-		{"claim volume without name", withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), always},
+		{
+			"claim volume",
+			withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "x"}}),
+			always,
+		},
+		{
+			"claim volume without name",
+			withVolume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), always,
+		},
 		{"ephemeral volume", withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), 34},
 		{"CSI volume", withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x"}}), 34},
-		{"CSI volume with a secret", withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x", NodePublishSecretRef: &ref}}), always},
+		{
+			"CSI volume with a secret",
+			withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x", NodePublishSecretRef: &ref}}), always,
+		},
 		{"glusterfs volume", withVolume(corev1.VolumeSource{Glusterfs: &corev1.GlusterfsVolumeSource{}}), 34},
 		{"azureFile volume", withVolume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "x"}}), always},
 		{"azureFile volume without secret", withVolume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{}}), 34},
 		{"volume of an unknown kind", withVolume(corev1.VolumeSource{}), 34},
 
-		{"projected secret", withVolume(projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: ref}})), always},
+		{
+			"projected secret",
+			withVolume(projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: ref}})), always,
+		},
 		{"projected secret without name", withVolume(projected(corev1.VolumeProjection{Secret: &corev1.SecretProjection{}})), 34},
-		{"projected config map", withVolume(projected(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: ref}})), always},
+		{
+			"projected config map",
+			withVolume(projected(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: ref}})),
+			always,
+		},
 		{"projected config map without name", withVolume(projected(corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{}})), 34},
-		{"projected token", withVolume(projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}})), 34},
-		{"projected trust bundle", withVolume(projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}})), always},
-		{"projected pod certificate", withVolume(projected(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}})), 34},
+		{
+			"projected token",
+			withVolume(projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}})), 34,
+		},
+		{
+			"projected trust bundle",
+			withVolume(projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}})), always,
+		},
+		{
+			"projected pod certificate",
+			withVolume(projected(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}})), 34,
+		},
 		{"projection of an unknown kind", withVolume(projected(corev1.VolumeProjection{})), 34},
 		{"secret after a harmless projection", withVolume(projected(
 			corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{}},
@@ -99,8 +141,14 @@ func TestMirrorPodReferences(t *testing.T) {
 		{"iscsi volume", withVolume(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}), never},
 		{"iscsi volume with a secret", withVolume(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &ref}}), always},
 		{"storageOS volume", withVolume(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{}}), never},
-		{"storageOS volume with a secret", withVolume(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: &ref}}), always},
-		{"awsElasticBlockStore volume", withVolume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}), never},
+		{
+			"storageOS volume with a secret",
+			withVolume(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: &ref}}), always,
+		},
+		{
+			"awsElasticBlockStore volume",
+			withVolume(corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}), never,
+		},
 		{"azureDisk volume", withVolume(corev1.VolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{}}), never},
 		{"downwardAPI volume", withVolume(corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{}}), never},
 		{"emptyDir volume", withVolume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), never},

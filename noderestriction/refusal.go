@@ -36,7 +36,7 @@ func allowed(code verdict.Code) string {
 	return "all that is required of a node here holds"
 }
 
-// refusal is why a check does not hold.
+// refusal is the reason why a check fails.
 type refusal struct {
 	code    verdict.Code
 	message string
@@ -45,7 +45,7 @@ type refusal struct {
 	err     error
 }
 
-// forbid refuses for good: HTTP status 403.
+// forbid returns a permanent refusal: HTTP status 403.
 func forbid(code verdict.Code, format string, args ...any) *refusal {
 	for i := range args {
 		switch arg := args[i].(type) {
@@ -58,7 +58,7 @@ func forbid(code verdict.Code, format string, args ...any) *refusal {
 	return &refusal{code: code, message: fmt.Sprintf(format, args...), status: statusForbidden}
 }
 
-// maxQuoted is how many bytes of a text of the request a message quotes.
+// maxQuoted is how many bytes of a value in the request a message quotes.
 const maxQuoted = 1 << 10
 
 func clipped(text string) string {
@@ -68,7 +68,7 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
 }
 
-// lagging marks a refusal that a lagging state could explain.
+// lagging marks a refusal that a lagging state could cause.
 func (r *refusal) lagging(could bool) *refusal {
 	r.stale = could
 	return r

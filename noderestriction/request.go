@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// Operation is what a request does to an object, as admission.k8s.io spells it.
+// Operation is the operation of a request, in the notation of admission.k8s.io.
 type Operation string
 
 // The operations of admission. Reads are not admitted.
@@ -23,7 +23,7 @@ const (
 
 // Request is one write, with the attributes of an AdmissionReview.
 type Request struct {
-	// User, UID, Groups and Extra identify who writes.
+	// User, UID, Groups and Extra identify the user.
 	User   string
 	UID    string
 	Groups []string
@@ -39,21 +39,19 @@ type Request struct {
 	Subresource string
 	// Namespace is empty for cluster-scoped objects.
 	Namespace string
-	// Name is empty for requests that leave it to the server or to the object.
+	// Name is empty if the server generates it or the object has it.
 	Name string
 
-	// Object is the object to write, and OldObject the one that is there: typed
-	// objects of k8s.io/api in any version that has been served since 1.30. Of
-	// versions that have no Go type any more, resource slices v1alpha2 and
-	// v1alpha3 are unstructured, and pod certificate requests v1alpha1 are of the
-	// type of v1beta1. Each is nil when absent, or when [Restriction.Reads] says
-	// that no rule looks at it.
+	// Object is the object to write, and OldObject the existing one: typed objects of
+	// k8s.io/api in any version that has been served since 1.30. Versions without a
+	// Go type: resource slices v1alpha2 and v1alpha3 are unstructured, and pod
+	// certificate requests v1alpha1 have the type of v1beta1. Each is nil when
+	// absent, or when [Restriction.Reads] reports that no rule reads it.
 	Object    runtime.Object
 	OldObject runtime.Object
 }
 
-// State is what is known of the cluster. Objects must not be changed after they
-// were returned.
+// State is the known state of the cluster. Returned objects must not be changed.
 type State interface {
 	Pods
 	Nodes
@@ -77,7 +75,7 @@ type ServiceAccounts interface {
 	ServiceAccount(namespace, name string) (*corev1.ServiceAccount, bool)
 }
 
-// Volumes finds what leads from a pod's volume to its CSI driver: a claim's
+// Volumes finds the objects that map a pod's volume to its CSI driver: a claim's
 // spec.volumeName, a volume's source, a driver's spec.tokenRequests.
 type Volumes interface {
 	PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool)
@@ -85,17 +83,18 @@ type Volumes interface {
 	CSIDriver(name string) (*storagev1.CSIDriver, bool)
 }
 
-// ResourceSlices finds the node that a resource slice names, empty for a slice
-// that names none. A [State] may have it as well: [Restriction.Consider] can then
-// decide about a slice that is deleted without being given the slice.
+// ResourceSlices finds the node of a resource slice, empty for a slice without one. A
+// [State] may implement it too: then [Restriction.Consider] can decide about the
+// deletion of a slice without the slice.
 type ResourceSlices interface {
 	ResourceSliceNode(name string) (node string, ok bool)
 }
 
-// Authorizer answers for the cluster's authorizers whether a node may have a token or a
-// certificate that its pod does not ask for: the request's Resource is the audience, or
-// the signer's name with colons for slashes, and its Name that of the service account. An error beside true does
-// not matter; an error beside false says that the question could not be decided.
+// Authorizer asks the cluster's authorizers whether a node may have a token or a
+// certificate that its pod does not request: the request's Resource is the audience,
+// or the signer's name with colons for slashes, and its Name that of the service
+// account. An error is ignored if allowed is true; otherwise it means that the
+// question could not be decided.
 type Authorizer interface {
 	Authorize(ctx context.Context, req *access.Request) (allowed bool, reason string, err error)
 }

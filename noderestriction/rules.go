@@ -38,19 +38,30 @@ func both(a, b requirement) requirement {
 	return func(f kubeversion.Features) bool { return a.holds(f) && b.holds(f) }
 }
 
-// resources is every rule of NodeRestriction. Requests that it does not list are
-// not restricted. Where a behaviour came with a patch release, it counts for the
-// whole minor that the patch is of.
+// resources has every rule of NodeRestriction. Requests that it does not list are not
+// restricted. A behaviour that came with a patch release counts for the whole minor.
 var resources = []resource{
 	{name: "pods", rules: []rule{
 		{operations: onCreate, checks: []check{
-			{says: "the pod is a mirror pod: it has the annotation kubernetes.io/config.mirror", reads: theObject, holds: object(isMirrorPod)},
+			{
+				says: "the pod is a mirror pod: it has the annotation kubernetes.io/config.mirror", reads: theObject,
+				holds: object(isMirrorPod),
+			},
 			{says: "spec.nodeName is the node", reads: theObject, holds: object(namesNode)},
-			{says: "the pod's one owner is the node, as its controller and without blockOwnerDeletion", reads: theObject, holds: object(ownedByNode)},
+			{
+				says: "the pod's one owner is the node, as its controller and without blockOwnerDeletion", reads: theObject,
+				holds: object(ownedByNode),
+			},
 			{says: "the owner's uid is that of the Node object", reads: theObject, holds: object(ownerUID)},
 			{says: "the pod refers to no object of the API", reads: theObject, holds: object(refersToNothing), when: since(34)},
-			{says: "the pod refers to no service account, secret, config map, trust bundle or claim", reads: theObject, holds: object(refersToNothingKnown), when: before(34)},
-			{says: "the pod has no resource claims", reads: theObject, holds: object(hasNoResourceClaims), when: both(since(32), before(34))},
+			{
+				says: "the pod refers to no service account, secret, config map, trust bundle or claim", reads: theObject,
+				holds: object(refersToNothingKnown), when: before(34),
+			},
+			{
+				says: "the pod has no resource claims", reads: theObject, holds: object(hasNoResourceClaims),
+				when: both(since(32), before(34)),
+			},
 		}},
 		{operations: onDelete, checks: []check{
 			{says: "the pod exists", reads: theName | theNamespace, holds: podExists},
@@ -66,12 +77,19 @@ var resources = []resource{
 			},
 			{says: "labels do not change", reads: theObject | theOldObject, holds: update(podLabelsStay)},
 			{says: "status.resourceClaimStatuses does not change", reads: theObject | theOldObject, holds: update(claimStatusesStay)},
-			{says: "status.extendedResourceClaimStatus does not change", reads: theObject | theOldObject, holds: update(extendedClaimStatusStays), when: since(34)},
-			{says: "status.nodeAllocatableResourceClaimStatuses does not change", reads: theObject | theOldObject, holds: update(allocatableClaimStatusesStay), when: since(37)},
+			{
+				says: "status.extendedResourceClaimStatus does not change", reads: theObject | theOldObject,
+				holds: update(extendedClaimStatusStays), when: since(34),
+			},
+			{
+				says: "status.nodeAllocatableResourceClaimStatuses does not change", reads: theObject | theOldObject,
+				holds: update(allocatableClaimStatusesStay), when: since(37),
+			},
 		}},
 		{subresource: "eviction", operations: onCreate, checks: []check{
 			{
-				says: "the request or the eviction names a pod that exists", reads: theObject | theName | theNamespace, holds: evictedPodExists,
+				says: "the request or the eviction names a pod that exists", reads: theObject | theName | theNamespace,
+				holds:   evictedPodExists,
 				instead: byRequest(theName|theNamespace, podExists),
 			},
 			{says: "the pod is on the node", reads: thePod, holds: podOnNode},
@@ -112,7 +130,8 @@ var resources = []resource{
 				holds: update(onlySizeChanges), when: gateOff(kubeversion.RecoverVolumeExpansionFailure),
 			},
 			{
-				says: "nothing changes but status.capacity, conditions, allocatedResources and allocatedResourceStatuses", reads: theObject | theOldObject,
+				says:  "nothing changes but status.capacity, conditions, allocatedResources and allocatedResourceStatuses",
+				reads: theObject | theOldObject,
 				holds: update(onlySizeAndAllocationChange), when: gateOn(kubeversion.RecoverVolumeExpansionFailure),
 			},
 		}},
@@ -136,7 +155,8 @@ var resources = []resource{
 				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), before(migrationSince)),
 			},
 			{
-				says:  "there is at most one audience, which a projected token or a CSI driver of the pod has, or which an authorizer lets the node request",
+				says: "there is at most one audience, which a projected token or a CSI driver of the pod has, or which an " +
+					"authorizer lets the node request",
 				reads: theObject | theName | thePod, holds: object(audienceAllowed),
 				when: both(gateOn(kubeversion.ServiceAccountNodeAudienceRestriction), since(migrationSince)),
 			},
@@ -154,7 +174,10 @@ var resources = []resource{
 			{says: "the pod is on the node", reads: thePod, holds: boundPodOnNode},
 			{says: "the pod is not a mirror pod", reads: thePod, holds: certificateNotForMirrorPod},
 			{says: "spec.serviceAccountName is the pod's", reads: theCertificate | thePod, holds: certificateServiceAccount},
-			{says: "the service account exists and has spec.serviceAccountUID", reads: theCertificate | theNamespace, holds: certificateServiceAccountUID},
+			{
+				says: "the service account exists and has spec.serviceAccountUID", reads: theCertificate | theNamespace,
+				holds: certificateServiceAccountUID,
+			},
 			{
 				says:  "a projected volume of the pod has a certificate of the signer, or an authorizer lets the node request it",
 				reads: theCertificate | thePod | theNamespace, holds: signerAllowed, when: since(37),
@@ -174,7 +197,10 @@ var resources = []resource{
 	{group: coordination, name: "leases", rules: []rule{
 		{subresource: anySubresource, operations: onCreate, checks: []check{
 			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
-			{says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode), instead: byRequest(theName, leaseOfNode), ownName: true},
+			{
+				says: "the lease has the node's name", reads: theObject, holds: object(newLeaseOfNode),
+				instead: byRequest(theName, leaseOfNode), ownName: true,
+			},
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
 			{says: "the namespace is kube-node-lease", reads: theNamespace, holds: inLeaseNamespace},
@@ -185,21 +211,24 @@ var resources = []resource{
 	{group: storage, name: "csinodes", rules: []rule{
 		{subresource: "status", operations: onUpdate, when: since(37), checks: []check{
 			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
-			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
-			{says: "spec does not change", reads: theObject | theOldObject, holds: update(csiNodeSpecStays), when: gateOn(kubeversion.CSIVolumeHealth)},
+			csiVolumeHealthIsOn(),
+			{
+				says: "spec does not change", reads: theObject | theOldObject, holds: update(csiNodeSpecStays),
+				when: gateOn(kubeversion.CSIVolumeHealth),
+			},
 		}},
 		{subresource: "status", operations: onCreate, when: since(37), checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode), ownName: true},
-			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
+			newCSINodeHasNodeName(),
+			csiVolumeHealthIsOn(),
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: "status", operations: onDelete, when: since(37), checks: []check{
 			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
-			{says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth), when: gateOff(kubeversion.CSIVolumeHealth)},
+			csiVolumeHealthIsOn(),
 			{says: "never: nodes only update the status", holds: operationRefused},
 		}},
 		{subresource: anySubresource, operations: onCreate, checks: []check{
-			{says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode, instead: byRequest(theName, csiNodeOfNode), ownName: true},
+			newCSINodeHasNodeName(),
 		}},
 		{subresource: anySubresource, operations: onUpdate | onDelete, checks: []check{
 			{says: "the CSINode has the node's name", reads: theName, holds: csiNodeOfNode, ownName: true},
@@ -216,8 +245,27 @@ var resources = []resource{
 	}},
 
 	{group: certificates, name: "certificatesigningrequests", rules: []rule{
-		{subresource: anySubresource, operations: onCreate, when: gateOff(kubeversion.AllowInsecureKubeletCertificateSigningRequests), checks: []check{
-			{says: "a request to a kubelet signer is for the common name system:node:<node>", reads: theObject, holds: object(signingRequestForNode)},
-		}},
+		{
+			subresource: anySubresource, operations: onCreate,
+			when: gateOff(kubeversion.AllowInsecureKubeletCertificateSigningRequests),
+			checks: []check{{
+				says: "a request to a kubelet signer is for the common name system:node:<node>", reads: theObject,
+				holds: object(signingRequestForNode),
+			}},
+		},
 	}},
+}
+
+func csiVolumeHealthIsOn() check {
+	return check{
+		says: "feature gate CSIVolumeHealth is on", holds: gateRefused(kubeversion.CSIVolumeHealth),
+		when: gateOff(kubeversion.CSIVolumeHealth),
+	}
+}
+
+func newCSINodeHasNodeName() check {
+	return check{
+		says: "the CSINode has the node's name", reads: theObject, holds: newCSINodeOfNode,
+		instead: byRequest(theName, csiNodeOfNode), ownName: true,
+	}
 }

@@ -12,13 +12,13 @@ func newSliceOfNode(q *question) *refusal {
 	return q.sliceNamesNode("object", q.req.Object)
 }
 
-// sliceOfNode also sees each slice that a deletion of many deletes.
+// sliceOfNode also checks each slice of a deletecollection.
 func sliceOfNode(q *question) *refusal {
 	return q.sliceNamesNode("old object", q.req.OldObject)
 }
 
-// storedSliceOfNode looks at the slice that is known, where the one that the API
-// server has stored is not given.
+// storedSliceOfNode checks the slice in the state, if the stored slice is not part of
+// the request.
 func storedSliceOfNode(q *question) (r *refusal, known bool) {
 	slices, ok := q.state.(ResourceSlices)
 	if !ok {
@@ -46,8 +46,8 @@ func (q *question) sliceIsOf(node string) *refusal {
 	return nil
 }
 
-// nodeOfSlice returns the node that a slice names, empty if it names none, and
-// false for what is not a slice. Kubernetes 1.30 has the field outside of spec.
+// nodeOfSlice returns the node of a slice, empty if it has none, and false for an
+// object of another kind. Kubernetes 1.30 has the field outside of spec.
 func nodeOfSlice(o runtime.Object) (string, bool) {
 	switch slice := o.(type) {
 	case *resourcev1.ResourceSlice:
@@ -75,7 +75,7 @@ func nodeOfSlice(o runtime.Object) (string, bool) {
 	return "", false
 }
 
-// isOfKind is for versions that have no Go type any more.
+// isOfKind is for versions without a Go type.
 func isOfKind(o *unstructured.Unstructured, apiVersion, kind string) bool {
 	return o != nil && o.GetAPIVersion() == apiVersion && o.GetKind() == kind
 }

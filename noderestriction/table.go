@@ -17,8 +17,7 @@ const (
 	onAny = onCreate | onUpdate | onDelete
 )
 
-// operationOf returns the set of one operation, empty for those that rules do
-// not know.
+// operationOf returns the set of one operation, empty for unknown ones.
 func operationOf(o Operation) operations {
 	switch o {
 	case Create:
@@ -45,8 +44,8 @@ func (o operations) String() string {
 	return strings.Join(names, ", ")
 }
 
-// inputs is a set of what a check can look at: parts of the request, of which a
-// question may leave some open, and what earlier checks of the rule have found.
+// inputs is a set of inputs of a check: parts of the request, some of which may be
+// open, and results of earlier checks of the rule.
 type inputs uint8
 
 const (
@@ -64,38 +63,38 @@ type requirement func(kubeversion.Features) bool
 
 func (r requirement) holds(f kubeversion.Features) bool { return r == nil || r(f) }
 
-// check is one thing that a rule requires of a request.
+// check is one requirement of a rule.
 type check struct {
-	// says what must hold, for people.
+	// says is what must hold, for people.
 	says string
-	// reads is what the check looks at.
+	// reads are the inputs of the check.
 	reads inputs
-	// holds returns nil if it does. Checks may rely on what earlier checks of
-	// their rule require.
+	// holds returns nil if the check passes. Checks may rely on earlier checks of
+	// their rule.
 	holds func(*question) *refusal
-	// instead decides the check where an object that it reads is open; nil if
-	// nothing but the object can.
+	// instead decides the check if an object that it reads is open; nil if only the
+	// object can decide it.
 	instead *alternative
-	// ownName is true for a check that only the node's own name passes.
+	// ownName is true for a check that only passes for the node's own name.
 	ownName bool
 	when    requirement
 }
 
-// alternative decides a check by less than the objects that it reads.
+// alternative decides a check without the objects that it reads.
 type alternative struct {
 	reads inputs
-	// holds is as in check. It reports false where the state does not say.
+	// holds is as in check. known is false if the state does not decide it.
 	holds func(*question) (r *refusal, known bool)
 }
 
-// byRequest is an alternative that needs only what it reads.
+// byRequest returns an alternative that needs only the inputs that it reads.
 func byRequest(reads inputs, holds func(*question) *refusal) *alternative {
 	return &alternative{reads, func(q *question) (*refusal, bool) { return holds(q), true }}
 }
 
-// rule is what is required of some operations on a resource or a subresource.
+// rule has the requirements of some operations on a resource or a subresource.
 type rule struct {
-	subresource string // anySubresource: whatever it is
+	subresource string // or anySubresource
 	operations  operations
 	checks      []check
 	when        requirement
@@ -111,7 +110,7 @@ type resource struct {
 	rules []rule
 }
 
-// activeRule is a rule with the checks that are made in one cluster.
+// activeRule is a rule with the checks that apply to one cluster.
 type activeRule struct {
 	subresource string
 	operations  operations
@@ -130,7 +129,7 @@ type activeResource struct {
 	rules       []activeRule
 }
 
-// ruleTable is what is required in one cluster.
+// ruleTable has the rules that apply to one cluster.
 type ruleTable []activeResource
 
 func newRuleTable(f kubeversion.Features) ruleTable {
@@ -160,7 +159,7 @@ func activate(r *resource, rule rule, f kubeversion.Features) activeRule {
 	return a
 }
 
-// titleOf names a rule: "create csinodes.storage.k8s.io".
+// titleOf returns the title of a rule: "create csinodes.storage.k8s.io".
 func titleOf(r *resource, rule rule) string {
 	title := rule.operations.String() + " " + r.name
 	if r.group != "" {

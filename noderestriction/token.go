@@ -25,7 +25,8 @@ func boundPodExists(q *question, token *authenticationv1.TokenRequest) *refusal 
 
 func boundPodUID(q *question, token *authenticationv1.TokenRequest) *refusal {
 	if uid := token.Spec.BoundObjectRef.UID; uid != q.pod.UID {
-		return forbid(PodUIDMismatch, "pod %s/%s has another uid than %q: it may have been deleted and created again", q.req.Namespace, q.pod.Name, uid).lagging(true)
+		return forbid(PodUIDMismatch, "pod %s/%s has another uid than %q: it may have been deleted and created again",
+			q.req.Namespace, q.pod.Name, uid).lagging(true)
 	}
 	return nil
 }
@@ -53,7 +54,8 @@ func audienceOfPodOrDriver(q *question, token *authenticationv1.TokenRequest) *r
 	if refusal := s.failed(); refusal != nil {
 		return refusal
 	}
-	return forbid(AudienceNotAllowed, "no volume of pod %s/%s uses tokens for audience %q", q.req.Namespace, q.pod.Name, audience).lagging(s.drivers > 0)
+	return forbid(AudienceNotAllowed, "no volume of pod %s/%s uses tokens for audience %q", q.req.Namespace, q.pod.Name,
+		audience).lagging(s.drivers > 0)
 }
 
 func audienceAllowed(q *question, token *authenticationv1.TokenRequest) *refusal {
@@ -73,7 +75,8 @@ func audienceAllowed(q *question, token *authenticationv1.TokenRequest) *refusal
 	case allowed:
 		return nil
 	case err != nil:
-		return forbid(AuthorizationFailed, "whether node %s may request tokens for audience %q could not be decided", q.node, audience).because(err)
+		return forbid(AuthorizationFailed, "whether node %s may request tokens for audience %q could not be decided", q.node,
+			audience).because(err)
 	}
 	return forbid(AudienceNotAllowed, "no volume of pod %s/%s uses tokens for audience %q, and no authorizer lets node %s request them",
 		q.req.Namespace, q.pod.Name, audience, q.node).lagging(s.drivers > 0)

@@ -18,7 +18,10 @@ import (
 // requestToken is worker-1's request for a token of service account shop/web,
 // bound to a pod of namespace shop.
 func requestToken(pod string, audiences ...string) *noderestriction.Request {
-	return requestBoundToken(&authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("uid-of-" + pod)}, audiences...)
+	return requestBoundToken(&authenticationv1.BoundObjectReference{
+		APIVersion: "v1", Kind: "Pod", Name: pod, UID: types.UID("uid-of-" + pod),
+	},
+		audiences...)
 }
 
 func requestBoundToken(ref *authenticationv1.BoundObjectReference, audiences ...string) *noderestriction.Request {
@@ -58,12 +61,30 @@ func TestTokenIsBoundToAPodOnTheNode(t *testing.T) {
 	checkAll(t, c, []expectation{
 		{rule: "a pod of the node", request: requestToken("web"), code: noderestriction.RestrictionsMet},
 		{rule: "no pod", request: requestBoundToken(nil), code: noderestriction.TokenNotBoundToPod},
-		{rule: "a secret", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Kind = "Secret" }), code: noderestriction.TokenNotBoundToPod},
-		{rule: "a node", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Kind, r.Name = "Node", "worker-1" }), code: noderestriction.TokenNotBoundToPod},
-		{rule: "another version", request: bound(func(r *authenticationv1.BoundObjectReference) { r.APIVersion = "" }), code: noderestriction.TokenNotBoundToPod},
-		{rule: "no pod name", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Name = "" }), code: noderestriction.TokenNotBoundToPod},
-		{rule: "no uid", request: bound(func(r *authenticationv1.BoundObjectReference) { r.UID = "" }), code: noderestriction.TokenNotBoundToPod},
-		{rule: "another uid", request: bound(func(r *authenticationv1.BoundObjectReference) { r.UID = "old" }), code: noderestriction.PodUIDMismatch, stale: true},
+		{
+			rule: "a secret", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Kind = "Secret" }),
+			code: noderestriction.TokenNotBoundToPod,
+		},
+		{
+			rule: "a node", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Kind, r.Name = "Node", "worker-1" }),
+			code: noderestriction.TokenNotBoundToPod,
+		},
+		{
+			rule: "another version", request: bound(func(r *authenticationv1.BoundObjectReference) { r.APIVersion = "" }),
+			code: noderestriction.TokenNotBoundToPod,
+		},
+		{
+			rule: "no pod name", request: bound(func(r *authenticationv1.BoundObjectReference) { r.Name = "" }),
+			code: noderestriction.TokenNotBoundToPod,
+		},
+		{
+			rule: "no uid", request: bound(func(r *authenticationv1.BoundObjectReference) { r.UID = "" }),
+			code: noderestriction.TokenNotBoundToPod,
+		},
+		{
+			rule: "another uid", request: bound(func(r *authenticationv1.BoundObjectReference) { r.UID = "old" }),
+			code: noderestriction.PodUIDMismatch, stale: true,
+		},
 		{rule: "an unknown pod", request: requestToken("gone"), code: noderestriction.PodNotFound, status: 404, stale: true},
 		{rule: "a pod of another node", request: requestToken("db"), code: noderestriction.PodNotOnNode},
 		{rule: "a pod on no node", request: requestToken("new"), code: noderestriction.PodNotOnNode, stale: true},
@@ -82,10 +103,9 @@ func claimVolume(claim string) corev1.Volume {
 	return volume("claim", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}})
 }
 
-// storage adds drivers: vault.example.com requests tokens for audience vault,
-// the drivers that in-tree volumes migrate to request one for their name, and
-// plain.example.com requests none. Claims are named after the driver that they
-// lead to.
+// withStorage adds drivers: vault.example.com requests tokens for audience vault, the
+// drivers that in-tree volumes migrate to request one for their name, and
+// plain.example.com requests none. Claims are named after their driver.
 func (c *cluster) withStorage() *cluster {
 	c.addDriver("vault.example.com", "other", "vault")
 	c.addDriver("plain.example.com")
@@ -119,16 +139,22 @@ func (c *cluster) addClaim(name string, source corev1.PersistentVolumeSource) {
 	}
 }
 
-// withVolumes gives pod shop/web volumes.
+// withVolumes adds volumes to pod shop/web.
 func (c *cluster) withVolumes(volumes ...corev1.Volume) *cluster {
 	c.pods["shop/web"].Spec.Volumes = volumes
 	return c
 }
 
 func TestAudiences(t *testing.T) {
-	ephemeral := volume("scratch", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}})
+	ephemeral := volume("scratch", corev1.VolumeSource{
+		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
+	})
 	untemplated := volume("scratch", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})
-	const allowed, refused, failed = noderestriction.RestrictionsMet, noderestriction.AudienceNotAllowed, noderestriction.AudienceLookupFailed
+	const (
+		allowed = noderestriction.RestrictionsMet
+		refused = noderestriction.AudienceNotAllowed
+		failed  = noderestriction.AudienceLookupFailed
+	)
 	for _, tc := range []struct {
 		rule      string
 		volumes   []corev1.Volume
@@ -150,15 +176,26 @@ func TestAudiences(t *testing.T) {
 		{"one of an unknown driver", []corev1.Volume{csiVolume("gone.example.com")}, []string{"vault"}, failed, true},
 		{"one of the driver behind a claim", []corev1.Volume{claimVolume("vault")}, []string{"vault"}, allowed, false},
 		{"one of the driver behind an ephemeral volume's claim", []corev1.Volume{ephemeral}, []string{"vault"}, allowed, false},
-		{"an ephemeral volume without template leads nowhere", []corev1.Volume{untemplated}, []string{"vault"}, refused, false},
+		{"an ephemeral volume without template has no driver", []corev1.Volume{untemplated}, []string{"vault"}, refused, false},
 		{"a claim whose driver does not request it", []corev1.Volume{claimVolume("plain")}, []string{"vault"}, refused, true},
 		{"a claim whose driver is unknown", []corev1.Volume{claimVolume("driverless")}, []string{"vault"}, failed, true},
 		{"an unknown claim", []corev1.Volume{claimVolume("gone")}, []string{"vault"}, failed, true},
 		{"a claim without volume", []corev1.Volume{claimVolume("unbound")}, []string{"vault"}, failed, true},
 		{"a claim whose volume is unknown", []corev1.Volume{claimVolume("volumeless")}, []string{"vault"}, failed, true},
 		{"a volume that no CSI driver serves", []corev1.Volume{claimVolume("nfs")}, []string{"vault"}, refused, false},
-		{"what cannot be followed does not stop the search", []corev1.Volume{claimVolume("gone"), csiVolume("gone.example.com"), tokenVolume("vault")}, []string{"vault"}, allowed, false},
-		{"a later volume that does not help leaves it undecided", []corev1.Volume{claimVolume("gone"), tokenVolume("bank")}, []string{"vault"}, failed, true},
+		{
+			"what cannot be followed does not stop the search",
+			[]corev1.Volume{claimVolume("gone"), csiVolume("gone.example.com"), tokenVolume("vault")},
+			[]string{"vault"},
+			allowed,
+			false,
+		},
+		{
+			"a later volume that does not help leaves it undecided",
+			[]corev1.Volume{claimVolume("gone"), tokenVolume("bank")},
+			[]string{"vault"},
+			failed, true,
+		},
 	} {
 		checkAll(t, shop().withStorage().withVolumes(tc.volumes...), []expectation{
 			{rule: tc.rule, request: requestToken("web", tc.audiences...), code: tc.code, stale: tc.stale},
@@ -184,8 +221,8 @@ func TestAudienceOfAnotherServiceAccount(t *testing.T) {
 	})
 }
 
-// TestMigratedVolumes has in-tree volumes and the drivers that serve them since
-// their migration, each asking for tokens with its own name as audience.
+// TestMigratedVolumes has in-tree volumes and the drivers that serve them since their
+// migration, each of which requests tokens with its own name as audience.
 func TestMigratedVolumes(t *testing.T) {
 	shared, dedicated, namespace := corev1.AzureSharedBlobDisk, corev1.AzureManagedDisk, "shop"
 	for _, tc := range []struct {
@@ -221,7 +258,9 @@ func TestMigratedVolumes(t *testing.T) {
 		{
 			"vsphereVolume", "csi.vsphere.vmware.com",
 			corev1.VolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p"}},
-			corev1.PersistentVolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"}},
+			corev1.PersistentVolumeSource{
+				VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"},
+			},
 		},
 		{
 			"portworxVolume", "pxd.portworx.com",
@@ -234,7 +273,10 @@ func TestMigratedVolumes(t *testing.T) {
 		c.addClaim(tc.kind, tc.persistent)
 		checkAll(t, c.withVolumes(volume("v", tc.inline)), []expectation{
 			{rule: "inline " + tc.kind, request: requestToken("web", tc.driver), code: noderestriction.RestrictionsMet},
-			{rule: "another audience with inline " + tc.kind, request: requestToken("web", "x"), code: noderestriction.AudienceNotAllowed, stale: true},
+			{
+				rule: "another audience with inline " + tc.kind, request: requestToken("web", "x"),
+				code: noderestriction.AudienceNotAllowed, stale: true,
+			},
 		})
 		checkAll(t, c.withVolumes(claimVolume(tc.kind)), []expectation{
 			{rule: "a claim of " + tc.kind, request: requestToken("web", tc.driver), code: noderestriction.RestrictionsMet},
@@ -251,12 +293,20 @@ func TestMigratedVolumes(t *testing.T) {
 	} {
 		c.addClaim(name, source)
 		checkAll(t, c.withVolumes(claimVolume(name)), []expectation{
-			{rule: name + " does not translate", request: requestToken("web", "x"), code: noderestriction.AudienceLookupFailed, stale: true},
+			{
+				rule: name + " does not translate", request: requestToken("web", "x"), code: noderestriction.AudienceLookupFailed,
+				stale: true,
+			},
 		})
 	}
-	policy := volume("v", corev1.VolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"}})
+	policy := volume("v", corev1.VolumeSource{
+		VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"},
+	})
 	checkAll(t, c.withVolumes(policy), []expectation{
-		{rule: "inline vSphere with a storage policy does not translate", request: requestToken("web", "x"), code: noderestriction.AudienceLookupFailed, stale: true},
+		{
+			rule: "inline vSphere with a storage policy does not translate", request: requestToken("web", "x"),
+			code: noderestriction.AudienceLookupFailed, stale: true,
+		},
 	})
 	checkAll(t, c.withVolumes(policy, tokenVolume("x")), []expectation{
 		{rule: "and does not stop the search", request: requestToken("web", "x"), code: noderestriction.RestrictionsMet},
@@ -284,21 +334,27 @@ func TestAudiencesThatAnAuthorizerGrants(t *testing.T) {
 
 	undecided := noderestriction.New(shop().withStorage().withVolumes(claimVolume("gone")), granted, kubeversion.For(kubeversion.Latest))
 	expectation{
-		rule: "what cannot be followed refuses even what is granted", request: requestToken("web", "vault"), code: noderestriction.AudienceLookupFailed, stale: true,
+		rule: "what cannot be followed refuses even what is granted", request: requestToken("web", "vault"),
+		code: noderestriction.AudienceLookupFailed, stale: true,
 	}.check(t, undecided)
 }
 
 func TestAuthorizerThatFails(t *testing.T) {
 	cause := errors.New("no answer from 10.0.0.1")
 	refuses := noderestriction.New(shop(), failing{err: cause}, kubeversion.For(kubeversion.Latest))
-	expectation{rule: "an error is not an allowance", request: requestToken("web", "vault"), code: noderestriction.AuthorizationFailed}.check(t, refuses)
+	expectation{
+		rule: "an error is not an allowance", request: requestToken("web", "vault"), code: noderestriction.AuthorizationFailed,
+	}.check(t, refuses)
 	got := refuses.Decide(t.Context(), requestToken("web", "vault"))
 	if !errors.Is(got.Err, cause) {
 		t.Errorf("the answer's error is %v, want %v", got.Err, cause)
 	}
 	if got.Reason.Message != `whether node worker-1 may request tokens for audience "vault" could not be decided` {
-		t.Errorf("the node is told %q", got.Reason.Message)
+		t.Errorf("the node gets the message %q", got.Reason.Message)
 	}
 	allows := noderestriction.New(shop(), failing{err: cause, allowed: true}, kubeversion.For(kubeversion.Latest))
-	expectation{rule: "an error beside an allowance does not matter", request: requestToken("web", "vault"), code: noderestriction.RestrictionsMet}.check(t, allows)
+	expectation{
+		rule: "an error beside an allowance does not matter", request: requestToken("web", "vault"),
+		code: noderestriction.RestrictionsMet,
+	}.check(t, allows)
 }

@@ -71,8 +71,8 @@ func (p *Policy) clusterRoleRulesRLocked(role *clusterRole) (ruleSet, error) {
 }
 
 // computeUnionRLocked collects the rules of every role that the aggregated role
-// reaches. Roles that select each other, in whatever circle, are visited once:
-// what they settle at is the union of the stated rules within reach.
+// reaches. Roles that select each other in a cycle are visited once: the result is
+// the union of all stated rules within reach.
 func (p *Policy) computeUnionRLocked(role *clusterRole) *union {
 	names := make([]string, 0, len(p.clusterRoles))
 	for name := range p.clusterRoles {
@@ -122,7 +122,7 @@ func (u *union) add(role *clusterRole, seen map[string]bool) {
 	}
 }
 
-// ruleKey is the same for rules in the same words.
+// ruleKey returns the same key for equal rules.
 func ruleKey(rule *rbacv1.PolicyRule) string {
 	return fmt.Sprintf("%q %q %q %q %q",
 		rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs)

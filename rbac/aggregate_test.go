@@ -87,7 +87,10 @@ func TestAggregation(t *testing.T) {
 		},
 		{
 			"roles may select each other", true,
-			[]any{labelled(aggregated("all", "y"), "x"), labelled(aggregated("some", "x", "z"), "y"), labelled(clusterRole("part", getPods), "z")},
+			[]any{
+				labelled(aggregated("all", "y"), "x"), labelled(aggregated("some", "x", "z"), "y"),
+				labelled(clusterRole("part", getPods), "z"),
+			},
 			true, "part",
 		},
 		{
@@ -151,7 +154,8 @@ func TestInvalidAggregationIsReported(t *testing.T) {
 	}
 	p := fill(t, rbac.NewPolicy(rbac.ComputeAggregation()), role, clusterRoleBinding("b", "all", user("ann")))
 	got := p.Evaluate(&getPod).Unresolved
-	want := `ClusterRoleBinding "b" to ClusterRole "all": cluster role "all": aggregation rule, selector 0: "Near" is not a valid label selector operator`
+	want := `ClusterRoleBinding "b" to ClusterRole "all": cluster role "all": aggregation rule, selector 0: "Near" is not a ` +
+		`valid label selector operator`
 	if len(got) != 1 || got[0].Error() != want {
 		t.Errorf("unresolved = %v", got)
 	}

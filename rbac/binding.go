@@ -25,7 +25,7 @@ func newBinding(kind, namespace, name string, role rbacv1.RoleRef, subjects []rb
 	return b
 }
 
-// subject returns the subject with the namespace that it stands for.
+// subject returns the subject with its effective namespace.
 func (b *binding) subject(i int) rbacv1.Subject {
 	s := b.subjects[i]
 	if s.Kind == rbacv1.ServiceAccountKind && s.Namespace == "" {
@@ -34,15 +34,15 @@ func (b *binding) subject(i int) rbacv1.Subject {
 	return s
 }
 
-// principal is what a subject stands for: a user, which a service account is
-// too, or a group.
+// principal is the user or group that a subject identifies. A service account is a
+// user.
 type principal struct {
 	group bool
 	name  string
 }
 
-// principal is false for subjects that stand for nobody: those of an unknown
-// kind, and service accounts without any namespace.
+// principal returns false for subjects that match no user: those of an unknown kind,
+// and service accounts without a namespace.
 func (b *binding) principal(i int) (principal, bool) {
 	s := b.subject(i)
 	switch s.Kind {
@@ -57,7 +57,7 @@ func (b *binding) principal(i int) (principal, bool) {
 	}
 }
 
-// entry says that a binding names a principal, and by which subject.
+// entry is a binding with the index of the subject that names a principal.
 type entry struct {
 	*binding
 	subjectIndex int

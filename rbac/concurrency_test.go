@@ -12,8 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// A binding that nobody touches must allow at every moment, whatever changes
-// around it.
+// A binding that does not change must allow at every moment, while others change.
 func TestReadersSeeWholeStates(t *testing.T) {
 	p := fill(t, rbac.NewPolicy(rbac.ComputeAggregation()),
 		aggregated("all", "x"), labelled(clusterRole("part", allow("get", "pods")), "x"),
@@ -93,7 +92,7 @@ func TestAnswerDoesNotDependOnOrderOfInsertion(t *testing.T) {
 }
 
 func TestAllowedAnswerAllocatesNothing(t *testing.T) {
-	p := crowd(t)
+	p := manyBindings(t)
 	if n := testing.AllocsPerRun(100, func() {
 		if !p.Evaluate(&getPod).Allowed {
 			t.Fatal("not allowed")
@@ -103,8 +102,8 @@ func TestAllowedAnswerAllocatesNothing(t *testing.T) {
 	}
 }
 
-// crowd is a policy of 10,000 bindings to others, and two to ann.
-func crowd(tb testing.TB) *rbac.Policy {
+// manyBindings returns a policy with 10,000 bindings of other users, and two of ann.
+func manyBindings(tb testing.TB) *rbac.Policy {
 	tb.Helper()
 	var rules []rbacv1.PolicyRule
 	for i := range 50 {
@@ -120,7 +119,7 @@ func crowd(tb testing.TB) *rbac.Policy {
 }
 
 func BenchmarkEvaluateAmong10000Bindings(b *testing.B) {
-	p := crowd(b)
+	p := manyBindings(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Evaluate(&getPod)
@@ -128,7 +127,7 @@ func BenchmarkEvaluateAmong10000Bindings(b *testing.B) {
 }
 
 func BenchmarkEvaluateUnansweredAmong10000Bindings(b *testing.B) {
-	p := crowd(b)
+	p := manyBindings(b)
 	req := getPod
 	req.Verb = "delete"
 	b.ReportAllocs()
@@ -138,7 +137,7 @@ func BenchmarkEvaluateUnansweredAmong10000Bindings(b *testing.B) {
 }
 
 func BenchmarkSetRoleBinding(b *testing.B) {
-	p := crowd(b)
+	p := manyBindings(b)
 	rb := roleBinding("shop", "b5000", "ClusterRole", "reader", group("system:authenticated"), user("ann"))
 	for b.Loop() {
 		p.SetRoleBinding(rb)

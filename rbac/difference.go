@@ -6,26 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// AggregationDifference is an aggregated cluster role with stated rules that are not
+// AggregationDifference is an aggregated cluster role whose stated rules differ from
 // those that the controller would write.
 type AggregationDifference struct {
 	// Role is the name of the cluster role.
 	Role string
-	// Missing is how many rules the selected roles state and the role does not; Extra
-	// how many it states that none of them does.
+	// Missing counts the rules of the selected roles that the role lacks; Extra
+	// counts the rules of the role that none of them has.
 	Missing, Extra int
 }
 
-// maxAggregationSteps bounds how much AggregationDifferences looks at: labels that are
-// compared and rules that are collected.
+// maxAggregationSteps bounds the work of AggregationDifferences: compared labels and
+// collected rules.
 const maxAggregationSteps = 1_000_000
 
-// AggregationDifferences compares the stated rules of aggregated cluster roles with those
-// that kube-controller-manager would write from the roles of the policy, whatever order
-// the rules have. It returns the roles whose rules differ, by name. Roles without rules
-// have stated none, and those whose selectors cannot be read are not written by the
-// controller either. In a policy with so many roles that comparing them would take
-// long, complete is false, and the rest has not been compared.
+// AggregationDifferences compares the stated rules of aggregated cluster roles with
+// those that kube-controller-manager would write from the roles of the policy, in any
+// order. It returns the roles whose rules differ, by name. It skips roles without
+// rules, and roles with invalid selectors, which the controller does not write
+// either. If the policy has too many roles to compare all, complete is false.
 func (p *Policy) AggregationDifferences() (differences []AggregationDifference, complete bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -64,11 +63,12 @@ func (p *Policy) AggregationDifferences() (differences []AggregationDifference, 
 	return differences, true
 }
 
-// comparison computes what the controller would write, within a number of steps.
+// comparison computes the rules that the controller would write, within a number of
+// steps.
 type comparison struct {
 	roles map[string]*clusterRole
 	names []string // sorted
-	// selected has the roles that an aggregated role selects, as far as they are known.
+	// selected caches the roles that an aggregated role selects.
 	selected map[string][]*clusterRole
 	steps    int
 }
@@ -82,9 +82,9 @@ func newComparison(roles map[string]*clusterRole) *comparison {
 	return c
 }
 
-// written returns the keys of the rules that the role ends up with: those of all roles
-// within reach that are not aggregated themselves. It is false if a selector cannot be
-// read.
+// written returns the keys of the rules that the controller would write: those of all
+// roles within reach that are not aggregated themselves. It returns false if a
+// selector is invalid.
 func (c *comparison) written(role *clusterRole) (map[string]bool, bool) {
 	rules, visited := map[string]bool{}, map[string]bool{role.Name: true}
 	for queue := []*clusterRole{role}; len(queue) > 0; queue = queue[1:] {

@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Rules that are stated stay as they are; where a controller would write others, that
-// is found, whether or not the policy computes aggregation.
+// Stated rules are not changed. Differences from the rules that a controller would
+// write are found, whether or not the policy computes aggregation.
 func TestAggregationDifferences(t *testing.T) {
 	get, list, watch := allow("get", "pods"), allow("list", "pods"), allow("watch", "pods")
 	states := func(role *rbacv1.ClusterRole, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -31,24 +31,30 @@ func TestAggregationDifferences(t *testing.T) {
 			[]any{aggregated("all", "x"), labelled(clusterRole("a", get), "x")}, nil,
 		},
 		"the rules that are selected": {
-			[]any{states(aggregated("all", "x"), get, list), labelled(clusterRole("a", get), "x"), labelled(clusterRole("b", list), "x")}, nil,
+			[]any{
+				states(aggregated("all", "x"), get, list), labelled(clusterRole("a", get), "x"),
+				labelled(clusterRole("b", list), "x"),
+			}, nil,
 		},
 		"the same in another order": {
-			[]any{states(aggregated("all", "x"), list, get), labelled(clusterRole("a", get), "x"), labelled(clusterRole("b", list), "x")}, nil,
+			[]any{
+				states(aggregated("all", "x"), list, get), labelled(clusterRole("a", get), "x"),
+				labelled(clusterRole("b", list), "x"),
+			}, nil,
 		},
-		"one that nobody states": {
+		"a rule that no selected role has": {
 			[]any{states(aggregated("all", "x"), get, watch), labelled(clusterRole("a", get), "x")},
 			[]rbac.AggregationDifference{{Role: "all", Extra: 1}},
 		},
-		"one that is missing": {
+		"a missing rule": {
 			[]any{states(aggregated("all", "x"), get), labelled(clusterRole("a", get, list), "x")},
 			[]rbac.AggregationDifference{{Role: "all", Missing: 1}},
 		},
-		"roles that are not there": {
+		"roles that do not exist": {
 			[]any{states(aggregated("all", "x"), get, list), clusterRole("a", get)},
 			[]rbac.AggregationDifference{{Role: "all", Extra: 2}},
 		},
-		"a role that selects itself is no reason for its rules": {
+		"a role that selects itself does not justify its rules": {
 			[]any{states(labelled(aggregated("all", "x"), "x"), get)},
 			[]rbac.AggregationDifference{{Role: "all", Extra: 1}},
 		},
@@ -56,11 +62,14 @@ func TestAggregationDifferences(t *testing.T) {
 			[]any{states(aggregated("all", "y"), get), labelled(aggregated("some", "x"), "y"), labelled(clusterRole("a", get), "x")}, nil,
 		},
 		"through one whose own rules differ": {
-			[]any{states(aggregated("all", "y"), get), states(labelled(aggregated("some", "x"), "y"), list), labelled(clusterRole("a", get), "x")},
+			[]any{
+				states(aggregated("all", "y"), get), states(labelled(aggregated("some", "x"), "y"), list),
+				labelled(clusterRole("a", get), "x"),
+			},
 			[]rbac.AggregationDifference{{Role: "some", Missing: 1, Extra: 1}},
 		},
-		"a selector that cannot be read": {[]any{unreadable, labelled(clusterRole("a", list), "x")}, nil},
-		"no aggregation":                 {[]any{clusterRole("all", get)}, nil},
+		"an invalid selector": {[]any{unreadable, labelled(clusterRole("a", list), "x")}, nil},
+		"no aggregation":      {[]any{clusterRole("all", get)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, opts := range [][]rbac.Option{nil, {rbac.ComputeAggregation()}} {
@@ -73,7 +82,7 @@ func TestAggregationDifferences(t *testing.T) {
 	}
 }
 
-// Thousands of roles that all select each other are not compared to the end.
+// The comparison of thousands of roles that all select each other is bounded.
 func TestAggregationDifferencesAreBounded(t *testing.T) {
 	p := rbac.NewPolicy()
 	for i := range 1500 {
@@ -82,6 +91,6 @@ func TestAggregationDifferencesAreBounded(t *testing.T) {
 		p.SetClusterRole(role)
 	}
 	if _, complete := p.AggregationDifferences(); complete {
-		t.Error("everything is said to be compared")
+		t.Error("the comparison is reported as complete")
 	}
 }

@@ -13,9 +13,8 @@ import (
 // Grant is one rule of one role that one binding gives to one subject.
 type Grant struct {
 	Binding Ref
-	// Role is what the binding refers to. AggregatedFrom is the name of the
-	// cluster role that states the rule if it reached Role by a computed
-	// aggregation, else empty.
+	// Role is the role of the binding. AggregatedFrom is the name of the cluster role
+	// that states the rule if Role has it by computed aggregation, else empty.
 	Role           Ref
 	AggregatedFrom string
 	// Subject is the first subject of the binding that applies to the user. A
@@ -27,7 +26,7 @@ type Grant struct {
 	Rule      *rbacv1.PolicyRule
 }
 
-// String says who gets what from where, in one line.
+// String describes the grant in one line.
 func (g Grant) String() string {
 	from := ""
 	if g.AggregatedFrom != "" {
@@ -41,18 +40,18 @@ func subjectString(s rbacv1.Subject) string {
 	return Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.String()
 }
 
-// ErrRoleNotFound is why a binding to a role that does not exist is unresolved.
+// ErrRoleNotFound is the error of a binding to a role that does not exist.
 var ErrRoleNotFound = errors.New("role not found")
 
-// Unresolved is a binding that applies to the user and grants nothing, because
-// its role does not exist or cannot be read.
+// Unresolved is a binding that applies to the user but grants nothing, because its
+// role does not exist or cannot be read.
 type Unresolved struct {
 	Binding Ref
 	Role    Ref
 	Err     error
 }
 
-// Error says which binding grants nothing, and why.
+// Error names the binding that grants nothing, and why.
 func (u Unresolved) Error() string {
 	return fmt.Sprintf("%s to %s: %v", u.Binding, u.Role, u.Err)
 }
@@ -65,9 +64,9 @@ type Decision struct {
 	// Allowed is false if no rule covers the request. RBAC then has no opinion;
 	// it never denies.
 	Allowed bool
-	// Grant is what allowed the request, else zero. If several do, it is the
-	// first one: cluster role bindings by name, then role bindings by name, and
-	// the first rule within.
+	// Grant allowed the request; it is zero if none did. If several do, it is the
+	// first one: cluster role bindings by name, then role bindings by name, and the
+	// first rule within.
 	Grant Grant
 	// Unresolved holds the bindings that might have allowed the request if
 	// their role could have been read, ordered like Grant. It is only set if
@@ -91,9 +90,9 @@ func (p *Policy) Evaluate(req *access.Request) Decision {
 	return Decision{Allowed: true, Grant: s.found.grant(s.rules, s.ruleIndex)}
 }
 
-// search looks for the first binding, in order, that allows a request. The
-// bindings of each principal of the user are ordered, so each list is followed
-// until it allows or passes the best binding known.
+// search finds the first binding, in order, that allows a request. The bindings of
+// each principal of the user are ordered, so each list is searched until a binding
+// allows or comes after the best one found.
 type search struct {
 	found      entry
 	ruleIndex  int
@@ -159,8 +158,8 @@ func (e entry) unresolved(err error) Unresolved {
 	return Unresolved{Binding: e.ref, Role: e.role, Err: err}
 }
 
-// rulesRLocked returns the rules of a binding's role. A cluster role binding
-// cannot refer to a role: it has no namespace to look in.
+// rulesRLocked returns the rules of a binding's role. A cluster role binding cannot
+// refer to a role, because it has no namespace.
 func (p *Policy) rulesRLocked(b *binding) (ruleSet, error) {
 	switch b.role.Kind {
 	case "ClusterRole":

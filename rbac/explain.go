@@ -10,7 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// BindingExplanation is what one binding that applies to the user means for a request.
+// BindingExplanation explains the effect on a request of one binding that applies to
+// the user.
 type BindingExplanation struct {
 	// Grant names the binding and subject, and the rule that allows the request
 	// or, if none does, the one that comes nearest. A role without rules has
@@ -24,10 +25,9 @@ type BindingExplanation struct {
 	Err error
 }
 
-// Explain says of every binding that applies to the user, in the request's
-// namespace and cluster-wide, what it means for the request. They come in
-// the order of evaluation, so the first that allows is the Grant of
-// [Policy.Evaluate].
+// Explain explains every binding that applies to the user, in the request's namespace
+// and cluster-wide. They are in the order of evaluation, so the first that allows is
+// the Grant of [Policy.Evaluate].
 func (p *Policy) Explain(req *access.Request) []BindingExplanation {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -64,7 +64,9 @@ func (p *Policy) explanationRLocked(e entry, req *access.Request) BindingExplana
 // is empty, in the order of evaluation. The slices inside must not be changed.
 // An error joins the [Unresolved] bindings that apply to the user; the rules are
 // valid nevertheless, but lack what these bindings might have granted.
-func (p *Policy) RulesFor(user string, groups []string, namespace string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, error) {
+func (p *Policy) RulesFor(user string, groups []string, namespace string) (
+	[]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, error,
+) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 

@@ -12,9 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// FuzzPolicy builds a small world from bytes, changes it in an order that the
-// bytes choose, and compares every answer with a model that keeps plain lists
-// and looks at everything.
+// FuzzPolicy builds a small policy from bytes, changes it in an order that the bytes
+// determine, and compares every answer with a naive model.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"))
@@ -36,7 +35,7 @@ func TestPolicyAgreesWithModel(t *testing.T) {
 		allowed += runWorld(t, data)
 	}
 	if allowed < 1000 {
-		t.Errorf("only %d requests were allowed, too few to mean anything", allowed)
+		t.Errorf("only %d requests were allowed, too few for a meaningful test", allowed)
 	}
 }
 
@@ -52,7 +51,7 @@ func runWorld(t *testing.T, data []byte) int {
 	return w.allowed
 }
 
-// world draws objects and requests from few names, so that they meet often.
+// world generates objects and requests from few names, so that they match often.
 type world struct {
 	data   []byte
 	policy *rbac.Policy
@@ -187,7 +186,7 @@ func (w *world) compare(t *testing.T) {
 	}
 }
 
-// model is the naive reading of RBAC.
+// model is a naive implementation of RBAC.
 type model struct {
 	clusterRoles map[string][]rbacv1.PolicyRule
 	roles        map[string][]rbacv1.PolicyRule

@@ -9,12 +9,11 @@ import (
 )
 
 // Policy is a set of roles and bindings that answers requests while it changes.
-// Bindings are indexed by subject, so that an answer costs what the bindings of
-// one user cost, however many others there are. All methods may be called
-// concurrently.
+// Bindings are indexed by subject, so that the cost of an answer depends only on the
+// bindings of the user. All methods may be called concurrently.
 //
-// A policy keeps the objects it is given and hands out pointers into them;
-// nobody may change them afterwards. To change an object, set a new one.
+// A policy keeps the given objects and returns pointers into them. They must not be
+// changed afterwards; to change an object, set a new one.
 type Policy struct {
 	computeAggregation bool
 
@@ -35,16 +34,16 @@ type scopedName struct{ namespace, name string }
 // Option changes how a new policy works.
 type Option func(*Policy)
 
-// ComputeAggregation makes the policy stand in for the controller that fills
-// aggregated cluster roles, for state read from manifests: a cluster role with
-// an aggregation rule and no rules of its own gets the rules of the cluster
-// roles that it selects, without duplicates, in the order of its selectors and
-// then of the role names. Aggregated roles may select aggregated roles.
+// ComputeAggregation makes the policy fill aggregated cluster roles like the
+// controller, for state from manifests: a cluster role with an aggregation rule and
+// no rules of its own gets the rules of the cluster roles that it selects, without
+// duplicates, in the order of its selectors and then of the role names. Aggregated
+// roles may select aggregated roles.
 //
-// Rules that are stated are kept as they are, aggregation rule or not, because
-// they are what the API server evaluates. Do not use this option with the state
-// of a live cluster: there an empty aggregated role grants nothing until the
-// controller has filled it, and neither may the policy.
+// Stated rules are kept unchanged, with or without an aggregation rule, because the
+// API server evaluates them. Do not use this option with the state of a live cluster:
+// there an empty aggregated role grants nothing until the controller has filled it,
+// and neither may the policy.
 func ComputeAggregation() Option {
 	return func(p *Policy) { p.computeAggregation = true }
 }
@@ -96,9 +95,9 @@ func (p *Policy) DeleteClusterRole(name string) {
 	p.unions = &sync.Map{}
 }
 
-// SetRoleBinding adds the binding or replaces the one of the same namespace and
-// name. One without a namespace, which no API server has, is left out: it must
-// not be taken for a cluster role binding.
+// SetRoleBinding adds the binding or replaces the one of the same namespace and name.
+// One without a namespace, which cannot exist in an API server, is ignored: it must
+// not be treated as a cluster role binding.
 func (p *Policy) SetRoleBinding(rb *rbacv1.RoleBinding) {
 	if rb.Namespace == "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Builders, named for what they make, so that a table row reads as a manifest.
+// Builders of objects, so that a table row reads like a manifest.
 
 func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -55,7 +55,7 @@ func serviceAccount(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
 }
 
-// policy holds the objects given, in this order.
+// policy returns a policy with the given objects, set in this order.
 func policy(t testing.TB, objects ...any) *rbac.Policy {
 	t.Helper()
 	return fill(t, rbac.NewPolicy(), objects...)
@@ -80,7 +80,7 @@ func fill(t testing.TB, p *rbac.Policy, objects ...any) *rbac.Policy {
 	return p
 }
 
-// getPod is a request of ann, who is in the group dev, for a pod of shop.
+// getPod returns a request of ann, who is in the group dev, for a pod of shop.
 var getPod = access.Request{
 	User: "ann", Groups: []string{"dev", "system:authenticated"},
 	ResourceRequest: true, Verb: "get", Resource: "pods", Namespace: "shop", Name: "web",
@@ -104,20 +104,20 @@ func TestSubjects(t *testing.T) {
 	}{
 		{"a user by name", inBinding(user("ann")), as("ann"), true},
 		{"no other user", inBinding(user("ann")), as("bob"), false},
-		{"* is no wildcard for users", inBinding(user("*")), as("ann"), false},
+		{"* is not a wildcard for users", inBinding(user("*")), as("ann"), false},
 		{"a group by name", inBinding(group("dev")), as("ann", "ops", "dev"), true},
 		{"a group is not the user of that name", inBinding(group("ann")), as("ann"), false},
 		{"a user is not the group of that name", inBinding(user("dev")), as("ann", "dev"), false},
 		{"a service account by its namespace", inBinding(serviceAccount("shop", "web")), as(web), true},
 		{"a service account of another namespace", inBinding(serviceAccount("bank", "web")), as("system:serviceaccount:bank:web"), true},
-		{"a service account without namespace is of the binding's", inBinding(serviceAccount("", "web")), as(web), true},
+		{"a service account without namespace has the binding's", inBinding(serviceAccount("", "web")), as(web), true},
 		{"and of no other", inBinding(serviceAccount("", "web")), as("system:serviceaccount:bank:web"), false},
 		{"a service account in a cluster role binding", inClusterBinding(serviceAccount("shop", "web")), as(web), true},
-		{"needs a namespace there", inClusterBinding(serviceAccount("", "web")), as(web), false},
-		{"and is not the empty one", inClusterBinding(serviceAccount("", "web")), as("system:serviceaccount::web"), false},
-		{"a user may be spelled as a service account", inBinding(user(web)), as(web), true},
-		{"an unknown kind is nobody", inBinding(rbacv1.Subject{Kind: "Robot", Name: "ann"}), as("ann"), false},
-		{"the API group is not looked at", inBinding(rbacv1.Subject{APIGroup: "example.com", Kind: "User", Name: "ann"}), as("ann"), true},
+		{"a namespace is required there", inClusterBinding(serviceAccount("", "web")), as(web), false},
+		{"the empty namespace does not count", inClusterBinding(serviceAccount("", "web")), as("system:serviceaccount::web"), false},
+		{"a user may have the name of a service account", inBinding(user(web)), as(web), true},
+		{"an unknown kind matches no user", inBinding(rbacv1.Subject{Kind: "Robot", Name: "ann"}), as("ann"), false},
+		{"the API group is ignored", inBinding(rbacv1.Subject{APIGroup: "example.com", Kind: "User", Name: "ann"}), as("ann"), true},
 		{"system:masters is not special", inBinding(user("ann")), as("root", "system:masters"), false},
 	}
 	for _, tt := range tests {
@@ -228,8 +228,8 @@ func TestDecisionNamesWhatAllowed(t *testing.T) {
 	if !got.Allowed || got.Unresolved != nil {
 		t.Fatalf("decision = %+v", got)
 	}
-	// Cluster role bindings come before role bindings, whatever their names, and
-	// the first subject of the binding that applies is the one named.
+	// Cluster role bindings come before role bindings, for any names, and the first
+	// subject of the binding that applies is the one named.
 	want := `rule 1 of ClusterRole "reader", which ClusterRoleBinding "z" grants to Group "dev"`
 	if got.Grant.String() != want {
 		t.Errorf("grant = %s\nwant    %s", got.Grant, want)

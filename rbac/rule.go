@@ -8,8 +8,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// RuleAllows reports whether the rule covers the request, whoever makes it and
-// wherever it is made.
+// RuleAllows reports whether the rule covers the request, regardless of user and
+// namespace.
 func RuleAllows(rule *rbacv1.PolicyRule, req *access.Request) bool {
 	return mismatch(rule, req) == 0
 }
@@ -17,8 +17,8 @@ func RuleAllows(rule *rbacv1.PolicyRule, req *access.Request) bool {
 // Mismatch is the set of a rule's parts that keep it from covering a request.
 type Mismatch uint8
 
-// The parts of a rule. A rule for resources never covers a non-resource
-// request, nor the other way round; it then differs in the part that it lacks.
+// The parts of a rule. A rule for resources never covers a non-resource request, and
+// vice versa; it then differs in the part that it lacks.
 const (
 	VerbMismatch Mismatch = 1 << iota
 	APIGroupMismatch
@@ -51,9 +51,9 @@ func (m Mismatch) String() string {
 	return strings.Join(names, ", ")
 }
 
-// nearness orders mismatches by how close the rule comes; less is closer. What
-// a rule is about weighs more than what it lets one do: the wrong name or verb
-// on the right resource is closer than the right verb on another resource.
+// nearness orders mismatches by how close the rule comes; less is closer. The
+// resource weighs more than verb and name: the wrong name or verb on the right
+// resource is closer than the right verb on another resource.
 func (m Mismatch) nearness() int {
 	n := 0
 	for _, p := range mismatchParts {
@@ -136,8 +136,8 @@ func coversURL(patterns []string, path string) bool {
 		if pattern == path {
 			return true
 		}
-		// All trailing stars go, so "/logs/**" is the prefix "/logs/", and "*"
-		// is the empty prefix, which covers everything.
+		// All trailing stars are removed, so "/logs/**" is the prefix "/logs/", and
+		// "*" is the empty prefix, which covers everything.
 		if strings.HasSuffix(pattern, "*") && strings.HasPrefix(path, strings.TrimRight(pattern, "*")) {
 			return true
 		}

@@ -42,7 +42,7 @@ func TestRuleAllows(t *testing.T) {
 		{"verbs are case-sensitive", rule([]string{"GET"}, core, []string{"pods"}), getPods, false},
 		{"a rule without verbs allows nothing", rule(nil, core, []string{"pods"}), getPods, false},
 		{"a rule without groups allows nothing", rule(get, nil, []string{"pods"}), getPods, false},
-		{"a star within a word is no wildcard", rule(get, core, []string{"po*"}), getPods, false},
+		{"a star within a word is not a wildcard", rule(get, core, []string{"po*"}), getPods, false},
 
 		{
 			"a subresource is named after its resource", rule(get, core, []string{"pods/log"}),
@@ -61,14 +61,14 @@ func TestRuleAllows(t *testing.T) {
 			"*/log is not another subresource that ends alike", rule(get, core, []string{"*/log"}),
 			with(func(r *access.Request) { r.Subresource = "catalog" }), false,
 		},
-		{"*/log is no resource", rule(get, core, []string{"*/log"}), getPods, false},
+		{"*/log is not a resource", rule(get, core, []string{"*/log"}), getPods, false},
 		{"*/ is nothing", rule(get, core, []string{"*/"}), getPods, false},
 		{
 			"* includes subresources", rule(get, core, []string{"*"}),
 			with(func(r *access.Request) { r.Subresource = "log" }), true,
 		},
 		{
-			"pods/* is no wildcard", rule(get, core, []string{"pods/*"}),
+			"pods/* is not a wildcard", rule(get, core, []string{"pods/*"}),
 			with(func(r *access.Request) { r.Subresource = "log" }), false,
 		},
 		{
@@ -83,14 +83,14 @@ func TestRuleAllows(t *testing.T) {
 			"names exclude requests without a name", rule(get, core, []string{"pods"}, "web"),
 			with(func(r *access.Request) { r.Name = "" }), false,
 		},
-		{"* is no wildcard for names", rule(get, core, []string{"pods"}, "*"), getPods, false},
+		{"* is not a wildcard for names", rule(get, core, []string{"pods"}, "*"), getPods, false},
 		{
 			"an empty listed name is the request without a name", rule(get, core, []string{"pods"}, ""),
 			with(func(r *access.Request) { r.Name = "" }), true,
 		},
 
 		{"a URL matches exactly", urlRule("get", "/healthz"), url("get", "/healthz"), true},
-		{"a URL is no prefix", urlRule("get", "/healthz"), url("get", "/healthz/etcd"), false},
+		{"a URL is not a prefix", urlRule("get", "/healthz"), url("get", "/healthz/etcd"), false},
 		{"a trailing * is a prefix", urlRule("get", "/healthz/*"), url("get", "/healthz/etcd"), true},
 		{"a prefix keeps its slash", urlRule("get", "/healthz/*"), url("get", "/healthz"), false},
 		{"a prefix may end within a word", urlRule("get", "/health*"), url("get", "/healthz"), true},

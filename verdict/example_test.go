@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// A reason says why: in a code for programs, and in a line and a path for people.
+// A reason has a code for programs, and a message and a path for people.
 func Example() {
 	pod := verdict.Object{Kind: "pod", Namespace: "shop", Name: "api"}
 	secret := verdict.Object{Kind: "secret", Namespace: "shop", Name: "db"}

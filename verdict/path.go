@@ -10,7 +10,8 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// String renders an object as people write it: "secret shop/db", "node worker-1".
+// String returns the object in the form that people use: "secret shop/db", "node
+// worker-1".
 func (o Object) String() string {
 	if o.Namespace == "" {
 		return lower(o.Kind) + " " + o.Name
@@ -18,7 +19,7 @@ func (o Object) String() string {
 	return lower(o.Kind) + " " + o.Namespace + "/" + o.Name
 }
 
-// lower spares the kinds that refusals name most an allocation each.
+// lower avoids an allocation for the most frequent kinds.
 func lower(kind string) string {
 	switch kind {
 	case "Pod":
@@ -44,8 +45,8 @@ func (o Object) Compare(p Object) int {
 	return strings.Compare(o.Name, p.Name)
 }
 
-// Edge is one reference: From is reachable from wherever To is, because the
-// Field of the object Holder names it. Holder is From or To.
+// Edge is one reference: whatever reaches To also reaches From, because the Field of
+// the object Holder names it. Holder is From or To.
 type Edge struct {
 	From Object `json:"from"`
 	To   Object `json:"to"`

@@ -1,11 +1,11 @@
-// Package verdict holds the words in which every part of node-authorizer
-// answers: a [Decision], and a [Reason] that says why. The evaluators return them;
-// programs compare the Reason's Code, and people read its Message, Path and Hint.
+// Package verdict defines the answers of all parts of node-authorizer: a [Decision],
+// and a [Reason] that says why. The evaluators return them; programs compare the
+// Reason's Code, and people read its Message, Path and Hint.
 //
-// A Reason is typed. Its Code is stable and documented in docs/reasons.md, so
-// that metrics, tests and people can key on it; its Message is one line for
-// people; its Path is the chain of object references that grants access, or,
-// for a refusal, the nearest chain that exists; its Hint says what to change.
+// A Reason is typed. Its Code is stable and documented in docs/reasons.md, so that
+// metrics, tests and people can use it as a key; its Message is one line for people;
+// its Path is the chain of object references that grants access, or, for a refusal,
+// the nearest chain that exists; its Hint says what to change.
 //
 // An error is never a Decision. Code that could not evaluate a question
 // returns an error beside the zero Decision, which is Deny.
@@ -18,7 +18,7 @@ import "fmt"
 type Decision uint8
 
 const (
-	// Deny refuses the request whatever later authorizers say.
+	// Deny refuses the request regardless of later authorizers.
 	Deny Decision = iota
 	// Allow grants the request.
 	Allow

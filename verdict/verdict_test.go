@@ -116,7 +116,8 @@ func TestReasonAsJSON(t *testing.T) {
 				Path: verdict.Path{{From: pod, To: node, Holder: pod, Field: "spec.nodeName"}},
 			},
 			`{"code":"PathToObject","message":"on it","path":[{"from":{"kind":"Pod","namespace":"shop","name":"api"},` +
-				`"to":{"kind":"Node","name":"worker-1"},"holder":{"kind":"Pod","namespace":"shop","name":"api"},"field":"spec.nodeName"}],"hint":"none"}`,
+				`"to":{"kind":"Node","name":"worker-1"},"holder":{"kind":"Pod","namespace":"shop","name":"api"},` +
+				`"field":"spec.nodeName"}],"hint":"none"}`,
 		},
 	} {
 		got, err := json.Marshal(tc.reason)

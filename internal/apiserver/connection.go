@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say where the API server is and who follows the files.
+// Options are options for [Open].
 type Options struct {
 	// Kubeconfig is the path of a kubeconfig; empty for the service account of the
 	// pod.
@@ -21,40 +21,40 @@ type Options struct {
 	UserAgent  string
 	// Observer may be nil.
 	Observer Observer
-	// Interval is how often the files are looked at; 0 for two seconds.
+	// Interval is how often the files are checked for changes; 0 means two seconds.
 	Interval time.Duration
 
-	// In tests: the network, and the service account.
+	// For tests: the network, and the service account.
 	dial dialFunc
 	pod  func() (*rest.Config, error)
 }
 
-// Observer is told what happens to credentials, one call at a time. Errors name
-// files and never hold what is in them.
+// Observer is notified when credentials change, one call at a time. Errors name files
+// and never contain their content.
 type Observer interface {
-	// CredentialsRead tells that changed files are in use.
+	// CredentialsRead is called when changed files are in use.
 	CredentialsRead()
-	// CredentialsRejected tells that changed files cannot be used: those read
-	// before stay in use.
+	// CredentialsRejected is called when changed files cannot be used: the previous
+	// credentials stay in use.
 	CredentialsRejected(err error)
 }
 
 const defaultInterval = 2 * time.Second
 
-// Connection is the way to the API server. It is safe for concurrent use.
+// Connection is a connection to the API server. It is safe for concurrent use.
 type Connection struct {
 	opts   Options
 	limits limits
 	config *rest.Config
 
-	// current is what the next request uses. It is never nil.
+	// current is the transport of the next request. It is never nil.
 	current atomic.Pointer[link]
-	// looking is held while the files are looked at.
-	looking     sync.Mutex
-	seen, taken contents
+	// reloading is held while the files are read.
+	reloading     sync.Mutex
+	seen, applied contents
 }
 
-// Open reads the files. Nothing is asked yet.
+// Open reads the files. It sends no request.
 func Open(opts Options) (*Connection, error) {
 	if opts.Interval == 0 {
 		opts.Interval = defaultInterval
@@ -77,7 +77,7 @@ func Open(opts Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.seen, c.taken = found, found
+	c.seen, c.applied = found, found
 	c.current.Store(first)
 	c.config = &rest.Config{
 		Host: first.base.String(), UserAgent: opts.UserAgent, WarningHandler: rest.NoWarnings{}, Transport: c,
@@ -85,57 +85,57 @@ func Open(opts Options) (*Connection, error) {
 	return c, nil
 }
 
-// Config is for clients of the API server. It holds no credential: they are added
-// to each request on its way.
+// Config returns the config of clients of the API server. It holds no credentials:
+// they are added to each request.
 func (c *Connection) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// RoundTrip implements http.RoundTripper with what is current.
+// RoundTrip implements http.RoundTripper with the current credentials.
 func (c *Connection) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.current.Load().RoundTrip(request)
 }
 
-// Run looks at the files until the context ends.
+// Run checks the files for changes until the context ends.
 func (c *Connection) Run(ctx context.Context) {
 	ticker := time.NewTicker(c.opts.Interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			c.look()
+			c.reload()
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look takes files that have changed and then stayed as they are, so that a pair of
-// files is not read halfway through being replaced.
-func (c *Connection) look() {
-	c.looking.Lock()
-	defer c.looking.Unlock()
+// reload applies files that have changed and were the same in two checks in a row, so
+// that a certificate and its key are not read while they are being replaced.
+func (c *Connection) reload() {
+	c.reloading.Lock()
+	defer c.reloading.Unlock()
 	found := c.read()
 	settled := found.equal(&c.seen)
 	c.seen = found
-	if !settled || found.equal(&c.taken) {
+	if !settled || found.equal(&c.applied) {
 		return
 	}
-	was := c.taken
-	c.taken = found
-	if err := c.use(&found, &was); err != nil {
+	was := c.applied
+	c.applied = found
+	if err := c.apply(&found, &was); err != nil {
 		c.opts.Observer.CredentialsRejected(err)
 		return
 	}
 	c.opts.Observer.CredentialsRead()
 }
 
-// use lets the next requests have other credentials.
-func (c *Connection) use(found, was *contents) error {
+// apply makes the next requests use other credentials.
+func (c *Connection) apply(found, was *contents) error {
 	if found.err != nil {
 		return found.err
 	}
 	old := c.current.Load()
 	keep := old
-	if found.wire != was.wire {
+	if found.tls != was.tls {
 		keep = nil
 	}
 	next, err := newLink(found.config, keep, c.opts.dial, c.limits)
@@ -152,7 +152,7 @@ func (c *Connection) use(found, was *contents) error {
 	return nil
 }
 
-// baseOf is where the API server of a config is.
+// baseOf returns the address of the API server of a config.
 func baseOf(config *rest.Config) (*url.URL, error) {
 	secure := config.CAFile != "" || len(config.CAData) > 0 || len(config.CertData) > 0 || config.CertFile != "" || config.Insecure
 	base, _, err := rest.DefaultServerURL(config.Host, "", schema.GroupVersion{}, secure)

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// observed keeps what an observer is told.
-type observed struct{ told []string }
+// observed records the calls of an observer.
+type observed struct{ calls []string }
 
-func (o *observed) CredentialsRead()              { o.told = append(o.told, "read") }
-func (o *observed) CredentialsRejected(err error) { o.told = append(o.told, err.Error()) }
+func (o *observed) CredentialsRead()              { o.calls = append(o.calls, "read") }
+func (o *observed) CredentialsRejected(err error) { o.calls = append(o.calls, err.Error()) }
 
 // opened is a connection under test.
 type opened struct {
@@ -37,7 +37,9 @@ func open(t *testing.T, c *cluster, f files) *opened {
 	t.Helper()
 	o := &opened{t: t, cluster: c, files: f}
 	var err error
-	if o.Connection, err = Open(Options{Kubeconfig: f.path("kubeconfig"), UserAgent: "test", Observer: &o.observed, dial: c.dial}); err != nil {
+	if o.Connection, err = Open(Options{
+		Kubeconfig: f.path("kubeconfig"), UserAgent: "test", Observer: &o.observed, dial: c.dial,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if o.client, err = rest.HTTPClientFor(o.Config()); err != nil {
@@ -55,7 +57,7 @@ func (o *opened) get(path string) (*http.Response, error) {
 	return o.client.Do(request)
 }
 
-// ask asks once and returns who the API server was asked by.
+// ask sends a request and returns the user and token that the API server saw.
 func (o *opened) ask() string {
 	o.t.Helper()
 	response, err := o.get("/version")
@@ -70,16 +72,16 @@ func (o *opened) ask() string {
 	return last.TLS.PeerCertificates[0].Subject.CommonName + " " + last.Header.Get("Authorization")
 }
 
-// watched is a watch that is being read.
-type watched struct{ ended chan error }
+// watched is an open watch.
+type openWatch struct{ ended chan error }
 
-func (o *opened) watch(query string) *watched {
+func (o *opened) watch(query string) *openWatch {
 	o.t.Helper()
 	response, err := o.get("/api/v1/pods?watch=true" + query)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	w := &watched{make(chan error, 1)}
+	w := &openWatch{make(chan error, 1)}
 	go func() {
 		defer response.Body.Close()
 		_, err := io.Copy(io.Discard, response.Body)
@@ -90,15 +92,15 @@ func (o *opened) watch(query string) *watched {
 
 const bookmarks = "&allowWatchBookmarks=true"
 
-func TestSilenceIsFoundInSeconds(t *testing.T) {
+func TestSilenceIsDetectedInSeconds(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		protocol []string
-		// within is the time from the silence to the watch's end.
+		// within is the time from the start of the silence to the end of the watch.
 		within time.Duration
 	}{
-		{"a ping finds it with HTTP/2", nil, 11 * time.Second},
-		{"a bookmark that does not come finds it with HTTP/1.1", []string{"http/1.1"}, 91 * time.Second},
+		{"a ping detects it with HTTP/2", nil, 11 * time.Second},
+		{"a missing bookmark detects it with HTTP/1.1", []string{"http/1.1"}, 91 * time.Second},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestSilenceIsFoundInSeconds(t *testing.T) {
 				began = time.Now()
 				_, err = o.get("/version")
 				if took := time.Since(began); err == nil || took > defaultLimits().handshake+defaultLimits().dial {
-					t.Errorf("a request while all is silent: %v after %v", err, took)
+					t.Errorf("a request during the silence: %v after %v", err, took)
 				}
 				c.silent.Store(false)
 				if got := o.ask(); got != "first Bearer token-1" {
@@ -131,7 +133,7 @@ func TestSilenceIsFoundInSeconds(t *testing.T) {
 	}
 }
 
-func TestAProxyThatAnswersPingsIsFoundByBookmarks(t *testing.T) {
+func TestBookmarksDetectSilenceBehindAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		o := open(t, c, newFiles(t, c))
@@ -168,7 +170,8 @@ func TestRequestsEndInTime(t *testing.T) {
 				c.answer.Store(&never)
 				began := time.Now()
 				_, err := o.get(tc.path)
-				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != tc.want || !strings.Contains(err.Error(), "the API server is silent") {
+				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != tc.want ||
+					!strings.Contains(err.Error(), "the API server is silent") {
 					t.Errorf("got %v after %v, want a timeout after %v", err, took, tc.want)
 				}
 			})
@@ -176,7 +179,7 @@ func TestRequestsEndInTime(t *testing.T) {
 	}
 }
 
-func TestCredentialsOnDiskAreTakenUp(t *testing.T) {
+func TestChangedCredentialsAreUsed(t *testing.T) {
 	other := newAuthority(t, "other")
 	otherCert, otherKey := other.leaf(t, "second")
 	inlined := func(f files, c *cluster, certificate, key []byte) []byte {
@@ -186,14 +189,15 @@ current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
 users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
-`, host, base64.StdEncoding.EncodeToString(c.authority.pem), base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+`, host, base64.StdEncoding.EncodeToString(c.authority.pem),
+			base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
 	}
 	for _, tc := range []struct {
 		rule   string
 		change func(*testing.T, files, *cluster)
 		want   string
-		// again is whether watches begin anew.
-		again bool
+		// restarts is whether watches are restarted.
+		restarts bool
 	}{
 		{"a certificate and its key", func(t *testing.T, f files, _ *cluster) {
 			f.write(t, "client.crt", otherCert)
@@ -202,7 +206,7 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 		{"a token, without new watches", func(t *testing.T, f files, _ *cluster) {
 			f.write(t, "token", []byte("token-2"))
 		}, "first Bearer token-2", false},
-		{"an authority of the API server", func(t *testing.T, f files, c *cluster) {
+		{"the CA of the API server", func(t *testing.T, f files, c *cluster) {
 			c.useCertificateOf(t, other)
 			f.write(t, "ca.crt", slices.Concat(c.authority.pem, other.pem))
 		}, "first Bearer token-1", true},
@@ -227,17 +231,17 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 				if got := o.ask(); got != tc.want {
 					t.Errorf("five seconds later: %q, want %q", got, tc.want)
 				}
-				if got := strings.Join(o.told, "\n"); got != "read" {
-					t.Errorf("told %q", got)
+				if got := strings.Join(o.calls, "\n"); got != "read" {
+					t.Errorf("observed %q", got)
 				}
 				select {
 				case err := <-w.ended:
-					if !tc.again || err != nil {
+					if !tc.restarts || err != nil {
 						t.Errorf("the watch ended with %v", err)
 					}
 				default:
-					if tc.again {
-						t.Error("the watch goes on with the old credentials")
+					if tc.restarts {
+						t.Error("the watch continues with the old credentials")
 					}
 				}
 				stop()
@@ -247,12 +251,12 @@ users: [{name: it, user: {client-certificate-data: %s, client-key-data: %s}}]
 	}
 }
 
-func TestWhatCannotBeUsedLeavesWhatWasGood(t *testing.T) {
+func TestUnusableCredentialsKeepTheOldOnes(t *testing.T) {
 	for _, tc := range []struct{ rule, file, text, says string }{
 		{"the key of another certificate", "client.key", "", "private key does not match"},
 		{"no certificate", "client.crt", "nonsense", "failed to find any PEM data"},
-		{"an empty authority", "ca.crt", "", "ca.crt is empty"},
-		{"no kubeconfig", "kubeconfig", "users: [{name: SECRET", "kubeconfig is no kubeconfig"},
+		{"an empty CA", "ca.crt", "", "ca.crt is empty"},
+		{"no kubeconfig", "kubeconfig", "users: [{name: SECRET", "kubeconfig is not a kubeconfig"},
 		{"an empty token", "token", " \n", "token is empty"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -266,33 +270,34 @@ func TestWhatCannotBeUsedLeavesWhatWasGood(t *testing.T) {
 				}
 				f.write(t, tc.file, text)
 				for range 5 {
-					o.look()
+					o.reload()
 				}
-				if len(o.told) != 1 || !strings.Contains(o.told[0], tc.says) || strings.Contains(o.told[0], "SECRET") || strings.Contains(o.told[0], "PRIVATE") {
-					t.Errorf("told %q, want %q once", o.told, tc.says)
+				if len(o.calls) != 1 || !strings.Contains(o.calls[0], tc.says) || strings.Contains(o.calls[0], "SECRET") ||
+					strings.Contains(o.calls[0], "PRIVATE") {
+					t.Errorf("observed %q, want %q once", o.calls, tc.says)
 				}
 				if got := o.ask(); got != "first Bearer token-1" {
-					t.Errorf("asked as %q", got)
+					t.Errorf("the request was sent as %q", got)
 				}
 			})
 		})
 	}
 }
 
-func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
+func TestFilesAreReadAfterTheyStopChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		f := newFiles(t, c)
 		o := open(t, c, f)
 		certificate, key := c.authority.leaf(t, "second")
 		f.write(t, "client.crt", certificate)
-		o.look()
+		o.reload()
 		f.write(t, "client.key", key)
-		o.look()
-		if got := o.ask(); got != "first Bearer token-1" || len(o.told) != 0 {
-			t.Errorf("halfway through: %q, told %q", got, o.told)
+		o.reload()
+		if got := o.ask(); got != "first Bearer token-1" || len(o.calls) != 0 {
+			t.Errorf("halfway through: %q, observed %q", got, o.calls)
 		}
-		o.look()
+		o.reload()
 		if got := o.ask(); got != "second Bearer token-1" {
 			t.Errorf("got %q", got)
 		}
@@ -319,8 +324,8 @@ func TestAnOpenRequestOutlivesItsCredentials(t *testing.T) {
 		certificate, key := c.authority.leaf(t, "second")
 		f.write(t, "client.crt", certificate)
 		f.write(t, "client.key", key)
-		o.look()
-		o.look()
+		o.reload()
+		o.reload()
 		close(answer)
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -333,7 +338,10 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 		c := newCluster(t)
 		f := newFiles(t, c)
 		connection, err := Open(Options{dial: c.dial, pod: func() (*rest.Config, error) {
-			return &rest.Config{Host: "https://" + host, BearerTokenFile: f.path("token"), BearerToken: "older", TLSClientConfig: rest.TLSClientConfig{CAFile: f.path("ca.crt")}}, nil
+			return &rest.Config{
+				Host: "https://" + host, BearerTokenFile: f.path("token"), BearerToken: "older",
+				TLSClientConfig: rest.TLSClientConfig{CAFile: f.path("ca.crt")},
+			}, nil
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -345,13 +353,13 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 		}
 		for _, want := range []string{"Bearer token-1", "Bearer token-2"} {
 			f.write(t, "token", []byte(strings.TrimPrefix(want, "Bearer ")))
-			connection.look()
-			connection.look()
+			connection.reload()
+			connection.reload()
 			if err := client.RESTClient().Get().AbsPath("/version").Do(t.Context()).Error(); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.last.Load().Header.Get("Authorization"); got != want {
-				t.Errorf("asked with %q, want %q", got, want)
+				t.Errorf("the request was sent with %q, want %q", got, want)
 			}
 		}
 	})
@@ -360,7 +368,7 @@ func TestTheServiceAccountOfThePod(t *testing.T) {
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ rule, text, says string }{
 		{"no file", "", "read cluster.kubeconfig: open"},
-		{"no kubeconfig", "a: [", "is no kubeconfig"},
+		{"no kubeconfig", "a: [", "is not a kubeconfig"},
 		{"no context", "apiVersion: v1\nkind: Config\n", "read cluster.kubeconfig"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

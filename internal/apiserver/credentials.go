@@ -12,24 +12,24 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// maxFile is the size in bytes beyond which a file is not read.
+// maxFile is the maximum size of a file, in bytes.
 const maxFile = 8 << 20
 
-// contents are those of all files, or why they cannot be used.
+// contents is the content of all files, or the error why they cannot be used.
 type contents struct {
-	// config holds what is in the files, and the path of none.
+	// config holds the content of the files, and no path.
 	config *rest.Config
-	// wire is the hash of what a TLS connection depends on, and token that of the
-	// bearer token.
-	wire, token [sha256.Size]byte
-	err         error
+	// tls is the hash of everything that a TLS connection depends on, and token that
+	// of the bearer token.
+	tls, token [sha256.Size]byte
+	err        error
 }
 
 func (c *contents) equal(d *contents) bool {
 	if c.err != nil || d.err != nil {
 		return c.err != nil && d.err != nil && c.err.Error() == d.err.Error()
 	}
-	return c.wire == d.wire && c.token == d.token
+	return c.tls == d.tls && c.token == d.token
 }
 
 func (c *Connection) read() contents {
@@ -45,11 +45,11 @@ func (c *Connection) read() contents {
 		fmt.Fprintf(hash, "%d\n", len(text))
 		hash.Write(text)
 	}
-	return contents{config: config, wire: [sha256.Size]byte(hash.Sum(nil)), token: sha256.Sum256([]byte(config.BearerToken))}
+	return contents{config: config, tls: [sha256.Size]byte(hash.Sum(nil)), token: sha256.Sum256([]byte(config.BearerToken))}
 }
 
-// load makes a config of the kubeconfig, or of the pod's service account. What is
-// in the kubeconfig goes into the hash.
+// load returns the config of the kubeconfig, or of the pod's service account. It
+// writes the kubeconfig to the hash.
 func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	if c.opts.Kubeconfig == "" {
 		config, err := c.opts.pod()
@@ -68,7 +68,7 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	file, err := clientcmd.Load(text)
 	if err != nil {
 		// The parser's own error may quote the file.
-		return nil, fmt.Errorf("read cluster.kubeconfig: %s is no kubeconfig", c.opts.Kubeconfig)
+		return nil, fmt.Errorf("read cluster.kubeconfig: %s is not a kubeconfig", c.opts.Kubeconfig)
 	}
 	for _, user := range file.AuthInfos {
 		user.LocationOfOrigin = c.opts.Kubeconfig
@@ -86,7 +86,7 @@ func (c *Connection) load(hash io.Writer) (*rest.Config, error) {
 	return config, nil
 }
 
-// inline puts what is in the files that a config names into the config.
+// inline replaces the file names in a config by the files' content.
 func inline(config *rest.Config) error {
 	for _, f := range []struct {
 		what string

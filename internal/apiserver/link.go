@@ -14,18 +14,18 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// limits are how long the API server may be silent.
+// limits are timeouts of requests and connections.
 type limits struct {
 	// dial and handshake are for a new connection.
 	dial, handshake time.Duration
 	// After pingAfter without a frame a ping is sent, and the connection is closed
 	// pingTimeout later if nothing comes back.
 	pingAfter, pingTimeout time.Duration
-	// answer is for a whole request that is no watch. An API server gives itself
-	// one minute (its flag --request-timeout).
+	// answer is for a whole request that is not a watch. The API server's own limit
+	// is one minute (its flag --request-timeout).
 	answer time.Duration
-	// watchBegins is for the header of a watch, watchSilence for what lies between
-	// two of its bookmarks.
+	// watchBegins is for the header of a watch, watchSilence for the time between two
+	// of its bookmarks.
 	watchBegins, watchSilence time.Duration
 }
 
@@ -40,16 +40,16 @@ func defaultLimits() limits {
 // link is a transport with one version of the credentials.
 type link struct {
 	base *url.URL
-	// wire has the connections, next adds the credentials to requests on it.
-	wire *http.Transport
-	next http.RoundTripper
-	// retired ends with the link's watches.
+	// connections is the HTTP transport, next adds the credentials to its requests.
+	connections *http.Transport
+	next        http.RoundTripper
+	// retired ends when the credentials are replaced; it ends the link's watches.
 	retired context.Context
 	retire  context.CancelFunc
 	limits  limits
 }
 
-// newLink makes the transport of a config. With keep it uses that link's
+// newLink returns the transport of a config. If keep is set, it shares that link's
 // connections.
 func newLink(config *rest.Config, keep *link, dial dialFunc, limits limits) (*link, error) {
 	base, err := baseOf(config)
@@ -65,15 +65,15 @@ func newLink(config *rest.Config, keep *link, dial dialFunc, limits limits) (*li
 	}
 	l := &link{base: base, limits: limits}
 	if keep != nil {
-		l.wire, l.retired, l.retire = keep.wire, keep.retired, keep.retire
+		l.connections, l.retired, l.retire = keep.connections, keep.retired, keep.retire
 	} else {
-		if l.wire, err = newWire(options, limits); err != nil {
+		if l.connections, err = newTransport(options, limits); err != nil {
 			return nil, err
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		l.retired, l.retire = ctx, func() { cancel(); l.wire.CloseIdleConnections() }
+		l.retired, l.retire = ctx, func() { cancel(); l.connections.CloseIdleConnections() }
 	}
-	if l.next, err = transport.HTTPWrappersForConfig(options, l.wire); err != nil {
+	if l.next, err = transport.HTTPWrappersForConfig(options, l.connections); err != nil {
 		return nil, fmt.Errorf("the credentials of cluster.kubeconfig: %w", err)
 	}
 	return l, nil
@@ -88,8 +88,9 @@ func dialer(limits limits) dialFunc {
 	}).DialContext
 }
 
-// newWire is what client-go makes for the same options, with pings of our own.
-func newWire(options *transport.Config, limits limits) (*http.Transport, error) {
+// newTransport returns a transport like that of client-go for the same options, with
+// pings.
+func newTransport(options *transport.Config, limits limits) (*http.Transport, error) {
 	secure, err := transport.TLSConfigFor(options)
 	if err != nil {
 		return nil, fmt.Errorf("the certificates of cluster.kubeconfig: %w", err)
@@ -100,17 +101,20 @@ func newWire(options *transport.Config, limits limits) (*http.Transport, error) 
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // as client-go has it
+	protocols.SetHTTP2(os.Getenv("DISABLE_HTTP2") == "") // like client-go
 	return &http.Transport{
 		Proxy: proxy, DialContext: options.DialHolder.Dial, TLSClientConfig: secure, TLSHandshakeTimeout: limits.handshake,
 		DisableCompression: options.DisableCompression, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 		Protocols: &protocols,
-		HTTP2:     &http.HTTP2Config{SendPingTimeout: limits.pingAfter, PingTimeout: limits.pingTimeout, WriteByteTimeout: limits.pingAfter + limits.pingTimeout},
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: limits.pingAfter, PingTimeout: limits.pingTimeout,
+			WriteByteTimeout: limits.pingAfter + limits.pingTimeout,
+		},
 	}, nil
 }
 
-// RoundTrip implements http.RoundTripper: it asks the API server that the
-// kubeconfig names now, within the limits of time.
+// RoundTrip implements http.RoundTripper. It sends the request to the API server that
+// the kubeconfig currently names, with time limits.
 func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != l.base.Scheme || request.URL.Host != l.base.Host {
 		moved := *request.URL
@@ -121,7 +125,7 @@ func (l *link) RoundTrip(request *http.Request) (*http.Response, error) {
 	if isWatch(request) {
 		return l.watch(request)
 	}
-	return l.ask(request)
+	return l.send(request)
 }
 
 func isWatch(request *http.Request) bool {

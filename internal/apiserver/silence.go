@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// silenceError says that the API server said nothing for too long. It is a
-// timeout for those who ask.
+// silenceError is the error of a request to which the API server sent nothing for too
+// long. It is a timeout for callers.
 type silenceError struct {
 	what  string
 	limit time.Duration
@@ -28,11 +28,11 @@ func (e *silenceError) Timeout() bool { return true }
 // Temporary makes it a net.Error.
 func (e *silenceError) Temporary() bool { return true }
 
-// Unwrap lets it be known as what it is.
+// Unwrap makes it a context.DeadlineExceeded.
 func (e *silenceError) Unwrap() error { return context.DeadlineExceeded }
 
-// patience ends a request when its time is over.
-type patience struct {
+// deadline ends a request when its time limit is exceeded.
+type deadline struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	limit  time.Duration
@@ -41,16 +41,16 @@ type patience struct {
 	over error
 }
 
-// await returns the context of a request that has to be answered in time.
-func await(ctx context.Context, limit time.Duration, what string) (context.Context, *patience) {
+// withDeadline returns the context of a request with a time limit.
+func withDeadline(ctx context.Context, limit time.Duration, what string) (context.Context, *deadline) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{cancel: cancel, limit: limit}
+	p := &deadline{cancel: cancel, limit: limit}
 	p.timer = time.AfterFunc(limit, func() { p.end(&silenceError{what, limit}) })
 	return ctx, p
 }
 
-// end makes err what the request ends with, if it has not ended yet.
-func (p *patience) end(err error) {
+// end ends the request with err, if it has not ended yet.
+func (p *deadline) end(err error) {
 	p.mu.Lock()
 	if p.over == nil {
 		p.over = err
@@ -59,14 +59,15 @@ func (p *patience) end(err error) {
 	p.cancel(err)
 }
 
-// done frees what the request has taken.
-func (p *patience) done() {
+// done releases the timer and the context.
+func (p *deadline) done() {
 	p.timer.Stop()
 	p.cancel(context.Canceled)
 }
 
-// explain returns why a request was ended, if its time was over, and else err.
-func (p *patience) explain(err error) error {
+// explain returns the error with which the request was ended, if it was, and else
+// err.
+func (p *deadline) explain(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && !errors.Is(err, io.EOF) && p.over != nil {
@@ -75,44 +76,45 @@ func (p *patience) explain(err error) error {
 	return err
 }
 
-// ask lets a request that is no watch have its time.
-func (l *link) ask(request *http.Request) (*http.Response, error) {
-	ctx, p := await(request.Context(), l.limits.answer, "no answer")
+// send sends a request that is not a watch, with a time limit.
+func (l *link) send(request *http.Request) (*http.Response, error) {
+	ctx, p := withDeadline(request.Context(), l.limits.answer, "no answer")
 	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		p.done()
 		return nil, p.explain(err)
 	}
-	response.Body = &body{ReadCloser: response.Body, patience: p}
+	response.Body = &body{ReadCloser: response.Body, deadline: p}
 	return response, nil
 }
 
-// watch lets a watch begin in time, and go on while bytes come.
+// watch sends a watch request. It limits the time until the watch starts, and the
+// time between two reads.
 func (l *link) watch(request *http.Request) (*http.Response, error) {
-	ctx, p := await(request.Context(), l.limits.watchBegins, "the watch did not begin")
+	ctx, p := withDeadline(request.Context(), l.limits.watchBegins, "the watch did not start")
 	response, err := l.next.RoundTrip(request.WithContext(ctx))
 	if err != nil {
 		p.done()
 		return nil, p.explain(err)
 	}
-	begun := p.timer.Stop()
-	watching := &body{ReadCloser: response.Body, patience: p}
-	if bookmarks := request.URL.Query().Get("allowWatchBookmarks"); begun && (bookmarks == "true" || bookmarks == "1") {
+	started := p.timer.Stop()
+	watching := &body{ReadCloser: response.Body, deadline: p}
+	if bookmarks := request.URL.Query().Get("allowWatchBookmarks"); started && (bookmarks == "true" || bookmarks == "1") {
 		limit := l.limits.watchSilence
 		watching.limit = limit
-		p.timer = time.AfterFunc(limit, func() { p.end(&silenceError{"no event and no bookmark came in the watch", limit}) })
+		p.timer = time.AfterFunc(limit, func() { p.end(&silenceError{"the watch sent no event and no bookmark", limit}) })
 	}
-	// A watch of credentials that were replaced ends as those do that the server
-	// ends: it is begun again where it ended.
+	// When the credentials are replaced, the watch ends like one that the server
+	// ends: the client resumes it where it ended.
 	watching.forget = context.AfterFunc(l.retired, func() { p.end(io.EOF) })
 	response.Body = watching
 	return response, nil
 }
 
-// body is what is read of an answer.
+// body is the body of a response.
 type body struct {
 	io.ReadCloser
-	patience *patience
+	deadline *deadline
 	// limit is for the time between two reads; 0 for none.
 	limit  time.Duration
 	forget func() bool
@@ -122,9 +124,9 @@ type body struct {
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if n > 0 && b.limit > 0 && err == nil {
-		b.patience.timer.Reset(b.limit)
+		b.deadline.timer.Reset(b.limit)
 	}
-	return n, b.patience.explain(err)
+	return n, b.deadline.explain(err)
 }
 
 // Close implements io.Closer.
@@ -132,6 +134,6 @@ func (b *body) Close() error {
 	if b.forget != nil {
 		b.forget()
 	}
-	b.patience.done()
+	b.deadline.done()
 	return b.ReadCloser.Close()
 }

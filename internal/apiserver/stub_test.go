@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// authority signs certificates.
+// authority is a CA.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -37,7 +37,7 @@ func newAuthority(t *testing.T, name string) *authority {
 	return a
 }
 
-// leaf is a certificate with its key in PEM form.
+// leaf returns a certificate with its key in PEM form.
 func (a *authority) leaf(t *testing.T, name string) (certificate, key []byte) {
 	t.Helper()
 	certificate, key, _, _ = sign(t, name, a)
@@ -76,8 +76,8 @@ func sign(t *testing.T, name string, by *authority) (certificate, keyText []byte
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), parsed, key
 }
 
-// cluster is an API server and the network to it, both in memory, so that the
-// clock of a bubble is theirs.
+// cluster is an API server and the network to it, both in memory, so that they use
+// the clock of a bubble.
 type cluster struct {
 	authority *authority
 	// serving is the API server's certificate.
@@ -86,20 +86,20 @@ type cluster struct {
 	// accepted are the connections of clients.
 	accepted chan net.Conn
 	closed   chan struct{}
-	// silent is whether the network swallows everything.
+	// silent is whether the network drops everything.
 	silent atomic.Bool
 	dialed atomic.Int64
 	// last is the last request.
 	last atomic.Pointer[http.Request]
-	// answer is held back until it is closed, if not nil.
+	// Requests wait until answer is closed, if it is not nil.
 	answer atomic.Pointer[chan struct{}]
-	// mute keeps watches without bookmarks.
+	// mute disables bookmarks.
 	mute atomic.Bool
 }
 
 const host = "cluster.example"
 
-// newCluster starts it with HTTP/2, or without.
+// newCluster starts a cluster with the given protocols; HTTP/2 if there are none.
 func newCluster(t *testing.T, protocols ...string) *cluster {
 	t.Helper()
 	c := &cluster{authority: newAuthority(t, "authority"), accepted: make(chan net.Conn), closed: make(chan struct{})}
@@ -133,7 +133,8 @@ func (c *cluster) useCertificateOf(t *testing.T, a *authority) {
 	c.serving.Store(&pair)
 }
 
-// serve answers as an API server does: watches go on, with a bookmark a minute.
+// serve answers as an API server does. Watches stay open, with a bookmark each
+// minute.
 func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	c.last.Store(r)
 	if answer := c.answer.Load(); answer != nil {
@@ -157,7 +158,7 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Accept, Close and Addr are the network's side of the API server.
+// Accept, Close and Addr implement net.Listener.
 func (c *cluster) Accept() (net.Conn, error) {
 	select {
 	case conn := <-c.accepted:
@@ -181,18 +182,18 @@ func (c *cluster) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return &wire{Conn: here, cluster: c, ended: make(chan struct{})}, nil
+	return &silentConn{Conn: here, cluster: c, ended: make(chan struct{})}, nil
 }
 
-// wire swallows what is sent and brings nothing while the network is silent.
-type wire struct {
+// silentConn drops all data while the network is silent.
+type silentConn struct {
 	net.Conn
 	cluster *cluster
 	once    sync.Once
 	ended   chan struct{}
 }
 
-func (w *wire) Read(into []byte) (int, error) {
+func (w *silentConn) Read(into []byte) (int, error) {
 	if !w.cluster.silent.Load() {
 		n, err := w.Conn.Read(into)
 		if !w.cluster.silent.Load() {
@@ -203,14 +204,14 @@ func (w *wire) Read(into []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-func (w *wire) Write(from []byte) (int, error) {
+func (w *silentConn) Write(from []byte) (int, error) {
 	if w.cluster.silent.Load() {
 		return len(from), nil
 	}
 	return w.Conn.Write(from)
 }
 
-func (w *wire) Close() error {
+func (w *silentConn) Close() error {
 	w.once.Do(func() { close(w.ended) })
 	return w.Conn.Close()
 }
@@ -227,7 +228,7 @@ func (f files) write(t *testing.T, name string, text []byte) {
 	}
 }
 
-// newFiles writes a kubeconfig that names files for all that it may.
+// newFiles writes a kubeconfig that names a file for each field that can be one.
 func newFiles(t *testing.T, c *cluster) files {
 	t.Helper()
 	f := files{t.TempDir()}

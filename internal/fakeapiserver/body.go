@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// read returns the object that a request brings, in JSON or, as clients of
-// Kubernetes' own kinds send it, in protobuf; nil if it brings none.
+// read returns the object in a request, in JSON or, as clients of Kubernetes' own
+// kinds send it, in protobuf; nil if there is none.
 func read(r *http.Request) (Object, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(body) == 0 {

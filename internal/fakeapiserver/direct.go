@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Put stores an object as it is, with its status, without a fault; it replaces
-// one that is there whatever its version. Path is that of the object, such as
-// "/api/v1/nodes/worker-1".
+// Put stores an object unchanged, with its status, without a fault. It replaces an
+// existing one regardless of its resource version. The path is that of the object,
+// such as "/api/v1/nodes/worker-1".
 func (s *Server) Put(path string, object any) error {
 	at, ok := parsePath(path)
 	if !ok || at.name == "" {
-		return fmt.Errorf("%s is no path of an object", path)
+		return fmt.Errorf("%s is not the path of an object", path)
 	}
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Server) Put(path string, object any) error {
 func (s *Server) Get(path string, into any) (found bool, err error) {
 	at, ok := parsePath(path)
 	if !ok {
-		return false, fmt.Errorf("%s is no path of an object", path)
+		return false, fmt.Errorf("%s is not the path of an object", path)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Server) Get(path string, into any) (found bool, err error) {
 	return true, convert(object, into)
 }
 
-// Remove deletes an object without a fault, if it is there.
+// Remove deletes an object without a fault, if it exists.
 func (s *Server) Remove(path string) {
 	at, ok := parsePath(path)
 	s.mu.Lock()
@@ -76,7 +76,7 @@ func (s *Server) Remove(path string) {
 func (s *Server) History(path string) ([]Object, error) {
 	at, ok := parsePath(path)
 	if !ok {
-		return nil, fmt.Errorf("%s is no path of an object", path)
+		return nil, fmt.Errorf("%s is not the path of an object", path)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

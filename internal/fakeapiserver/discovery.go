@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kindOf is the kind of a resource.
+// kindOf returns the kind of a resource.
 func (s *Server) kindOf(at *place) string {
 	if kind := s.opts.Resources[at.version][at.resource]; kind != "" {
 		return kind
@@ -28,7 +28,7 @@ func (s *Server) serveVersion(w http.ResponseWriter) {
 	reply(w, http.StatusOK, Object{"major": major, "minor": minor, "gitVersion": version})
 }
 
-// discovery lists the resources, if the path asks for them.
+// discovery lists the resources, if the path is one of discovery.
 func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 	version := strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/")
 	switch {
@@ -39,7 +39,9 @@ func (s *Server) discovery(w http.ResponseWriter, path string) bool {
 		for gv := range s.opts.Resources {
 			if group, version, ok := strings.Cut(gv, "/"); ok {
 				v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
-				list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+				list.Groups = append(list.Groups, metav1.APIGroup{
+					Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v,
+				})
 			}
 		}
 		reply(w, http.StatusOK, list)

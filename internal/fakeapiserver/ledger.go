@@ -6,8 +6,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// ledgerProblem is what the schema of NodeAttestations has against a change; empty for
-// nothing.
+// ledgerProblem returns why the schema of NodeAttestations refuses a change; empty if
+// it does not.
 func ledgerProblem(was, is Object) string {
 	if phase(was) == v1alpha1.Revoked && (phase(is) != v1alpha1.Revoked || !reflect.DeepEqual(is["spec"], was["spec"])) {
 		return "a machine that is revoked stays revoked"
@@ -18,7 +18,7 @@ func ledgerProblem(was, is Object) string {
 	return ""
 }
 
-// mayBind: a binding stays, until the next token is used.
+// mayBind reports whether a binding may change: only when the next token is used.
 func mayBind(was, is Object) bool {
 	old, bound := part(part(was, "status"), "binding"), part(part(is, "status"), "binding")
 	if reflect.DeepEqual(old, bound) || bound == nil && phase(is) == v1alpha1.Revoked {

@@ -26,19 +26,19 @@ func (c Call) String() string {
 	return strings.TrimRight(c.Verb+" "+c.Resource+" "+c.Name, " ")
 }
 
-// Intercept stands between clients in memory and the server: it may call do, which has
-// the call take effect and returns the answer, or not. The context is that of the
-// caller.
+// Intercept intercepts a call of a client in memory. It may call do, which executes
+// the call and returns the response, or not. The context is that of the caller.
 type Intercept func(ctx context.Context, call Call, do func() *http.Response) (*http.Response, error)
 
-// Intercept puts a function before all calls in memory but watches; nil takes it away.
+// Intercept sets a function that intercepts all calls in memory except watches; nil
+// removes it.
 func (s *Server) Intercept(intercept Intercept) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.intercept = intercept
 }
 
-// Calls returns what was asked in memory since the last time, watches left out.
+// Calls returns the calls in memory since the last call of Calls, without watches.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +50,8 @@ func (s *Server) Calls() []string {
 	return calls
 }
 
-// InMemory is for clients that reach the server without a network, and may do what the
-// function allows; everything if it is nil.
+// InMemory returns the config of clients that reach the server without a network.
+// They may do what the function allows; everything if it is nil.
 func (s *Server) InMemory(allowed func(Call) bool) *rest.Config {
 	if allowed == nil {
 		allowed = func(Call) bool { return true }
@@ -62,7 +62,7 @@ func (s *Server) InMemory(allowed func(Call) bool) *rest.Config {
 	}
 }
 
-// Failure is an answer with which an API server says that it cannot answer.
+// Failure returns the response of an API server that cannot answer.
 func Failure(message string) *http.Response {
 	return recorded(func(w http.ResponseWriter) {
 		refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, message)
@@ -102,7 +102,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.s.stream(r)
 	}
 	do := func() *http.Response {
-		again := r.Clone(context.WithoutCancel(r.Context())) // what was sent takes effect
+		again := r.Clone(context.WithoutCancel(r.Context())) // the request takes effect
 		again.Body = io.NopCloser(bytes.NewReader(body))
 		return recorded(func(w http.ResponseWriter) { t.s.handle(w, again) })
 	}
@@ -160,12 +160,12 @@ func (s *Server) stream(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// streamWriter writes an answer whose end is not known when it begins.
+// streamWriter writes a streamed response.
 type streamWriter struct {
-	header http.Header
-	body   *io.PipeWriter
-	begin  func(*http.Response)
-	begun  bool
+	header  http.Header
+	body    *io.PipeWriter
+	begin   func(*http.Response)
+	started bool
 }
 
 // Header implements http.ResponseWriter.
@@ -173,10 +173,10 @@ func (w *streamWriter) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *streamWriter) WriteHeader(status int) {
-	if w.begun {
+	if w.started {
 		return
 	}
-	w.begun = true
+	w.started = true
 	w.begin(&http.Response{StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: maps.Clone(w.header), ContentLength: -1})
 }
 

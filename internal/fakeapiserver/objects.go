@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// place is what a path names.
+// place is the resource or object that a path names.
 type place struct {
 	// version is the API version, GROUP/VERSION.
 	version, resource, namespace, name, subresource string
@@ -54,7 +54,7 @@ func parsePath(path string) (*place, bool) {
 	return p, true
 }
 
-// one serves what is done to one object.
+// one serves a request for one object.
 func (s *Server) one(w http.ResponseWriter, r *http.Request, at *place) {
 	sent, err := read(r)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Server) add(at *place, object Object) Object {
 	return s.store(at, "ADDED", object)
 }
 
-// store writes an object under the next resource version and tells watches.
+// store writes an object with the next resource version and notifies watches.
 func (s *Server) store(at *place, kind string, object Object) Object {
 	s.version++
 	metadata(object)["resourceVersion"] = strconv.FormatUint(s.version, 10)
@@ -145,7 +145,8 @@ func (s *Server) store(at *place, kind string, object Object) Object {
 func (s *Server) update(w http.ResponseWriter, at *place, found, sent Object) {
 	was, is := part(found, "metadata"), metadata(sent)
 	if v, ok := is["resourceVersion"].(string); ok && v != "" && v != was["resourceVersion"] {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("%s %q: the object has been modified", at.resource, at.name))
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+			fmt.Sprintf("%s %q: the object has been modified", at.resource, at.name))
 		return
 	}
 	if uid, ok := is["uid"].(string); ok && uid != "" && uid != was["uid"] {
@@ -170,7 +171,7 @@ func (s *Server) update(w http.ResponseWriter, at *place, found, sent Object) {
 	reply(w, http.StatusOK, s.store(at, "MODIFIED", next))
 }
 
-// merge takes of what was sent what the subresource may change.
+// merge applies the part of the sent object that the subresource may change.
 func merge(at *place, found, sent Object) Object {
 	next := maps.Clone(found)
 	switch at.subresource {
@@ -192,7 +193,9 @@ func merge(at *place, found, sent Object) Object {
 	meta := maps.Clone(part(found, "metadata"))
 	if at.subresource == "" {
 		meta = maps.Clone(metadata(sent))
-		for _, fixed := range []string{"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp"} {
+		for _, fixed := range []string{
+			"uid", "creationTimestamp", "name", "namespace", "resourceVersion", "generation", "deletionTimestamp",
+		} {
 			if meta[fixed] = part(found, "metadata")[fixed]; meta[fixed] == nil {
 				delete(meta, fixed)
 			}
@@ -219,7 +222,8 @@ func (s *Server) remove(w http.ResponseWriter, at *place, found, options Object)
 	if options != nil {
 		for name, want := range part(options, "preconditions") {
 			if meta[name] != want {
-				refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("%s %q: the precondition on %s does not hold", at.resource, at.name, name))
+				refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+					fmt.Sprintf("%s %q: the precondition on %s does not hold", at.resource, at.name, name))
 				return
 			}
 		}
@@ -227,7 +231,7 @@ func (s *Server) remove(w http.ResponseWriter, at *place, found, options Object)
 	reply(w, http.StatusOK, s.delete(at))
 }
 
-// delete takes an object out, and those that it owns.
+// delete deletes an object and those that it owns.
 func (s *Server) delete(at *place) Object {
 	found := s.objects[at.key()][at.namespace+"/"+at.name]
 	gone := maps.Clone(found)

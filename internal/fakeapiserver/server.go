@@ -1,14 +1,14 @@
-// Package fakeapiserver is a fake API server for tests: it keeps objects of any
-// resource in memory and serves them as Kubernetes does, with resource versions that must
-// match, subresources that change only their part, owned objects that go with their
-// owner, watches, and faults where a test wants them.
+// Package fakeapiserver is a fake API server for tests. It keeps objects of any
+// resource in memory and serves them as Kubernetes does: with optimistic locking by
+// resource version, subresources that change only their part, deletion of owned
+// objects, watches, and faults on demand.
 //
 // Clients reach it over HTTP ([Server.Config], [Options].Fault), or without a network
 // ([Server.InMemory]), where a test can intercept each call before and after it takes
 // effect ([Server.Intercept]).
 //
-// It knows no schemas but what the ledger rests on, takes every client for one user, and
-// allows everything unless it is told otherwise.
+// It has no schemas except for the rules of the ledger, treats all clients as one
+// user, and allows everything by default.
 package fakeapiserver
 
 import (
@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Fault is what happens to a request instead of what it asks for.
+// Fault is a failure of a request.
 type Fault int
 
 const (
@@ -36,23 +36,23 @@ const (
 	Internal
 	// Cut closes the connection and does nothing.
 	Cut
-	// AnswerLost does what the request asks for, and closes the connection.
+	// AnswerLost executes the request, and closes the connection without a response.
 	AnswerLost
 	// Forbidden answers with 403 and does nothing.
 	Forbidden
 )
 
-// Options say how a server behaves. All may be left out.
+// Options are options for a server. All are optional.
 type Options struct {
 	// Clock is the time of creation timestamps.
 	Clock func() time.Time
-	// Fault is asked about each request; it is called concurrently.
+	// Fault returns the fault of each request; it is called concurrently.
 	Fault func(*http.Request) Fault
 	// Allow answers SubjectAccessReviews, by their spec; without it all are
 	// allowed.
 	Allow func(spec map[string]any) bool
-	// Review, if set, answers them instead. Another status than 201 is a refusal to
-	// answer.
+	// Review, if set, answers them instead. A status other than 201 is returned as an
+	// error.
 	Review func(spec map[string]any) (allowed bool, status int)
 	// Resources, if set, are those that discovery lists and that can be used: kinds by
 	// GROUP/VERSION and resource. Without it there is no discovery, and any resource can
@@ -60,20 +60,20 @@ type Options struct {
 	Resources map[string]map[string]string
 	// Version is that of Kubernetes; v1.37.1 without it.
 	Version func() string
-	// WatchList lets a watch begin with all objects, if it is asked to.
+	// WatchList supports watches with initial events.
 	WatchList bool
 }
 
-// User is whom the server takes every client for.
+// User is the user of every client.
 const User = "ada"
 
-// Object is a resource's object, as JSON has it.
+// Object is a resource's object as decoded JSON.
 type Object = map[string]any
 
 // Server is a running API server. It is safe for concurrent use.
 type Server struct {
 	opts   Options
-	listen func() *httptest.Server // listens from the first call on
+	listen func() *httptest.Server // starts to listen with the first call
 
 	mu      sync.Mutex
 	http    *httptest.Server // nil until it listens
@@ -85,7 +85,7 @@ type Server struct {
 	changed chan struct{}
 	ended   chan struct{}
 
-	// intercept and calls are about clients in memory.
+	// intercept and calls are for clients in memory.
 	intercept Intercept
 	calls     []Call
 }
@@ -150,20 +150,20 @@ func (s *Server) listener() *httptest.Server {
 	return s.http
 }
 
-// Config is for clients of the server over HTTP.
+// Config returns the config of clients over HTTP.
 func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.URL(), QPS: -1} }
 
-// URL is where the server is.
+// URL returns the address of the server.
 func (s *Server) URL() string { return s.listen().URL }
 
-// ResourceVersion is that of the last change.
+// ResourceVersion returns that of the last change.
 func (s *Server) ResourceVersion() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version
 }
 
-// serve lets the request have its fault.
+// serve applies the fault of the request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch s.opts.Fault(r) {
 	case Unavailable:
@@ -215,7 +215,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request) {
 	}
 	allowed, status := s.opts.Review(part(review, "spec"))
 	if status != http.StatusCreated {
-		refuse(w, status, metav1.StatusReasonUnknown, "out of order for the test")
+		refuse(w, status, metav1.StatusReasonUnknown, "failed for the test")
 		return
 	}
 	review["status"] = Object{"allowed": allowed}
@@ -235,13 +235,13 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// part returns a map within an object, nil if it is not there.
+// part returns a map within an object; nil if it does not exist.
 func part(o Object, name string) Object {
 	inner, _ := o[name].(Object)
 	return inner
 }
 
-// metadata returns an object's metadata, making it if it is not there.
+// metadata returns an object's metadata, and creates it if necessary.
 func metadata(o Object) Object {
 	if found := part(o, "metadata"); found != nil {
 		return found

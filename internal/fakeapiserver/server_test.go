@@ -31,7 +31,7 @@ func secret(name string, owners ...metav1.OwnerReference) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners}}
 }
 
-// TestClientsOverHTTPAndInMemorySeeOneServer, in JSON and in protobuf.
+// Clients over HTTP and in memory see the same objects, in JSON and in protobuf.
 func TestClientsOverHTTPAndInMemorySeeOneServer(t *testing.T) {
 	s := fakeapiserver.New(fakeapiserver.Options{})
 	t.Cleanup(s.Close)

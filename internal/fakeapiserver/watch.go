@@ -20,7 +20,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, at *place) {
 	})
 }
 
-// items are the objects that are asked for. The lock is held.
+// items returns the requested objects. The lock is held.
 func (s *Server) items(r *http.Request, at *place) []Object {
 	only := nameSelected(r)
 	items := []Object{}
@@ -33,13 +33,14 @@ func (s *Server) items(r *http.Request, at *place) []Object {
 	return items
 }
 
-// nameSelected is the one field that can be selected by; empty for all names.
+// nameSelected returns the name in the field selector, the only supported one; empty
+// for all names.
 func nameSelected(r *http.Request) string {
 	name, _ := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	return name
 }
 
-// initial is every object, and the bookmark that ends them, with its version.
+// initial returns every object, and the bookmark that ends them, with its version.
 func (s *Server) initial(r *http.Request, at *place) (events []Object, version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +56,8 @@ func (s *Server) initial(r *http.Request, at *place) (events []Object, version u
 	}}), s.version
 }
 
-// watch sends what changes from a resource version on, until the client or the
-// server ends.
+// watch sends the changes after a resource version, until the client or the server
+// ends.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	query := r.URL.Query()
 	var first []Object
@@ -68,7 +69,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	case begins == "true":
 		first, from = s.initial(r, at)
 	case err != nil:
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches begin at a resource version")
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "watches start at a resource version")
 		return
 	}
 	name := nameSelected(r)
@@ -82,18 +83,19 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	}
 	for next := 0; ; {
 		w.(http.Flusher).Flush()
-		var news []change
+		var changes []change
 		var changed chan struct{}
-		news, next, changed = s.since(next)
-		for _, c := range news {
-			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) || (name != "" && c.name != name) {
+		changes, next, changed = s.since(next)
+		for _, c := range changes {
+			if c.version <= from || c.resource != at.key() || (at.namespace != "" && c.namespace != at.namespace) ||
+				(name != "" && c.name != name) {
 				continue
 			}
 			if encoder.Encode(Object{"type": c.kind, "object": c.object}) != nil {
 				return
 			}
 		}
-		if len(news) > 0 {
+		if len(changes) > 0 {
 			continue
 		}
 		select {
@@ -106,8 +108,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at *place) {
 	}
 }
 
-// since returns the changes from an index of the log on, the index after them,
-// and what is closed at the next one.
+// since returns the changes from an index of the log on, the index after them, and a
+// channel that is closed at the next change.
 func (s *Server) since(next int) ([]change, int, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package filetext reads the text of files that may be compressed, whatever their
-// names say, and bounds what decompressing them may cost.
+// Package filetext reads the text of files that may be compressed, regardless of
+// their names, and bounds the cost of decompression.
 package filetext
 
 import (
@@ -13,22 +13,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrEndsEarly is the error of compressed data that is not whole.
+// ErrEndsEarly is the error of truncated compressed data.
 var ErrEndsEarly = errors.New("compressed data ends early; the file is incomplete, or still being compressed")
 
-// ErrTooLong is the error of compressed data that is very much smaller than its text.
-var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; decompress the file first if that is correct", maxExpansion)
+// ErrTooLong is the error of compressed data that expands too much.
+var ErrTooLong = fmt.Errorf("the text is more than %d times as long as the compressed file; "+
+	"decompress the file first if that is correct", maxExpansion)
 
 const (
-	// bufferSize is how much of a file is read at once.
+	// bufferSize is the size of a read, in bytes.
 	bufferSize = 256 << 10
-	// maxWindow is how much memory a zstd stream may ask for, in bytes: as much as the
-	// program zstd uses with --long.
+	// maxWindow is how much memory a zstd stream may require, in bytes: as much as
+	// the program zstd uses with --long.
 	maxWindow = 128 << 20
-	// maxExpansion is how many times as long as the file its text may be. Logs and
-	// manifests that say the same over and over become 100 times smaller at most.
+	// maxExpansion is the maximum ratio of text to compressed file. Very repetitive
+	// logs and manifests reach a ratio of 100 at most.
 	maxExpansion = 1000
-	// anyLength is how long a text may be whatever it comes from.
+	// anyLength is the length up to which the ratio is not checked.
 	anyLength = 1 << 30
 )
 
@@ -39,9 +40,9 @@ type Text struct {
 	close  func() error
 }
 
-// New begins to read a file: gzip and zstd are recognized by their first bytes and
-// decompressed, anything else is the text as it is. The file is closed with the text,
-// and if there is an error.
+// New opens the text of a file. gzip and zstd are detected by their first bytes and
+// decompressed; all other files are read unchanged. The file is closed with the text,
+// and on an error.
 func New(file io.ReadCloser) (*Text, error) {
 	t := &Text{stored: &counter{r: file}, close: file.Close}
 	if err := t.open(bufio.NewReaderSize(t.stored, bufferSize)); err != nil {
@@ -63,7 +64,8 @@ func (t *Text) open(stored *bufio.Reader) error {
 		}
 		t.Reader = &reader{text: text, stored: t.stored}
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow), zstd.WithDecoderMaxWindow(maxWindow))
+		text, err := zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxWindow),
+			zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return fmt.Errorf("decompress zstd: %w", err)
 		}
@@ -76,7 +78,7 @@ func (t *Text) open(stored *bufio.Reader) error {
 	return nil
 }
 
-// Stored is how many bytes of the file, as stored, have been read.
+// Stored returns how many bytes of the stored file have been read.
 func (t *Text) Stored() int64 { return t.stored.n }
 
 // Close closes the file.
@@ -94,8 +96,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reader reads what is decompressed. It says what an unexpected end means there, and
-// ends when the text is too long.
+// reader reads decompressed text. It explains an unexpected end, and fails when the
+// text is too long.
 type reader struct {
 	text   io.Reader
 	stored *counter

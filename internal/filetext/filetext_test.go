@@ -14,13 +14,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
-func TestTextIsReadHoweverItIsStored(t *testing.T) {
+func TestCompressedAndPlainTextIsRead(t *testing.T) {
 	const want = "a line\nand another\n"
 	for rule, stored := range map[string][]byte{
 		"plain":   []byte(want),
 		"in gzip": gzipped(t, want),
 		"in zstd": zstandard(t, want),
-		"in two members of gzip, as logs that were put together": append(gzipped(t, want[:7]), gzipped(t, want[7:])...),
+		"two gzip members, as in concatenated logs": append(gzipped(t, want[:7]), gzipped(t, want[7:])...),
 	} {
 		file := &file{Reader: bytes.NewReader(stored)}
 		text, err := filetext.New(file)
@@ -51,7 +51,7 @@ func TestEmptyAndShortTextIsNotCompressed(t *testing.T) {
 	}
 }
 
-func TestWhatEndsEarlyIsNoText(t *testing.T) {
+func TestTruncatedDataIsAnError(t *testing.T) {
 	whole := gzipped(t, strings.Repeat("a line\n", 1000))
 	for _, n := range []int{5, len(whole) / 2, len(whole) - 4} {
 		text, err := filetext.New(&file{Reader: bytes.NewReader(whole[:n])})
@@ -64,7 +64,7 @@ func TestWhatEndsEarlyIsNoText(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeReadIsClosed also when it ends within the header.
+// A file that cannot be read is closed, also when it ends within the header.
 func TestAFileThatCannotBeReadIsClosed(t *testing.T) {
 	for rule, r := range map[string]io.Reader{
 		"a broken disk":    iotest.ErrReader(errors.New("disk on fire")),
@@ -77,15 +77,15 @@ func TestAFileThatCannotBeReadIsClosed(t *testing.T) {
 	}
 }
 
-// TestTextThatIsTooLongForItsFileEnds: a few bytes can stand for any number of them.
-func TestTextThatIsTooLongForItsFileEnds(t *testing.T) {
+// A few compressed bytes can expand to any number of bytes.
+func TestExpansionIsBounded(t *testing.T) {
 	frame := zstandard(t, strings.Repeat("\x00", 8<<20))
 	for _, tc := range []struct {
 		rule   string
 		frames int
 		ends   bool
 	}{
-		{"a GiB whatever it comes from", 128, false},
+		{"a GiB from a file of any size", 128, false},
 		{"more than that, from a few bytes", 140, true},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestTextThatIsTooLongForItsFileEnds(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsTooLargeIsRefused before memory is taken for it.
+// A window that is too large is refused before memory is allocated for it.
 func TestAWindowThatIsTooLargeIsRefused(t *testing.T) {
 	for window, refused := range map[int]bool{128 << 20: false, 256 << 20: true} {
 		var stored bytes.Buffer
@@ -109,7 +109,7 @@ func TestAWindowThatIsTooLargeIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = w.Write([]byte("a line\n"))
-		if err := w.Flush(); err != nil { // the length is not known, so that the window counts
+		if err := w.Flush(); err != nil { // the length is unknown, so the window counts
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -125,7 +125,7 @@ func TestAWindowThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// file notes that it is closed.
+// file records whether it is closed.
 type file struct {
 	io.Reader
 	closed bool

@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// maxListDepth bounds how lists may lie in lists.
+// maxListDepth bounds the nesting of lists.
 const maxListDepth = 8
 
-// document is the text of one object, cut out of a file.
+// document is the text of one object of a file.
 type document struct {
 	file   string
 	number int // in the file, from 1
@@ -24,9 +24,9 @@ type document struct {
 	text   []byte
 	yaml   bool
 	dash   bool // YAML text begins with the dash of the item
-	// list is the type of the list that the text is an item of.
+	// list is the type of the list if the text is an item of one.
 	list Type
-	// outline is the lines of YAML, once they were asked for.
+	// outline holds the lines of YAML; it is computed on demand.
 	outline *outline
 }
 
@@ -39,7 +39,7 @@ func (d *document) errorOnLine(line int, err error) *Error {
 	return &Error{File: d.file, Position: Position{Document: d.number, Item: d.item, Line: line}, Err: err}
 }
 
-// whole is all of the document. It is empty if YAML says nothing.
+// whole returns the whole document as a part. It is empty if the YAML has no content.
 func (d *document) whole() (p part, empty bool, err error) {
 	if !d.yaml || isJSON(d.text) {
 		plain := *d
@@ -63,13 +63,13 @@ func (d *document) whole() (p part, empty bool, err error) {
 type part struct {
 	*document
 	json    []byte
-	lines   int // that end before json in the document's text, if that is JSON
+	lines   int // of the document's text that end before json, if that is JSON
 	pointer jsontext.Pointer
 	parent  Type
 }
 
-// each calls a function with the object that the part is, or with each item if it is
-// a list that lies in as many others as depth says.
+// each calls a function with the object, or with each item if the part is a list.
+// depth is the nesting of the list in others.
 func (p part) each(depth int, visit func(*Document) error) error {
 	t, err := p.typeOf()
 	switch {
@@ -81,8 +81,8 @@ func (p part) each(depth int, visit func(*Document) error) error {
 	return visit(&Document{Type: t, part: p})
 }
 
-// typeOf is what the part says it is, or its list says of it. The part is an object;
-// one whose type is not known has been validated.
+// typeOf returns the type that the part or its list states. The part is an object; if
+// its type is unknown, it has been validated.
 func (p part) typeOf() (Type, error) {
 	if kind := jsontext.Value(p.json).Kind(); kind != jsontext.KindBeginObject {
 		return Type{}, p.fail(0, "", fmt.Errorf("want an object, got %s", badjson.KindNoun(kind)))
@@ -97,8 +97,8 @@ func (p part) typeOf() (Type, error) {
 	return t, nil
 }
 
-// items calls a function with each item of a list that lies in as many others as
-// depth says.
+// items calls a function with each item of a list. depth is the nesting of the list
+// in others.
 func (p part) items(t Type, depth int, visit func(part) error) error {
 	if depth == maxListDepth {
 		return p.fail(0, t.Kind, fmt.Errorf("lists are nested more than %d deep", maxListDepth))
@@ -134,7 +134,7 @@ func (p part) items(t Type, depth int, visit func(part) error) error {
 	return nil
 }
 
-// itemDocument is the document, for messages about an item of it.
+// itemDocument returns the document with the position of an item, for error messages.
 func (p part) itemDocument(item int) *document {
 	if p.item > 0 {
 		return p.document // items of an item are not counted
@@ -144,7 +144,7 @@ func (p part) itemDocument(item int) *document {
 	return &doc
 }
 
-// validate reports where the text is not JSON.
+// validate returns an error with the position where the text is not valid JSON.
 func (p part) validate() error {
 	if err := json.Unmarshal(p.json, &struct{}{}); err != nil {
 		return p.jsonError(Type{}, err)
@@ -152,7 +152,7 @@ func (p part) validate() error {
 	return nil
 }
 
-// jsonError says what a decoding error means, and where it is.
+// jsonError returns the error with its position for a decoding error.
 func (p part) jsonError(t Type, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
@@ -174,21 +174,21 @@ func (p part) fail(offset int, object string, err error) error {
 	return located
 }
 
-// locate finds the line: in JSON by the offset, in YAML, where the offset is
-// that in converted text, by the pointer.
+// locate sets the line: in JSON by the offset; in YAML by the pointer, because the
+// offset is that in the converted text.
 func (p part) locate(offset int, pointer jsontext.Pointer, err error) *Error {
 	if p.yaml {
 		_, line := p.node(p.pointer + pointer)
 		return p.errorOnLine(line, err)
 	}
-	// Decoders stop before the space in front of a value.
+	// Decoders report the offset before the space in front of a value.
 	if at := skipSpace(p.json, min(offset, len(p.json))); at > offset && pointer != "" {
 		offset = at
 	}
 	return p.errorOnLine(p.line+p.lines+countLines(p.json[:min(offset, len(p.json))]), err)
 }
 
-// describe names the object: "Pod shop/api".
+// describe returns the name of the object: "Pod shop/api".
 func (p part) describe(t Type) string {
 	if t.Kind == "" {
 		return ""

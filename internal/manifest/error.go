@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with a file, and where.
+// Error is a mistake in a file, with its position.
 type Error struct {
 	// File as it was given or found; "stdin" for standard input.
 	File string
 	Position
-	// Object is what the document describes, as far as known: "Pod shop/api".
+	// Object is the object of the document, if known: "Pod shop/api".
 	Object string
 	// Field is the path of the field in question: "spec.containers[0].name".
 	Field string
-	// Err is what is wrong.
+	// Err is the mistake.
 	Err error
 }
 
@@ -58,5 +58,5 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the mistake.
 func (e *Error) Unwrap() error { return e.Err }

@@ -22,8 +22,7 @@ type File struct {
 	Size int64  // in bytes as stored; 0 when unknown
 }
 
-// Files lists the files that the paths stand for, folders walked in sorted
-// order.
+// Files lists the files of the paths, with folders walked in sorted order.
 func Files(paths []string) ([]File, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no input given: name a file, a folder, or - for standard input")
@@ -63,8 +62,8 @@ func regularSize(info fs.FileInfo) int64 {
 	return 0
 }
 
-// folder lists the files of a folder and its folders that look like manifests
-// or snapshots. Hidden files and folders are left out.
+// folder lists the files of a folder and its subfolders whose names are those of
+// manifests or snapshots. Hidden files and folders are left out.
 func folder(root string) ([]File, error) {
 	var found []File
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -83,7 +82,7 @@ func folder(root string) ([]File, error) {
 		info, err := os.Stat(path) // follows links
 		switch {
 		case err != nil && entry.Type()&fs.ModeSymlink != 0:
-			return fmt.Errorf("read %s: the link leads nowhere; remove it or name the files one by one", path)
+			return fmt.Errorf("read %s: the link's target does not exist; remove it or name the files one by one", path)
 		case err != nil:
 			return fmt.Errorf("read folder: %w", err)
 		case info.IsDir():
@@ -107,7 +106,8 @@ func manifestSuffixes() []string {
 	return []string{".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".snapshot"}
 }
 
-// isManifest looks at the name, compressed or not.
+// isManifest reports whether the name is that of a manifest or snapshot, compressed
+// or not.
 func isManifest(name string) bool {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 	return slices.Contains(manifestSuffixes(), filepath.Ext(name))
@@ -119,7 +119,7 @@ type stream struct {
 	file *filetext.Text
 }
 
-// open begins to read a file, which may be compressed whatever its name says.
+// open opens a file, which may be compressed regardless of its name.
 func (f File) open(stdin io.Reader) (*stream, error) {
 	var file io.ReadCloser
 	switch {
@@ -144,8 +144,8 @@ func (f File) open(stdin io.Reader) (*stream, error) {
 	return s, nil
 }
 
-// skipByteOrderMark accepts UTF-8 with a mark, and refuses UTF-16, which some
-// shells write when output is redirected.
+// skipByteOrderMark skips the mark of UTF-8, and refuses UTF-16, which some shells
+// write when output is redirected.
 func (s *stream) skipByteOrderMark(name string) error {
 	mark, err := s.Peek(3)
 	switch {

@@ -13,7 +13,9 @@ import (
 const goodPod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}}`
 
 func seeds(f *testing.F) {
-	for _, pattern := range []string{"testdata/*.yaml", "../source/testdata/*.yaml", "../source/testdata/forms/*", "../source/testdata/*.golden"} {
+	for _, pattern := range []string{
+		"testdata/*.yaml", "../source/testdata/*.yaml", "../source/testdata/forms/*", "../source/testdata/*.golden",
+	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			f.Fatal(err)
@@ -34,12 +36,12 @@ func seeds(f *testing.F) {
 	f.Add([]byte("{a: b}\n...\n%TAG ! x\n---\n\"\\u0000\""))
 }
 
-// JSON is cut in the same way however it arrives.
+// JSON is split in the same way for any size of reads.
 func FuzzJSONSplitter(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		whole, err := cutJSON(bytes.NewReader(text))
-		slowly, slowErr := cutJSON(iotest.OneByteReader(bytes.NewReader(text)))
+		whole, err := splitJSON(bytes.NewReader(text))
+		slowly, slowErr := splitJSON(iotest.OneByteReader(bytes.NewReader(text)))
 		if a, b := strings.Join(whole, "\n"), strings.Join(slowly, "\n"); a != b {
 			t.Fatalf("at once\n%s\nslowly\n%s", a, b)
 		}
@@ -49,12 +51,12 @@ func FuzzJSONSplitter(f *testing.F) {
 	})
 }
 
-// A YAML list that is read item by item holds what it holds as a whole.
+// A YAML list gives the same objects when it is read item by item and as a whole.
 func FuzzYAMLList(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		decode := func(whole int) (string, bool) {
-			docs, err := cutYAML(string(text), whole)
+			docs, err := splitYAML(string(text), whole)
 			var b strings.Builder
 			for _, doc := range docs {
 				objects, broken := objectsOf(doc)
@@ -68,7 +70,7 @@ func FuzzYAMLList(f *testing.F) {
 		}
 		items, ok := decode(0)
 		if !ok {
-			return // items may refer to each other, which is refused
+			return // items may refer to each other; then item by item is an error
 		}
 		if whole, ok := decode(len(text) + maxWholeYAML); ok && whole != items {
 			t.Fatalf("item by item\n%s\nas a whole\n%s", items, whole)

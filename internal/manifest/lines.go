@@ -2,7 +2,7 @@ package manifest
 
 import "strconv"
 
-// lineOf is the line of the value at a path, or of the nearest one around it.
+// lineOf returns the line of the value at a path, or of the nearest enclosing value.
 func (p part) lineOf(path []string) int {
 	if p.yaml {
 		_, line := p.node(p.at(path))
@@ -11,7 +11,7 @@ func (p part) lineOf(path []string) int {
 	return p.line + p.lines + countLines(p.json[:findJSON(p.json, path)])
 }
 
-// findJSON finds where the value at a path begins, or the nearest one around it.
+// findJSON returns where the value at a path begins, or the nearest enclosing value.
 func findJSON(text []byte, path []string) int {
 	at := max(skipSpace(text, 0), 0)
 	for _, name := range path {

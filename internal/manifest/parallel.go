@@ -10,29 +10,30 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
-// batchSize is how much text is handed to a worker at once, in bytes.
+// batchSize is the size of the text of a batch, in bytes.
 const batchSize = 512 << 10
 
-// Parallel reads files with several goroutines. What the objects of a batch of
-// documents become is collected in a T.
+// Parallel reads files with several goroutines. The decoded objects of a batch of
+// documents are collected in a T.
 type Parallel[T any] struct {
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
-	// Decode adds an object to what its batch holds. It is called concurrently for
-	// different batches. The object is not validated yet.
+	// Decode adds an object to the content of its batch. It is called concurrently
+	// for different batches. The object is not validated yet.
 	Decode func(into *T, d *Document) error
-	// Take is called with each batch in the order of the file, never concurrently. After
-	// the batch with a broken document, the reading ends with an [Error].
-	Take func(batch *T) error
-	// Reset empties a batch, so that its memory is used again.
+	// Apply is called with the content of each batch in the order of the file, never
+	// concurrently. After the batch with an invalid document, reading ends with an
+	// [Error].
+	Apply func(batch *T) error
+	// Reset empties the content of a batch, so that its memory is reused.
 	Reset func(batch *T)
-	// Progress is called after each batch with how many bytes of the file, as stored,
-	// have been read.
+	// Progress is called after each batch with the number of bytes of the stored file
+	// that have been read.
 	Progress func(stored int64)
 }
 
-// Read reads one file. One goroutine cuts the text into documents, others decode them,
-// and the results are taken in the order of the file.
+// Read reads one file. One goroutine splits the text into documents, others decode
+// them, and the results are applied in the order of the file.
 func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	text, err := file.open(p.Stdin)
 	if err != nil {
@@ -40,8 +41,8 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	}
 	defer func() { err = errors.Join(err, text.file.Close()) }()
 
-	// If the reading ends early, the goroutines end by themselves: a read of standard
-	// input may block for ever.
+	// If reading ends early, Read does not wait for the goroutines: a read of
+	// standard input may block forever.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	batches := newBatcher[T](ctx, text.file)
@@ -64,7 +65,7 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	return <-splitErr
 }
 
-// collect takes all batches in the order of the file.
+// collect applies all batches in the order of the file.
 func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
 	for {
 		var b *batch[T]
@@ -77,7 +78,7 @@ func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
 			return context.Cause(ctx)
 		}
 		<-b.done
-		if err := p.Take(&b.content); err != nil {
+		if err := p.Apply(&b.content); err != nil {
 			return err
 		}
 		if b.err != nil {
@@ -89,13 +90,13 @@ func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
 	}
 }
 
-// batch is some documents of a file on their way from the splitter through a worker.
+// batch is a group of documents that a worker decodes.
 type batch[T any] struct {
 	docs    []document
 	text    []byte // of all docs
-	read    int64  // bytes of the file that have been read, as stored
+	read    int64  // bytes of the stored file that have been read
 	content T
-	err     error // ends the reading after content
+	err     error // ends reading after content
 	done    chan struct{}
 }
 
@@ -114,20 +115,20 @@ func (b *batch[T]) decode(decode func(*T, *Document) error) {
 	}
 }
 
-// batcher collects documents. Each batch goes to the workers and, in the same order,
-// to [Parallel.Take].
+// batcher collects documents in batches. Each batch goes to the workers and then, in
+// the order of the file, to [Parallel.Apply].
 type batcher[T any] struct {
 	ctx     context.Context
 	text    *filetext.Text
 	work    chan *batch[T]
 	ordered chan *batch[T]
 	current *batch[T]
-	// free batches are used again for their memory.
+	// free are batches whose memory is reused.
 	free sync.Pool
 }
 
 func newBatcher[T any](ctx context.Context, text *filetext.Text) *batcher[T] {
-	// Few batches wait, so that a slow consumer holds up the splitter.
+	// The queues are short, so that a slow consumer blocks the splitter.
 	pending := 2 * runtime.GOMAXPROCS(0)
 	b := &batcher[T]{
 		ctx: ctx, text: text,
@@ -144,7 +145,7 @@ func (b *batcher[T]) next() *batch[T] {
 	return next
 }
 
-// recycle takes a batch back whose content is empty again.
+// recycle returns an empty batch for reuse.
 func (b *batcher[T]) recycle(used *batch[T]) {
 	clear(used.docs)
 	used.docs, used.text = used.docs[:0], used.text[:0]
@@ -184,9 +185,9 @@ func (b *batcher[T]) send() error {
 	return nil
 }
 
-// close sends what is left.
+// close sends the last batch.
 func (b *batcher[T]) close() {
-	_ = b.send() // an error is that of the context, which the caller has
+	_ = b.send() // the only error is that of the context, which the caller has
 	close(b.work)
 	close(b.ordered)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// peek finds what a document says it is without parsing it. It is not known where
-// that takes a parser.
+// peek reads the type of a document without parsing it. known is false if it takes a
+// parser.
 func peek(d *document) (h Type, known bool) {
 	if d.yaml && !looksJSON(d.text) {
 		return peekYAML(d.text, d.dash)
@@ -24,13 +24,13 @@ func looksJSON(text []byte) bool {
 	return first >= 0 && (text[first] == '{' || text[first] == '[')
 }
 
-// peekYAML looks at the lines in the outermost column of a block mapping. It leaves to
-// the parser whatever is not simple there: keys that are not plain words, keys given
-// twice. A line that is the inside of a string of several lines then cannot be taken
-// for a key, for the key itself stands there as well.
+// peekYAML reads the lines in the outermost column of a block mapping. known is false
+// if they are not simple: keys that are not plain words, or duplicate keys. So a line
+// within a multi-line string is never taken for a key, because then the key itself is
+// a duplicate.
 func peekYAML(text []byte, dash bool) (h Type, known bool) {
 	column, kinds, versions := 0, 0, 0
-	first, word := true, false // word: the last key has a word that may go on below
+	first, word := true, false // word: the last key has a plain scalar that may continue on the next line
 	for line := range bytes.Lines(text) {
 		if first && isBlankYAML(line) {
 			continue
@@ -65,7 +65,7 @@ func peekYAML(text []byte, dash bool) (h Type, known bool) {
 	return h, kinds == 1 && versions == 1 && h.Kind != "" && h.APIVersion != ""
 }
 
-// plainKey parts a line behind a key that is one plain word.
+// plainKey splits a line after a key that is one plain word.
 func plainKey(line []byte) (key string, value []byte, ok bool) {
 	for i, c := range line {
 		switch {
@@ -80,15 +80,15 @@ func plainKey(line []byte) (key string, value []byte, ok bool) {
 	return "", nil, false
 }
 
-// Where a line of a block mapping begins, whose keys are in one column.
+// Where a line of a block mapping begins, relative to the column of its keys.
 type beginning int
 
 const (
-	// inside is below a key, or nothing at all.
+	// inside is more indented than a key, or blank.
 	inside beginning = iota
 	// atKey is in the column of the keys.
 	atKey
-	// beyond is before that column.
+	// beyond is less indented than the keys.
 	beyond
 )
 
@@ -105,7 +105,7 @@ func outermost(line []byte, column int) beginning {
 	return atKey
 }
 
-// plainScalar returns a value that is one word and a string; nothing if it could be
+// plainScalar returns a value that is one word and a string; empty if it could be
 // something else.
 func plainScalar(value []byte) string {
 	value = bytes.TrimSpace(value)

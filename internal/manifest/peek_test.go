@@ -13,15 +13,21 @@ func TestPeekYAML(t *testing.T) {
 		want       Type
 		known      bool
 	}{
-		{rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n", want: Type{"apps/v1", "Deployment"}, known: true},
+		{
+			rule: "two lines", text: "apiVersion: apps/v1\nkind: Deployment\nspec:\n  kind: Pod\n",
+			want: Type{"apps/v1", "Deployment"}, known: true,
+		},
 		{rule: "an item", text: "  - apiVersion: v1\n    kind: Pod\n", dash: true, want: Type{"v1", "Pod"}, known: true},
-		{rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n", want: Type{"v1", "PodList"}, known: true},
+		{
+			rule: "lists without indentation", text: "items:\n- kind: Pod\n- a\nkind: PodList\napiVersion: v1\n",
+			want: Type{"v1", "PodList"}, known: true,
+		},
 		{rule: "comments and empty lines", text: "# kind: Pod\n\nkind: Node\n  \napiVersion: v1\n", want: Type{"v1", "Node"}, known: true},
 		{rule: "Windows", text: "kind: Node\r\napiVersion: v1\r\n", want: Type{"v1", "Node"}, known: true},
 		{rule: "no kind", text: "apiVersion: v1\n"},
 		{rule: "a kind twice", text: "kind: Pod\nkind: Node\napiVersion: v1\n"},
 		{rule: "a key in quotes", text: "\"kind\": Node\nx: \"\nkind: Pod\n \"\napiVersion: v1\n"},
-		{rule: "a key with a space behind", text: "kind : Node\napiVersion: v1\nx: \"\nkind: Pod\n \"\n"},
+		{rule: "a key with a space after it", text: "kind : Node\napiVersion: v1\nx: \"\nkind: Pod\n \"\n"},
 		{rule: "a key with a tag", text: "!!str kind: Node\napiVersion: v1\nx: \"\nkind: Pod\n \"\n"},
 		{rule: "a merge", text: "<<: {kind: Node}\nkind: Pod\napiVersion: v1\n"},
 		{rule: "flow style", text: "{kind: Pod, apiVersion: v1}\n"},
@@ -32,8 +38,8 @@ func TestPeekYAML(t *testing.T) {
 		{rule: "nothing", text: "kind: Null\napiVersion: v1\n"},
 		{rule: "true in YAML 1.1", text: "kind: yes\napiVersion: v1\n"},
 		{rule: "a number in quotes", text: "kind: \"0\"\napiVersion: 'on'\n", want: Type{"on", "0"}, known: true},
-		{rule: "a word that goes on below", text: "kind: Pod\n  List\napiVersion: v1\n"},
-		{rule: "a word that goes on below a comment", text: "apiVersion: v1\nkind: Pod\n\n  List\n"},
+		{rule: "a word that continues on the next line", text: "kind: Pod\n  List\napiVersion: v1\n"},
+		{rule: "a word that continues below a comment", text: "apiVersion: v1\nkind: Pod\n\n  List\n"},
 		{rule: "text in several lines", text: "kind: |\n  Pod\napiVersion: v1\n"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -45,7 +51,7 @@ func TestPeekYAML(t *testing.T) {
 	}
 }
 
-// FuzzPeek: what a glance says of a document is what the parser says.
+// FuzzPeek: peek returns the same type as the parser.
 func FuzzPeek(f *testing.F) {
 	seeds(f)
 	f.Add([]byte("\"kind\": Node\nx: \"\nkind: Pod\n \"\napiVersion: v1\n"))
@@ -62,13 +68,13 @@ func FuzzPeek(f *testing.F) {
 			return
 		}
 		if parsed := readType(converted); parsed != h {
-			t.Errorf("at a glance %+v, parsed %+v", h, parsed)
+			t.Errorf("peeked %+v, parsed %+v", h, parsed)
 		}
 	})
 }
 
-// FuzzDocuments: any input is read or refused with its place, and every document has
-// its line in the file.
+// FuzzDocuments: any input is read or refused with its position, and every document
+// has its line in the file.
 func FuzzDocuments(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -92,7 +98,7 @@ func FuzzDocuments(f *testing.F) {
 			return nil
 		})
 		if err != nil && !strings.HasPrefix(err.Error(), "stdin") {
-			t.Errorf("an error without a place: %v", err)
+			t.Errorf("an error without a position: %v", err)
 		}
 	})
 }

@@ -12,30 +12,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
-// Options say which objects of files are read, and how.
+// Options are options for reading files.
 type Options struct {
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
 	// Progress, if set, is called from time to time.
 	Progress func(Progress)
-	// Wanted is asked about each object by what it says it is, and by its text, in YAML
-	// or JSON. An object that is not wanted costs next to nothing: it is not parsed, and
-	// what is wrong within it stays unnoticed.
+	// Wanted selects objects by their type and text, in YAML or JSON. An object that
+	// is not wanted is cheap: it is not parsed, and mistakes in it are not reported.
 	Wanted func(apiVersion, kind string, text []byte) bool
 }
 
-// Document is one object of a file as it is written, before anybody has decided what
-// to keep of it. It is valid during the call that it is handed to.
+// Document is one unchanged object of a file. It is valid only during the call that
+// gets it.
 type Document struct {
-	// Type is what the object says it is; empty for what is no API object at all.
+	// Type is the type that the object states; empty if it is not an API object.
 	Type
 
 	part part
 }
 
-// Read calls a function with each wanted object of the files, in their order,
-// and returns what they are called together. A document that does not say what it is can
-// be wanted too. The first document that is broken ends the reading with an [Error].
+// Read calls a function with each wanted object of the files, in their order, and
+// returns a name for all files together. A document without a type can be wanted too.
+// The first invalid document ends reading with an [Error].
 func Read(ctx context.Context, paths []string, opts Options, take func(*Document) error) (origin string, err error) {
 	files, err := Files(paths)
 	if err != nil {
@@ -50,7 +49,7 @@ func Read(ctx context.Context, paths []string, opts Options, take func(*Document
 	return Origin(files), nil
 }
 
-// Origin names files for people: "file cluster.yaml and 2 more".
+// Origin describes files for people: "file cluster.yaml and 2 more".
 func Origin(files []File) string {
 	origin := "file " + files[0].Name
 	if more := len(files) - 1; more > 0 {
@@ -59,18 +58,18 @@ func Origin(files []File) string {
 	return origin
 }
 
-// Progress says how far reading has come.
+// Progress is the progress of reading.
 type Progress struct {
 	// Source is the file, or the resource of a cluster, that is being read.
 	Source string
-	// Done and Total are in bytes as stored for a file, and in objects for a
-	// resource. Total is 0 when it is unknown.
+	// Done and Total are in bytes of the stored file, and in objects for a resource.
+	// Total is 0 when it is unknown.
 	Done, Total int64
 	// Objects is how many objects have been kept so far, of all sources.
 	Objects int
 }
 
-// progressEvery is how many objects are passed between two reports.
+// progressEvery is the number of objects between two reports.
 const progressEvery = 1000
 
 // reader reads one file.
@@ -82,7 +81,7 @@ type reader struct {
 	file   File
 	text   *filetext.Text
 	passed int
-	taken  int
+	kept   int
 }
 
 func (r *reader) read(file File) (err error) {
@@ -95,14 +94,14 @@ func (r *reader) read(file File) (err error) {
 	return splitDocuments(file.Name, text, r.document)
 }
 
-// document looks at one document, or one item of a large list.
+// document handles one document, or one item of a large list.
 func (r *reader) document(doc *document) error {
 	if r.passed++; r.passed%progressEvery == 0 {
 		if err := context.Cause(r.ctx); err != nil {
 			return err
 		}
 		if r.opts.Progress != nil {
-			r.opts.Progress(Progress{Source: r.file.Name, Done: r.text.Stored(), Total: r.file.Size, Objects: r.taken})
+			r.opts.Progress(Progress{Source: r.file.Name, Done: r.text.Stored(), Total: r.file.Size, Objects: r.kept})
 		}
 	}
 	if t, known := peek(doc); known && !t.isList() && !r.opts.Wanted(t.APIVersion, t.Kind, doc.text) {
@@ -112,22 +111,22 @@ func (r *reader) document(doc *document) error {
 	if empty || err != nil {
 		return err
 	}
-	return p.each(0, r.take)
+	return p.each(0, r.object)
 }
 
-// take takes an object if it is wanted.
-func (r *reader) take(d *Document) error {
+// object passes an object to the caller if it is wanted.
+func (r *reader) object(d *Document) error {
 	if !r.opts.Wanted(d.APIVersion, d.Kind, d.JSON()) {
 		return d.CheckType()
 	}
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	r.taken++
+	r.kept++
 	return r.visit(d)
 }
 
-// CheckType returns an error if the object does not say what it is.
+// CheckType returns an error if the object lacks apiVersion or kind.
 func (d *Document) CheckType() error {
 	switch {
 	case d.Kind == "":
@@ -138,11 +137,11 @@ func (d *Document) CheckType() error {
 	return nil
 }
 
-// Validate returns an error if the object is not valid JSON, or has a field twice.
+// Validate returns an error if the object is not valid JSON, or has a duplicate
+// field.
 func (d *Document) Validate() error { return d.part.validate() }
 
-// Decode reads the object's fields into a value; those that it has no room for are
-// passed over.
+// Decode decodes the object into a value; unknown fields are ignored.
 func (d *Document) Decode(into any) error {
 	if err := json.Unmarshal(d.part.json, into); err != nil {
 		return d.part.jsonError(d.Type, err)
@@ -150,7 +149,7 @@ func (d *Document) Decode(into any) error {
 	return nil
 }
 
-// JSON is the object. It is not to be changed.
+// JSON returns the object as JSON. It must not be changed.
 func (d *Document) JSON() []byte { return d.part.json }
 
 // Describe names the object: "ConfigMap kube-system/aws-auth".
@@ -158,15 +157,15 @@ func (d *Document) Describe() string {
 	return d.part.describe(d.Type)
 }
 
-// Fail makes an error about the value at a path of the object.
+// Fail returns an error about the value at a path of the object.
 func (d *Document) Fail(err error, path ...string) error {
 	located := d.part.errorOnLine(d.Line(path...), err)
 	located.Object, located.Field = d.Describe(), strings.Join(path, ".")
 	return located
 }
 
-// Position is where the object begins; in a list that YAML was not cut into items of, it
-// has the line of the list. It costs less than [Document.Line].
+// Position returns where the object begins. For an item of a YAML list that was
+// parsed as a whole, it has the line of the list. It is cheaper than [Document.Line].
 func (d *Document) Position() Position {
 	p := Position{Document: d.part.number, Item: d.part.item, Line: d.part.line}
 	if !d.part.yaml {
@@ -175,17 +174,17 @@ func (d *Document) Position() Position {
 	return p
 }
 
-// File is the path of the file, as it was given or found.
+// File returns the path of the file, as it was given or found.
 func (d *Document) File() string { return d.part.file }
 
-// Line is the line of the file, from 1, on which the value at a path begins, or of the
-// nearest value around it.
+// Line returns the line of the file, from 1, on which the value at a path begins, or
+// the nearest enclosing value.
 func (d *Document) Line(path ...string) int { return d.part.lineOf(path) }
 
-// TextLine is the line of the file, from 1, on which the first line of a string
-// begins. It is not ok if the string's lines are not lines of the file, as in JSON.
+// TextLine returns the line of the file, from 1, on which the first line of a string
+// begins. ok is false if the string's lines are not lines of the file, as in JSON.
 func (d *Document) TextLine(path ...string) (line int, ok bool) { return d.part.textLine(path) }
 
-// Source is the text of the whole document as it stands in the file, and the line of
-// the file on which it begins, from 1. It is not to be changed.
+// Source returns the unchanged text of the whole document, and the line of the file
+// on which it begins, from 1. The text must not be changed.
 func (d *Document) Source() (text []byte, line int) { return d.part.text, d.part.line }

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// readDocuments reads one text and returns what was taken: kind, name and line.
+// readDocuments reads one text and returns kind, name and line of the wanted objects.
 func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind string, text []byte) bool) ([]string, error) {
 	t.Helper()
 	var taken []string
@@ -32,11 +32,12 @@ func readDocuments(t *testing.T, text string, wanted func(apiVersion, kind strin
 	return taken, err
 }
 
-// TestItemsOfNestedListsHaveTheirLines where a list is not cut while it is read.
+// Items have their lines also in lists that are not split while they are read.
 func TestItemsOfNestedListsHaveTheirLines(t *testing.T) {
 	const n = 100_000
 	var text strings.Builder
-	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
+	text.WriteString("\n{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n" +
+		"{\"apiVersion\": \"v1\", \"kind\": \"List\",\n\"items\": [")
 	for i := range n {
 		if i > 0 {
 			text.WriteString(",")
@@ -66,16 +67,33 @@ func kinds(names ...string) func(string, string, []byte) bool {
 	return func(_, kind string, _ []byte) bool { return slices.Contains(names, kind) }
 }
 
-func TestDocumentsAreTakenWithTheirLines(t *testing.T) {
+func TestDocumentsAreReadWithTheirLines(t *testing.T) {
 	for _, test := range []struct{ rule, text, want string }{
 		{"a document", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n", "Node a stdin:4"},
-		{"the second document", "apiVersion: v1\nkind: Pod\n---\n# more\nkind: Node\napiVersion: v1\nmetadata:\n  name: a\n", "Node a stdin:8"},
-		{"an item of a list in YAML", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n", "Node a stdin:8"},
+		{
+			"the second document", "apiVersion: v1\nkind: Pod\n---\n# more\nkind: Node\napiVersion: v1\nmetadata:\n  name: a\n",
+			"Node a stdin:8",
+		},
+		{
+			"an item of a list in YAML",
+			"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n- apiVersion: v1\n  kind: Node\n  metadata:\n" +
+				"    name: a\n",
+			"Node a stdin:8",
+		},
 		{"an item of a list of one kind", "apiVersion: v1\nkind: NodeList\nitems:\n- metadata:\n    name: a\n", "Node a stdin:5"},
 		{"JSON", "{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n \"metadata\": {\n \"name\": \"a\"}}", "Node a stdin:3"},
-		{"an item of a list in JSON", "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"Pod\"},\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}]}", "Node a stdin:4"},
-		{"JSON between documents of YAML", "---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}\n---\nkind: Pod\napiVersion: v1\n", "Node a stdin:3"},
-		{"a kind that takes a parser to see", "{apiVersion: v1, kind: Node,\n metadata: {name: a}}\n", "Node a stdin:2"},
+		{
+			"an item of a list in JSON",
+			"{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{\"apiVersion\": \"v1\", \"kind\": \"Pod\"},\n" +
+				"{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}]}",
+			"Node a stdin:4",
+		},
+		{
+			"JSON between documents of YAML",
+			"---\n{\"apiVersion\": \"v1\", \"kind\": \"Node\",\n\"metadata\": {\"name\": \"a\"}}\n---\nkind: Pod\napiVersion: v1\n",
+			"Node a stdin:3",
+		},
+		{"a kind that only a parser finds", "{apiVersion: v1, kind: Node,\n metadata: {name: a}}\n", "Node a stdin:2"},
 		{"a kind in quotes", "\"kind\": \"Node\"\napiVersion: 'v1'\nmetadata:\n  name: a\n", "Node a stdin:4"},
 		{"a kind with a comment", "kind: Node # of worker\napiVersion: v1\nmetadata:\n  name: a\n", "Node a stdin:4"},
 		{"a kind within a text", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\nx: \"\nkind: Pod\n\"\n", "Node a stdin:4"},
@@ -90,7 +108,7 @@ func TestDocumentsAreTakenWithTheirLines(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWantedIsNotParsed(t *testing.T) {
+func TestUnwantedObjectsAreNotParsed(t *testing.T) {
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: [broken\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
 	taken, err := readDocuments(t, text, kinds("Node"))
 	if err != nil || len(taken) != 1 {
@@ -101,7 +119,7 @@ func TestWhatIsNotWantedIsNotParsed(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatDoNotSayWhatTheyAre(t *testing.T) {
+func TestDocumentsWithoutAType(t *testing.T) {
 	if _, err := readDocuments(t, "mapRoles: []\n", kinds("Node")); err == nil || !strings.Contains(err.Error(), "document has no kind") {
 		t.Errorf("err = %v", err)
 	}
@@ -152,7 +170,7 @@ func TestLinesOfTexts(t *testing.T) {
 	}
 }
 
-// TestLargeListsAreReadItemByItem also goes through a list that is cut into items.
+// A list that is split into items can be read as well.
 func TestLargeListsAreReadItemByItem(t *testing.T) {
 	var yaml, json strings.Builder
 	yaml.WriteString("apiVersion: v1\nitems:\n")

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The functions below find where JSON values end, without looking into them:
-// whether a value is well-formed is left to whoever decodes it. Each takes text
-// and a position in it, and returns a position, or -1 if the text ends before.
+// The functions below find where JSON values end, without validating them: their
+// decoders do that. Each takes text and a position in it, and returns a position, or
+// -1 if the text ends before.
 
 func skipSpace(b []byte, p int) int {
 	for ; p < len(b); p++ {
@@ -20,19 +20,20 @@ func skipSpace(b []byte, p int) int {
 	return -1
 }
 
-// skipString finds the end of the string that begins at p with its quote.
+// skipString returns the end of the string whose opening quote is at p.
 func skipString(b []byte, p int) int { return (&scan{begin: p, at: p}).end(b) }
 
-// skipValue finds the end of the value that begins at p.
+// skipValue returns the end of the value that begins at p.
 func skipValue(b []byte, p int) int { return (&scan{begin: p, at: p}).end(b) }
 
-// scan looks for the end of a value, and goes on where it stopped when there is more
-// text. So its effort follows the length of the text, in however many parts that comes.
+// scan finds the end of a value, and resumes where it stopped when there is more
+// text. So its effort is proportional to the length of the text, for any number of
+// parts.
 type scan struct {
 	begin int // of the value
-	at    int // up to where the text has been looked at
-	depth int // of the objects and arrays that are open there
-	// quoted is whether that is within a string.
+	at    int // up to where the text has been scanned
+	depth int // of the objects and arrays that are open at that position
+	// quoted is whether that position is within a string.
 	quoted bool
 }
 
@@ -57,7 +58,7 @@ func (s *scan) end(b []byte) int {
 	return -1
 }
 
-// string returns where the string ends that is looked at.
+// string returns the end of the current string.
 func (s *scan) string(b []byte) int {
 	for {
 		n := bytes.IndexByte(b[s.at:], '"')
@@ -77,8 +78,8 @@ func (s *scan) string(b []byte) int {
 	}
 }
 
-// container returns where the object or array ends. Braces and brackets are not told
-// apart.
+// container returns the end of the object or array. It does not distinguish braces
+// from brackets.
 func (s *scan) container(b []byte) int {
 	const spaces = 0x2020202020202020
 	for {
@@ -152,8 +153,8 @@ func nextMember(b []byte, p int) (member, bool) {
 	return m, true
 }
 
-// readType finds apiVersion and kind at the top of an object. What is not there
-// or not a string stays empty.
+// readType reads apiVersion and kind of an object. A field that is missing or not a
+// string stays empty.
 func readType(b []byte) Type {
 	var h Type
 	p := skipSpace(b, 0)
@@ -161,13 +162,13 @@ func readType(b []byte) Type {
 		return h
 	}
 	for m, ok := nextMember(b, p+1); ok && (h.APIVersion == "" || h.Kind == ""); m, ok = nextMember(b, m.end) {
-		h.take(string(m.name), b[m.start:m.end])
+		h.set(string(m.name), b[m.start:m.end])
 	}
 	return h
 }
 
-// take looks at one member of an object.
-func (h *Type) take(name string, value []byte) {
+// set sets a field of the type from one member of an object.
+func (h *Type) set(name string, value []byte) {
 	if len(value) == 0 || value[0] != '"' {
 		return
 	}
@@ -179,7 +180,8 @@ func (h *Type) take(name string, value []byte) {
 	}
 }
 
-// unquote returns what a JSON string says; of a malformed one, what it can.
+// unquote returns the value of a JSON string; of a malformed one, as much as
+// possible.
 func unquote(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return bytes.Trim(quoted, `"`)

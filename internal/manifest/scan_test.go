@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestNothingIsScannedTwice: text that comes in many small parts costs no more than text
-// that comes at once.
-func TestNothingIsScannedTwice(t *testing.T) {
+// Text that arrives in many small parts costs no more than text that arrives at once.
+func TestScanningResumesWhereItStopped(t *testing.T) {
 	for rule, text := range map[string]string{
 		"a string":               `"a\"b\\"`,
 		"a string of quotes":     `"` + strings.Repeat(`\"`, 50) + `"`,
@@ -24,7 +23,7 @@ func TestNothingIsScannedTwice(t *testing.T) {
 					t.Fatalf("after %d bytes of %s it ends at %d", n, text, end)
 				}
 				if n > len(before) && s.at != n {
-					t.Fatalf("after %d bytes of %s the scan goes on at %d", n, text, s.at)
+					t.Fatalf("after %d bytes of %s the scan resumes at %d", n, text, s.at)
 				}
 			}
 			if end := s.end([]byte(before + text + text)); end != len(before)+len(text) {
@@ -34,12 +33,14 @@ func TestNothingIsScannedTwice(t *testing.T) {
 	}
 }
 
-// TestDepthIsBounded where a document is decoded, and costs the splitter nothing.
+// The decoder bounds the depth; the splitter does not need to.
 func TestDepthIsBounded(t *testing.T) {
 	const deep = 1 << 20
 	text := `{"apiVersion": "v1", "kind": "Pod", "x": ` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + "}"
 	wanted := func(string, string, []byte) bool { return true }
-	_, err := Read(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader(text), Wanted: wanted}, func(*Document) error { return nil })
+	_, err := Read(t.Context(), []string{"-"}, Options{Stdin: strings.NewReader(text), Wanted: wanted}, func(*Document) error {
+		return nil
+	})
 	if err == nil || !strings.Contains(err.Error(), "stdin: document 1, line 1: not valid JSON: exceeded max depth") {
 		t.Errorf("error is %v", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// splitDocuments cuts the whole text. JSON is recognised by its first byte. The text
-// of a document is valid while it is emitted.
+// splitDocuments splits the whole text. JSON is detected by its first byte. The text
+// of a document is valid only during the call to emit.
 func splitDocuments(file string, text *stream, emit func(*document) error) error {
 	isJSON, err := startsJSON(text)
 	if err != nil {
@@ -28,8 +28,8 @@ func splitDocuments(file string, text *stream, emit func(*document) error) error
 	return yaml.split()
 }
 
-// startsJSON looks at the first byte that is not space. A brace begins JSON,
-// unless what follows shows that it is YAML in flow style.
+// startsJSON reads the first byte that is not space. A brace begins JSON, unless the
+// next bytes show that it is YAML in flow style.
 func startsJSON(text *stream) (bool, error) {
 	ahead, err := text.Peek(windowSize)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -43,7 +43,7 @@ func startsJSON(text *stream) (bool, error) {
 	return len(inside) == 0 || ahead[0] == '[' || inside[0] == '"' || inside[0] == '}', nil
 }
 
-// newReader reads the rest of the stream that a window looks at.
+// newReader returns a reader of the remaining stream of a window.
 func newReader(w *window) *bufio.Reader {
 	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(w.data()), w.r), windowSize)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decoderItems cuts a list, or documents one after the other, with the library's decoder.
-// It does less than the splitter: it is told which of both it reads, copies nothing, and
-// knows no lines.
+// decoderItems splits a list, or consecutive documents, with the library's decoder.
+// It does less than the splitter: the caller says which of both it reads, it copies
+// nothing, and it does not count lines.
 func decoderItems(r io.Reader, list bool, emit func(text []byte) error) error {
 	dec := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if list {
@@ -49,15 +49,21 @@ func splitterItems(r io.Reader, emit func(text []byte) error) error {
 	return err
 }
 
-// benchItem is an object as an API server shows it.
+// benchItem is an object as an API server returns it.
 func benchItem(i int) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"app-6d4cf56db6-%05d","namespace":"team-%d","labels":{"app.kubernetes.io/name":"app","pod-template-hash":"6d4cf56db6"},"annotations":{"checksum/config":"%064d"}},`+
-		`"spec":{"nodeName":"worker-%d","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"}],"containers":[{"name":"app","image":"registry.example.com/team/app:1.2.3","env":[{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],`+
-		`"resources":{"requests":{"cpu":"100m","memory":"256Mi"}},"volumeMounts":[{"name":"tls","mountPath":"/etc/tls","readOnly":true}]}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"hostIP":"10.0.0.1"}}`, i, i%100, i, i%200)
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"app-6d4cf56db6-%05d","namespace":"team-%d",`+
+		`"labels":{"app.kubernetes.io/name":"app","pod-template-hash":"6d4cf56db6"},`+
+		`"annotations":{"checksum/config":"%064d"}},`+
+		`"spec":{"nodeName":"worker-%d","tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists",`+
+		`"effect":"NoExecute"}],"containers":[{"name":"app","image":"registry.example.com/team/app:1.2.3",`+
+		`"env":[{"name":"PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password"}}}],`+
+		`"resources":{"requests":{"cpu":"100m","memory":"256Mi"}},"volumeMounts":[{"name":"tls","mountPath":"/etc/tls",`+
+		`"readOnly":true}]}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],`+
+		`"hostIP":"10.0.0.1"}}`, i, i%100, i, i%200)
 }
 
-// BenchmarkSplitJSON compares the splitter with the library's decoder, alternately in one
-// run. The metric "decoder/ours" is how many times as long the decoder takes.
+// BenchmarkSplitJSON compares the splitter with the library's decoder, alternately in
+// one run. The metric "decoder/ours" is the ratio of the decoder's time to ours.
 func BenchmarkSplitJSON(b *testing.B) {
 	var lines, list, indented bytes.Buffer
 	list.WriteString(`{"apiVersion":"v1","items":[`)
@@ -124,14 +130,14 @@ func BenchmarkSplitJSON(b *testing.B) {
 	}
 }
 
-// smallReads reads as decompression does.
+// smallReads limits the size of reads, as decompression does.
 func smallReads(r io.Reader) io.Reader { return shortReader{r} }
 
 type shortReader struct{ r io.Reader }
 
 func (s shortReader) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), 32<<10)]) }
 
-// cost is what cutting took at best.
+// cost is the best time and memory of splitting.
 type cost struct {
 	best         time.Duration
 	items, bytes int

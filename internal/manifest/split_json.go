@@ -12,9 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// jsonSplitter cuts a stream of JSON documents into objects: each document, or
-// each item of a list, so that a list of any size streams. It checks only what
-// it needs to find the cuts.
+// jsonSplitter splits a stream of JSON documents into objects: each document, or each
+// item of a list, so that a list of any size is streamed. It checks only what it
+// needs to find the boundaries.
 type jsonSplitter struct {
 	*window
 	file   string
@@ -39,7 +39,7 @@ func (s *jsonSplitter) split() (done bool, err error) {
 		}
 		if c := s.data()[0]; c != '{' {
 			if s.number > 0 && !strings.ContainsRune(`}],["`, rune(c)) {
-				return false, nil // what goes on here is YAML
+				return false, nil // the remaining text is YAML
 			}
 			s.number++
 			return false, s.fail(0, fmt.Errorf("want an object, got %s", describe(c)))
@@ -70,7 +70,7 @@ func (s *jsonSplitter) document() error {
 			return err
 		}
 		if end {
-			d := s.cut(value)
+			d := s.newDocument(value)
 			err := s.emit(d)
 			s.advance(value)
 			return err
@@ -82,12 +82,12 @@ func (s *jsonSplitter) document() error {
 		if p, err = s.value(value); err != nil {
 			return err
 		}
-		h.take(name, s.data()[value:p])
+		h.set(name, s.data()[value:p])
 	}
 }
 
-// member reads the name of a member of the object, if it matters, and finds where its
-// value begins. At the end of the object, value is behind it.
+// member reads the name of a member of the object, if it is a known one, and finds
+// where its value begins. At the end of the object, value is the position after it.
 func (s *jsonSplitter) member(p int, first bool) (name string, value int, end bool, err error) {
 	if p, err = s.punctuation(p); err != nil {
 		return "", 0, false, err
@@ -114,14 +114,14 @@ func (s *jsonSplitter) member(p int, first bool) (name string, value int, end bo
 		return "", 0, false, err
 	}
 	if c := s.data()[q]; c != ':' {
-		return "", 0, false, s.fail(q, fmt.Errorf("want a colon behind the field name, got %s", describe(c)))
+		return "", 0, false, s.fail(q, fmt.Errorf("want a colon after the field name, got %s", describe(c)))
 	}
 	value, err = s.punctuation(q + 1)
 	return name, value, false, err
 }
 
-// known is a name of a member that matters, which outlives the text that it was read
-// from; empty for others.
+// known returns a known member name as a string that does not refer to the text;
+// empty for other names.
 func known(name []byte) string {
 	switch string(name) {
 	case "apiVersion":
@@ -134,7 +134,7 @@ func known(name []byte) string {
 	return ""
 }
 
-// punctuation finds the next byte that is not space.
+// punctuation returns the next byte that is not space.
 func (s *jsonSplitter) punctuation(p int) (int, error) {
 	p, err := s.space(p)
 	if err != nil {
@@ -154,14 +154,14 @@ func (s *jsonSplitter) value(p int) (int, error) {
 	return q, nil
 }
 
-// list emits the items of the array at the beginning of the window, and reads
-// what follows them in the list object.
+// list emits the items of the array at the beginning of the window, and reads the
+// members that follow them in the list object.
 func (s *jsonSplitter) list(h Type) error {
 	if err := s.items(h); err != nil {
 		return err
 	}
 	for {
-		// The window begins behind a value of the list object.
+		// The window begins after a value of the list object.
 		name, value, end, err := s.member(0, false)
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (s *jsonSplitter) list(h Type) error {
 		if err != nil {
 			return err
 		}
-		h.take(name, s.data()[:p])
+		h.set(name, s.data()[:p])
 		s.advance(p)
 	}
 	if !h.isList() {
@@ -204,7 +204,7 @@ func (s *jsonSplitter) items(h Type) error {
 		if err != nil {
 			return err
 		}
-		d := s.cut(end)
+		d := s.newDocument(end)
 		d.item, d.list = item, h
 		if err := s.emit(d); err != nil {
 			return err
@@ -219,25 +219,25 @@ func (s *jsonSplitter) items(h Type) error {
 			s.advance(p + 1)
 			return nil
 		default:
-			return s.fail(p, fmt.Errorf("want a comma or the end of the list behind item %d, got %s", item, describe(c)))
+			return s.fail(p, fmt.Errorf("want a comma or the end of the list after item %d, got %s", item, describe(c)))
 		}
 	}
 }
 
-// cut makes a document of the first n bytes of the window. Its text is valid
-// until more is read.
-func (s *jsonSplitter) cut(n int) *document {
+// cut returns the first n bytes of the window as a document. Its text is valid until
+// more is read.
+func (s *jsonSplitter) newDocument(n int) *document {
 	return &document{file: s.file, number: s.number, line: s.line, text: s.data()[:n]}
 }
 
 // fail makes an error at position p of the window.
 func (s *jsonSplitter) fail(p int, err error) error {
-	return s.cut(len(s.data())).errorAt(p, err)
+	return s.newDocument(len(s.data())).errorAt(p, err)
 }
 
-// incomplete explains why the object at the beginning of the window does not
-// end. A forgotten brace is noticed at the end of the file only; the first
-// place that is not well-formed says more.
+// incomplete explains why the object at the beginning of the window does not end. A
+// missing brace shows only at the end of the file; the first malformed position is
+// more helpful.
 func (s *jsonSplitter) incomplete(err error) error {
 	if isReadError(err) {
 		return s.readError(err)

@@ -13,9 +13,9 @@ import (
 	"testing/iotest"
 )
 
-// cutJSON splits text and writes down the documents. A reader of one byte at a
-// time makes the window move and grow at every position.
-func cutJSON(r io.Reader) (docs []string, err error) {
+// splitJSON splits text and prints the documents. A reader of one byte at a time
+// makes the window move and grow at every position.
+func splitJSON(r io.Reader) (docs []string, err error) {
 	s := &jsonSplitter{window: newWindow(r), file: "f", emit: func(d *document) error {
 		docs = append(docs, fmt.Sprintf("%d/%d line %d %+v: %s", d.number, d.item, d.line, d.list, d.text))
 		return nil
@@ -24,8 +24,8 @@ func cutJSON(r io.Reader) (docs []string, err error) {
 	return docs, err
 }
 
-func TestJSONDocumentsAreCut(t *testing.T) {
-	got, err := cutJSON(strings.NewReader(`
+func TestJSONDocumentsAreSplit(t *testing.T) {
+	got, err := splitJSON(strings.NewReader(`
 {"a": "}\"{\\", "b": [1, {"c": "]"}], "items": 5} {}
 {"apiVersion": "v1", "items": [ {"n": 1},
  {"n": 2} ], "kind": "List", "x": [true, null, -1.5e7]}
@@ -45,22 +45,21 @@ func TestJSONDocumentsAreCut(t *testing.T) {
 	}
 }
 
-// An object that fills the window many times over is read; one that never ends
-// is not read without end.
+// An object much larger than the window is read; an endless object is refused.
 func TestWindowGrowsUpToALimit(t *testing.T) {
 	large := `{"kind": "ConfigMap", "data": "` + strings.Repeat("x", 5*windowSize) + `"}`
-	docs, err := cutJSON(strings.NewReader(large))
+	docs, err := splitJSON(strings.NewReader(large))
 	if err != nil || len(docs) != 1 {
 		t.Errorf("%d documents, error %v", len(docs), err)
 	}
 	endless := io.MultiReader(strings.NewReader("\n"+`{"data": "`), &repeat{})
-	_, err = cutJSON(endless)
+	_, err = splitJSON(endless)
 	if !errors.Is(err, errTooLarge) || !strings.HasPrefix(err.Error(), "f: document 1, line 2: ") {
 		t.Errorf("error is %v", err)
 	}
 }
 
-// repeat is text without end.
+// repeat is an endless text.
 type repeat struct{}
 
 func (repeat) Read(p []byte) (int, error) {
@@ -72,9 +71,11 @@ func (repeat) Read(p []byte) (int, error) {
 
 func TestReadErrorsAreReported(t *testing.T) {
 	broken := errors.New("disk on fire")
-	for name, before := range map[string]string{"at the beginning": "", "within an object": `{"a": `, "within a list": `{"items": [{}, `, "between": "{}\n"} {
+	for name, before := range map[string]string{
+		"at the beginning": "", "within an object": `{"a": `, "within a list": `{"items": [{}, `, "between": "{}\n",
+	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := cutJSON(io.MultiReader(strings.NewReader(before), iotest.ErrReader(broken)))
+			_, err := splitJSON(io.MultiReader(strings.NewReader(before), iotest.ErrReader(broken)))
 			if !errors.Is(err, broken) {
 				t.Errorf("error is %v", err)
 			}
@@ -86,8 +87,8 @@ func TestReadErrorsAreReported(t *testing.T) {
 	}
 }
 
-// cutYAML splits text, with lists cut into items from a size on.
-func cutYAML(text string, whole int) (docs []*document, err error) {
+// splitYAML splits text, with lists split into items from a size on.
+func splitYAML(text string, whole int) (docs []*document, err error) {
 	s := &yamlSplitter{r: bufio.NewReaderSize(strings.NewReader(text), 16), file: "f", whole: whole, emit: func(d *document) error {
 		kept := *d
 		kept.text = bytes.Clone(d.text)
@@ -97,7 +98,7 @@ func cutYAML(text string, whole int) (docs []*document, err error) {
 	return docs, s.split()
 }
 
-// objectsOf are the objects that a document holds.
+// objectsOf returns the objects of a document.
 func objectsOf(d *document) (objects []*Document, err error) {
 	p, empty, err := d.whole()
 	if empty || err != nil {
@@ -118,8 +119,9 @@ func writeDocs(docs []*document) string {
 	return b.String()
 }
 
-func TestYAMLDocumentsAreCut(t *testing.T) {
-	docs, err := cutYAML("%YAML 1.1\n# nothing\n---\n\n---\na: 1\n--- {b: 2}\n---\t# c\n--- |\n  ---\n  text\n...\n# nothing\n---\nd: |\n  ---x\n---e: 5\n", maxWholeYAML)
+func TestYAMLDocumentsAreSplit(t *testing.T) {
+	docs, err := splitYAML("%YAML 1.1\n# nothing\n---\n\n---\na: 1\n--- {b: 2}\n---\t# c\n--- |\n  ---\n  text\n...\n"+
+		"# nothing\n---\nd: |\n  ---x\n---e: 5\n", maxWholeYAML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,19 +134,19 @@ func TestYAMLDocumentsAreCut(t *testing.T) {
 	}
 }
 
-// kubectlList is a list as kubectl prints it.
+// kubectlList is a list that kubectl printed.
 //
 //go:embed testdata/list.yaml
 var kubectlList string
 
-func TestYAMLListIsCutIntoItems(t *testing.T) {
+func TestYAMLListIsSplitIntoItems(t *testing.T) {
 	for name, text := range map[string]string{
 		"as kubectl prints it": kubectlList,
 		"items indented":       indentItems(kubectlList),
 		"windows lines":        strings.ReplaceAll(kubectlList, "\n", "\r\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			docs, err := cutYAML("x: y\n---\n"+text+"---\nx: z\n", 10)
+			docs, err := splitYAML("x: y\n---\n"+text+"---\nx: z\n", 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +171,7 @@ func TestYAMLListIsCutIntoItems(t *testing.T) {
 				t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
 			}
 			if last := docs[len(docs)-1]; last.number != 3 || last.item != 0 {
-				t.Errorf("the document behind the list is %+v", last)
+				t.Errorf("the document after the list is %+v", last)
 			}
 		})
 	}

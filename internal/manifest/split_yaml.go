@@ -8,22 +8,22 @@ import (
 	"io"
 )
 
-// maxWholeYAML is up to which size a YAML document is parsed as a whole. A
-// larger one must be a list in block style, as kubectl prints it, so that its
-// items can be cut out one by one.
+// maxWholeYAML is the size up to which a YAML document is parsed as a whole. A larger
+// one must be a list in block style, which kubectl prints, so that it can be split
+// into items.
 const maxWholeYAML = 4 << 20
 
-var errNotBlockList = fmt.Errorf("document is larger than %d MiB and not a list in block style; split it, or convert it to JSON", maxWholeYAML>>20)
+var errNotBlockList = fmt.Errorf("document is larger than %d MiB and not a list in block style; split it, or convert it to JSON",
+	maxWholeYAML>>20)
 
-// yamlSplitter cuts a stream of YAML into documents, and large lists into
-// items.
+// yamlSplitter splits a stream of YAML into documents, and large lists into items.
 type yamlSplitter struct {
 	r      *bufio.Reader
 	file   string
 	number int
 	line   int // of the last line read, from 1
 	emit   func(*document) error
-	whole  int // up to how many bytes a document is emitted as a whole
+	whole  int // the size up to which a document is emitted as a whole
 
 	text  []byte    // of the document so far
 	begin int       // the line of its first byte
@@ -41,7 +41,7 @@ func (s *yamlSplitter) split() error {
 		}
 		if len(line) > 0 {
 			s.line++
-			if err := s.take(line); err != nil {
+			if err := s.addLine(line); err != nil {
 				return err
 			}
 		}
@@ -68,13 +68,13 @@ func (s *yamlSplitter) readLine() ([]byte, error) {
 	return s.long, err
 }
 
-func (s *yamlSplitter) take(line []byte) error {
+func (s *yamlSplitter) addLine(line []byte) error {
 	if isMarker(line, "---") {
 		if err := s.flush(); err != nil {
 			return err
 		}
 		s.begin = s.line
-		// What follows the marker on its line belongs to the document.
+		// Text after the marker on its line belongs to the document.
 		s.text = append(append(s.text, "   "...), line[3:]...)
 		return nil
 	}
@@ -84,7 +84,7 @@ func (s *yamlSplitter) take(line []byte) error {
 		return err
 	}
 	if s.list != nil {
-		return s.list.take(line, s.line)
+		return s.list.addLine(line, s.line)
 	}
 	s.text = append(s.text, line...)
 	if len(s.text) > s.whole {
@@ -124,13 +124,13 @@ func isBlankYAML(text []byte) bool {
 	return true
 }
 
-// startList goes over to reading the document as a list.
+// startList switches to reading the document as a list.
 func (s *yamlSplitter) startList() error {
 	s.number++
 	s.list = &yamlList{splitter: s}
 	line := s.begin
 	for text := range bytes.Lines(s.text) {
-		if err := s.list.take(text, line); err != nil {
+		if err := s.list.addLine(text, line); err != nil {
 			return err
 		}
 		line++
@@ -139,9 +139,8 @@ func (s *yamlSplitter) startList() error {
 	return nil
 }
 
-// yamlList reads a list in block style: top-level keys, one of which is
-// "items:" followed by lines of which those that begin an item start with a
-// dash, all at the same indentation.
+// yamlList reads a list in block style: top-level keys, one of which is "items:". The
+// lines that begin an item start with a dash, all at the same indentation.
 type yamlList struct {
 	splitter *yamlSplitter
 	rest     []byte // the document without the items
@@ -154,7 +153,7 @@ type yamlList struct {
 	count    int
 }
 
-func (l *yamlList) take(line []byte, number int) error {
+func (l *yamlList) addLine(line []byte, number int) error {
 	if !l.inItems {
 		l.rest = append(l.rest, line...)
 		if len(l.rest) > maxWholeYAML {
@@ -189,7 +188,7 @@ func (l *yamlList) take(line []byte, number int) error {
 		if err := l.flush(); err != nil {
 			return err
 		}
-		return l.take(line, number)
+		return l.addLine(line, number)
 	case l.item == nil, indent <= l.indent:
 		return l.fail(number, errors.New("want a dash that begins an item, at the indentation of the others"))
 	}
@@ -223,12 +222,13 @@ func (l *yamlList) finish() error {
 		return l.fail(l.splitter.begin, errNotBlockList)
 	}
 	if h := l.readRest(); !h.isList() {
-		return l.fail(l.splitter.begin, fmt.Errorf("document is larger than %d MiB and its kind %q is not a list", maxWholeYAML>>20, h.Kind))
+		return l.fail(l.splitter.begin,
+			fmt.Errorf("document is larger than %d MiB and its kind %q is not a list", maxWholeYAML>>20, h.Kind))
 	}
 	return nil
 }
 
-// readRest reads the type of the list from what has been read around the items.
+// readRest reads the type of the list from the text around the items.
 func (l *yamlList) readRest() Type {
 	text, err := yamlToJSON(l.rest)
 	if err != nil {

@@ -2,8 +2,8 @@ package manifest
 
 import "strings"
 
-// Type is what an object says it is, or its list says of it. A field is empty if
-// nothing says it.
+// Type is the type that an object or its list states. A field is empty if neither
+// states it.
 type Type struct {
 	APIVersion, Kind string
 }
@@ -29,8 +29,8 @@ func (t Type) Version() string {
 // kind such as PodList.
 func (t Type) isList() bool { return strings.HasSuffix(t.Kind, "List") }
 
-// element is the type of items that do not say it themselves, as in what the API
-// serves.
+// element returns the type of items without a type of their own, as in responses of
+// the API.
 func (t Type) element() Type {
 	if t.Kind == "List" {
 		return Type{}

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxObject bounds the text of one object. The API server takes objects of
-	// up to 3 MiB.
+	// maxObject bounds the text of one object. The API server accepts objects of up
+	// to 3 MiB.
 	maxObject = 64 << 20
-	// windowSize is how much of a file is held at least.
+	// windowSize is the minimum size of the buffer.
 	windowSize = 256 << 10
 )
 
 var errTooLarge = fmt.Errorf("object is larger than %d MiB", maxObject>>20)
 
-// window is the part of a stream that is being looked at. It grows to hold one
-// object. Positions are relative to its beginning.
+// window is a sliding buffer over a stream. It grows to hold one object. Positions
+// are relative to its beginning.
 type window struct {
 	r          io.Reader
 	buf        []byte
@@ -29,12 +29,11 @@ type window struct {
 
 func newWindow(r io.Reader) *window { return &window{r: r, buf: make([]byte, windowSize), line: 1} }
 
-// data is all that has been read from the beginning of the window on. It is
-// valid until more is read.
+// data returns the content of the window. It is valid until more is read.
 func (w *window) data() []byte { return w.buf[w.start:w.end] }
 
-// more reads on. It returns io.EOF at the end of the stream and errTooLarge
-// when the window may not grow.
+// more reads more of the stream. It returns io.EOF at the end of the stream and
+// errTooLarge when the window may not grow.
 func (w *window) more() error {
 	if w.err != nil {
 		return w.err
@@ -71,7 +70,7 @@ func (w *window) advance(n int) {
 	w.start += n
 }
 
-// space finds the next byte from p on that is not space.
+// space returns the position of the next byte from p on that is not space.
 func (w *window) space(p int) (int, error) {
 	for {
 		if q := skipSpace(w.data(), p); q >= 0 {
@@ -84,7 +83,7 @@ func (w *window) space(p int) (int, error) {
 	}
 }
 
-// value finds the end of the value that begins at p.
+// value returns the end of the value that begins at p.
 func (w *window) value(p int) (int, error) {
 	for s := (scan{begin: p, at: p}); ; {
 		if q := s.end(w.data()); q >= 0 {
@@ -103,7 +102,7 @@ func (w *window) startsWith(text string) bool {
 	return bytes.HasPrefix(w.data(), []byte(text))
 }
 
-// isReadError tells errors of the stream from its end.
+// isReadError distinguishes errors of the stream from its end.
 func isReadError(err error) bool {
 	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errTooLarge)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
-// yamlToJSON converts one document the way Kubernetes does: YAML 1.1 scalars,
-// and no key twice.
+// yamlToJSON converts one document as Kubernetes does: YAML 1.1 scalars, and no
+// duplicate key.
 func yamlToJSON(text []byte) ([]byte, error) {
 	if line := after(text); line > 0 {
 		return nil, &yamltext.Error{Line: line, Problem: "something follows the document; put --- between documents"}
@@ -21,9 +21,10 @@ func yamlToJSON(text []byte) ([]byte, error) {
 	return yaml.YAMLToJSONStrict(text)
 }
 
-// after is the line on which something follows the document, which the decoder would not
-// notice: "{a: b} {c: d}". That cannot be if the document begins in the first column and
-// not with an indicator; then everything belongs to one mapping, sequence or scalar.
+// after returns the line of text that follows the document, which the decoder
+// ignores: "{a: b} {c: d}". This is impossible if the document begins in the first
+// column and not with an indicator: then all text belongs to one mapping, sequence or
+// scalar.
 func after(text []byte) int {
 	for line := range bytes.Lines(text) {
 		if isBlankYAML(line) {
@@ -37,13 +38,13 @@ func after(text []byte) int {
 	return yamltext.After(text)
 }
 
-// isJSON reports whether a YAML document is JSON as well.
+// isJSON reports whether a YAML document is also JSON.
 func isJSON(text []byte) bool {
 	value := jsontext.Value(text)
 	return value.Kind() == jsontext.KindBeginObject && value.IsValid(jsontext.AllowDuplicateNames(true))
 }
 
-// yamlError makes an error about a document that yamlToJSON refuses.
+// yamlError returns the error of a document that yamlToJSON refuses.
 func (d *document) yamlError(err error) error {
 	var located *yamltext.Error
 	if !errors.As(err, &located) {
@@ -55,11 +56,11 @@ func (d *document) yamlError(err error) error {
 	return d.errorOnLine(d.line+located.Line-1, errors.New("not valid YAML: "+located.Problem))
 }
 
-// outline is YAML text with its lines, parsed once.
+// outline is parsed YAML text with its lines.
 type outline struct{ text *yamltext.Text }
 
-// node is the value at a pointer into the part's document, or the nearest one around it,
-// and its line in the file.
+// node returns the value at a pointer into the part's document, or the nearest
+// enclosing value, and its line in the file.
 func (p part) node(pointer jsontext.Pointer) (node *yamlv3.Node, line int) {
 	if p.outline.text == nil {
 		p.outline.text, _ = yamltext.Parse(p.text)
@@ -75,7 +76,7 @@ func (p part) node(pointer jsontext.Pointer) (node *yamlv3.Node, line int) {
 	return node, p.line + p.outline.text.Line(node) - 1
 }
 
-// at is the pointer to a value of the part.
+// at returns the pointer to a value of the part.
 func (p part) at(path []string) jsontext.Pointer {
 	pointer := p.pointer
 	for _, name := range path {
@@ -84,8 +85,8 @@ func (p part) at(path []string) jsontext.Pointer {
 	return pointer
 }
 
-// textLine finds the line of the file on which the first line of a string begins, if
-// each of its lines is one of the file.
+// textLine returns the line of the file on which the first line of a string begins,
+// if each of its lines is a line of the file.
 func (p part) textLine(path []string) (line int, ok bool) {
 	if !p.yaml {
 		return 0, false

@@ -26,7 +26,7 @@ func stateAge(err error) (string, error) {
 	}
 	var needed, dispensable []string
 	for _, r := range old.Resources {
-		line := r.Resource.String() + " (" + r.OldBecause() + ")"
+		line := r.Resource.String() + " (" + r.StaleReason() + ")"
 		if standAlone(r.Resource) {
 			dispensable = append(dispensable, line)
 		} else {
@@ -46,7 +46,7 @@ func (w *webhooks) staleChanged(r source.Watched, stale bool) {
 		w.logger.Info("the state of a resource is young enough again", "resource", r.Resource.String())
 		return
 	}
-	w.logger.Error(errors.New(r.OldBecause()), "the state of a resource is too old: answers that depend on it are errors",
+	w.logger.Error(errors.New(r.StaleReason()), "the state of a resource is too old: answers that depend on it are errors",
 		"resource", r.Resource.String(), "maxStaleness", w.config.Cluster.MaxStaleness.Duration.String())
 }
 

@@ -11,30 +11,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// How old a live state is, and what proves it.
+// The age of a live state, and how it is determined.
 //
-// A kind is known as of a time if its state holds all that the API server had
-// stored then. Three things say so:
+// A kind is known as of a time if its state holds everything that the API server had
+// stored then. Three things count:
 //
-//   - A list that was read to its end, without a resource version: the API
-//     server answers it from a quorum of its store. The kind is known as of the
-//     moment in which the list was asked for.
-//   - An event or a bookmark on a watch: the stream flows and brings all that the
-//     API server's watch cache has seen. It says nothing about the cache: an API
-//     server that lost its store still sends bookmarks from its cache.
-//   - A question that the API server can answer from its store alone, a list of
-//     one object without a resource version: the server still has its store.
+//   - A completed list without a resource version: the API server serves it with a
+//     quorum read. The kind is known as of the moment in which the list was
+//     requested.
+//   - An event or a bookmark on a watch: the stream has delivered everything up to
+//     that in the API server's watch cache. It does not show that the cache is
+//     current: an API server that lost etcd still sends bookmarks from its cache.
+//   - A probe that the API server can answer only from its store, a list of one
+//     object without a resource version: the server still reaches etcd.
 //
-// So a kind is as old as the later of the first two, and as the third if that is
-// older. That a watch was opened proves nothing: what happened meanwhile may
-// still be on its way. Once a kind has become too old, events and bookmarks do
-// not count until a list was read to its end: what comes may have been on its way
-// for long.
+// The age of a kind counts from the later of the first two, or from the third if that
+// is earlier. Opening a watch does not count: events may still be in flight. Once a
+// kind is too old, events and bookmarks do not count until a list is completed: they
+// may have been delayed for a long time.
 
 // Kinds is a set of kinds of objects that answers depend on.
 type Kinds uint16
 
-// The kinds that restrictions of writes depend on.
+// The kinds that the restriction of writes depends on.
 const (
 	CSIDrivers             Kinds = 1 << kindCSIDriver
 	Nodes                  Kinds = 1 << kindNode
@@ -44,7 +43,7 @@ const (
 	ServiceAccounts        Kinds = 1 << kindServiceAccount
 )
 
-// KindsAbout are the kinds that relations of nodes to objects of a kind come
+// KindsAbout returns the kinds that relations of nodes to objects of a kind come
 // from.
 func KindsAbout(about graph.Kind) Kinds {
 	var on Kinds
@@ -56,7 +55,7 @@ func KindsAbout(about graph.Kind) Kinds {
 	return on
 }
 
-// Resources are those of the kinds' objects.
+// Resources returns the resources of the kinds.
 func (on Kinds) Resources() []schema.GroupResource {
 	var all []schema.GroupResource
 	for k := range kindCount {
@@ -67,7 +66,7 @@ func (on Kinds) Resources() []schema.GroupResource {
 	return all
 }
 
-// RBACKinds are the kinds that answers of the RBAC authorizer come from.
+// RBACKinds returns the kinds that the RBAC authorizer reads.
 func RBACKinds() Kinds {
 	var on Kinds
 	for k := range kindCount {
@@ -78,8 +77,8 @@ func RBACKinds() Kinds {
 	return on
 }
 
-// old are those of the kinds that may not be used any more.
-func (l *Live) old(on Kinds) Kinds {
+// tooOld returns those of the kinds that may not be used any more.
+func (l *Live) tooOld(on Kinds) Kinds {
 	now := l.ages.Now()
 	var old Kinds
 	for k := range kindCount {
@@ -95,13 +94,12 @@ func (l *Live) old(on Kinds) Kinds {
 func (l *Live) Fresh() bool { return l.ages.Fresh() }
 
 // TooOld returns an error, an [AgeError], if one of the kinds is older than
-// [LiveOptions].MaxStaleness. What the state says is then not known to be so any
-// more.
+// [LiveOptions].MaxStaleness. The state may then not be used.
 func (l *Live) TooOld(on Kinds) error {
 	if l.Fresh() {
 		return nil
 	}
-	old := l.old(on)
+	old := l.tooOld(on)
 	if old == 0 {
 		return nil
 	}
@@ -114,31 +112,30 @@ func (l *Live) TooOld(on Kinds) error {
 	return e
 }
 
-// AgeError says that an answer depends on state that is too old.
+// AgeError is the error of an answer that depends on state that is too old.
 type AgeError struct {
 	MaxStaleness time.Duration
 	// Resources are those that are too old.
 	Resources []Watched
 }
 
-// Error names the resources with their age and what keeps them from being read.
+// Error names the resources with their age and the cause.
 func (e *AgeError) Error() string {
 	parts := make([]string, len(e.Resources))
 	for i, w := range e.Resources {
-		parts[i] = w.Resource.String() + " (" + w.OldBecause() + ")"
+		parts[i] = w.Resource.String() + " (" + w.StaleReason() + ")"
 	}
 	return fmt.Sprintf("the state of the cluster is older than %v: %s", e.MaxStaleness, strings.Join(parts, ", "))
 }
 
-// OldBecause is the age of what is known of a resource, and what keeps it from
-// being read, in one line for people.
-func (w *Watched) OldBecause() string {
+// StaleReason is the age of a resource and the cause, in one line for people.
+func (w *Watched) StaleReason() string {
 	cause := "the API server has sent nothing since"
 	if w.Err != nil {
 		cause = w.Err.Error()
 	}
 	if w.Age == 0 {
-		return "being read anew: " + cause
+		return "being listed again: " + cause
 	}
 	return fmt.Sprintf("%v old: %s", w.Age.Round(time.Second), cause)
 }

@@ -21,7 +21,7 @@ import (
 
 const maxAge = 2 * time.Minute
 
-// reports are what a live state tells of itself.
+// reports collects the callbacks of a live state.
 type reports struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,7 +33,7 @@ func (r *reports) add(line string) {
 	r.lines = append(r.lines, line)
 }
 
-func (r *reports) about(prefix string) []string {
+func (r *reports) withPrefix(prefix string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found []string
@@ -45,9 +45,9 @@ func (r *reports) about(prefix string) []string {
 	return found
 }
 
-// aging follows an API server in memory that has one pod, which uses a secret,
-// and sends bookmarks each minute.
-func aging(t *testing.T) (*stubServer, *reports) {
+// newPodStub returns an in-memory API server with one pod, which uses a secret. It
+// sends bookmarks each minute.
+func newPodStub(t *testing.T) (*stubServer, *reports) {
 	t.Helper()
 	s := newStubInMemory(t)
 	s.bookmarks = time.Minute
@@ -64,7 +64,7 @@ func (r *reports) followWith(t *testing.T, s *stubServer, opts LiveOptions) *Liv
 	t.Helper()
 	opts.MaxStaleness = maxAge
 	opts.StaleChanged = func(w Watched, stale bool) {
-		r.add(fmt.Sprintf("%s stale %v: %s", w.Resource.Resource, stale, w.OldBecause()))
+		r.add(fmt.Sprintf("%s stale %v: %s", w.Resource.Resource, stale, w.StaleReason()))
 	}
 	opts.Reset = func(cause string) { r.add("reset: " + cause) }
 	live, err := Watch(t.Context(), s.config(), opts)
@@ -79,17 +79,17 @@ func (r *reports) followWith(t *testing.T, s *stubServer, opts LiveOptions) *Liv
 	return live
 }
 
-// bubble runs a test of a state that ages, in the time of a bubble.
+// bubble runs a test of a live state in a synctest bubble.
 func bubble(t *testing.T, test func(t *testing.T, s *stubServer, live *Live, r *reports)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, r := aging(t)
+		s, r := newPodStub(t)
 		test(t, s, r.follow(t, s), r)
 	})
 }
 
-// usable fails unless the state of pods may be used.
-func usable(t *testing.T, live *Live, when string) {
+// requireFresh fails the test if the state of pods is too old.
+func requireFresh(t *testing.T, live *Live, when string) {
 	t.Helper()
 	synctest.Wait()
 	if err := live.TooOld(Pods); err != nil {
@@ -97,8 +97,9 @@ func usable(t *testing.T, live *Live, when string) {
 	}
 }
 
-// unusable fails if the state of pods may be used.
-func unusable(t *testing.T, live *Live, when, cause string) {
+// requireStale fails the test unless the state of pods is too old for the given
+// cause.
+func requireStale(t *testing.T, live *Live, when, cause string) {
 	t.Helper()
 	synctest.Wait()
 	var old *AgeError
@@ -110,45 +111,46 @@ func unusable(t *testing.T, live *Live, when, cause string) {
 	}
 }
 
-// Nothing changes but for bookmarks: the state stays good, for as long as the
-// API server is there, and it is not listed more often than now and then.
+// Bookmarks alone keep the state fresh as long as the API server is reachable, with
+// only a few lists per hour.
 func TestAQuietClusterStaysFresh(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
 		before := s.count("GET /api/v1/pods?limit=500")
 		for range 60 {
 			time.Sleep(time.Minute)
-			usable(t, live, "quiet")
+			requireFresh(t, live, "quiet")
 		}
-		if w := followed(t, live, "pods"); w.Age > 65*time.Second || w.Stale {
+		if w := statusOf(t, live, "pods"); w.Age > 65*time.Second || w.Stale {
 			t.Errorf("pods are %+v", w)
 		}
 		if lists := s.count("GET /api/v1/pods?limit=500") - before; lists < 4 || lists > 12 {
 			t.Errorf("pods were listed %d times in an hour", lists)
 		}
-		if lines := r.about(""); len(lines) != 0 {
+		if lines := r.withPrefix(""); len(lines) != 0 {
 			t.Errorf("reported: %q", lines)
 		}
 	})
 }
 
-// An API server without bookmarks is asked for a list instead.
-func TestWithoutBookmarksListsKeepTheStateFresh(t *testing.T) {
+// Without bookmarks, lists keep the state fresh.
+func TestListsKeepTheStateFreshWithoutBookmarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, r := aging(t)
+		s, r := newPodStub(t)
 		s.bookmarks = 0
 		live := r.follow(t, s)
 		for range 600 {
 			time.Sleep(3 * time.Second)
-			usable(t, live, "without bookmarks")
+			requireFresh(t, live, "without bookmarks")
 		}
-		if lines := r.about(""); len(lines) != 0 {
+		if lines := r.withPrefix(""); len(lines) != 0 {
 			t.Errorf("reported: %q", lines)
 		}
 	})
 }
 
-// Whatever keeps news away, the state is good for as long as it may be old, and
-// no longer; that is told once, with the cause, and once when it is over.
+// For every cause of missing events, the state is usable until MaxStaleness and not
+// longer. The change is reported once, with the cause, and once when the state is
+// fresh again.
 func TestStateIsTooOld(t *testing.T) {
 	unauthorized := func(string, string) *apierrors.StatusError {
 		return apierrors.NewUnauthorized("the certificate has expired")
@@ -162,80 +164,85 @@ func TestStateIsTooOld(t *testing.T) {
 	}{
 		"a connection that is silent": {
 			"context deadline exceeded",
-			func(s *stubServer) { s.wire.silence(true) }, func(s *stubServer) { s.wire.silence(false) },
+			func(s *stubServer) { s.transport.setSilent(true) }, func(s *stubServer) { s.transport.setSilent(false) },
 		},
 		"an API server that is gone": {
 			"connection refused",
-			func(s *stubServer) { s.wire.refuse(syscall.ECONNREFUSED); s.cut() }, func(s *stubServer) { s.wire.refuse(nil) },
+			func(s *stubServer) {
+				s.transport.failWith(syscall.ECONNREFUSED)
+				s.endWatches()
+			},
+			func(s *stubServer) { s.transport.failWith(nil) },
 		},
-		"credentials that stopped working, with watches that go on": {
+		"credentials that stopped working, with open watches": {
 			"list pods: the certificate has expired",
-			func(s *stubServer) { s.refuse(unauthorized) }, func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(unauthorized) }, func(s *stubServer) { s.failWith(nil) },
 		},
 		"credentials that stopped working": {
 			"list pods: the certificate has expired",
-			func(s *stubServer) { s.refuse(unauthorized); s.cut() }, func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(unauthorized); s.endWatches() }, func(s *stubServer) { s.failWith(nil) },
 		},
-		"rights that were taken away, with watches that go on": {
+		"revoked rights, with open watches": {
 			"forbidden",
-			func(s *stubServer) { s.refuse(forbidden) }, func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(forbidden) }, func(s *stubServer) { s.failWith(nil) },
 		},
-		"rights that were taken away": {
+		"revoked rights": {
 			"forbidden",
-			func(s *stubServer) { s.refuse(forbidden); s.cut() }, func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(forbidden); s.endWatches() }, func(s *stubServer) { s.failWith(nil) },
 		},
 		"a watch that expired, and a list that fails": {
 			"etcd is gone",
 			func(s *stubServer) {
-				s.refuse(func(verb, _ string) *apierrors.StatusError {
+				s.failWith(func(verb, _ string) *apierrors.StatusError {
 					if verb == "watch" {
 						return apierrors.NewResourceExpired("too old resource version")
 					}
 					return apierrors.NewInternalError(errors.New("etcd is gone"))
 				})
-				s.cut()
+				s.endWatches()
 			},
-			func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(nil) },
 		},
-		"an API server without its store, which goes on to send bookmarks": {
+		"an API server without its store that still sends bookmarks": {
 			"etcd is gone",
 			func(s *stubServer) {
-				s.refuse(func(verb, _ string) *apierrors.StatusError {
+				s.failWith(func(verb, _ string) *apierrors.StatusError {
 					if verb == "list" {
 						return apierrors.NewInternalError(errors.New("etcd is gone"))
 					}
 					return nil
 				})
 			},
-			func(s *stubServer) { s.refuse(nil) },
+			func(s *stubServer) { s.failWith(nil) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
-				usable(t, live, "at first")
+				requireFresh(t, live, "at first")
 				time.Sleep(5 * time.Minute)
-				usable(t, live, "after a while")
+				requireFresh(t, live, "after a while")
 				tc.breaks(s)
 				time.Sleep(maxAge - 65*time.Second)
-				usable(t, live, "before the age is reached")
+				requireFresh(t, live, "before the age is reached")
 				time.Sleep(66 * time.Second)
-				unusable(t, live, "after the age", tc.cause)
-				if w := followed(t, live, "pods"); !w.Stale || w.Age < maxAge {
+				requireStale(t, live, "after the age", tc.cause)
+				if w := statusOf(t, live, "pods"); !w.Stale || w.Age < maxAge {
 					t.Errorf("pods are %+v", w)
 				}
 				if !live.State().Graph.HasPath("worker", graph.Secret, "shop", "db") {
-					t.Error("the state forgot what it knew")
+					t.Error("the state was dropped")
 				}
 				time.Sleep(10 * time.Minute)
-				unusable(t, live, "much later", tc.cause)
+				requireStale(t, live, "much later", tc.cause)
 				tc.repairs(s)
 				time.Sleep(5 * time.Minute)
-				usable(t, live, "when it is over")
-				told := r.about("pods stale")
-				if len(told) != 2 || !strings.HasPrefix(told[0], "pods stale true: 2m") || !strings.Contains(told[0], tc.cause) || !strings.HasPrefix(told[1], "pods stale false") {
-					t.Errorf("told:\n%s", strings.Join(told, "\n"))
+				requireFresh(t, live, "after the repair")
+				got := r.withPrefix("pods stale")
+				if len(got) != 2 || !strings.HasPrefix(got[0], "pods stale true: 2m") || !strings.Contains(got[0], tc.cause) ||
+					!strings.HasPrefix(got[1], "pods stale false") {
+					t.Errorf("reported:\n%s", strings.Join(got, "\n"))
 				}
-				if resets := r.about("reset"); len(resets) != 0 {
+				if resets := r.withPrefix("reset"); len(resets) != 0 {
 					t.Errorf("%q", resets)
 				}
 			})
@@ -243,54 +250,54 @@ func TestStateIsTooOld(t *testing.T) {
 	}
 }
 
-// A kind that cannot be read any more does not take others with it.
-func TestKindsAgeApart(t *testing.T) {
+// A kind that becomes unreadable does not make other kinds stale.
+func TestKindsAgeIndependently(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
-		s.permit("list resourceslices", false)
-		s.permit("watch resourceslices", false)
+		s.setAllowed("list resourceslices", false)
+		s.setAllowed("watch resourceslices", false)
 		time.Sleep(10 * time.Minute)
-		usable(t, live, "pods")
+		requireFresh(t, live, "pods")
 		if live.TooOld(KindsAbout(graph.ResourceSlice)) == nil {
-			t.Error("resource slices count as known")
+			t.Error("resource slices count as fresh")
 		}
 		if err := live.TooOld(KindsAbout(graph.Secret) | KindsAbout(graph.ServiceAccount) | RBACKinds()); err != nil {
 			t.Error(err)
 		}
-		if told := r.about(""); len(told) != 1 || !strings.HasPrefix(told[0], "resourceslices stale true") {
-			t.Errorf("told: %q", told)
+		if got := r.withPrefix(""); len(got) != 1 || !strings.HasPrefix(got[0], "resourceslices stale true") {
+			t.Errorf("reported: %q", got)
 		}
 	})
 }
 
-// What comes after a long silence may have been on its way for as long: it takes
-// a list for the state to count as known.
-func TestNewsAfterALongSilenceProvesNothing(t *testing.T) {
+// Events after a long silence may be as old as the silence: only a list makes the
+// state fresh.
+func TestEventsAfterALongSilenceDoNotMakeTheStateFresh(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
-		s.wire.silence(true)
+		s.transport.setSilent(true)
 		time.Sleep(10 * time.Minute)
-		unusable(t, live, "silent", "")
-		s.refuse(func(verb, _ string) *apierrors.StatusError {
+		requireStale(t, live, "silent", "")
+		s.failWith(func(verb, _ string) *apierrors.StatusError {
 			if verb == "list" {
 				return apierrors.NewServiceUnavailable("try later")
 			}
 			return nil
 		})
-		s.wire.silence(false)
+		s.transport.setSilent(false)
 		s.set("pods", boundPod("shop", "new", "worker", "other"))
 		time.Sleep(2 * time.Minute)
 		if !live.State().Graph.HasPath("worker", graph.Secret, "shop", "other") {
-			t.Fatal("the watch brings nothing")
+			t.Fatal("the watch delivers nothing")
 		}
-		unusable(t, live, "events without a list", "try later")
-		s.refuse(nil)
+		requireStale(t, live, "events without a list", "try later")
+		s.failWith(nil)
 		time.Sleep(time.Minute)
-		usable(t, live, "after a list")
+		requireFresh(t, live, "after a list")
 	})
 }
 
-// The store is restored from a snapshot while nothing else happens: the API
-// server's resource versions go backwards.
-func TestStoreIsRestored(t *testing.T) {
+// The store is restored from a snapshot without other changes: the API server's
+// resource versions go backwards.
+func TestRestoredStoreWithLowerResourceVersions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
 		for i := range 500 {
 			s.set("pods", boundPod("shop", fmt.Sprintf("pod-%03d", i%5), "worker", "db"))
@@ -299,11 +306,11 @@ func TestStoreIsRestored(t *testing.T) {
 		s.restore(200, boundPod("shop", "old", "worker", "past"))
 		time.Sleep(maxAge)
 		synctest.Wait()
-		resets := r.about("reset")
-		if len(resets) != 1 || !strings.Contains(resets[0], "the API server's store was restored or exchanged") || live.Resets() != 1 {
+		resets := r.withPrefix("reset")
+		if len(resets) != 1 || !strings.Contains(resets[0], "the API server's store was restored or replaced") || live.Resets() != 1 {
 			t.Errorf("resets: %q", resets)
 		}
-		usable(t, live, "read anew")
+		requireFresh(t, live, "listed again")
 		g := live.State().Graph
 		if g.HasPath("worker", graph.Secret, "shop", "db") || !g.HasPath("worker", graph.Secret, "shop", "past") {
 			t.Error("the state is not that of the snapshot")
@@ -311,68 +318,67 @@ func TestStoreIsRestored(t *testing.T) {
 		s.set("pods", boundPod("shop", "new", "worker", "new"))
 		synctest.Wait()
 		if !g.HasPath("worker", graph.Secret, "shop", "new") {
-			t.Error("what happens then is not followed")
+			t.Error("later changes are not applied")
 		}
 	})
 }
 
-// While the state is read anew, nothing of it may be used.
-func TestADroppedStateIsUnknown(t *testing.T) {
+// While the state is listed again, it may not be used.
+func TestADroppedStateIsStaleUntilRelisted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
 		fail := func(string, string) *apierrors.StatusError { return apierrors.NewServiceUnavailable("try later") }
-		s.refuse(fail)
-		live.reset(live.currentEpoch(), "the store was exchanged")
+		s.failWith(fail)
+		live.reset(live.currentEpoch(), "the store was replaced")
 		for range 10 {
 			time.Sleep(time.Minute)
-			unusable(t, live, "dropped", "being read anew")
+			requireStale(t, live, "dropped", "being listed again")
 		}
-		if w := followed(t, live, "pods"); w.Following != Reading || w.Age != 0 {
+		if w := statusOf(t, live, "pods"); w.Following != Reading || w.Age != 0 {
 			t.Errorf("pods are %+v", w)
 		}
-		s.refuse(nil)
+		s.failWith(nil)
 		time.Sleep(5 * time.Minute)
-		usable(t, live, "read")
-		if w := followed(t, live, "pods"); w.Following != Followed {
+		requireFresh(t, live, "read")
+		if w := statusOf(t, live, "pods"); w.Following != Followed {
 			t.Errorf("pods are %+v", w)
 		}
 	})
 }
 
-// After a restore, the resource version passes the old one before the watch is
-// opened again: the watch goes on as if nothing was, and the pod of the past
-// would stay.
-func TestStoreIsRestoredAndVersionsPassTheOldOne(t *testing.T) {
+// After a restore, the resource version passes the old one before the watch is opened
+// again. The watch resumes without an error, so only a comparison finds the deleted
+// pod.
+func TestRestoredStoreWithHigherResourceVersions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
 		time.Sleep(65 * time.Second) // a bookmark has just come
-		s.wire.refuse(syscall.ECONNREFUSED)
+		s.transport.failWith(syscall.ECONNREFUSED)
 		s.restore(100_000, boundPod("shop", "other", "worker", "past"))
 		time.Sleep(20 * time.Second)
-		s.wire.refuse(nil)
+		s.transport.failWith(nil)
 		time.Sleep(maxAge)
 		synctest.Wait()
 		g := live.State().Graph
 		if g.HasPath("worker", graph.Secret, "shop", "db") {
-			t.Error("a pod that never was still relates its secret")
+			t.Error("a pod that does not exist still relates its secret")
 		}
 		if !g.HasPath("worker", graph.Secret, "shop", "past") {
-			t.Error("a pod that is there is not known")
+			t.Error("an existing pod is not known")
 		}
-		resets := r.about("reset")
-		if len(resets) != 1 || !strings.Contains(resets[0], "objects of pods are not as the watch has them, such as shop/api") {
+		resets := r.withPrefix("reset")
+		if len(resets) != 1 || !strings.Contains(resets[0], "objects of pods differ from what the watch delivered, such as shop/api") {
 			t.Errorf("resets: %q", resets)
 		}
-		if w := followed(t, live, "pods"); w.Differences != 1 {
-			t.Errorf("%d differences, want the pod that never was", w.Differences)
+		if w := statusOf(t, live, "pods"); w.Differences != 1 {
+			t.Errorf("%d differences, want 1: the pod that does not exist", w.Differences)
 		}
-		usable(t, live, "read anew")
+		requireFresh(t, live, "listed again")
 	})
 }
 
-// A watch that lost a change is found out by the list that is compared now and
-// then.
-func TestALostChangeIsFound(t *testing.T) {
-	for name, lose := range map[string]func(s *stubServer){
-		"deleted": func(s *stubServer) { s.lose("pods", "shop/api") },
+// A comparison detects an event that the watch lost.
+func TestALostEventIsDetected(t *testing.T) {
+	for name, change := range map[string]func(s *stubServer){
+		"deleted": func(s *stubServer) { s.deleteSilently("pods", "shop/api") },
 		"changed": func(s *stubServer) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -383,34 +389,36 @@ func TestALostChangeIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
-				lose(s)
+				change(s)
 				time.Sleep(compareInterval * 13 / 10)
 				synctest.Wait()
 				if live.State().Graph.HasPath("worker", graph.Secret, "shop", "db") {
 					t.Error("the relation is still there")
 				}
-				if live.Resets() != 1 || followed(t, live, "pods").Differences != 1 {
-					t.Errorf("%d resets, pods are %+v", live.Resets(), followed(t, live, "pods"))
+				if live.Resets() != 1 || statusOf(t, live, "pods").Differences != 1 {
+					t.Errorf("%d resets, pods are %+v", live.Resets(), statusOf(t, live, "pods"))
 				}
 			})
 		})
 	}
 }
 
-// The API server is that of another cluster, whose versions are higher.
-func TestAnotherCluster(t *testing.T) {
+// The API server is replaced by that of another cluster, with higher resource
+// versions.
+func TestAnotherClusterUID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, r := aging(t)
+		s, r := newPodStub(t)
 		s.setCluster("first")
 		live := r.follow(t, s)
 		time.Sleep(10 * time.Minute)
-		if lines := r.about(""); len(lines) != 0 {
+		if lines := r.withPrefix(""); len(lines) != 0 {
 			t.Errorf("reported: %q", lines)
 		}
 		s.setCluster("second")
 		s.restore(100_000)
 		time.Sleep(time.Minute)
-		if resets := r.about("reset"); len(resets) == 0 || !strings.Contains(resets[0], "the namespace kube-system has another UID: second instead of first") {
+		if resets := r.withPrefix("reset"); len(resets) == 0 ||
+			!strings.Contains(resets[0], "the namespace kube-system has another UID: second instead of first") {
 			t.Errorf("resets: %q", resets)
 		}
 		if n := live.State().Counts()["Pod"]; n != 0 {
@@ -419,10 +427,10 @@ func TestAnotherCluster(t *testing.T) {
 	})
 }
 
-// Whatever changes while a list is compared is no difference.
-func TestChangesDuringAComparison(t *testing.T) {
+// Changes during a comparison do not count as differences.
+func TestChangesDuringAComparisonAreNoDifferences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, r := aging(t)
+		s, r := newPodStub(t)
 		for i := range 2*pageSize + 1 {
 			s.set("pods", boundPod("shop", fmt.Sprintf("pod-%04d", i), "worker", "pull"))
 		}
@@ -430,14 +438,14 @@ func TestChangesDuringAComparison(t *testing.T) {
 		for i := range 1800 {
 			name := fmt.Sprintf("pod-%04d", i*7%(2*pageSize+1))
 			if i%3 == 0 {
-				s.remove("pods", "shop/"+name)
+				s.deleteIfPresent("pods", "shop/"+name)
 			} else {
 				s.set("pods", boundPod("shop", name, fmt.Sprintf("worker-%d", i%4), "pull"))
 			}
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
-		if lines := r.about(""); len(lines) != 0 || live.Resets() != 0 {
+		if lines := r.withPrefix(""); len(lines) != 0 || live.Resets() != 0 {
 			t.Errorf("reported: %q", lines)
 		}
 		if got, want := live.State().Counts()["Pod"], len(s.objects["pods"]); got != want {
@@ -446,13 +454,13 @@ func TestChangesDuringAComparison(t *testing.T) {
 	})
 }
 
-// A kind that the server does not serve any more leaves nothing behind.
-func TestAKindThatIsNotServedAnyMore(t *testing.T) {
+// All objects of a kind that is no longer served are removed.
+func TestAKindThatIsNoLongerServedIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T, s *stubServer, live *Live, r *reports) {
 		s.set("roles", &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "reader"}})
 		synctest.Wait()
 		s.unserve("rbac.authorization.k8s.io/v1", "roles")
-		s.cut()
+		s.endWatches()
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if n := live.State().Counts()["Role"]; n != 0 {
@@ -490,8 +498,8 @@ func TestKindsAbout(t *testing.T) {
 	}
 }
 
-// The check of each answer takes no memory.
-func TestFreshTakesNoMemory(t *testing.T) {
+// The check for each answer does not allocate.
+func TestFreshDoesNotAllocate(t *testing.T) {
 	live := &Live{ages: staleness.NewDeadlines(int(kindCount), time.Now)}
 	if n := testing.AllocsPerRun(1000, func() {
 		if live.TooOld(Pods|PersistentVolumes) != nil {

@@ -33,8 +33,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
 `
 )
 
-// Manifests leave the rules of an aggregated role out, and they are computed; a dump of
-// a cluster has those that the controller wrote. Others count too, with a warning.
+// Manifests leave out the rules of an aggregated role, which are then computed. A
+// dump of a cluster has the rules that the controller wrote. Other rules count too,
+// with a warning.
 func TestAggregatedRolesOfFiles(t *testing.T) {
 	const warning = "ClusterRole monitoring: its rules differ from what its aggregationRule selects in this state (1 missing, 1 more)"
 	for name, tc := range map[string]struct {
@@ -42,15 +43,21 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 		gets, all bool // pods, everything
 		warns     bool
 	}{
-		"manifests without rules":                 {"", true, false, false},
-		"manifests with an empty list of rules":   {"rules: []\n", true, false, false},
-		"a dump":                                  {`rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]` + "\n", true, false, false},
-		"rules that the controller would replace": {`rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]` + "\n", false, true, true},
+		"manifests without rules":               {"", true, false, false},
+		"manifests with an empty list of rules": {"rules: []\n", true, false, false},
+		"a dump": {
+			`rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]` + "\n", true, false, false,
+		},
+		"rules that the controller would replace": {
+			`rules: [{apiGroups: [""], resources: [pods], verbs: [delete]}]` + "\n", false, true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustLoad(t, "roles.yaml", selectingRole+tc.rules+selectedRole)
 			may := func(s *State, verb string) bool {
-				return s.RBAC.Evaluate(&access.Request{User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true}).Allowed
+				return s.RBAC.Evaluate(&access.Request{
+					User: "ada", Verb: verb, Resource: "pods", Name: "api", Namespace: "shop", ResourceRequest: true,
+				}).Allowed
 			}
 			if may(s, "get") != tc.gets || may(s, "delete") != tc.all {
 				t.Errorf("may get: %t, may delete: %t", may(s, "get"), may(s, "delete"))
@@ -61,16 +68,18 @@ func TestAggregatedRolesOfFiles(t *testing.T) {
 			if warned(s) != tc.warns {
 				t.Errorf("warnings are %q", s.Warnings())
 			}
-			// So it is with what was saved of these files.
+			// A snapshot of these files gives the same answers.
 			again := mustLoad(t, "roles.snapshot", string(snapshot(t, s)))
 			if may(again, "get") != tc.gets || may(again, "delete") != tc.all || warned(again) != tc.warns {
-				t.Errorf("from the snapshot: may get: %t, may delete: %t, warnings %q", may(again, "get"), may(again, "delete"), again.Warnings())
+				t.Errorf("from the snapshot: may get: %t, may delete: %t, warnings %q", may(again, "get"), may(again, "delete"),
+					again.Warnings())
 			}
 		})
 	}
 }
 
-// What a cluster says of itself is its own matter: its controller may be about to write.
+// The aggregated roles of a cluster are not compared: its controller may be about to
+// update them.
 func TestAggregatedRolesOfAClusterAreNotCompared(t *testing.T) {
 	state := list(t, fullCluster(t), LiveOptions{Retain: true})
 	for _, s := range []*State{state, mustLoad(t, "cluster.snapshot", string(bytes.Clone(snapshot(t, state))))} {

@@ -15,8 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// apiObject is an API object of a kept kind, in the version of its kind that
-// package graph or rbac takes.
+// apiObject is an API object of a kept kind, in the version that package graph or
+// rbac uses.
 type apiObject interface {
 	metav1.Object
 	runtime.Object
@@ -55,20 +55,19 @@ func newAPIObject(k kind) apiObject {
 	panic(fmt.Sprintf("no API type for kind %d", k))
 }
 
-// set takes a trimmed object into the state and reports whether it replaced one
-// of the same name. The state keeps strings of the object and, of RBAC objects,
-// the object.
+// set adds a trimmed object to the state and reports whether it replaced one of the
+// same name. The state keeps strings of the object; it keeps RBAC objects as a whole.
 //
-// The record comes before the relation and goes after it: a request that was
-// allowed because of a relation finds the object in what follows.
+// The record is added before the relation and removed after it: a request that was
+// allowed because of a relation finds the record in admission.
 func (s *State) set(k kind, o apiObject, version stamp) (replaced bool, err error) {
 	replaced, err = s.record(k, o, version)
 	s.relate(o)
-	s.listeners.tell(o)
+	s.listeners.notify(o)
 	return replaced, err
 }
 
-// record keeps what is needed of the object besides its relations.
+// record keeps the part of the object that the graph and the policy do not.
 func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err error) {
 	key := keyOf(o.GetNamespace(), o.GetName())
 	s.mu.Lock()
@@ -87,7 +86,9 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 		r.stamp = version
 		s.objects.volumes[key] = r
 	case *corev1.Node:
-		s.objects.nodes[key] = stamped[NodeInfo]{NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version}
+		s.objects.nodes[key] = stamped[NodeInfo]{
+			NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version,
+		}
 	case *corev1.PersistentVolumeClaim:
 		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
 	case *corev1.ServiceAccount:
@@ -100,7 +101,7 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 	return replaced, err
 }
 
-// relate takes the object into the graph or the policy.
+// relate adds the object to the graph or the policy.
 func (s *State) relate(o apiObject) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -131,7 +132,7 @@ func setPolicy(p *rbac.Policy, o apiObject) {
 	}
 }
 
-// remove takes an object out of the state.
+// remove removes an object from the state.
 func (s *State) remove(k kind, namespace, name string) {
 	switch k {
 	case kindPod:
@@ -161,7 +162,7 @@ func (s *State) remove(k kind, namespace, name string) {
 	}
 }
 
-// sweep removes all objects of a kind but those listed.
+// sweep removes all objects of a kind except those listed.
 func (s *State) sweep(k kind, listed map[objectKey]struct{}) {
 	for _, key := range s.keys(k) {
 		if _, ok := listed[key]; !ok {
@@ -170,15 +171,15 @@ func (s *State) sweep(k kind, listed map[objectKey]struct{}) {
 	}
 }
 
-// keys are the names of all objects of a kind, in any order.
+// keys returns the names of all objects of a kind, in any order.
 func (s *State) keys(k kind) []objectKey {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.objects.table(k).keys()
 }
 
-// holdsVersion reports whether the state has an object as the API server sent it: in
-// the same version.
+// holdsVersion reports whether the state has the object in the version that the API
+// server sent.
 func (s *State) holdsVersion(k kind, o metav1.Object) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -12,21 +12,20 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// listeners are told of changes. Telling takes no lock: the list is replaced,
+// listeners are notified of changes. notify takes no lock: the list is replaced,
 // never changed.
 type listeners struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]*func(node string)]
 }
 
-// OnChange calls f after each object that was added or replaced, once the state
-// and its graph show it: with the name of the node that the object is on, or
-// with the empty name when it could concern any node. Changes that relate no
-// node to anything are left out: pods that are bound to no node, roles and
-// bindings, and objects that went away.
+// OnChange calls f after each object that was added or replaced, when the state and
+// its graph show it. The argument is the name of the object's node, or empty when the
+// object could concern any node. Changes that relate no node to anything are left
+// out: pods that are not bound to a node, roles and bindings, and deleted objects.
 //
-// The calls come from where the changes are applied and hold them up, so f must
-// be quick. It may be called concurrently, and once more while stop returns.
+// f is called by the goroutine that applies the change and blocks it, so f must be
+// fast. It may be called concurrently, and once more while stop returns.
 func (s *State) OnChange(f func(node string)) (stop func()) {
 	l := &s.listeners
 	l.update(func(list []*func(string)) []*func(string) { return append(list, &f) })
@@ -48,7 +47,7 @@ func (l *listeners) update(change func([]*func(string)) []*func(string)) {
 	l.list.Store(&list)
 }
 
-func (l *listeners) tell(o apiObject) {
+func (l *listeners) notify(o apiObject) {
 	list := l.list.Load()
 	if list == nil || len(*list) == 0 {
 		return
@@ -62,8 +61,8 @@ func (l *listeners) tell(o apiObject) {
 	}
 }
 
-// nodeOf returns the node that an object is on, the empty name for objects that
-// could concern any node, and false for those that concern none.
+// nodeOf returns the node of an object, the empty name for objects that could concern
+// any node, and false for objects that concern none.
 func nodeOf(o apiObject) (node string, matters bool) {
 	switch o := o.(type) {
 	case *corev1.Pod:

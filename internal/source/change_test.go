@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-func TestChangesSayWhichNodeTheyConcern(t *testing.T) {
+func TestListenersGetTheNodeOfTheObject(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "api"}
 	node := "worker"
 	for _, tc := range []struct {
@@ -40,34 +40,33 @@ func TestChangesSayWhichNodeTheyConcern(t *testing.T) {
 			ObjectMeta: meta, Spec: certificatesv1.PodCertificateRequestSpec{NodeName: "worker"},
 		}, []string{node}},
 		{"a volume could concern any node", kindPersistentVolume, &corev1.PersistentVolume{ObjectMeta: meta}, []string{""}},
-		{"so could a claim", kindPersistentVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, []string{""}},
-		{"so could a service account", kindServiceAccount, &corev1.ServiceAccount{ObjectMeta: meta}, []string{""}},
-		{"so could a driver", kindCSIDriver, &storagev1.CSIDriver{ObjectMeta: meta}, []string{""}},
-		{"roles relate nothing", kindClusterRole, &rbacv1.ClusterRole{ObjectMeta: meta}, nil},
+		{"a claim could concern any node", kindPersistentVolumeClaim, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, []string{""}},
+		{"a service account could concern any node", kindServiceAccount, &corev1.ServiceAccount{ObjectMeta: meta}, []string{""}},
+		{"a driver could concern any node", kindCSIDriver, &storagev1.CSIDriver{ObjectMeta: meta}, []string{""}},
+		{"roles concern none", kindClusterRole, &rbacv1.ClusterRole{ObjectMeta: meta}, nil},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := newState()
-			var told []string
-			defer s.OnChange(func(node string) { told = append(told, node) })()
+			var got []string
+			defer s.OnChange(func(node string) { got = append(got, node) })()
 			if _, err := s.set(tc.kind, tc.object, 0); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(told, tc.want) {
-				t.Errorf("told of %q, want %q", told, tc.want)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("called with %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// Whoever is told of a change finds the record and the relation in the state,
-// and whoever finds the relation finds the record.
-func TestChangesAreToldWhenTheStateShowsThem(t *testing.T) {
+// When a listener is called, the state has the record and the relation.
+func TestListenersAreCalledAfterTheStateShowsTheChange(t *testing.T) {
 	s := newState()
-	told := 0
+	calls := 0
 	stop := s.OnChange(func(node string) {
-		told++
+		calls++
 		if _, ok := s.Pod("shop", "api"); !ok || !s.Graph.HasPath(node, graph.Secret, "shop", "db") {
-			t.Error("told before the state showed it")
+			t.Error("called before the state showed the change")
 		}
 	})
 	pod := boundPod("shop", "api", "worker", "db")
@@ -78,12 +77,12 @@ func TestChangesAreToldWhenTheStateShowsThem(t *testing.T) {
 	if _, err := s.set(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
-	if told != 1 {
-		t.Errorf("told %d times, want once before stop", told)
+	if calls != 1 {
+		t.Errorf("%d calls, want one before stop", calls)
 	}
 }
 
-// A request that is allowed by a relation is admitted by the record.
+// The record of a pod exists as long as its relations.
 func TestRecordsOutlastRelations(t *testing.T) {
 	const pods = 3000
 	s := newState()
@@ -118,13 +117,13 @@ func TestRecordsOutlastRelations(t *testing.T) {
 			runtime.Gosched()
 		}
 		if related(i) {
-			t.Fatalf("%s is related after its record has gone", name(i))
+			t.Fatalf("%s is related after its record was removed", name(i))
 		}
 	}
 	all.Wait()
 }
 
-func TestListenersComeAndGoWhileChangesHappen(t *testing.T) {
+func TestListenersMayBeAddedAndRemovedDuringChanges(t *testing.T) {
 	s := newState()
 	var all sync.WaitGroup
 	for range 4 {
@@ -157,7 +156,7 @@ func TestKnownNodesHaveAnObjectOrARelation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for node, want := range map[string]bool{"with-object": true, "with-pod": true, "unheard-of": false} {
+	for node, want := range map[string]bool{"with-object": true, "with-pod": true, "unknown": false} {
 		if got := s.KnowsNode(node); got != want {
 			t.Errorf("knows %s: %v, want %v", node, got, want)
 		}

@@ -15,107 +15,107 @@ import (
 )
 
 const (
-	// probesPerAge is how often the API server is asked whether it still answers
-	// from its store, within the age that the state may have.
+	// probesPerAge is how many probes of the API server's store fit into
+	// MaxStaleness.
 	probesPerAge = 5
-	// compareInterval is how often a kind is compared with a list of it.
+	// compareInterval is the interval between two comparisons of a kind with a list.
 	compareInterval = 10 * time.Minute
-	// driftTime is how long a watch has to bring what a list has shown.
-	driftTime = 30 * time.Second
-	// confirmTime is after how long a resource version that went backwards is
-	// asked for once more.
-	confirmTime = time.Second
-	// gapDelay spreads the lists that follow when watches break.
+	// driftTimeout is how long after a list the watch may take to deliver the same
+	// changes.
+	driftTimeout = 30 * time.Second
+	// confirmDelay is the delay before a resource version that went backwards is read
+	// again.
+	confirmDelay = time.Second
+	// gapDelay spreads the lists after watches break.
 	gapDelay = 2 * time.Second
-	// jitter is the share by which intervals differ.
+	// jitter is the maximum relative increase of intervals.
 	jitter = 0.2
 )
 
-// doubt is what a tap notices that does not fit a watch without gaps.
-type doubt uint8
+// anomaly is a sign that a watch may have missed changes.
+type anomaly uint8
 
 const (
-	// doubtGap: a watch ended before its time and was opened again, maybe by
-	// another API server, or by one whose store was exchanged.
-	doubtGap doubt = iota
-	// doubtVersion: a resource version went backwards, or is one that the API
+	// anomalyGap: a watch ended early and was opened again, possibly at another API
+	// server, or at one whose store was replaced.
+	anomalyGap anomaly = iota
+	// anomalyVersion: a resource version went backwards, or is one that the API
 	// server does not have yet.
-	doubtVersion
+	anomalyVersion
 )
 
-// checker asks the API server beside a kind's watch, while that runs: whether it
-// answers from its store, at which resource version, and, now and then, for all
-// objects, to compare them with the state.
+// checker checks a kind beside its watch. Probes ask whether the API server still
+// answers from its store, and at which resource version. Comparisons list all objects
+// and compare them with the state.
 type checker struct {
-	tap  *tap
+	lw   *listWatcher
 	live *Live
 	kind kind
-	// period is how long after a question the next one is asked.
-	period  time.Duration
-	probing time.Time
-	// comparing is when the next list is due at the latest.
-	comparing time.Time
-	retry     wait.Backoff
-	// asked is when the last list was asked for.
-	asked time.Time
-	// blocked is until when nothing is asked after a question that failed, and
-	// unlisted until when no list is asked for after one that failed.
-	blocked, unlisted time.Time
-	listRetry         wait.Backoff
+	// interval is the time between two probes.
+	interval time.Duration
+	probeAt  time.Time
+	// compareAt is when the next comparison is due at the latest.
+	compareAt  time.Time
+	probeRetry wait.Backoff
+	// requested is when the last comparison was started.
+	requested time.Time
+	// After a probe failed, nothing is requested until pausedUntil; after a list
+	// failed, no list is requested until listPausedUntil.
+	pausedUntil, listPausedUntil time.Time
+	listRetry                    wait.Backoff
 }
 
-func newChecker(t *tap) *checker {
-	c := &checker{tap: t, live: t.live, kind: t.endpoint.kind, period: t.live.opts.MaxStaleness / probesPerAge}
-	c.plan(time.Now())
-	c.compareLater(compareInterval)
+func newChecker(lw *listWatcher) *checker {
+	c := &checker{lw: lw, live: lw.live, kind: lw.endpoint.kind, interval: lw.live.opts.MaxStaleness / probesPerAge}
+	c.scheduleProbe(time.Now())
+	c.scheduleComparison(compareInterval)
 	return c
 }
 
-// plan says when the next question is asked.
-func (c *checker) plan(now time.Time) {
-	c.probing = now.Add(wait.Jitter(c.period, jitter))
-	c.retry = c.backoff()
-	c.blocked = time.Time{}
+// scheduleProbe schedules the next probe.
+func (c *checker) scheduleProbe(now time.Time) {
+	c.probeAt = now.Add(wait.Jitter(c.interval, jitter))
+	c.probeRetry = c.backoff()
+	c.pausedUntil = time.Time{}
 }
 
-// compareLater says when the next list is due at the latest.
-func (c *checker) compareLater(after time.Duration) {
-	c.comparing = time.Now().Add(wait.Jitter(after, jitter))
-	c.listRetry, c.unlisted = c.backoff(), time.Time{}
+// scheduleComparison schedules the next comparison.
+func (c *checker) scheduleComparison(after time.Duration) {
+	c.compareAt = time.Now().Add(wait.Jitter(after, jitter))
+	c.listRetry, c.listPausedUntil = c.backoff(), time.Time{}
 }
 
 func (c *checker) backoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: jitter, Steps: 100, Cap: c.period / 2}
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: jitter, Steps: 100, Cap: c.interval / 2}
 }
 
-// silent is when a kind has been silent for so long that it is listed: before it
-// is too old.
-func (c *checker) silent() time.Time {
-	heard := c.live.heardAt(c.kind)
-	if heard.IsZero() {
-		return time.Now().Add(c.period)
+// silenceDeadline is when a kind without events is listed, before it becomes too old.
+func (c *checker) silenceDeadline() time.Time {
+	observed := c.live.lastObserved(c.kind)
+	if observed.IsZero() {
+		return time.Now().Add(c.interval)
 	}
-	return time.Now().Add(c.live.opts.MaxStaleness*3/4 - staleness.Since(c.live.ages.Now(), heard))
+	return time.Now().Add(c.live.opts.MaxStaleness*3/4 - staleness.Since(c.live.ages.Now(), observed))
 }
 
-// next is when the next question is due.
-func (c *checker) next() time.Time {
-	list := later(earlier(c.comparing, c.silent()), c.unlisted)
-	return later(earlier(c.probing, list), c.blocked)
+// nextDue is when the next request is due.
+func (c *checker) nextDue() time.Time {
+	list := later(earlier(c.compareAt, c.silenceDeadline()), c.listPausedUntil)
+	return later(earlier(c.probeAt, list), c.pausedUntil)
 }
 
-// run asks until the context ends.
+// run probes and compares until the context ends.
 func (c *checker) run(ctx context.Context) {
 	for {
-		// A timer stands still while the machine is suspended, so none is long.
-		timer := time.NewTimer(min(time.Until(c.next()), c.period/4))
+		// Timers stop while the machine is suspended, so they are short.
+		timer := time.NewTimer(min(time.Until(c.nextDue()), c.interval/4))
 		select {
 		case <-timer.C:
-			if !time.Now().Before(c.next()) {
-				c.step(ctx)
+			if !time.Now().Before(c.nextDue()) {
+				c.runDue(ctx)
 			}
-		case d := <-c.tap.doubts:
-			c.doubted(d)
+		case d := <-c.lw.anomalies:
+			c.handleAnomaly(d)
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -124,78 +124,78 @@ func (c *checker) run(ctx context.Context) {
 	}
 }
 
-func (c *checker) doubted(d doubt) {
+func (c *checker) handleAnomaly(d anomaly) {
 	switch d {
-	case doubtGap:
-		c.comparing = earlier(c.comparing, time.Now().Add(wait.Jitter(gapDelay, 1)))
-	case doubtVersion:
-		c.probing = time.Now()
+	case anomalyGap:
+		c.compareAt = earlier(c.compareAt, time.Now().Add(wait.Jitter(gapDelay, 1)))
+	case anomalyVersion:
+		c.probeAt = time.Now()
 	}
 }
 
-// step does what is due.
-func (c *checker) step(ctx context.Context) {
-	if !c.live.isFollowed(c.kind) || c.tap.isListing() {
-		c.blocked = time.Now().Add(c.period / 2)
+// runDue sends the requests that are due.
+func (c *checker) runDue(ctx context.Context) {
+	if !c.live.isFollowed(c.kind) || c.lw.isListing() {
+		c.pausedUntil = time.Now().Add(c.interval / 2)
 		return
 	}
-	// A list that fails again and again must not keep the small questions away.
+	// A list that keeps failing must not prevent probes.
 	if err := c.probeIfDue(ctx); err != nil {
-		c.blocked = time.Now().Add(c.retry.Step())
-		c.failed(ctx, err)
+		c.pausedUntil = time.Now().Add(c.probeRetry.Step())
+		c.recordFailure(ctx, err)
 		return
 	}
-	silent := !time.Now().Before(c.silent())
-	if !silent && time.Now().Before(c.comparing) || time.Now().Before(c.unlisted) {
+	silent := !time.Now().Before(c.silenceDeadline())
+	if !silent && time.Now().Before(c.compareAt) || time.Now().Before(c.listPausedUntil) {
 		return
 	}
 	switch done, err := c.compare(ctx); {
 	case err != nil && silent:
-		c.unlisted = time.Now().Add(c.listRetry.Step())
-		c.failed(ctx, err)
+		c.listPausedUntil = time.Now().Add(c.listRetry.Step())
+		c.recordFailure(ctx, err)
 	case err != nil:
-		c.compareLater(c.live.opts.MaxStaleness)
-		c.failed(ctx, err)
+		c.scheduleComparison(c.live.opts.MaxStaleness)
+		c.recordFailure(ctx, err)
 	case !done:
-		c.unlisted = time.Now().Add(c.period / 2)
+		c.listPausedUntil = time.Now().Add(c.interval / 2)
 	default:
-		c.compareLater(compareInterval)
-		if silent && !c.live.heardAt(c.kind).After(c.asked) {
-			c.tap.reopen() // the watch brought nothing while the list was read either
+		c.scheduleComparison(compareInterval)
+		if silent && !c.live.lastObserved(c.kind).After(c.requested) {
+			c.lw.reopen() // the watch delivered nothing while the list was read either
 		}
 	}
 }
 
-func (c *checker) failed(ctx context.Context, err error) {
+func (c *checker) recordFailure(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.live.refused(c.kind, fmt.Errorf("list %s: %w", c.tap.endpoint.resource.GroupResource(), err))
-		_ = c.tap.failed("list", err)
+		c.live.recordCheckError(c.kind, fmt.Errorf("list %s: %w", c.lw.endpoint.resource.GroupResource(), err))
+		_ = c.lw.handleError("list", err)
 	}
 }
 
-// probeIfDue asks the small question at its time, also while a long list is read.
+// probeIfDue probes if a probe is due, also while a long list is read.
 func (c *checker) probeIfDue(ctx context.Context) error {
-	if time.Now().Before(c.probing) {
+	if time.Now().Before(c.probeAt) {
 		return nil
 	}
 	if err := c.probe(ctx); err != nil {
 		return err
 	}
-	c.plan(time.Now())
+	c.scheduleProbe(time.Now())
 	return nil
 }
 
-// probe asks for one object, which the API server takes from its store.
+// probe lists one object, which the API server reads from its store.
 func (c *checker) probe(ctx context.Context) error {
-	began, position := c.live.ages.Now(), c.live.positionOf(c.kind)
+	started, known := c.live.ages.Now(), c.live.resourceVersion(c.kind)
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
 	}
-	if before(version, position) {
-		return c.confirm(ctx, position)
+	if isOlder(version, known) {
+		return c.confirmRollback(ctx, known)
 	}
-	c.live.proven(c.tap.epoch, c.kind, began)
+	c.live.storeConfirmed(c.lw.epoch, c.kind, started)
 	return nil
 }
 
@@ -208,40 +208,41 @@ func (c *checker) version(ctx context.Context) (string, error) {
 	return versionOf(page), nil
 }
 
-// page gets a page of a list, within the time that is left for it.
+// page gets a page of a list, with a time limit.
 func (c *checker) page(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.period)
+	ctx, cancel := context.WithTimeout(ctx, c.interval)
 	defer cancel()
-	return c.tap.endpoint.page(ctx, opts)
+	return c.lw.endpoint.page(ctx, opts)
 }
 
-// confirm asks once more for a resource version that was lower than one that the
-// API server had told before, and drops the state if it still is. One answer is
-// not enough: not every store behind an API server is as strict as etcd.
-func (c *checker) confirm(ctx context.Context, position string) error {
-	if !sleep(ctx, confirmTime) {
+// confirmRollback reads a resource version again that was lower than one that the API
+// server had sent before, and drops the state if it still is. One answer is not
+// enough: not every store behind an API server is as strict as etcd.
+func (c *checker) confirmRollback(ctx context.Context, known string) error {
+	if !sleep(ctx, confirmDelay) {
 		return ctx.Err()
 	}
 	version, err := c.version(ctx)
-	if err != nil || !before(version, position) {
+	if err != nil || !isOlder(version, known) {
 		return err
 	}
-	c.live.reset(c.tap.epoch, fmt.Sprintf("the resource version of %s went from %s back to %s: the API server's store was restored or exchanged",
-		c.tap.endpoint.resource.GroupResource(), position, version))
+	c.live.reset(c.lw.epoch, fmt.Sprintf("the resource version of %s went from %s back to %s: the API server's store was "+
+		"restored or replaced",
+		c.lw.endpoint.resource.GroupResource(), known, version))
 	return nil
 }
 
-// compare lists a kind and puts right what the state has otherwise. Differences
-// of which the watch does not tell soon after are those of another history. It
-// returns false if the list came to nothing.
+// compare lists a kind and corrects the state where it differs. Differences without a
+// watch event soon after mean that the store was replaced or events were lost. It
+// returns false if the comparison was abandoned.
 func (c *checker) compare(ctx context.Context) (done bool, err error) {
-	began, position := c.live.ages.Now(), c.live.positionOf(c.kind)
-	c.asked = began
-	m := c.tap.compare()
+	started, known := c.live.ages.Now(), c.live.resourceVersion(c.kind)
+	c.requested = started
+	m := c.lw.startComparison()
 	if m == nil {
-		return false, nil // it is being listed anyway
+		return false, nil // the reflector lists the kind
 	}
-	defer c.tap.compared(m)
+	defer c.lw.endComparison(m)
 	opts := metav1.ListOptions{Limit: pageSize}
 	for first := true; first || opts.Continue != ""; first = false {
 		page, err := c.page(ctx, opts)
@@ -251,11 +252,11 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 			}
 			return false, err
 		}
-		if first && before(versionOf(page), position) {
-			return false, c.confirm(ctx, position)
+		if first && isOlder(versionOf(page), known) {
+			return false, c.confirmRollback(ctx, known)
 		}
-		c.live.answered(c.tap.epoch, c.kind, versionOf(page))
-		if goOn, err := c.tap.comparePage(m, page); err != nil || !goOn {
+		c.live.recordPage(c.lw.epoch, c.kind, versionOf(page))
+		if current, err := c.lw.comparePage(m, page); err != nil || !current {
 			return false, err
 		}
 		opts.Continue = continuation(page)
@@ -263,19 +264,19 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	if !c.tap.compareEnd(m) {
+	if !c.lw.removeUnlisted(m) {
 		return false, nil
 	}
-	c.live.read(c.tap.epoch, c.kind, began)
-	return true, c.judge(ctx, m)
+	c.live.listCompleted(c.lw.epoch, c.kind, started)
+	return true, c.awaitWatch(ctx, m)
 }
 
-// judge waits until the watch has brought what the list had shown, and drops the
-// state if it does not.
-func (c *checker) judge(ctx context.Context, m *comparison) error {
-	deadline := time.Now().Add(driftTime)
+// awaitWatch waits until the watch has delivered the differences, and drops the state
+// if it does not.
+func (c *checker) awaitWatch(ctx context.Context, m *comparison) error {
+	deadline := time.Now().Add(driftTimeout)
 	for {
-		unexplained, example := c.tap.unexplained(m)
+		unexplained, example := c.lw.unexplained(m)
 		if unexplained == 0 {
 			return nil
 		}
@@ -288,9 +289,10 @@ func (c *checker) judge(ctx context.Context, m *comparison) error {
 			}
 			continue
 		}
-		c.live.differ(c.kind, unexplained)
-		c.live.reset(c.tap.epoch, fmt.Sprintf("%d objects of %s are not as the watch has them, such as %s: the API server's store was restored or exchanged, or the watch lost changes",
-			unexplained, c.tap.endpoint.resource.GroupResource(), example))
+		c.live.addDifferences(c.kind, unexplained)
+		c.live.reset(c.lw.epoch, fmt.Sprintf("%d objects of %s differ from what the watch delivered, such as %s: the API "+
+			"server's store was restored or replaced, or the watch lost events",
+			unexplained, c.lw.endpoint.resource.GroupResource(), example))
 		return nil
 	}
 }

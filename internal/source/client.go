@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// client reads kept kinds from an API server.
+// client reads the kept kinds from an API server.
 type client struct {
 	host      string
 	config    *rest.Config
@@ -39,10 +39,10 @@ func newClient(cfg *rest.Config) (*client, error) {
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	if cfg.QPS == 0 {
-		cfg.QPS = -1 // pages of a list follow each other; the server has its own limits
+		cfg.QPS = -1 // pages are requested one after the other; the server has its own limits
 	}
 	if cfg.WarningHandler == nil && cfg.WarningHandlerWithContext == nil {
-		cfg.WarningHandler = rest.NoWarnings{} // about deprecated versions, which are read on purpose
+		cfg.WarningHandler = rest.NoWarnings{} // deprecated versions are read intentionally
 	}
 	c := &client{host: cfg.Host, config: cfg, scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{
@@ -77,7 +77,7 @@ type endpoint struct {
 	scheme   *runtime.Scheme
 }
 
-// endpoint connects to a served resource.
+// endpoint returns a client for a served resource.
 func (c *client) endpoint(k kind, version string) (*endpoint, error) {
 	info := k.describe()
 	gv := schema.GroupVersion{Group: info.group, Version: version}
@@ -91,7 +91,7 @@ func (c *client) endpoint(k kind, version string) (*endpoint, error) {
 	}, nil
 }
 
-// rest makes requests to an API group.
+// rest returns a REST client for an API group.
 func (c *client) rest(gv schema.GroupVersion) (rest.Interface, error) {
 	cfg := rest.CopyConfig(c.config)
 	cfg.GroupVersion = &gv
@@ -124,9 +124,9 @@ func (e *endpoint) watch(ctx context.Context, opts metav1.ListOptions) (watch.In
 
 var errUnknownType = errors.New("server sent an object of an unexpected type")
 
-// current brings an object of any served version to the version that package
-// graph takes, and trims it.
-func current(o runtime.Object) (apiObject, error) {
+// convert converts an object of any served version to the version that package graph
+// uses, and trims it.
+func convert(o runtime.Object) (apiObject, error) {
 	switch old := o.(type) {
 	case *resourcev1beta1.ResourceSlice:
 		slice := &resourcev1.ResourceSlice{ObjectMeta: old.ObjectMeta}

@@ -8,56 +8,57 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// comparison puts the state of a kind right with a list, while its watch goes
-// on. The list is right about all that the watch does not touch meanwhile. It
-// holds names only.
+// comparison corrects the state of a kind with a list, while the watch runs. The list
+// is authoritative for every object without a watch event since the list started. A
+// comparison holds only names.
 type comparison struct {
 	listed map[objectKey]struct{}
-	// touched is what the watch has told of since the list began.
-	touched map[objectKey]struct{}
-	// different is what the list showed otherwise than the state, and of which
-	// the watch has not told since.
+	// changed are the objects with a watch event since the list started.
+	changed map[objectKey]struct{}
+	// different are the objects in which list and state differed, without a watch
+	// event since.
 	different map[objectKey]struct{}
-	// stream is the watch that was open all the time; nil if there was none, so
-	// that differences were to be expected.
-	stream *tappedWatch
+	// stream is the watch that was open when the list started. If it is nil,
+	// differences are expected.
+	stream *applyingWatch
 }
 
 // isListing reports whether the reflector lists the kind.
-func (t *tap) isListing() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.listing != nil
+func (lw *listWatcher) isListing() bool {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return lw.listing != nil
 }
 
-// compare begins a comparison; nil if the kind is being listed or compared.
-func (t *tap) compare() *comparison {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed || t.listing != nil || t.comparison != nil {
+// startComparison starts a comparison. It returns nil if the kind is already being
+// listed or compared.
+func (lw *listWatcher) startComparison() *comparison {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.closed || lw.listing != nil || lw.comparison != nil {
 		return nil
 	}
-	t.comparison = &comparison{
-		listed: map[objectKey]struct{}{}, touched: map[objectKey]struct{}{}, different: map[objectKey]struct{}{}, stream: t.stream,
+	lw.comparison = &comparison{
+		listed: map[objectKey]struct{}{}, changed: map[objectKey]struct{}{}, different: map[objectKey]struct{}{}, stream: lw.stream,
 	}
-	return t.comparison
+	return lw.comparison
 }
 
-// compared ends a comparison.
-func (t *tap) compared(m *comparison) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.comparison == m {
-		t.comparison = nil
+// endComparison ends a comparison.
+func (lw *listWatcher) endComparison(m *comparison) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.comparison == m {
+		lw.comparison = nil
 	}
 }
 
-// comparePage takes a page of the list; it returns false when the kind is listed
-// meanwhile, which makes the comparison needless.
-func (t *tap) comparePage(m *comparison, page runtime.Object) (goOn bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.comparison != m {
+// comparePage applies a page of the list. It returns false when the reflector has
+// started to list the kind, which makes the comparison unnecessary.
+func (lw *listWatcher) comparePage(m *comparison, page runtime.Object) (current bool, err error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.comparison != m {
 		return false, nil
 	}
 	return true, meta.EachListItem(page, func(item runtime.Object) error {
@@ -67,42 +68,42 @@ func (t *tap) comparePage(m *comparison, page runtime.Object) (goOn bool, err er
 		}
 		key := keyOf(o.GetNamespace(), o.GetName())
 		m.listed[key] = struct{}{}
-		if _, told := m.touched[key]; told || t.live.state.holdsVersion(t.endpoint.kind, o) {
+		if _, changed := m.changed[key]; changed || lw.live.state.holdsVersion(lw.endpoint.kind, o) {
 			return nil
 		}
 		m.different[key] = struct{}{}
-		_, err = t.live.state.takeSent(t.endpoint.kind, item)
-		return t.goOn(err)
+		_, err = lw.live.state.applyReceived(lw.endpoint.kind, item)
+		return lw.skipUnkept(err)
 	})
 }
 
-// compareEnd takes out what was not listed. It returns false when the kind was
-// listed meanwhile.
-func (t *tap) compareEnd(m *comparison) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.comparison != m {
+// removeUnlisted removes objects that were not listed. It returns false when the
+// reflector has started to list the kind.
+func (lw *listWatcher) removeUnlisted(m *comparison) bool {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.comparison != m {
 		return false
 	}
-	k := t.endpoint.kind
-	for _, key := range t.live.state.keys(k) {
+	k := lw.endpoint.kind
+	for _, key := range lw.live.state.keys(k) {
 		_, listed := m.listed[key]
-		if _, told := m.touched[key]; listed || told {
+		if _, changed := m.changed[key]; listed || changed {
 			continue
 		}
 		m.different[key] = struct{}{}
-		t.live.state.remove(k, key.namespace.Value(), key.name)
+		lw.live.state.remove(k, key.namespace.Value(), key.name)
 	}
 	m.listed = nil
 	return true
 }
 
-// unexplained is how many differences the watch has not told of, with the first
-// by name as an example. There are none when no watch was open all the time.
-func (t *tap) unexplained(m *comparison) (n int, example string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.comparison != m || m.stream == nil || t.stream != m.stream || len(m.different) == 0 {
+// unexplained counts the differences without a watch event, and returns the first by
+// name as an example. It returns 0 unless the same watch was open the whole time.
+func (lw *listWatcher) unexplained(m *comparison) (n int, example string) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.comparison != m || m.stream == nil || lw.stream != m.stream || len(m.different) == 0 {
 		return 0, ""
 	}
 	first := objectKey{}
@@ -122,11 +123,11 @@ func byName(a, b objectKey) int {
 	return slices.Compare([]string{a.namespace.Value(), a.name}, []string{b.namespace.Value(), b.name})
 }
 
-// told notes that the watch told of an object. The lock is held.
-func (m *comparison) told(key objectKey) {
+// recordEvent records a watch event of an object. The lock is held.
+func (m *comparison) recordEvent(key objectKey) {
 	if m == nil {
 		return
 	}
-	m.touched[objectKey{key.namespace, strings.Clone(key.name)}] = struct{}{}
+	m.changed[objectKey{key.namespace, strings.Clone(key.name)}] = struct{}{}
 	delete(m.different, key)
 }

@@ -13,13 +13,13 @@ import (
 type object struct {
 	kind kind
 	api  apiObject
-	// encoded is the object as it stands in a snapshot, if that was asked for.
+	// encoded is the object as it is written to a snapshot, if requested.
 	encoded []byte
-	// position is where it is, for messages.
+	// position is where it is in the file, for messages.
 	position manifest.Position
 }
 
-// content is what documents turned out to hold.
+// content is the decoded content of documents.
 type content struct {
 	objects []object
 	skipped []string // kinds, with group
@@ -31,7 +31,7 @@ func (c *content) reset() {
 	c.objects, c.skipped, c.headers = c.objects[:0], c.skipped[:0], nil
 }
 
-// decode adds an object of a file, trimmed.
+// decode adds a trimmed object of a file.
 func (c *content) decode(d *manifest.Document, retain bool) error {
 	if err := d.CheckType(); err != nil {
 		return err

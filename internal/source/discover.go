@@ -16,16 +16,16 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// discovered is what a server says of itself.
+// discovered is the result of discovery.
 type discovered struct {
 	version   string
 	resources []APIResource
-	// failed are the API groups about which the server could not answer.
+	// failed are the API groups whose discovery failed.
 	failed map[string]error
 }
 
-// discover asks for the version and the resources. Groups that cannot be
-// discovered, such as those of an extension that is down, are no error.
+// discover reads the version and the resources. Groups that cannot be discovered,
+// such as those of an unavailable aggregated API server, are not an error.
 func (c *client) discover(ctx context.Context) (*discovered, error) {
 	version, err := c.discovery.ServerVersionWithContext(ctx)
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *client) discover(ctx context.Context) (*discovered, error) {
 	return d, nil
 }
 
-// BehavesAs returns the version whose behaviour a server has: its own, "v1.36.3",
-// or the one that it was told to emulate, "v1.35" (--emulated-version, KEP-4330).
+// BehavesAs returns the version whose behaviour a server has: its own, "v1.36.3", or
+// the one that it emulates, "v1.35" (--emulated-version, KEP-4330).
 func BehavesAs(info *version.Info) string {
 	if info.EmulationMajor == "" || info.EmulationMinor == "" || info.EmulationMajor == info.Major && info.EmulationMinor == info.Minor {
 		return info.GitVersion
@@ -54,8 +54,8 @@ func BehavesAs(info *version.Info) string {
 	return "v" + info.EmulationMajor + "." + info.EmulationMinor
 }
 
-// mergeResources makes one entry of the versions of a resource, the most stable
-// first: discovery lists them in no fixed order. Subresources are left out.
+// mergeResources merges the versions of each resource into one entry, the most stable
+// version first: discovery returns them in any order. Subresources are left out.
 func mergeResources(lists []*metav1.APIResourceList) []APIResource {
 	slices.SortFunc(lists, func(a, b *metav1.APIResourceList) int {
 		x, _ := schema.ParseGroupVersion(a.GroupVersion)
@@ -92,13 +92,13 @@ func mergeResources(lists []*metav1.APIResourceList) []APIResource {
 	return merged
 }
 
-// serving says how a server serves a kind.
+// serving is whether and how a server serves a kind.
 type serving uint8
 
 const (
 	notServed serving = iota // objects of the kind cannot exist
 	served
-	unreadable // served, but not in a way that can be read; see the reason
+	unreadable // served, but not readable; see the reason
 )
 
 // serves finds the newest version in which a kind is served and can be read.
@@ -127,21 +127,22 @@ func liveVersions(k kind) []string {
 	return slices.DeleteFunc(slices.Clone(k.describe().versions), func(v string) bool { return strings.Contains(v, "alpha") })
 }
 
-// explain makes an error of a first request that failed: the server, the cause,
-// and what to do.
+// explain wraps the error of a first request: the server, the cause, and what to do.
 func (c *client) explain(ctx context.Context, doing string, err error) error {
 	return ExplainFailure(ctx, c.host, doing, err)
 }
 
-// ExplainFailure says of an error of a request to an API server what was being done,
-// to which cluster, and what to do about it. Doing goes before the word "cluster".
+// ExplainFailure wraps an error of a request to an API server: the action, the
+// cluster, the cause, and what to do. The action is the text before the word
+// "cluster".
 func ExplainFailure(ctx context.Context, host, doing string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 		err = cause
 	}
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
-	remedy := "check that the API server runs and can be reached from here, and that the kubeconfig names the right server (kubectl config view --minify)"
+	remedy := "check that the API server runs and can be reached from here, and that the kubeconfig names the right server " +
+		"(kubectl config view --minify)"
 	switch {
 	case apierrors.IsUnauthorized(err):
 		remedy = "the credentials are missing or no longer valid; renew them and try kubectl auth whoami"
@@ -153,7 +154,7 @@ func ExplainFailure(ctx context.Context, host, doing string, err error) error {
 	return fmt.Errorf("%s cluster %s: %w; %s", doing, host, err, remedy)
 }
 
-// missingReason says why a resource could not be read, and what to do.
+// missingReason explains why a resource could not be read, and what to do.
 func missingReason(verb string, resource schema.GroupResource, err error) string {
 	return fmt.Sprintf("not allowed to %s: %v; bind a cluster role with the verbs list and watch on %s to the user", verb, err, resource)
 }

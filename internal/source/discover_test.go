@@ -8,11 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// Discovery lists the versions of a group in no fixed order; a snapshot of the
-// same cluster must not show that.
+// Discovery lists the versions of a group in any order; snapshots of the same cluster
+// must still be equal.
 func TestVersionsOfAResourceAreInAFixedOrder(t *testing.T) {
 	list := func(version string) *metav1.APIResourceList {
-		return &metav1.APIResourceList{GroupVersion: "autoscaling/" + version, APIResources: []metav1.APIResource{{Name: "horizontalpodautoscalers"}}}
+		return &metav1.APIResourceList{
+			GroupVersion: "autoscaling/" + version, APIResources: []metav1.APIResource{{Name: "horizontalpodautoscalers"}},
+		}
 	}
 	want := []string{"v2", "v1", "v2beta1"}
 	for _, order := range [][]string{{"v1", "v2", "v2beta1"}, {"v2beta1", "v2", "v1"}, {"v2", "v2beta1", "v1"}} {
@@ -33,7 +35,11 @@ func TestAServerBehavesAsTheVersionThatItEmulates(t *testing.T) {
 		want string
 	}{
 		{"before emulation", version.Info{Major: "1", Minor: "32", GitVersion: "v1.32.4"}, "v1.32.4"},
-		{"its own version", version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "36"}, "v1.36.1"},
+		{
+			"its own version",
+			version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "36"},
+			"v1.36.1",
+		},
 		{"an older one", version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.1", EmulationMajor: "1", EmulationMinor: "35"}, "v1.35"},
 	} {
 		if got := BehavesAs(&tc.info); got != tc.want {

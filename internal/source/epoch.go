@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// epoch is the time in which an API server has one history: until its store is
-// found to have been exchanged for another, or for an older state of itself.
+// epoch is the time in which an API server has one store: until the store turns out
+// to have been replaced, or restored to an older state.
 type epoch struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	// parent is that of the epochs.
+	// parent is the context of all epochs.
 	parent context.Context
 }
 
@@ -34,8 +34,8 @@ func (l *Live) currentEpoch() *epoch {
 	return l.epoch
 }
 
-// reset drops the state, once in an epoch: nothing of it counts until it has
-// been listed again, and what is no longer there is taken out then.
+// reset drops the state, once per epoch: no kind may be used until it has been listed
+// again. That list also removes objects that no longer exist.
 func (l *Live) reset(e *epoch, cause string) {
 	l.mu.Lock()
 	if e != l.epoch {
@@ -44,12 +44,12 @@ func (l *Live) reset(e *epoch, cause string) {
 	}
 	l.epoch = newEpoch(e.parent)
 	l.resets++
-	for k, f := range l.watched {
-		f.position = ""
-		if f.heard.IsZero() {
+	for k, f := range l.statuses {
+		f.resourceVersion = ""
+		if f.observed.IsZero() {
 			continue
 		}
-		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, true
+		f.observed, f.confirmed, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, true
 		f.Err = errors.New(cause)
 		l.ages.End(int(k))
 		if f.Following == Followed {
@@ -63,20 +63,21 @@ func (l *Live) reset(e *epoch, cause string) {
 	}
 }
 
-// Resets is how often the state was dropped and read anew.
+// Resets returns how often the state was dropped and listed again.
 func (l *Live) Resets() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.resets
 }
 
-// identify asks from time to time for the UID of the namespace kube-system, which
-// lives as long as its cluster. A user that may not read it is not told so.
-func (l *Live) identify(ctx context.Context) {
+// watchClusterUID reads the UID of the namespace kube-system from time to time, and
+// resets the state when it changes: the namespace exists as long as its cluster.
+// Errors are ignored, because the right to read the namespace is optional.
+func (l *Live) watchClusterUID(ctx context.Context) {
 	var known types.UID
 	for {
 		e := l.currentEpoch()
-		uid, err := l.identity(e.ctx)
+		uid, err := l.clusterUID(e.ctx)
 		switch {
 		case err != nil || uid == "":
 		case known != "" && known != uid:
@@ -91,8 +92,8 @@ func (l *Live) identify(ctx context.Context) {
 	}
 }
 
-// identity is the UID of the namespace kube-system; empty if there is none.
-func (l *Live) identity(ctx context.Context) (types.UID, error) {
+// clusterUID returns the UID of the namespace kube-system; empty if there is none.
+func (l *Live) clusterUID(ctx context.Context) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.MaxStaleness/probesPerAge)
 	defer cancel()
 	r, err := l.client.rest(schema.GroupVersion{Version: "v1"})
@@ -119,14 +120,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// reportAges reports once when a kind becomes too old, and once when it is so no
-// more.
+// reportAges reports once when a kind becomes too old, and once when it is fresh
+// again.
 func (l *Live) reportAges(ctx context.Context) {
 	stale := map[kind]bool{}
 	for sleep(ctx, min(time.Second, l.opts.MaxStaleness/probesPerAge)) {
 		for _, w := range l.Resources() {
 			if w.Stale == stale[w.kind] || w.Stale && w.Age == 0 {
-				continue // a resource that is read anew has no age: the reset was reported
+				continue // a resource that is listed again has no age: the reset was reported
 			}
 			stale[w.kind] = w.Stale
 			if l.opts.StaleChanged != nil {

@@ -20,17 +20,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Nodes that ask for what the watch has yet to bring are allowed when it does:
-// to read the secret of a new pod, and then, at once, to delete the pod.
-func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
+// Nodes whose requests wait for a watch event are allowed when it arrives: to read
+// the secret of a new pod, and then, immediately, to delete the pod.
+func TestChangesReachWaitingRequests(t *testing.T) {
 	const nodes, pods = 5, 40
 	name := func(kind string, i int) string { return fmt.Sprintf("%s-%d", kind, i) }
 	s := newStub(t)
 	for i := range nodes {
 		s.set("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name("worker", i)}})
 	}
-	live := watched(t, s, LiveOptions{WithoutRBAC: true})
-	synced(t, live)
+	live := startWatch(t, s, LiveOptions{WithoutRBAC: true})
+	waitSynced(t, live)
 
 	features := kubeversion.For(kubeversion.Latest)
 	node := nodeauthz.New(live.State().Graph, features)
@@ -47,7 +47,9 @@ func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
 		if answer.Code == nodeauthz.NoPathToObject {
 			waiting.Add(1)
 		}
-		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject}, nil
+		return decision.Opinion{
+			Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: answer.Code == nodeauthz.NoPathToObject,
+		}, nil
 	}, func(req *access.Request) bool { return node.Decide(req).Decision == verdict.Allow })
 
 	var running sync.WaitGroup
@@ -55,7 +57,8 @@ func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
 		user, groups := "system:node:"+name("worker", i%nodes), []string{"system:nodes"}
 		running.Go(func() {
 			opinion, err := authorize(t.Context(), &access.Request{
-				User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: name("secret", i), ResourceRequest: true,
+				User: user, Groups: groups, Verb: "get", Resource: "secrets", Namespace: "shop", Name: name("secret",
+					i), ResourceRequest: true,
 			})
 			if err != nil || opinion.Decision != verdict.Allow {
 				t.Errorf("%s: %v, %v", name("secret", i), opinion.Decision, err)
@@ -68,12 +71,12 @@ func TestNewsReachesThoseWhoWaitForIt(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "everybody waits", func() bool { return waiting.Load() == pods })
+	eventually(t, "all requests wait", func() bool { return waiting.Load() == pods })
 	for i := range pods {
 		s.set("pods", boundPod("shop", name("pod", i), name("worker", i%nodes), name("secret", i)))
 	}
 	running.Wait()
 	if n := expired.Load(); n > 0 {
-		t.Errorf("%d waits did not end with the news", n)
+		t.Errorf("%d waits timed out", n)
 	}
 }

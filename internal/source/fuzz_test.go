@@ -31,8 +31,8 @@ func seeds(f *testing.F) {
 	f.Add([]byte("{a: b}\n...\n%TAG ! x\n---\n\"\\u0000\""))
 }
 
-// Any input is read or refused with its place; what is read can be written as a
-// snapshot, which says the same.
+// Any input is read or refused with its position. What is read can be written as a
+// snapshot, which gives the same answers.
 func FuzzLoad(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, text []byte) {

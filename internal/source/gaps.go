@@ -11,33 +11,34 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Gap is something that the files of a state lack although others refer to it, or
-// although it was asked about. An answer that rests on its absence is unknown.
+// Gap is an object that is missing from the files of a state although other objects
+// refer to it, or a question is about it. An answer that depends on its absence is
+// unknown.
 type Gap struct {
-	// Resource to add: persistentvolumes.
+	// Resource is what to add: persistentvolumes.
 	Resource schema.GroupResource
-	// Lacks says what is not there: "persistent volume pv-1 of …".
+	// Lacks describes what is missing: "persistent volume pv-1 of …".
 	Lacks string
-	// Because says who refers to it, as a clause that begins with a comma; empty for
-	// what was asked about.
+	// Because says what refers to it, as a clause that begins with a comma; empty for
+	// the object of a question.
 	Because string
 }
 
 func (g Gap) String() string { return g.Lacks + g.Because }
 
 // Complete reports whether the state holds every object of each kind, except for
-// those in [State.Missing]: it is from a cluster, or from a snapshot of one. Other
-// files hold what somebody has put into them.
+// those in [State.Missing]. This is so for a cluster and for a snapshot of one, but
+// not for other files.
 func (s *State) Complete() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.facts.complete
 }
 
-// Gaps lists what could relate the object to the node and is not in the files:
-// the object, if it names its node itself; the pods of the node, if there are none;
-// the volumes of claims that these use; resource claims whose names are not known. It
-// is empty for a state that is complete.
+// Gaps lists what could relate the object to the node and is not in the files: the
+// object, if it names its node itself; the pods of the node, if there are none; the
+// volumes of claims that these pods use; resource claims whose names are not known.
+// It is empty for a complete state.
 func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap {
 	if s.Complete() {
 		return nil
@@ -46,7 +47,9 @@ func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap
 		if s.holds(k, namespace, name) {
 			return nil
 		}
-		return []Gap{{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()}}
+		return []Gap{
+			{Resource: k.describe().groupResource(), Lacks: verdict.Object{Kind: kind.String(), Namespace: namespace, Name: name}.String()},
+		}
 	}
 	if !s.Graph.HasPods(node) {
 		return []Gap{podsGap(node)}
@@ -63,7 +66,7 @@ func (s *State) Gaps(node string, kind graph.Kind, namespace, name string) []Gap
 }
 
 // NodeGaps lists everything that could relate the node to more objects and is not in
-// the files. It is empty for a state that is complete.
+// the files. It is empty for a complete state.
 func (s *State) NodeGaps(node string) []Gap {
 	if s.Complete() {
 		return nil
@@ -92,7 +95,7 @@ func podsGap(node string) Gap {
 }
 
 // NamesItsNode reports whether objects of a kind name their node themselves, so that
-// nothing but the object relates it to one.
+// only the object itself relates it to a node.
 func NamesItsNode(of graph.Kind) bool {
 	_, names := namesItsNode(of)
 	return names
@@ -120,8 +123,8 @@ func (s *State) holds(k kind, namespace, name string) bool {
 	return s.objects.table(k).has(keyOf(namespace, name))
 }
 
-// unboundClaims lists the volumes that claims of the node's pods lack; with a name,
-// only those that the volume of that name could be.
+// unboundClaims lists the missing volumes of claims of the node's pods. If volume is
+// not empty, it lists only gaps that this volume could fill.
 func (s *State) unboundClaims(node, volume string) []Gap {
 	var gaps []Gap
 	for _, ref := range s.Graph.UnboundClaims(node) {
@@ -151,7 +154,7 @@ func (s *State) unboundClaims(node, volume string) []Gap {
 }
 
 // unnamedClaims lists the pods on the node with resource claims from a template whose
-// names their status does not have; in one namespace, or in all if it is empty.
+// names are not in the pods' status. An empty namespace means all namespaces.
 func (s *State) unnamedClaims(node, namespace string) []Gap {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -46,8 +46,10 @@ func loadText(t *testing.T, text string) *State {
 
 func TestGaps(t *testing.T) {
 	s := loadText(t, gappy)
-	data := "persistent volume pv-1 of persistentvolumeclaim shop/data, which pod shop/api uses (spec.volumes[name=data].persistentVolumeClaim)"
-	loose := "the persistent volume bound to persistentvolumeclaim shop/loose, which pod shop/api uses (spec.volumes[name=loose].persistentVolumeClaim)"
+	data := "persistent volume pv-1 of persistentvolumeclaim shop/data, which pod shop/api uses " +
+		"(spec.volumes[name=data].persistentVolumeClaim)"
+	loose := "the persistent volume bound to persistentvolumeclaim shop/loose, which pod shop/api uses " +
+		"(spec.volumes[name=loose].persistentVolumeClaim)"
 	claims := "status.resourceClaimStatuses of pod shop/api, which names the resource claims that are made for it"
 	for _, tc := range []struct {
 		rule            string
@@ -63,11 +65,11 @@ func TestGaps(t *testing.T) {
 		{"resource claims of unknown name", "worker-1", graph.ResourceClaim, "shop", "api-gpu-1", claims},
 		{"resource claims are of a pod's namespace", "worker-1", graph.ResourceClaim, "other", "api-gpu-1", ""},
 		{"a node without pods", "worker-2", graph.Secret, "shop", "db", "any pod of node worker-2"},
-		{"a pod that is there has its node", "worker-2", graph.Pod, "shop", "api", ""},
-		{"a pod that is not there", "worker-1", graph.Pod, "shop", "none", "pod shop/none"},
-		{"a volume attachment that is not there", "worker-1", graph.VolumeAttachment, "", "csi-1", "volumeattachment csi-1"},
-		{"a resource slice that is not there", "worker-1", graph.ResourceSlice, "", "gpu", "resourceslice gpu"},
-		{"a pod certificate request that is not there", "worker-1", graph.PodCertificateRequest, "shop", "x", "podcertificaterequest shop/x"},
+		{"a pod in the files has its node", "worker-2", graph.Pod, "shop", "api", ""},
+		{"a missing pod", "worker-1", graph.Pod, "shop", "none", "pod shop/none"},
+		{"a missing volume attachment", "worker-1", graph.VolumeAttachment, "", "csi-1", "volumeattachment csi-1"},
+		{"a missing resource slice", "worker-1", graph.ResourceSlice, "", "gpu", "resourceslice gpu"},
+		{"a missing pod certificate request", "worker-1", graph.PodCertificateRequest, "shop", "x", "podcertificaterequest shop/x"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if got := gapsText(s.Gaps(tc.node, tc.kind, tc.namespace, tc.name)); got != tc.want {
@@ -82,7 +84,7 @@ func TestGaps(t *testing.T) {
 	}
 	s.remove(kindPod, "shop", "api")
 	if got := gapsText(s.unnamedClaims("worker-1", "")); got != "" {
-		t.Errorf("of a pod that went away: %q", got)
+		t.Errorf("of a deleted pod: %q", got)
 	}
 }
 
@@ -94,11 +96,13 @@ func gapsText(gaps []Gap) string {
 	return strings.Join(lines, "; ")
 }
 
-// TestSnapshotsOfClustersAreComplete: what they do not hold does not exist. Manifests
-// beside them do not change that, and it is kept in a snapshot of both.
+// A snapshot of a cluster is complete: objects that it does not hold do not exist.
+// Adding manifests does not change that, and a snapshot of both is complete too.
 func TestSnapshotsOfClustersAreComplete(t *testing.T) {
-	const cluster = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}` + "\n"
-	const manifests = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":false,"rbacReadable":false,"objects":{}}` + "\n"
+	const cluster = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,` +
+		`"rbacReadable":true,"objects":{}}` + "\n"
+	const manifests = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":false,` +
+		`"rbacReadable":false,"objects":{}}` + "\n"
 	for _, tc := range []struct {
 		rule, text string
 		complete   bool
@@ -110,8 +114,10 @@ func TestSnapshotsOfClustersAreComplete(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := loadText(t, tc.text)
-			if s.Complete() != tc.complete || (len(s.Gaps("worker-2", graph.Pod, "shop", "none")) == 0) != tc.complete || (len(s.NodeGaps("worker-2")) == 0) != tc.complete {
-				t.Errorf("complete: %v, gaps %v, of a node %v", s.Complete(), s.Gaps("worker-2", graph.Pod, "shop", "none"), s.NodeGaps("worker-2"))
+			if s.Complete() != tc.complete || (len(s.Gaps("worker-2", graph.Pod, "shop", "none")) == 0) != tc.complete ||
+				(len(s.NodeGaps("worker-2")) == 0) != tc.complete {
+				t.Errorf("complete: %v, gaps %v, of a node %v", s.Complete(), s.Gaps("worker-2", graph.Pod, "shop", "none"),
+					s.NodeGaps("worker-2"))
 			}
 			var written strings.Builder
 			if err := WriteSnapshot(&written, s); err != nil {

@@ -31,7 +31,7 @@ const (
 	kindCount
 )
 
-// kindInfo says how the API serves a kind.
+// kindInfo describes how the API serves a kind.
 type kindInfo struct {
 	name     string // Pod
 	group    string
@@ -43,21 +43,25 @@ type kindInfo struct {
 	// relates are the kinds of objects whose relations to nodes come from objects of
 	// this kind.
 	relates []graph.Kind
-	// rbac is true for what answers of RBAC come from.
+	// rbac is true for roles and bindings.
 	rbac bool
 }
 
 // kinds is a table and never changes.
 var kinds = [kindCount]kindInfo{
-	kindClusterRole:        {name: "ClusterRole", group: rbacv1.GroupName, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
-	kindClusterRoleBinding: {name: "ClusterRoleBinding", group: rbacv1.GroupName, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true},
-	kindCSIDriver:          {name: "CSIDriver", group: storagev1.GroupName, resource: "csidrivers", versions: []string{"v1"}},
-	kindNode:               {name: "Node", resource: "nodes", versions: []string{"v1"}},
+	kindClusterRole: {name: "ClusterRole", group: rbacv1.GroupName, resource: "clusterroles", versions: []string{"v1"}, rbac: true},
+	kindClusterRoleBinding: {
+		name: "ClusterRoleBinding", group: rbacv1.GroupName, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true,
+	},
+	kindCSIDriver: {name: "CSIDriver", group: storagev1.GroupName, resource: "csidrivers", versions: []string{"v1"}},
+	kindNode:      {name: "Node", resource: "nodes", versions: []string{"v1"}},
 	kindPersistentVolume: {
 		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
 		relates: []graph.Kind{graph.Secret, graph.PersistentVolume},
 	},
-	kindPersistentVolumeClaim: {name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true},
+	kindPersistentVolumeClaim: {
+		name: "PersistentVolumeClaim", resource: "persistentvolumeclaims", versions: []string{"v1"}, namespaced: true,
+	},
 	kindPod: {
 		name: "Pod", resource: "pods", versions: []string{"v1"}, namespaced: true,
 		relates: []graph.Kind{
@@ -73,8 +77,11 @@ var kinds = [kindCount]kindInfo{
 		name: "ResourceSlice", group: resourcev1.GroupName, resource: "resourceslices",
 		versions: []string{"v1", "v1beta2", "v1beta1", "v1alpha3", "v1alpha2"}, relates: []graph.Kind{graph.ResourceSlice},
 	},
-	kindRole:           {name: "Role", group: rbacv1.GroupName, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
-	kindRoleBinding:    {name: "RoleBinding", group: rbacv1.GroupName, resource: "rolebindings", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRole: {name: "Role", group: rbacv1.GroupName, resource: "roles", versions: []string{"v1"}, namespaced: true, rbac: true},
+	kindRoleBinding: {
+		name: "RoleBinding", group: rbacv1.GroupName, resource: "rolebindings", versions: []string{"v1"}, namespaced: true,
+		rbac: true,
+	},
 	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true},
 	kindVolumeAttachment: {
 		name: "VolumeAttachment", group: storagev1.GroupName, resource: "volumeattachments", versions: []string{"v1"},
@@ -96,7 +103,7 @@ func (i *kindInfo) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: i.group, Version: i.versions[0], Kind: i.name}
 }
 
-// kindOf finds the kept kind of a group and kind name.
+// kindOf returns the kept kind of a group and kind name.
 func kindOf(group, name string) (kind, bool) {
 	for k := range kindCount {
 		if info := k.describe(); info.name == name && info.group == group {

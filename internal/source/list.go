@@ -17,51 +17,50 @@ import (
 )
 
 const (
-	// pageSize is how many objects are asked for at once.
+	// pageSize is the limit of a list request.
 	pageSize = 500
-	// listAttempts is how often a list is begun whose pages expire on the way,
-	// which they do after some minutes.
+	// listAttempts is how often a list is started when its continue token expires,
+	// which it does after some minutes.
 	listAttempts = 3
 )
 
-// LiveOptions say how a cluster is read.
+// LiveOptions are options for reading a cluster.
 type LiveOptions struct {
 	// Progress, if set, is called from time to time, never concurrently.
 	Progress func(manifest.Progress)
-	// Retain keeps the trimmed objects themselves, for [WriteSnapshot]. [Watch]
-	// does not have this option.
+	// Retain keeps the trimmed objects themselves, for [WriteSnapshot]. [Watch] does
+	// not support it.
 	Retain bool
-	// MissingChanged, if set, is called by [Watch] when a resource turns out to
-	// be unreadable (once, however often it is tried) and when it can be read
-	// again. It may be called concurrently.
+	// MissingChanged, if set, is called by [Watch] when a resource becomes unreadable
+	// (once, regardless of retries) and when it can be read again. It may be called
+	// concurrently.
 	MissingChanged func(m Missing, missing bool)
-	// WithoutRBAC lets [Watch] leave out roles and bindings, for those who do
-	// not ask the RBAC authorizer and need no right to read them.
+	// WithoutRBAC makes [Watch] skip roles and bindings, for callers that do not use
+	// the RBAC authorizer. They need no right to read them.
 	WithoutRBAC bool
 	// MaxStaleness is the age beyond which the state of a kind counts as unknown
 	// to [Live.TooOld]. 0 is no limit; the state is then never compared with the
 	// cluster.
 	MaxStaleness time.Duration
-	// StaleChanged, if set, is called by [Watch] when a resource that had been
-	// read is older than MaxStaleness, and when it is so no more. It is never
-	// called concurrently.
+	// StaleChanged, if set, is called by [Watch] when a resource that had been read
+	// becomes older than MaxStaleness, and when it is fresh again. It is never called
+	// concurrently.
 	StaleChanged func(w Watched, stale bool)
-	// Reset, if set, is called by [Watch] after the state was dropped, to be read
-	// anew, with the cause in one line.
+	// Reset, if set, is called by [Watch] after the state was dropped and before it
+	// is listed again, with the cause in one line.
 	Reset func(cause string)
 
-	// In tests: how failures are tried again, and the time.
+	// For tests: the backoff of retries, and the clock.
 	retry *wait.Backoff
 	clock func() time.Time
 }
 
-// List reads a cluster once. It lists, page by page, and does not watch: that
-// takes no more rights than necessary, each kind is consistent in itself, and
-// it ends by itself. Only what is kept of a page outlives it.
+// List reads a cluster once. It lists, page by page, and does not watch: it needs
+// only the right to list, and each kind is consistent in itself. Only the kept part
+// of a page stays in memory.
 //
-// Kinds that the user may not list are in [State.Missing]; kinds that the
-// server does not serve cannot exist. Anything else that goes wrong is an
-// error.
+// Kinds that the user may not list are in [State.Missing]; kinds that the server does
+// not serve have no objects. All other failures are errors.
 func List(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, error) {
 	c, err := newClient(cfg)
 	if err != nil {
@@ -92,7 +91,7 @@ func List(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 	return l.state, nil
 }
 
-// state is an empty state of the server.
+// state returns an empty state of the server.
 func (d *discovered) state(host string) *State {
 	s := newState()
 	s.fromCluster, s.facts.complete = true, true
@@ -102,7 +101,7 @@ func (d *discovered) state(host string) *State {
 	return s
 }
 
-// reporter makes progress callable concurrently, and counts.
+// reporter makes progress safe for concurrent use, and counts objects.
 func reporter(progress func(manifest.Progress)) func(source string, done, remaining int64, kept int) {
 	if progress == nil {
 		return func(string, int64, int64, int) {}
@@ -134,7 +133,7 @@ func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
 	case notServed:
 		return nil
 	case unreadable:
-		l.state.miss(k, reason)
+		l.state.markMissing(k, reason)
 		return nil
 	}
 	e, err := l.client.endpoint(k, version)
@@ -148,7 +147,7 @@ func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
 	}
 	switch {
 	case apierrors.IsForbidden(err):
-		l.state.miss(k, missingReason("list", e.resource.GroupResource(), err))
+		l.state.markMissing(k, missingReason("list", e.resource.GroupResource(), err))
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil
@@ -161,8 +160,8 @@ func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
 	return nil
 }
 
-// pages takes all pages of a list into the state. While one is taken in, the
-// next is already on its way.
+// pages applies all pages of a list to the state. While it applies one, it requests
+// the next.
 func (l *lister) pages(ctx context.Context, e *endpoint) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -195,7 +194,7 @@ func (l *lister) pages(ctx context.Context, e *endpoint) error {
 			return page.err
 		}
 		before := listed.count
-		if err := listed.add(page.list); err != nil {
+		if err := listed.addPage(page.list); err != nil {
 			return err
 		}
 		l.report(e.resource.Resource, int64(listed.count), remaining(page.list), listed.count-before)
@@ -203,12 +202,12 @@ func (l *lister) pages(ctx context.Context, e *endpoint) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	listed.end()
+	listed.removeUnlisted()
 	return nil
 }
 
-// listing takes the objects of a list into the state and remembers their names,
-// so that at the end those that are not listed can be taken out.
+// listing applies the objects of a list to the state and keeps their names. At the
+// end it removes the objects that were not listed.
 type listing struct {
 	state *State
 	kind  kind
@@ -216,8 +215,8 @@ type listing struct {
 	count int
 }
 
-// add takes a page in.
-func (l *listing) add(page runtime.Object) error {
+// addPage applies a page.
+func (l *listing) addPage(page runtime.Object) error {
 	return meta.EachListItem(page, func(item runtime.Object) error {
 		_, err := l.addObject(item)
 		return err
@@ -225,7 +224,7 @@ func (l *listing) add(page runtime.Object) error {
 }
 
 func (l *listing) addObject(item runtime.Object) (objectKey, error) {
-	key, err := l.state.takeSent(l.kind, item)
+	key, err := l.state.applyReceived(l.kind, item)
 	if key.name != "" {
 		l.keys[key] = struct{}{}
 		l.count++
@@ -233,26 +232,26 @@ func (l *listing) addObject(item runtime.Object) (objectKey, error) {
 	return key, err
 }
 
-// end takes out what was not listed.
-func (l *listing) end() { l.state.sweep(l.kind, l.keys) }
+// removeUnlisted removes the objects that were not listed.
+func (l *listing) removeUnlisted() { l.state.sweep(l.kind, l.keys) }
 
-// takeSent takes an object as an API server sent it. The key is empty if the
+// applyReceived applies an object that an API server sent. The key is empty if the
 // object is of another kind.
-func (s *State) takeSent(k kind, sent runtime.Object) (objectKey, error) {
+func (s *State) applyReceived(k kind, sent runtime.Object) (objectKey, error) {
 	m, err := meta.Accessor(sent)
 	if err != nil {
 		return objectKey{}, err
 	}
 	version := s.objects.stampOf(m) // before the object is trimmed
-	o, err := current(sent)
+	o, err := convert(sent)
 	if err != nil {
 		return objectKey{}, err
 	}
-	return keyOf(o.GetNamespace(), o.GetName()), s.take(k, o, version)
+	return keyOf(o.GetNamespace(), o.GetName()), s.applyObject(k, o, version)
 }
 
-// take sets an object of a cluster and retains it if that was asked for.
-func (s *State) take(k kind, o apiObject, version stamp) error {
+// applyObject applies an object of a cluster, and retains it if requested.
+func (s *State) applyObject(k kind, o apiObject, version stamp) error {
 	if _, err := s.set(k, o, version); err != nil {
 		return &unkeptError{fmt.Errorf("keep %s %s: %w", k, displayName(o), err)}
 	}
@@ -267,14 +266,13 @@ func (s *State) take(k kind, o apiObject, version stamp) error {
 	return nil
 }
 
-// unkeptError is about one object that could not be kept whole. Its relations
-// are known.
+// unkeptError is the error of an object whose record could not be encoded. Its
+// relations are known.
 type unkeptError struct{ error }
 
 func (e *unkeptError) Unwrap() error { return e.error }
 
-// rbacRead records that a kind of RBAC objects was read, though there may be
-// none.
+// rbacRead records that a kind of RBAC objects was read, even if there are none.
 func (s *State) rbacRead(k kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,13 +61,13 @@ func TestListReadsPages(t *testing.T) {
 		}
 	}
 	if !s.accepted["application/vnd.kubernetes.protobuf,application/json"] {
-		t.Errorf("protobuf was not asked for: %v", s.accepted)
+		t.Errorf("protobuf was not requested: %v", s.accepted)
 	}
 }
 
-// When pages expire on the way, the list is begun anew, and what was deleted
-// since the first attempt is not kept.
-func TestListBeginsAnewWhenPagesExpire(t *testing.T) {
+// When a continue token expires, the list is restarted, and objects that were deleted
+// since the first attempt are not kept.
+func TestListRestartsWhenContinueTokensExpire(t *testing.T) {
 	s := newStub(t)
 	for i := range pageSize + 1 {
 		s.set("pods", boundPod("shop", fmt.Sprintf("pod-%04d", i), "worker", "pull"))
@@ -92,23 +92,27 @@ func TestListBeginsAnewWhenPagesExpire(t *testing.T) {
 	s.expire = listAttempts
 	s.set("pods", boundPod("shop", "pod-0000", "worker", "pull"))
 	if _, err := List(t.Context(), s.config(), LiveOptions{}); err == nil {
-		t.Error("a list that always expires is no error")
+		t.Error("a list that always expires is not an error")
 	}
 }
 
 func TestListWithoutRights(t *testing.T) {
 	s := newStub(t)
 	s.set("pods", boundPod("shop", "api", "worker", "pull"))
-	s.permit("list resourceslices", false)
-	s.permit("list clusterroles", false)
+	s.setAllowed("list resourceslices", false)
+	s.setAllowed("list clusterroles", false)
 	state := list(t, s, LiveOptions{})
 	var got []string
 	for _, m := range state.Missing() {
 		got = append(got, fmt.Sprintf("%s rbac %v: %s", m.Resource, m.Kind&RBACKinds() != 0, m.Reason))
 	}
 	want := []string{
-		`clusterroles.rbac.authorization.k8s.io rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
-		`resourceslices.resource.k8s.io rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User "reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and watch on resourceslices.resource.k8s.io to the user`,
+		`clusterroles.rbac.authorization.k8s.io rbac true: not allowed to list: clusterroles.rbac.authorization.k8s.io is ` +
+			`forbidden: User "reader" cannot list resource "clusterroles" at the cluster scope; bind a cluster role with the ` +
+			`verbs list and watch on clusterroles.rbac.authorization.k8s.io to the user`,
+		`resourceslices.resource.k8s.io rbac false: not allowed to list: resourceslices.resource.k8s.io is forbidden: User ` +
+			`"reader" cannot list resource "resourceslices" at the cluster scope; bind a cluster role with the verbs list and ` +
+			`watch on resourceslices.resource.k8s.io to the user`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("missing is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -126,14 +130,14 @@ func TestRBACLoaded(t *testing.T) {
 	if !list(t, s, LiveOptions{}).RBACLoaded() {
 		t.Error("a cluster whose RBAC is empty but readable counts as not loaded")
 	}
-	s.permit("list roles", false)
+	s.setAllowed("list roles", false)
 	s.set("clusterroles", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}})
 	if !list(t, s, LiveOptions{}).RBACLoaded() {
 		t.Error("a cluster role was read, but RBAC counts as not loaded")
 	}
 }
 
-// An older server serves other versions, or does not know a kind at all.
+// Older servers serve other versions, or do not serve a kind.
 func TestListOfOlderServers(t *testing.T) {
 	node := "worker"
 	s := newStub(t)
@@ -154,7 +158,9 @@ func TestListOfOlderServers(t *testing.T) {
 	}
 	s.unserve("resource.k8s.io/v1beta1", "resourceslices")
 	m := list(t, s, LiveOptions{}).Missing()
-	if len(m) != 1 || m[0].Reason != "the server serves resourceslices.resource.k8s.io only in version v1alpha3, which is not supported; supported versions are v1, v1beta2, v1beta1" {
+	if len(m) != 1 ||
+		m[0].Reason != "the server serves resourceslices.resource.k8s.io only in version v1alpha3, which is not supported; "+
+			"supported versions are v1, v1beta2, v1beta1" {
 		t.Errorf("missing is %v", m)
 	}
 }
@@ -178,7 +184,10 @@ func TestVersionOutsideOfTheRange(t *testing.T) {
 	s := newStub(t)
 	s.version = "v1.29.1"
 	state := list(t, s, LiveOptions{})
-	want := []string{`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are those of the version that is assumed instead`}
+	want := []string{
+		`kubernetes version "v1.29.1" is not supported: want 1.30 to 1.37; answers are those of the version that is assumed ` +
+			`instead`,
+	}
 	if state.Version != 0 || !slices.Equal(state.Warnings(), want) {
 		t.Errorf("version %d, warnings %q", state.Version, state.Warnings())
 	}
@@ -193,14 +202,15 @@ func TestUnreachableCluster(t *testing.T) {
 	_ = listener.Close()
 	_, err = List(t.Context(), &rest.Config{Host: "https://" + address}, LiveOptions{})
 	want := `ask for the version of cluster https://` + address + `: Get "https://` + address + `/version": dial tcp ` + address +
-		`: connect: connection refused; check that the API server runs and can be reached from here, and that the kubeconfig names the right server (kubectl config view --minify)`
+		`: connect: connection refused; check that the API server runs and can be reached from here, and that the kubeconfig ` +
+		`names the right server (kubectl config view --minify)`
 	if err == nil || err.Error() != want {
 		t.Errorf("error is\n%v\nwant\n%s", err, want)
 	}
 }
 
-// watched follows the stub until the test ends.
-func watched(t *testing.T, s *stubServer, opts LiveOptions) *Live {
+// startWatch watches the stub until the test ends.
+func startWatch(t *testing.T, s *stubServer, opts LiveOptions) *Live {
 	t.Helper()
 	opts.retry = &wait.Backoff{Duration: time.Millisecond, Steps: 1}
 	live, err := Watch(t.Context(), s.config(), opts)
@@ -211,7 +221,7 @@ func watched(t *testing.T, s *stubServer, opts LiveOptions) *Live {
 	return live
 }
 
-func synced(t *testing.T, live *Live) {
+func waitSynced(t *testing.T, live *Live) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -223,7 +233,9 @@ func synced(t *testing.T, live *Live) {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -238,13 +250,13 @@ func TestWatchFollowsTheCluster(t *testing.T) {
 				s.set("pods", boundPod("shop", fmt.Sprintf("pod-%04d", i), "worker", "pull"))
 			}
 			s.set("nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}})
-			live := watched(t, s, LiveOptions{})
-			synced(t, live)
+			live := startWatch(t, s, LiveOptions{})
+			waitSynced(t, live)
 			state := live.State()
 			if state.Counts()["Pod"] != pageSize+1 || !state.HasNode("worker") {
 				t.Fatalf("state is not complete when synced: %v", state.Counts())
 			}
-			if listed := s.seen("GET /api/v1/pods?limit="); listed == watchList {
+			if listed := s.received("GET /api/v1/pods?limit="); listed == watchList {
 				t.Errorf("pods listed: %v", listed)
 			}
 			has := func(node string) func() bool {
@@ -263,8 +275,8 @@ func TestWatchFollowsTheCluster(t *testing.T) {
 	}
 }
 
-// After a gap that the server no longer remembers, what vanished in it is taken
-// out.
+// After a gap that the server has compacted, objects that were deleted in it are
+// removed.
 func TestWatchAfterAGap(t *testing.T) {
 	for name, watchList := range map[string]bool{"streamed": true, "listed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -272,38 +284,38 @@ func TestWatchAfterAGap(t *testing.T) {
 			s.watchList = watchList
 			s.set("pods", boundPod("shop", "old", "worker", "db"))
 			s.set("clusterroles", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
-			live := watched(t, s, LiveOptions{})
-			synced(t, live)
-			s.mu.Lock() // no watcher sees what happens now
+			live := startWatch(t, s, LiveOptions{})
+			waitSynced(t, live)
+			s.mu.Lock() // no watcher sees these changes
 			delete(s.objects["pods"], "shop/old")
 			delete(s.objects["clusterroles"], "old")
 			s.mu.Unlock()
-			s.forget()
+			s.compact()
 			s.set("pods", boundPod("shop", "new", "worker", "other"))
 			eventually(t, "the new pod", func() bool { return live.State().Graph.HasPath("worker", graph.Secret, "shop", "other") })
-			eventually(t, "the vanished pod", func() bool { return !live.State().Graph.HasPath("worker", graph.Secret, "shop", "db") })
-			eventually(t, "the vanished role", func() bool { return live.State().Counts()["ClusterRole"] == 0 })
+			eventually(t, "the deleted pod", func() bool { return !live.State().Graph.HasPath("worker", graph.Secret, "shop", "db") })
+			eventually(t, "the deleted role", func() bool { return live.State().Counts()["ClusterRole"] == 0 })
 		})
 	}
 }
 
-// A missing right is reported once, however often it is tried, and the kind is
-// read as soon as the right is there.
+// A missing right is reported once, regardless of retries. The kind is read as soon
+// as the right is granted.
 func TestWatchWithoutRights(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb, func(t *testing.T) {
 			s := newStub(t)
-			s.permit(verb+" persistentvolumes", false)
+			s.setAllowed(verb+" persistentvolumes", false)
 			s.set("persistentvolumes", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}})
 			var mu sync.Mutex
 			var reports []string
-			live := watched(t, s, LiveOptions{MissingChanged: func(m Missing, missing bool) {
+			live := startWatch(t, s, LiveOptions{MissingChanged: func(m Missing, missing bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				reports = append(reports, fmt.Sprint(m.Resource, " ", missing))
 			}})
-			synced(t, live)
-			eventually(t, "what is missing", func() bool { // a watch is tried after the list
+			waitSynced(t, live)
+			eventually(t, "what is missing", func() bool { // the watch follows the list
 				m := live.State().Missing()
 				return len(m) == 1 && m[0].Resource.Resource == "persistentvolumes"
 			})
@@ -319,7 +331,7 @@ func TestWatchWithoutRights(t *testing.T) {
 				return n
 			}
 			eventually(t, "three attempts", func() bool { return attempts() >= 3 })
-			s.permit(verb+" persistentvolumes", true)
+			s.setAllowed(verb+" persistentvolumes", true)
 			eventually(t, "the right", func() bool { return len(live.State().Missing()) == 0 })
 			eventually(t, "the volume", func() bool { return live.State().Counts()["PersistentVolume"] == 1 })
 			mu.Lock()
@@ -331,13 +343,13 @@ func TestWatchWithoutRights(t *testing.T) {
 	}
 }
 
-// A kind that the server begins to serve later is read then.
+// A kind that the server starts to serve later is read.
 func TestWatchOfAKindServedLater(t *testing.T) {
 	s := newStub(t)
 	s.unserve("resource.k8s.io/v1", "resourceslices")
 	node := "worker"
-	live := watched(t, s, LiveOptions{})
-	synced(t, live)
+	live := startWatch(t, s, LiveOptions{})
+	waitSynced(t, live)
 	s.mu.Lock()
 	s.serve(schema.GroupVersion{Group: resourcev1.GroupName, Version: "v1beta1"}, kindResourceSlice)
 	s.mu.Unlock()
@@ -347,15 +359,15 @@ func TestWatchOfAKindServedLater(t *testing.T) {
 	eventually(t, "the slice", func() bool { return live.State().Graph.HasPath(node, graph.ResourceSlice, "", "gpu") })
 }
 
-// Whoever waits in vain learns for what.
-func TestWaitSyncedNamesWhatIsMissing(t *testing.T) {
+// When the context ends, the error names the pending resources.
+func TestWaitSyncedNamesPendingResources(t *testing.T) {
 	s := newStub(t)
-	live := watched(t, s, LiveOptions{})
-	synced(t, live)
+	live := startWatch(t, s, LiveOptions{})
+	waitSynced(t, live)
 	if !live.Synced() {
-		t.Error("not synced after waiting for it")
+		t.Error("not synced after WaitSynced")
 	}
-	unsynced := &Live{client: live.client, synced: make(chan struct{}), waiting: map[kind]error{
+	unsynced := &Live{client: live.client, synced: make(chan struct{}), pending: map[kind]error{
 		kindPod: nil, kindNode: fmt.Errorf("connection refused"),
 	}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// FileOptions say how files are read.
+// FileOptions are options for reading files.
 type FileOptions struct {
 	// Stdin is what the path "-" reads.
 	Stdin io.Reader
@@ -26,13 +26,12 @@ type FileOptions struct {
 // for standard input; files are YAML or JSON, of any number of documents or
 // lists of them, and may be compressed with gzip or zstd.
 //
-// Objects of kinds that do not matter are skipped. Namespaced objects without a
-// namespace are in "default". Of several objects of one name the last counts,
-// and there is a warning. The first document that is broken ends the reading
-// with a [manifest.Error].
+// Objects of other kinds are skipped. Namespaced objects without a namespace are in
+// "default". If several objects have the same name, the last one counts, and there is
+// a warning. The first invalid document ends the load with a [manifest.Error].
 //
-// Memory follows what is kept. A list of any length is read item by item,
-// in YAML if it is in block style, as kubectl prints it.
+// Memory use depends on the kept objects only. A list of any length is read item by
+// item, also a YAML list in block style, which kubectl prints.
 func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, error) {
 	files, err := manifest.Files(paths)
 	if err != nil {
@@ -56,7 +55,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 type loader struct {
 	state *State
 	opts  FileOptions
-	// policy objects wait until it is known whether they are from a cluster.
+	// policy holds RBAC objects until it is known whether they are from a cluster.
 	policy  []object
 	headers []*snapshotHeader
 	plain   bool // whether a file without snapshot header was among them
@@ -69,7 +68,7 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 	read := manifest.Parallel[content]{
 		Stdin:  l.opts.Stdin,
 		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts.Retain) },
-		Take:   func(c *content) error { return l.take(file.Name, c, expected) },
+		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
 		Reset:  (*content).reset,
 		Progress: func(stored int64) {
 			if l.opts.Progress != nil {
@@ -84,10 +83,10 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 	return expected.check()
 }
 
-// take applies what a batch of documents holds.
-func (l *loader) take(file string, c *content, expected *expectation) error {
+// apply applies the content of a batch of documents.
+func (l *loader) apply(file string, c *content, expected *expectation) error {
 	for _, h := range c.headers {
-		if err := l.takeHeader(file, h); err != nil {
+		if err := l.applyHeader(file, h); err != nil {
 			return err
 		}
 		expected.add(h)
@@ -125,8 +124,8 @@ func displayName(o apiObject) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// takeHeader takes over what a snapshot says of its cluster.
-func (l *loader) takeHeader(file string, h *snapshotHeader) error {
+// applyHeader applies the header of a snapshot.
+func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 	s := l.state
 	if h.KubernetesVersion != "" {
 		if s.ServerVersion != "" && s.ServerVersion != h.KubernetesVersion {
@@ -140,7 +139,7 @@ func (l *loader) takeHeader(file string, h *snapshotHeader) error {
 	}
 	for _, m := range h.Missing {
 		if k, ok := kindOfResource(m.Group, m.Resource); ok {
-			s.miss(k, m.Reason)
+			s.markMissing(k, m.Reason)
 		}
 	}
 	s.facts.complete = s.facts.complete || h.Cluster || h.Complete
@@ -162,9 +161,8 @@ func (s *State) setVersion(version string) {
 	s.Version = minor
 }
 
-// finish decides whether aggregated cluster roles must be filled here: in
-// manifests nobody else has done it, in what a cluster says it is the cluster's
-// matter.
+// finish decides whether to compute aggregated cluster roles: in manifests no
+// controller has done it, in a cluster its controller does.
 func (l *loader) finish() {
 	fromCluster := !l.plain && !slices.ContainsFunc(l.headers, func(h *snapshotHeader) bool { return !h.Cluster })
 	l.state.fromCluster = fromCluster
@@ -178,13 +176,14 @@ func (l *loader) finish() {
 	l.state.compareAggregated()
 }
 
-// compareAggregated warns of aggregated cluster roles whose stated rules count as they
-// are, and which the controller of a cluster would replace.
+// compareAggregated warns about aggregated cluster roles with explicit rules that a
+// cluster's controller would replace. The explicit rules count.
 func (s *State) compareAggregated() {
 	differences, complete := s.RBAC.AggregationDifferences()
 	for _, d := range differences {
 		s.warn("aggregated cluster roles whose rules differ", fmt.Sprintf(
-			"ClusterRole %s: its rules differ from what its aggregationRule selects in this state (%d missing, %d more) and count as they are; "+
+			"ClusterRole %s: its rules differ from what its aggregationRule selects in this state (%d missing, %d more) and "+
+				"count as they are; "+
 				"a cluster's controller would replace them: leave the rules out to have them computed", d.Role, d.Missing, d.Extra))
 	}
 	if !complete {
@@ -193,7 +192,7 @@ func (s *State) compareAggregated() {
 	}
 }
 
-// kindOfResource finds the kept kind of a resource.
+// kindOfResource returns the kept kind of a resource.
 func kindOfResource(group, resource string) (kind, bool) {
 	for k := range kindCount {
 		if info := k.describe(); info.resource == resource && info.group == group {

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// load reads text under a file name in a folder of its own.
+// load reads text from a file of that name in a temporary folder.
 func load(t *testing.T, name, text string) (*State, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -42,7 +42,7 @@ func mustLoad(t *testing.T, name, text string) *State {
 	return s
 }
 
-// answers writes down everything that a state says.
+// answers prints the content of a state.
 func answers(s *State) string {
 	var b strings.Builder
 	for _, node := range s.Graph.Nodes() {
@@ -105,7 +105,7 @@ func gzipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Every form of the same objects gives the same answers.
+// Every file format of the same objects gives the same answers.
 func TestForms(t *testing.T) {
 	manifests := read(t, "testdata/forms/shop.yaml")
 	want := answers(mustLoad(t, "shop.yaml", manifests))
@@ -115,14 +115,16 @@ func TestForms(t *testing.T) {
 
 	var docs, indented, yamlItems []string
 	for text := range strings.SplitSeq(manifests, "\n---") {
-		text = strings.TrimSuffix(strings.TrimPrefix(text, " # comment behind the marker"), "...\n")
-		yamlItems = append(yamlItems, "- "+strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(text), "# A pod, a volume, and objects that they refer to.\n"), "\n", "\n  ")))
+		text = strings.TrimSuffix(strings.TrimPrefix(text, " # comment after the marker"), "...\n")
+		item := strings.TrimPrefix(strings.TrimSpace(text), "# A pod, a volume, and objects that they refer to.\n")
+		yamlItems = append(yamlItems, "- "+strings.TrimSpace(strings.ReplaceAll(item, "\n", "\n  ")))
 		doc, err := yaml.YAMLToJSON([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		docs = append(docs, string(doc))
-		indented = append(indented, strings.NewReplacer("{", "{\n\t", ",", ",\r\n    ", ":", " : ").Replace(strings.ReplaceAll(string(doc), "example.com/api:1", "api")))
+		withoutTag := strings.ReplaceAll(string(doc), "example.com/api:1", "api")
+		indented = append(indented, strings.NewReplacer("{", "{\n\t", ",", ",\r\n    ", ":", " : ").Replace(withoutTag))
 	}
 	pods := strings.Replace(docs[0], `"kind":"Pod",`, "", 1)
 	pods = strings.Replace(pods, `"apiVersion":"v1",`, "", 1)
@@ -131,24 +133,34 @@ func TestForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, form := range map[string]struct{ file, text string }{
-		"yaml":                       {"a.yaml", manifests},
-		"yaml with windows lines":    {"a.yaml", strings.ReplaceAll(manifests, "\n", "\r\n")},
-		"yaml with byte order mark":  {"a.yaml", "\ufeff" + manifests},
-		"yaml list":                  {"a.yaml", "apiVersion: v1\nitems:\n" + strings.Join(yamlItems, "\n") + "\nkind: List\nmetadata: {}\n"},
-		"yaml of json":               {"a.yaml", "---\n" + strings.Join(docs, "\n---\n")},
-		"json with yaml markers":     {"a.yaml", strings.Join(docs, "\n---\n")},
-		"json, then yaml":            {"a.yaml", docs[0] + "\n---\n" + strings.Join(strings.Split(manifests, "\n---")[1:], "\n---")},
-		"json concatenated":          {"a.json", strings.Join(docs, "")},
-		"json by line":               {"a.jsonl", strings.Join(docs, "\n") + "\n"},
-		"json indented":              {"a.json", strings.Join(indented, "\n\n")},
-		"list":                       {"a.json", `{"apiVersion":"v1","kind":"List","items":[` + strings.Join(docs, ",") + `]}`},
-		"list, its kind at the end":  {"a.json", `{"apiVersion":"v1","items":[` + strings.Join(docs, " , ") + `],"kind":"List","metadata":{"resourceVersion":""}}`},
-		"list in a list":             {"a.json", `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[` + strings.Join(docs, ",") + `]}]}`},
-		"list of one kind, and more": {"a.json", `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + pods + `]}` + strings.Join(docs[1:], "\n")},
-		"gzip":                       {"a.yaml.gz", gzipped(t, manifests)},
-		"gzip by another name":       {"a.txt", gzipped(t, manifests)},
-		"zstd":                       {"a.json.zst", string(encoder.EncodeAll([]byte(strings.Join(docs, "\n")), nil))},
-		"given twice":                {"a.json", strings.Join(docs, "\n") + strings.Join(docs, "\n")},
+		"yaml":                      {"a.yaml", manifests},
+		"yaml with windows lines":   {"a.yaml", strings.ReplaceAll(manifests, "\n", "\r\n")},
+		"yaml with byte order mark": {"a.yaml", "\ufeff" + manifests},
+		"yaml list": {
+			"a.yaml", "apiVersion: v1\nitems:\n" + strings.Join(yamlItems, "\n") + "\nkind: List\nmetadata: {}\n",
+		},
+		"yaml of json":           {"a.yaml", "---\n" + strings.Join(docs, "\n---\n")},
+		"json with yaml markers": {"a.yaml", strings.Join(docs, "\n---\n")},
+		"json, then yaml":        {"a.yaml", docs[0] + "\n---\n" + strings.Join(strings.Split(manifests, "\n---")[1:], "\n---")},
+		"json concatenated":      {"a.json", strings.Join(docs, "")},
+		"json by line":           {"a.jsonl", strings.Join(docs, "\n") + "\n"},
+		"json indented":          {"a.json", strings.Join(indented, "\n\n")},
+		"list":                   {"a.json", `{"apiVersion":"v1","kind":"List","items":[` + strings.Join(docs, ",") + `]}`},
+		"list, its kind at the end": {
+			"a.json",
+			`{"apiVersion":"v1","items":[` + strings.Join(docs, " , ") + `],"kind":"List","metadata":{"resourceVersion":""}}`,
+		},
+		"list in a list": {
+			"a.json",
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"List","items":[` + strings.Join(docs, ",") + `]}]}`,
+		},
+		"list of one kind, and more": {
+			"a.json", `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[` + pods + `]}` + strings.Join(docs[1:], "\n"),
+		},
+		"gzip":                 {"a.yaml.gz", gzipped(t, manifests)},
+		"gzip by another name": {"a.txt", gzipped(t, manifests)},
+		"zstd":                 {"a.json.zst", string(encoder.EncodeAll([]byte(strings.Join(docs, "\n")), nil))},
+		"given twice":          {"a.json", strings.Join(docs, "\n") + strings.Join(docs, "\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mustLoad(t, form.file, form.text)
@@ -176,8 +188,8 @@ func TestStdin(t *testing.T) {
 	}
 }
 
-// A folder is read in sorted order, with its folders, without hidden files and
-// files of other kinds.
+// A folder is read in sorted order, with its subfolders, without hidden files and
+// files with other extensions.
 func TestFolder(t *testing.T) {
 	root := t.TempDir()
 	for name, node := range map[string]string{
@@ -231,14 +243,22 @@ func TestInputsThatCannotBeRead(t *testing.T) {
 		paths []string
 		want  string
 	}{
-		"nothing":           {nil, "no input given: name a file, a folder, or - for standard input"},
-		"no such file":      {[]string{"gone"}, "read gone: no such file or folder"},
-		"stdin twice":       {[]string{"-", "-"}, "standard input (-) is given twice, but can be read only once"},
-		"no stdin":          {[]string{"-"}, "read stdin: there is no standard input"},
-		"empty folder":      {[]string{"empty"}, "read empty: no manifests or snapshots in this folder (looked for names ending in .yaml, .yml, .json, .jsonl, .ndjson, .snapshot)"},
-		"dangling link":     {[]string{"dangling"}, "read dangling/a.yaml: the link leads nowhere; remove it or name the files one by one"},
-		"link to a folder":  {[]string{"loop"}, "read loop/self: links to folders are not followed; name the folder that it leads to"},
-		"truncated gzip":    {[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete, or still being compressed"},
+		"nothing":      {nil, "no input given: name a file, a folder, or - for standard input"},
+		"no such file": {[]string{"gone"}, "read gone: no such file or folder"},
+		"stdin twice":  {[]string{"-", "-"}, "standard input (-) is given twice, but can be read only once"},
+		"no stdin":     {[]string{"-"}, "read stdin: there is no standard input"},
+		"empty folder": {
+			[]string{"empty"},
+			"read empty: no manifests or snapshots in this folder (looked for names ending in .yaml, .yml, .json, .jsonl, " +
+				".ndjson, .snapshot)",
+		},
+		"dangling link": {
+			[]string{"dangling"}, "read dangling/a.yaml: the link's target does not exist; remove it or name the files one by one",
+		},
+		"link to a folder": {[]string{"loop"}, "read loop/self: links to folders are not followed; name the folder that it leads to"},
+		"truncated gzip": {
+			[]string{"cut.gz"}, "cut.gz: read: compressed data ends early; the file is incomplete, or still being compressed",
+		},
 		"UTF-16":            {[]string{"wide.yaml"}, "wide.yaml: text is UTF-16; save it as UTF-8"},
 		"a file, then none": {[]string{"cut.gz", "gone"}, "read gone: no such file or folder"},
 	} {
@@ -287,7 +307,7 @@ func TestProgressOfAFile(t *testing.T) {
 	}
 }
 
-// An oddity that the input repeats does not flood the warnings.
+// Repeated warnings are limited.
 func TestWarningsAreCutOff(t *testing.T) {
 	s := mustLoad(t, "a.json", strings.Repeat(goodPod, 100))
 	w := s.Warnings()

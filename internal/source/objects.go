@@ -28,8 +28,9 @@ func keyOf(namespace, objectName string) objectKey {
 	return objectKey{unique.Make(namespace), objectName}
 }
 
-// objects are what is kept of objects besides the graph and the policy. Maps of
-// pods and volumes have hundreds of thousands of entries, hence the records.
+// objects holds the kept objects, except for the graph and the policy. The maps of
+// pods and volumes may have hundreds of thousands of entries, so they hold small
+// records.
 type objects struct {
 	pods     map[objectKey]podRecord
 	volumes  map[objectKey]volumeRecord
@@ -38,19 +39,19 @@ type objects struct {
 	accounts map[objectKey]stamped[types.UID]
 	drivers  map[objectKey]stamped[[]storagev1.TokenRequest]
 	// unnamedClaims has the node of each pod with a resource claim from a template
-	// whose name the pod's status does not have.
+	// whose name is not in the pod's status.
 	unnamedClaims map[objectKey]interned
-	// others are kinds of which only the names are needed here.
+	// others are the kinds of which only names are kept here.
 	others [kindCount]map[objectKey]stamp
-	// seed makes stamps that nobody can predict.
+	// seed makes stamps unpredictable.
 	seed maphash.Seed
 }
 
-// stamp tells versions of an object apart: a hash of its UID and resource
-// version. Objects from files have none.
+// stamp identifies a version of an object: a hash of its UID and resource version. It
+// is 0 for objects from files.
 type stamp uint32
 
-// stampOf is the stamp of an object as the API server sent it.
+// stampOf returns the stamp of an object that the API server sent.
 func (o *objects) stampOf(object metav1.Object) stamp {
 	var h maphash.Hash
 	h.SetSeed(o.seed)
@@ -60,13 +61,13 @@ func (o *objects) stampOf(object metav1.Object) stamp {
 	return stamp(h.Sum64())
 }
 
-// stamped is a small record with the stamp of its object.
+// stamped is a record with the stamp of its object.
 type stamped[R any] struct {
 	record R
 	stamp  stamp
 }
 
-// NodeInfo is what a Node object says that commands show.
+// NodeInfo is the part of a Node object that commands show.
 type NodeInfo struct {
 	UID            types.UID
 	Labels         map[string]string
@@ -90,7 +91,7 @@ func newObjects() objects {
 	return o
 }
 
-// table is the map of one kind, whatever its records are.
+// table is the map of one kind, with any type of record.
 type table interface {
 	has(objectKey) bool
 	remove(objectKey)
@@ -100,7 +101,7 @@ type table interface {
 	stamp(objectKey) (stamp, bool)
 }
 
-// recorded is a record that knows the stamp of its object.
+// recorded is a record that has the stamp of its object.
 type recorded interface{ version() stamp }
 
 func (r podRecord) version() stamp    { return r.stamp }
@@ -146,7 +147,7 @@ func (s *State) HasNode(name string) bool {
 	return ok
 }
 
-// NodeInfo returns what the named Node object says.
+// NodeInfo returns the kept part of the named Node object.
 func (s *State) NodeInfo(name string) (NodeInfo, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -195,8 +196,8 @@ func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.Persisten
 	}, true
 }
 
-// ResourceSliceNode returns the node that a resource slice names, empty for one that
-// names none.
+// ResourceSliceNode returns the node of a resource slice, empty for a slice without
+// one.
 func (s *State) ResourceSliceNode(name string) (node string, ok bool) {
 	if !s.holds(kindResourceSlice, "", name) {
 		return "", false

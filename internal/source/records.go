@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podRecord is what is kept of a pod beside its relations. There may be half a
-// million, so names that pods share are interned, and so is the encoding of the
-// volumes, which are the same for most pods.
+// podRecord is the kept part of a pod, except for its relations. There may be half a
+// million pods, so shared names are interned, and so is the encoding of the volumes,
+// which is the same for most pods.
 type podRecord struct {
 	uid     packedUID
 	node    interned
@@ -27,12 +27,12 @@ type podRecord struct {
 
 // podRest is the part of a pod that most pods have in common.
 type podRest struct {
-	// UID is set when it does not have the usual form.
+	// UID is set only if it does not have the usual form.
 	UID     types.UID       `json:"uid,omitempty"`
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 }
 
-// packedUID is a UID of the form that Kubernetes makes, 16 bytes in lower-case
+// packedUID is a UID of the form that Kubernetes generates, 16 bytes in lower-case
 // hexadecimal with dashes. The zero value is no UID.
 type packedUID [16]byte
 
@@ -59,7 +59,7 @@ func (p packedUID) String() string {
 	return d[:8] + "-" + d[8:12] + "-" + d[12:16] + "-" + d[16:20] + "-" + d[20:]
 }
 
-// newPodRecord reads a trimmed pod.
+// newPodRecord returns the record of a trimmed pod.
 func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 	r := podRecord{node: unique.Make(pod.Spec.NodeName), account: unique.Make(pod.Spec.ServiceAccountName)}
 	_, r.mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
@@ -73,11 +73,13 @@ func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 	return r, err
 }
 
-// setUnnamedClaims notes whether the pod has resource claims of unknown name.
+// setUnnamedClaims records whether the pod has resource claims of unknown name.
 func (o *objects) setUnnamedClaims(key objectKey, pod *corev1.Pod) {
 	unnamed := slices.ContainsFunc(pod.Spec.ResourceClaims, func(claim corev1.PodResourceClaim) bool {
 		return claim.ResourceClaimTemplateName != nil &&
-			!slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool { return s.Name == claim.Name })
+			!slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(s corev1.PodResourceClaimStatus) bool {
+				return s.Name == claim.Name
+			})
 	})
 	if unnamed && pod.Spec.NodeName != "" {
 		o.unnamedClaims[key] = unique.Make(pod.Spec.NodeName)
@@ -86,8 +88,8 @@ func (o *objects) setUnnamedClaims(key objectKey, pod *corev1.Pod) {
 	}
 }
 
-// encodeRecord encodes what is kept of an object. With an error, nothing is kept
-// but that the object exists, which grants less.
+// encodeRecord encodes the kept part of an object. On an error it returns an empty
+// record, which grants less.
 func encodeRecord(kept any) (interned, error) {
 	text, err := json.Marshal(kept, compact())
 	if err != nil {
@@ -96,9 +98,9 @@ func encodeRecord(kept any) (interned, error) {
 	return unique.Make(string(text)), nil
 }
 
-// tokenVolumes picks the volumes that bear on the audiences and certificates
-// that a node may ask for. The names of projected volumes, different in each
-// pod, are left out.
+// tokenVolumes selects the volumes that decide which audiences and certificates a
+// node may request. The names of projected volumes, which differ in each pod, are
+// left out.
 func tokenVolumes(volumes []corev1.Volume) []corev1.Volume {
 	var picked []corev1.Volume
 	for _, v := range volumes {
@@ -117,8 +119,8 @@ func tokenVolumes(volumes []corev1.Volume) []corev1.Volume {
 			source.CSI = &corev1.CSIVolumeSource{Driver: v.CSI.Driver}
 		}
 		if v.Ephemeral != nil {
-			// API servers accept none without a template, and that there is one
-			// is what makes its claim count.
+			// API servers require a template, and its presence is what makes the
+			// claim count.
 			source.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}
 		}
 		if source == (corev1.VolumeSource{}) {
@@ -149,9 +151,9 @@ func tokenProjections(projected *corev1.ProjectedVolumeSource) *corev1.Projected
 	return &corev1.ProjectedVolumeSource{Sources: picked}
 }
 
-// Pod returns the kept part of a pod: its names, UID and mirror mark, its node
-// and service account, and those volumes that decide which token audiences and
-// certificates its node may ask for. Objects that the pod refers to are in
+// Pod returns the kept part of a pod: its names, UID and mirror mark, its node and
+// service account, and those volumes that decide which token audiences and
+// certificates its node may request. Objects that the pod refers to are in
 // [State.Graph].
 func (s *State) Pod(namespace, name string) (*corev1.Pod, bool) {
 	s.mu.RLock()
@@ -181,8 +183,8 @@ func (s *State) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return pod, true
 }
 
-// volumeRecord is what is kept of a persistent volume beside its relations:
-// what decides which CSI driver serves it.
+// volumeRecord is the part of a persistent volume that decides which CSI driver
+// serves it.
 type volumeRecord struct {
 	source interned // an encoded corev1.PersistentVolumeSource
 	stamp  stamp
@@ -194,8 +196,8 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 		kept.CSI = &corev1.CSIPersistentVolumeSource{Driver: kept.CSI.Driver}
 	}
 	if file := kept.AzureFile; file != nil && file.SecretNamespace == nil && pv.Spec.ClaimRef != nil {
-		// The claim is not kept, and it says where the secret is unless the
-		// volume does. Without that, the volume leads to no driver.
+		// The claim, which is not kept, gives the default for the secret's namespace.
+		// Without a namespace the volume maps to no driver.
 		defaulted := *file
 		defaulted.SecretNamespace = &pv.Spec.ClaimRef.Namespace
 		kept.AzureFile = &defaulted
@@ -204,8 +206,8 @@ func newVolumeRecord(pv *corev1.PersistentVolume) (volumeRecord, error) {
 	return volumeRecord{source: source}, err
 }
 
-// PersistentVolume returns the kept part of a persistent volume: its name and
-// what decides which CSI driver serves it. Claim and secrets are in
+// PersistentVolume returns the kept part of a persistent volume: its name and the
+// source that decides which CSI driver serves it. Claim and secrets are in
 // [State.Graph].
 func (s *State) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
 	s.mu.RLock()
@@ -221,9 +223,9 @@ func (s *State) PersistentVolume(name string) (*corev1.PersistentVolume, bool) {
 	return pv, true
 }
 
-// compact marshals API objects as Kubernetes does, without the fields that are
-// zero. API servers store strings as they come, and not all are checked; bytes
-// that are not UTF-8 are replaced, as they are in what a webhook is sent.
+// compact marshals API objects as Kubernetes does, without zero fields. API servers
+// do not validate all strings; bytes that are not UTF-8 are replaced, as in the
+// requests that webhooks get.
 func compact() json.Options {
 	return json.JoinOptions(
 		jsontext.AllowInvalidUTF8(true),

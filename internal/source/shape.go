@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The shapes below name the fields of API objects that decoding looks at, so
-// that the rest, most of the text, is skipped and not built. What is kept in
-// the end is decided by trim; a test holds the two together.
+// The shapes below have only the fields of API objects that are decoded; other
+// fields, most of the text, are skipped. trim decides what is kept; a test compares
+// the two.
 
 // identity is the metadata of any object.
 type identity struct {
@@ -60,10 +60,10 @@ type podShape struct {
 	} `json:"status"`
 }
 
-// annotation is a string of which it matters whether it is there.
+// annotation records whether an annotation is present.
 type annotation bool
 
-// UnmarshalJSONFrom takes null for an empty string, as Kubernetes does.
+// UnmarshalJSONFrom treats null as an empty string, as Kubernetes does.
 func (a *annotation) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*a = true
 	if dec.PeekKind() == jsontext.KindNull {
@@ -87,8 +87,7 @@ type containerShape struct {
 	} `json:"envFrom"`
 }
 
-// volumeShape leaves out templates of ephemeral volumes, which are whole
-// objects.
+// volumeShape leaves out the templates of ephemeral volumes, which are large.
 type volumeShape struct {
 	Name string `json:"name"`
 	corev1.VolumeSource
@@ -131,8 +130,8 @@ func (s *podShape) object() apiObject {
 	return pod
 }
 
-// containers builds those that trim would not drop at once: a container is a
-// large thing.
+// containers builds only the containers that trim keeps, because a Container is a
+// large struct.
 func containers(shapes []containerShape) []corev1.Container {
 	var built []corev1.Container
 	for i := range shapes {

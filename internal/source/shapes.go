@@ -137,7 +137,7 @@ type resourceSliceShape struct {
 	Spec     struct {
 		NodeName *string `json:"nodeName"`
 	} `json:"spec"`
-	// NodeName is where v1alpha2 had it.
+	// NodeName is the node in v1alpha2.
 	NodeName *string `json:"nodeName"`
 }
 

@@ -27,11 +27,11 @@ type snapshotHeader struct {
 	Kind       string `json:"kind"`
 	// KubernetesVersion of the server, "v1.36.3"; empty when unknown.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// Cluster is true when the objects are from a cluster, false when they are
-	// from manifests that no controller has seen.
+	// Cluster is true when all objects are from a cluster, false when some are from
+	// manifests.
 	Cluster bool `json:"cluster"`
-	// Complete is true when manifests were added to what is from a cluster: then
-	// Cluster is false, and every object of the cluster is there all the same.
+	// Complete is true when manifests were added to the state of a cluster: Cluster
+	// is false then, but every object of the cluster is included.
 	Complete bool `json:"complete,omitzero"`
 	// RBACReadable is true when roles and bindings could be read, even if there
 	// are none.
@@ -64,48 +64,49 @@ func (c *content) header(d *manifest.Document) error {
 	return nil
 }
 
-// expectation is what the headers in a file promise of it.
+// expectation compares the object counts in the headers of a file with its objects.
 type expectation struct {
 	file     string
 	snapshot bool
-	promised map[string]int
+	expected map[string]int
 	found    [kindCount]int
 }
 
 func newExpectation(file string) *expectation {
-	return &expectation{file: file, promised: map[string]int{}}
+	return &expectation{file: file, expected: map[string]int{}}
 }
 
 func (e *expectation) add(h *snapshotHeader) {
 	e.snapshot = true
 	for kind, n := range h.Objects {
-		e.promised[kind] += n
+		e.expected[kind] += n
 	}
 }
 
 func (e *expectation) count(k kind) { e.found[k]++ }
 
-// check reports whether the file holds fewer objects than promised.
+// check returns an error if the file holds fewer objects than its headers state.
 func (e *expectation) check() error {
 	if !e.snapshot {
 		return nil
 	}
-	for _, kind := range slices.Sorted(maps.Keys(e.promised)) {
+	for _, kind := range slices.Sorted(maps.Keys(e.expected)) {
 		found := 0
 		for k := range kindCount {
 			if k.String() == kind {
 				found = e.found[k]
 			}
 		}
-		if found < e.promised[kind] {
-			return &manifest.Error{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind %s, but holds %d; take it again",
-				e.promised[kind], kind, found)}
+		if found < e.expected[kind] {
+			return &manifest.Error{File: e.file, Err: fmt.Errorf("snapshot is incomplete: it should hold %d objects of kind "+
+				"%s, but holds %d; take it again",
+				e.expected[kind], kind, found)}
 		}
 	}
 	return nil
 }
 
-// retained is the objects of a state as they stand in a snapshot.
+// retained holds the objects of a state as they are written to a snapshot.
 type retained struct {
 	objects [kindCount][]retainedObject
 }
@@ -122,7 +123,7 @@ func (r *retained) add(o *object) {
 	r.objects[o.kind] = append(r.objects[o.kind], retainedObject{o.api.GetNamespace(), o.api.GetName(), o.encoded})
 }
 
-// reset forgets the objects of a kind.
+// reset removes the objects of a kind.
 func (r *retained) reset(k kind) {
 	if r != nil {
 		r.objects[k] = nil
@@ -141,7 +142,7 @@ func (r *retained) sorted(k kind) []retainedObject {
 	return slices.CompactFunc(objects, func(a, b retainedObject) bool { return compare(a, b) == 0 })
 }
 
-// encode writes a trimmed object as it stands in a snapshot.
+// encode encodes a trimmed object for a snapshot.
 func encode(k kind, o apiObject) ([]byte, error) {
 	o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
 	text, err := json.Marshal(o, compact())
@@ -151,10 +152,10 @@ func encode(k kind, o apiObject) ([]byte, error) {
 	return text, nil
 }
 
-// WriteSnapshot writes the state as one gzip-compressed file that [LoadFiles]
-// reads. The state must have been read with the option to retain objects. The
-// same state gives the same bytes. gzip is used, although others compress
-// faster, because every system has the tools to look into the file.
+// WriteSnapshot writes the state as one gzip-compressed file that [LoadFiles] reads.
+// The state must have been read with the option to retain objects. The same state
+// gives the same bytes. The format is gzip, because every system has tools to read
+// it.
 func WriteSnapshot(w io.Writer, s *State) error {
 	if s.retained == nil {
 		return errors.New("write snapshot: the state was read without retaining objects")

@@ -49,12 +49,11 @@ func fullCluster(t *testing.T) *stubServer {
 	for i := range 20 {
 		s.set("pods", boundPod(fmt.Sprintf("ns-%d", i%3), fmt.Sprintf("pod-%d", i), fmt.Sprintf("worker-%d", i%4), "pull"))
 	}
-	s.permit("list resourceslices", false)
+	s.setAllowed("list resourceslices", false)
 	return s
 }
 
-// A state that is read from its snapshot gives the same answers, and the same
-// snapshot.
+// A state that is read from a snapshot gives the same answers, and the same snapshot.
 func TestSnapshotRoundTrip(t *testing.T) {
 	state := list(t, fullCluster(t), LiveOptions{Retain: true})
 	first := snapshot(t, state)
@@ -70,16 +69,19 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// The same state gives the same bytes, in whatever order its objects came.
+// The same state gives the same bytes, for any order of its objects.
 func TestSnapshotIsDeterministic(t *testing.T) {
 	var docs []string
 	for i := range 30 {
-		docs = append(docs, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"n%d"},"spec":{"nodeName":"w"}}`, i, i%3))
-		docs = append(docs, fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"w%d","labels":{"a":"1","b":"2","c":"3"}}}`, i))
+		docs = append(docs,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d","namespace":"n%d"},"spec":{"nodeName":"w"}}`, i, i%3))
+		docs = append(docs,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"w%d","labels":{"a":"1","b":"2","c":"3"}}}`, i))
 	}
 	first := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n")))
 	slices.Reverse(docs)
-	docs = append([]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p0","namespace":"n0"},"spec":{"nodeName":"an earlier one"}}`}, docs...)
+	replaced := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p0","namespace":"n0"},"spec":{"nodeName":"an earlier one"}}`
+	docs = append([]string{replaced}, docs...)
 	if second := snapshot(t, mustLoad(t, "a.json", strings.Join(docs, "\n"))); !bytes.Equal(first, second) {
 		t.Errorf("snapshots differ:\n%s\n%s", decompressAll(t, first), decompressAll(t, second))
 	}
@@ -87,7 +89,7 @@ func TestSnapshotIsDeterministic(t *testing.T) {
 
 func TestSnapshotFormat(t *testing.T) {
 	state := mustLoad(t, "a.yaml", read(t, "testdata/forms/shop.yaml"))
-	state.miss(kindResourceSlice, "not allowed")
+	state.markMissing(kindResourceSlice, "not allowed")
 	got := decompressAll(t, snapshot(t, state))
 	golden := "testdata/snapshot.golden"
 	if update {
@@ -100,14 +102,16 @@ func TestSnapshotFormat(t *testing.T) {
 	}
 }
 
-// Nothing secret, and nothing that is not needed, is in a snapshot: each string
-// of these objects that must not be there contains the word SENTINEL.
+// A snapshot holds no secret and no unneeded data: each string of these objects that
+// must not be in it contains the word SENTINEL.
 func TestSnapshotHoldsNothingSecret(t *testing.T) {
 	text := decompressAll(t, snapshot(t, mustLoad(t, "nasty.yaml", read(t, "testdata/nasty.yaml"))))
 	if i := strings.Index(text, "SENTINEL"); i >= 0 {
 		t.Errorf("the snapshot contains %s", text[max(0, i-100):min(len(text), i+100)])
 	}
-	for _, kept := range []string{`"needed-secret"`, `"needed-configmap"`, `"needed-claim"`, `"needed-audience"`, `kubernetes.io/config.mirror`} {
+	for _, kept := range []string{
+		`"needed-secret"`, `"needed-configmap"`, `"needed-claim"`, `"needed-audience"`, `kubernetes.io/config.mirror`,
+	} {
 		if !strings.Contains(text, kept) {
 			t.Errorf("the snapshot lacks %s", kept)
 		}
@@ -124,8 +128,8 @@ func TestSnapshotFromACluster(t *testing.T) {
 	}
 }
 
-// Who fills aggregated cluster roles: in manifests nobody has, in what a
-// cluster says its controller has, or has not yet.
+// Aggregated cluster roles are computed for manifests, but not for a cluster, where
+// the controller computes them.
 func TestAggregatedClusterRoles(t *testing.T) {
 	const manifests = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -145,7 +149,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 `
 	allows := func(s *State) bool {
-		return s.RBAC.Evaluate(&access.Request{User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true}).Allowed
+		return s.RBAC.Evaluate(&access.Request{
+			User: "jo", Verb: "get", Resource: "pods", Name: "p", Namespace: "n", ResourceRequest: true,
+		}).Allowed
 	}
 	files := mustLoad(t, "a.yaml", manifests)
 	if !allows(files) {
@@ -156,8 +162,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jo}]
 	}
 	stub := newStub(t)
 	stub.set("clusterroles", &rbacv1.ClusterRole{
-		ObjectMeta:      metav1.ObjectMeta{Name: "all"},
-		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "yes"}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		AggregationRule: &rbacv1.AggregationRule{
+			ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"part": "yes"}}},
+		},
 	})
 	stub.set("clusterroles", &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "part", Labels: map[string]string{"part": "yes"}},
@@ -210,16 +218,19 @@ func TestSnapshotReportsWriteErrors(t *testing.T) {
 	}
 }
 
-// What several snapshots say of versions and of what is missing comes together.
+// The versions and missing resources of several snapshots are merged.
 func TestSeveralSnapshots(t *testing.T) {
 	header := func(version, missing string) string {
-		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`, version, missing)
+		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,`+
+			`"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`,
+			version, missing)
 	}
 	s := mustLoad(t, "a.json", header("v1.33.1", "pods")+header("v1.34.0", "nodes"))
 	if s.Version.String() != "1.34" || len(s.Missing()) != 2 {
 		t.Errorf("version %s, missing %v", s.Version, s.Missing())
 	}
-	if w := s.Warnings(); len(w) != 1 || !strings.Contains(w[0], "snapshot is of Kubernetes v1.34.0, another was of v1.33.1; the last one counts") {
+	if w := s.Warnings(); len(w) != 1 ||
+		!strings.Contains(w[0], "snapshot is of Kubernetes v1.34.0, another was of v1.33.1; the last one counts") {
 		t.Errorf("warnings are %q", w)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// State is a cluster as far as node authorization needs it. A State that comes
-// from [Watch] changes with the cluster; its methods, graph and policy may be
+// State is the part of a cluster's state that node authorization needs. A State that
+// comes from [Watch] changes with the cluster; its methods, graph and policy may be
 // used concurrently at any time.
 type State struct {
 	// Graph relates nodes to objects.
@@ -22,14 +22,14 @@ type State struct {
 	// RBAC is the cluster's roles and bindings; it is never nil.
 	// [State.RBACLoaded] says whether any could be read.
 	RBAC *rbac.Policy
-	// Version is the server's minor version. It is 0 when it is unknown, as
-	// with plain manifests, or outside of the supported range.
+	// Version is the server's minor version. It is 0 when it is unknown, as for plain
+	// manifests, or not supported.
 	Version kubeversion.Minor
-	// ServerVersion is the version as the server or snapshot tells it,
-	// "v1.36.3"; empty when unknown.
+	// ServerVersion is the version that the server or snapshot states, "v1.36.3";
+	// empty when unknown.
 	ServerVersion string
-	// Resources are the resources that the cluster serves, sorted by group and
-	// name; nil when unknown, as with plain manifests.
+	// Resources are the resources that the cluster serves, sorted by group and name;
+	// nil when unknown, as for plain manifests.
 	Resources []APIResource
 	// Origin says where the state is from, for people: "cluster
 	// https://10.0.0.1:6443", "file cluster.yaml and 2 more".
@@ -70,12 +70,12 @@ type Missing struct {
 	Kind Kinds
 }
 
-// facts are what is known about the reading itself.
+// facts describe how the state was read.
 type facts struct {
 	missing  map[kind]Missing
 	skipped  map[string]int
 	warnings warnings
-	// complete is true when the state holds all that its source has.
+	// complete is true when the state holds all objects of its source.
 	complete bool
 	// rbacRead has a bit for each kind of RBAC objects that could be read.
 	rbacRead uint32
@@ -90,8 +90,8 @@ func newState() *State {
 	}
 }
 
-// RBACLoaded reports whether roles and bindings were read: whether there are
-// any, or the cluster lets all four kinds be read and has none.
+// RBACLoaded reports whether roles and bindings were read: the state has some, or all
+// four kinds were readable and the cluster has none.
 func (s *State) RBACLoaded() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -112,7 +112,7 @@ func (s *State) Missing() []Missing {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.facts.missing) == 0 {
-		return nil // as for most of a server's life, which asks at every refusal
+		return nil // the usual case; the server calls this for every refusal
 	}
 	return slices.SortedFunc(maps.Values(s.facts.missing), func(a, b Missing) int {
 		return strings.Compare(a.Resource.String(), b.Resource.String())
@@ -141,8 +141,7 @@ func (s *State) Skipped() map[string]int {
 	return maps.Clone(s.facts.skipped)
 }
 
-// Warnings lists what a person should know about the input, each one line, in
-// the order of the input.
+// Warnings lists warnings about the input, one line each, in the order of the input.
 func (s *State) Warnings() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -155,8 +154,8 @@ func (s *State) warn(class, line string) {
 	s.facts.warnings.add(class, line)
 }
 
-// miss records that a kind could not be read. It reports whether that is new.
-func (s *State) miss(k kind, reason string) (Missing, bool) {
+// markMissing records that a kind could not be read. It reports whether that is new.
+func (s *State) markMissing(k kind, reason string) (Missing, bool) {
 	info := k.describe()
 	m := Missing{Resource: info.groupResource(), Reason: reason, Kind: 1 << k}
 	s.mu.Lock()
@@ -166,8 +165,8 @@ func (s *State) miss(k kind, reason string) (Missing, bool) {
 	return m, !known
 }
 
-// found records that a kind can be read. It reports whether that is new.
-func (s *State) found(k kind) (Missing, bool) {
+// clearMissing records that a kind can be read. It reports whether that is new.
+func (s *State) clearMissing(k kind) (Missing, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, known := s.facts.missing[k]

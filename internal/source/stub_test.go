@@ -25,12 +25,12 @@ import (
 )
 
 // stubServer is an API server that serves the kept kinds from memory: discovery,
-// lists with pages, and watches from any resource version it remembers.
+// lists with pages, and watches from any resource version that is not compacted.
 type stubServer struct {
 	*httptest.Server
 	t *testing.T
-	// wire is the connection of clients of a server without a socket.
-	wire *wire
+	// transport connects clients to a server without a socket.
+	transport *transport
 
 	mu        sync.Mutex
 	changed   *sync.Cond
@@ -40,12 +40,11 @@ type stubServer struct {
 	log       []stubEvent
 	forbidden map[string]bool // "list pods"
 	watchList bool
-	oldest    int // events up to this version are forgotten
-	expire    int // how many continue tokens are refused
+	oldest    int // events before this version are compacted
+	expire    int // how many continue tokens are rejected
 	closed    bool
-	// failure, if set, is asked about each request to a resource: the verb, list,
-	// watch or, for a watch with initial events, stream, and the error that it
-	// gets.
+	// failure, if set, returns the error of each request to a resource. The verb is
+	// list, watch, or stream for a watch with initial events.
 	delay   func(*http.Request) time.Duration // before a request is answered
 	failure func(verb, resource string) *apierrors.StatusError
 	// bookmarks is how often watches get one; 0 for never.
@@ -75,11 +74,11 @@ func newStub(t *testing.T) *stubServer {
 	return s
 }
 
-// newStubInMemory is one whose clients need no socket, for bubbles of
+// newStubInMemory returns a stub whose clients need no socket, for bubbles of
 // testing/synctest.
 func newStubInMemory(t *testing.T) *stubServer {
 	s := newStubStore(t)
-	s.wire = newWire(http.HandlerFunc(s.handle))
+	s.transport = newTransport(http.HandlerFunc(s.handle))
 	t.Cleanup(s.close)
 	return s
 }
@@ -107,21 +106,21 @@ func (s *stubServer) close() {
 }
 
 func (s *stubServer) config() *rest.Config {
-	if s.wire != nil {
-		return &rest.Config{Host: "http://cluster", Transport: s.wire}
+	if s.transport != nil {
+		return &rest.Config{Host: "http://cluster", Transport: s.transport}
 	}
 	return &rest.Config{Host: s.URL}
 }
 
-// refuse sets what requests to resources fail with; nil for none.
-func (s *stubServer) refuse(failure func(verb, resource string) *apierrors.StatusError) {
+// failWith sets the failure of requests to resources; nil for none.
+func (s *stubServer) failWith(failure func(verb, resource string) *apierrors.StatusError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = failure
 }
 
-// restore exchanges the store for one with other objects at another version, and
-// ends all watches.
+// restore replaces the store by one with other objects at another version, and ends
+// all watches.
 func (s *stubServer) restore(version int, pods ...*corev1.Pod) {
 	s.mu.Lock()
 	s.objects, s.log, s.oldest = map[string]map[string]runtime.Object{}, []stubEvent{{version: version}}, 0
@@ -140,22 +139,22 @@ func (s *stubServer) setCluster(uid string) {
 	s.cluster = uid
 }
 
-// cut ends all watches.
-func (s *stubServer) cut() {
+// endWatches ends all watches.
+func (s *stubServer) endWatches() {
 	s.mu.Lock()
 	s.generation++
 	s.mu.Unlock()
 	s.changed.Broadcast()
 }
 
-// lose deletes an object without a trace.
-func (s *stubServer) lose(resource, name string) {
+// deleteSilently deletes an object without an event.
+func (s *stubServer) deleteSilently(resource, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects[resource], name)
 }
 
-// count returns how many requests began so.
+// count returns how many requests start with a prefix.
 func (s *stubServer) count(request string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +169,9 @@ func (s *stubServer) count(request string) int {
 
 func (s *stubServer) serve(gv schema.GroupVersion, k kind) {
 	info := k.describe()
-	s.serveResource(gv.String(), metav1.APIResource{Name: info.resource, SingularName: strings.ToLower(info.name), Kind: info.name, Namespaced: info.namespaced})
+	s.serveResource(gv.String(), metav1.APIResource{
+		Name: info.resource, SingularName: strings.ToLower(info.name), Kind: info.name, Namespaced: info.namespaced,
+	})
 }
 
 func (s *stubServer) serveResource(gv string, r metav1.APIResource) {
@@ -191,20 +192,20 @@ func (s *stubServer) unserve(gv, resource string) {
 	}
 }
 
-func (s *stubServer) permit(what string, allowed bool) {
+func (s *stubServer) setAllowed(what string, allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forbidden[what] = !allowed
 }
 
-// set stores an object and tells watchers.
+// set stores an object and notifies watchers.
 func (s *stubServer) set(resource string, o apiObject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.objects[resource] == nil {
 		s.objects[resource] = map[string]runtime.Object{}
 	}
-	event := stubEvent{version: s.now() + 1, resource: resource, kind: "ADDED", object: o.DeepCopyObject()}
+	event := stubEvent{version: s.revision() + 1, resource: resource, kind: "ADDED", object: o.DeepCopyObject()}
 	o = event.object.(apiObject)
 	if s.objects[resource][displayName(o)] != nil {
 		event.kind = "MODIFIED"
@@ -220,14 +221,14 @@ func (s *stubServer) delete(resource, name string) {
 	defer s.mu.Unlock()
 	o := s.objects[resource][name].DeepCopyObject()
 	delete(s.objects[resource], name)
-	version := s.now() + 1
+	version := s.revision() + 1
 	o.(apiObject).SetResourceVersion(strconv.Itoa(version))
 	s.log = append(s.log, stubEvent{version: version, resource: resource, kind: "DELETED", object: o})
 	s.changed.Broadcast()
 }
 
-// remove deletes an object if it is there.
-func (s *stubServer) remove(resource, name string) {
+// deleteIfPresent deletes an object if it exists.
+func (s *stubServer) deleteIfPresent(resource, name string) {
 	s.mu.Lock()
 	there := s.objects[resource][name] != nil
 	s.mu.Unlock()
@@ -236,24 +237,24 @@ func (s *stubServer) remove(resource, name string) {
 	}
 }
 
-// forget makes watches from old versions impossible and ends those that run.
-func (s *stubServer) forget() {
+// compact makes watches from old versions impossible and ends the open ones.
+func (s *stubServer) compact() {
 	s.mu.Lock()
-	s.oldest = s.now() + 1
+	s.oldest = s.revision() + 1
 	s.log = append(s.log, stubEvent{version: s.oldest})
 	s.mu.Unlock()
 	s.changed.Broadcast()
 	s.CloseClientConnections()
 }
 
-func (s *stubServer) now() int {
+func (s *stubServer) revision() int {
 	if len(s.log) == 0 {
 		return 100
 	}
 	return s.log[len(s.log)-1].version
 }
 
-func (s *stubServer) seen(request string) bool {
+func (s *stubServer) received(request string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.requests, func(r string) bool { return strings.HasPrefix(r, request) })
@@ -347,7 +348,8 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 	case !known:
 		s.fail(w, apierrors.NewNotFound(gr, ""))
 	case denied:
-		s.fail(w, apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
+		s.fail(w,
+			apierrors.NewForbidden(gr, "", fmt.Errorf("User %q cannot %s resource %q at the cluster scope", "reader", verb, resource)))
 	case failed != nil:
 		s.fail(w, failed)
 	case verb == "list":
@@ -370,7 +372,7 @@ func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info m
 	names := slices.Sorted(maps.Keys(s.objects[info.Name]))
 	names = slices.DeleteFunc(names, func(n string) bool { return token != "" && n <= token })
 	list := map[string]any{"kind": info.Kind + "List", "apiVersion": gv, "items": []any{}}
-	m := metav1.ListMeta{ResourceVersion: strconv.Itoa(s.now())}
+	m := metav1.ListMeta{ResourceVersion: strconv.Itoa(s.revision())}
 	if n, err := strconv.Atoi(limit); err == nil && n > 0 && len(names) > n {
 		rest := int64(len(names) - n)
 		names = names[:n]
@@ -383,7 +385,7 @@ func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info m
 	s.writeProtobuf(w, list, parseGV(gv).WithKind(info.Kind+"List"))
 }
 
-// writeProtobuf sends a list as API servers do when they are asked to.
+// writeProtobuf sends a list as protobuf.
 func (s *stubServer) writeProtobuf(w http.ResponseWriter, list map[string]any, gvk schema.GroupVersionKind) {
 	if s.encoder == nil {
 		var err error
@@ -437,7 +439,7 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 		for _, n := range slices.Sorted(maps.Keys(s.objects[info.Name])) {
 			send("ADDED", s.typed(gv, info.Kind, s.objects[info.Name][n]))
 		}
-		version = s.now()
+		version = s.revision()
 		send("BOOKMARK", map[string]any{"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{
 			ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 		}})
@@ -482,16 +484,18 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 		if now := time.Now(); !last.IsZero() && !now.Before(last) && bookmark.After(now) {
 			bookmark, last = now, time.Time{}
 		}
-		if s.bookmarks > 0 && !time.Now().Before(bookmark) && s.now() >= version {
+		if s.bookmarks > 0 && !time.Now().Before(bookmark) && s.revision() >= version {
 			bookmark = bookmark.Add(s.bookmarks)
-			send("BOOKMARK", map[string]any{"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{ResourceVersion: strconv.Itoa(s.now())}})
+			send("BOOKMARK", map[string]any{
+				"kind": info.Kind, "apiVersion": gv, "metadata": metav1.ObjectMeta{ResourceVersion: strconv.Itoa(s.revision())},
+			})
 		}
-		version = max(version, s.now())
+		version = max(version, s.revision())
 		s.changed.Wait()
 	}
 }
 
-// typed is the object with its kind, as watches send it.
+// typed returns the object with its kind, as watches send it.
 func (s *stubServer) typed(gv, kind string, o runtime.Object) runtime.Object {
 	o = o.DeepCopyObject()
 	o.GetObjectKind().SetGroupVersionKind(parseGV(gv).WithKind(kind))
@@ -520,7 +524,7 @@ func (s *stubServer) write(w http.ResponseWriter, code int, body any) {
 	}
 }
 
-// boundPod is a pod on a node that uses a secret.
+// boundPod returns a pod on a node that uses a secret.
 func boundPod(namespace, name, node, secret string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11"},

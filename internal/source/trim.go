@@ -8,9 +8,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// trim drops, in place, all fields of an object that its kind's rule does not
-// keep. It is the one place where files, live clusters and snapshots agree on
-// what is kept.
+// trim drops, in place, all fields of an object that are not kept. Files, live
+// clusters and snapshots all use it.
 func trim(o apiObject) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -66,8 +65,8 @@ func trimNode(node *corev1.Node) {
 	}
 }
 
-// trimRBAC keeps rules, subjects and role references whole. Labels of cluster
-// roles decide which aggregated roles include them.
+// trimRBAC keeps rules, subjects and role references. Labels of cluster roles decide
+// which aggregated roles include them.
 func trimRBAC(o apiObject) {
 	switch o := o.(type) {
 	case *rbacv1.Role:

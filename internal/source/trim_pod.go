@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// trimPod drops, in place, all of a pod but what relates it to other objects,
-// and what decides which tokens and certificates its node may ask for on its
-// behalf. Values of environment variables are never kept.
+// trimPod drops, in place, all fields of a pod except those that relate it to other
+// objects, and those that decide which tokens and certificates its node may request
+// for it. Values of environment variables are never kept.
 func trimPod(pod *corev1.Pod) {
 	meta := named(&pod.ObjectMeta)
 	meta.UID = pod.UID
@@ -112,7 +112,7 @@ func trimExtendedClaim(status *corev1.PodExtendedResourceClaimStatus) *corev1.Po
 	return &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: status.ResourceClaimName}
 }
 
-// orNil makes no elements one thing: nil.
+// orNil returns nil for an empty slice.
 func orNil[E any](s []E) []E {
 	if len(s) == 0 {
 		return nil

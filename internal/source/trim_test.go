@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// update says whether the golden files are to be written.
+// update is true when golden files are to be written.
 var update = os.Getenv("UPDATE_GOLDEN") != ""
 
 // filler sets fields of an object; each string says which field it is in.
@@ -81,7 +81,7 @@ func (f filler) fill(v reflect.Value, path string) {
 	}
 }
 
-// filled makes an object of the kind with many fields.
+// filled returns an object of the kind with many fields.
 func (f filler) filled(k kind) apiObject {
 	o := newAPIObject(k)
 	f.fill(reflect.ValueOf(o).Elem(), "")
@@ -96,7 +96,7 @@ func (f filler) filled(k kind) apiObject {
 	return o
 }
 
-// The fields that are kept are those in the golden file, and no others.
+// Exactly the fields in the golden file are kept.
 func TestKeptFields(t *testing.T) {
 	var b strings.Builder
 	for k := range kindCount {
@@ -123,8 +123,7 @@ func TestKeptFields(t *testing.T) {
 	}
 }
 
-// What is decoded from a file is what remains of the same object from a
-// cluster.
+// Decoding from a file gives the same object as trimming one from a cluster.
 func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for k := range kindCount {
@@ -157,7 +156,7 @@ func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 	}
 }
 
-// Trimming what is trimmed changes nothing, so that a snapshot can be read and
+// Trimming a trimmed object changes nothing, so that a snapshot can be read and
 // written again.
 func TestTrimIsIdempotent(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -177,8 +176,8 @@ func TestTrimIsIdempotent(t *testing.T) {
 	}
 }
 
-// The records that stand for pods and volumes give back what was put in.
-func TestRecordsGiveBackWhatCounts(t *testing.T) {
+// The records of pods and volumes return the kept fields.
+func TestRecordsReturnTheKeptFields(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
 		pod := filler{rand: random}.filled(kindPod).(*corev1.Pod)
@@ -203,8 +202,8 @@ func TestRecordsGiveBackWhatCounts(t *testing.T) {
 	}
 }
 
-// The claim of an ephemeral volume bears on audiences if there is a template for
-// it, which is not kept.
+// The claim of an ephemeral volume counts for audiences if it has a template, whose
+// content is not kept.
 func TestEphemeralVolumesHaveATemplate(t *testing.T) {
 	s := newState()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
@@ -220,7 +219,7 @@ func TestEphemeralVolumesHaveATemplate(t *testing.T) {
 	}
 }
 
-// The namespace of the secret decides whether an azureFile volume leads to a CSI
+// The namespace of the secret decides whether an azureFile volume maps to a CSI
 // driver.
 func TestAzureFileVolumesHaveANamespace(t *testing.T) {
 	for _, tc := range []struct {
@@ -229,9 +228,21 @@ func TestAzureFileVolumesHaveANamespace(t *testing.T) {
 		claim *corev1.ObjectReference
 		want  *string
 	}{
-		{"the claim's", corev1.AzureFilePersistentVolumeSource{SecretName: "s"}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("shop")},
-		{"its own", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("vault")}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("vault")},
-		{"its own, which is empty", corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("")}, &corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("")},
+		{
+			"the claim's",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s"},
+			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("shop"),
+		},
+		{
+			"its own",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("vault")},
+			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new("vault"),
+		},
+		{
+			"its own, which is empty",
+			corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: new("")},
+			&corev1.ObjectReference{Namespace: "shop", Name: "c"}, new(""),
+		},
 		{"none without a claim", corev1.AzureFilePersistentVolumeSource{SecretName: "s"}, nil, nil},
 	} {
 		s := newState()
@@ -250,9 +261,9 @@ func TestAzureFileVolumesHaveANamespace(t *testing.T) {
 func TestPackedUID(t *testing.T) {
 	for uid, packs := range map[string]bool{
 		"0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11": true,
-		"0B6A5D60-5F2C-4A7F-9D0E-8F3F6B7F2C11": false, // would come back in lower case
+		"0B6A5D60-5F2C-4A7F-9D0E-8F3F6B7F2C11": false, // would be returned in lower case
 		"0b6a5d60x5f2c-4a7f-9d0e-8f3f6b7f2c11": false,
-		"00000000-0000-0000-0000-000000000000": false, // stands for no UID
+		"00000000-0000-0000-0000-000000000000": false, // means no UID
 		"72c5ff53b1f7ad2f4d76f3a0f9c1ad5e":     false,
 		"":                                     false,
 	} {

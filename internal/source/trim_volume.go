@@ -18,9 +18,9 @@ func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
 }
 
 // trimVolumeSource reports false for volumes that concern only the node itself.
-// Volumes of in-tree drivers are kept as they are when the audience of a token
-// depends on the CSI driver that they migrate to.
-// Source: https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration
+// Volumes of in-tree drivers are kept unchanged if the audience of a token depends on
+// the CSI driver that they migrate to. Source:
+// https://kubernetes.io/docs/concepts/storage/volumes/#csi-migration
 func trimVolumeSource(v *corev1.VolumeSource) (corev1.VolumeSource, bool) {
 	t := corev1.VolumeSource{
 		GCEPersistentDisk:    v.GCEPersistentDisk,
@@ -69,8 +69,8 @@ func trimVolumeSource(v *corev1.VolumeSource) (corev1.VolumeSource, bool) {
 	if s := v.StorageOS; s != nil {
 		t.StorageOS = &corev1.StorageOSVolumeSource{SecretRef: s.SecretRef}
 	}
-	// An empty projection is dropped unless it stands beside another source,
-	// where it decides which of them counts.
+	// An empty projection is dropped unless the volume has another source: then it
+	// decides which of them counts.
 	alone := t
 	alone.Projected = nil
 	return t, alone != corev1.VolumeSource{} || t.Projected != nil && len(t.Projected.Sources) > 0

@@ -2,11 +2,11 @@ package source
 
 import "fmt"
 
-// warningLimit is how many warnings of one class are kept; the rest is counted.
+// warningLimit is how many warnings of one class are kept; further ones are counted.
 const warningLimit = 10
 
-// warnings collects lines for people. Input can hold the same oddity a million
-// times; a class of warnings is cut off after warningLimit lines.
+// warnings collects warnings. Input can repeat the same problem a million times, so
+// each class of warnings is limited to warningLimit lines.
 type warnings struct {
 	classes []*warningClass
 }

@@ -28,31 +28,32 @@ type Live struct {
 	wg     sync.WaitGroup
 
 	mu sync.Mutex
-	// waiting are the kinds that have neither been read nor turned out to be
-	// unreadable, with what went wrong last.
-	waiting map[kind]error
-	watched map[kind]*watchedKind
-	synced  chan struct{} // closed when waiting is empty
+	// pending are the kinds that are neither synced nor known to be unreadable, with
+	// their last error.
+	pending  map[kind]error
+	statuses map[kind]*kindStatus
+	synced   chan struct{} // closed when pending is empty
 	// epoch ends when the state is dropped.
 	epoch  *epoch
 	resets uint64
-	// ages are until when each kind may be used, read without the lock.
+	// ages holds the deadline of each kind: until then it may be used. Read without
+	// the lock.
 	ages *staleness.Deadlines
 }
 
-// Watch begins to follow a cluster. It returns when the server has told its
-// version and resources; [Live.WaitSynced] waits for the objects.
+// Watch starts to follow a cluster. It returns when the server's version and
+// resources are discovered; [Live.WaitSynced] waits for the objects.
 //
-// Each kind is streamed if the server can (WatchList, on by default since
-// Kubernetes 1.34), else listed page by page, and watched from there on.
-// Objects go into the state one by one; only names are held besides. A kind
-// that may not be read is in [State.Missing] and is tried again now and then,
-// as is one that is not served.
+// Each kind is streamed if the server can (WatchList, on by default since Kubernetes
+// 1.34), else listed page by page, and watched from there on. Objects are applied to
+// the state one by one; apart from the state, only names are held in memory. A kind
+// that may not be read is in [State.Missing]. It is retried from time to time, as is
+// a kind that is not served.
 //
-// When a right is lost on the way, the state keeps what it knew of the kind, and
-// its age grows: see [Live.TooOld]. With a MaxStaleness, each kind is also
-// compared with a list from time to time, and the state is dropped and read anew
-// when the API server turns out to have another history: see [LiveOptions].Reset.
+// When a right is revoked, the state keeps the objects of the kind, and their age
+// grows: see [Live.TooOld]. With a MaxStaleness, each kind is also compared with a
+// list from time to time. The state is dropped and listed again when the API server's
+// store was restored or replaced: see [LiveOptions].Reset.
 func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, error) {
 	if opts.Retain {
 		return nil, errors.New("watch cluster: objects of a live state are not retained")
@@ -69,30 +70,30 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	l := &Live{
 		state: d.state(c.host), client: c, opts: opts, report: reporter(opts.Progress),
-		cancel: cancel, waiting: map[kind]error{}, watched: map[kind]*watchedKind{}, synced: make(chan struct{}),
+		cancel: cancel, pending: map[kind]error{}, statuses: map[kind]*kindStatus{}, synced: make(chan struct{}),
 		epoch: newEpoch(ctx), ages: staleness.NewDeadlines(int(kindCount), opts.now()),
 	}
 	for k := range kindCount {
 		if !opts.WithoutRBAC || !k.describe().rbac {
-			l.waiting[k] = nil
-			l.watched[k] = &watchedKind{Watched: Watched{Resource: k.describe().groupResource()}}
+			l.pending[k] = nil
+			l.statuses[k] = &kindStatus{Watched: Watched{Resource: k.describe().groupResource()}}
 		}
 	}
-	for k := range l.watched {
+	for k := range l.statuses {
 		l.wg.Go(func() { l.follow(ctx, d, k) })
 	}
 	if opts.MaxStaleness > 0 {
 		l.wg.Go(func() { l.reportAges(ctx) })
-		l.wg.Go(func() { l.identify(ctx) })
+		l.wg.Go(func() { l.watchClusterUID(ctx) })
 	}
 	return l, nil
 }
 
-// State returns the state, which goes on to change. Until [Live.Synced] it is
+// State returns the state, which keeps changing. Until [Live.Synced] it is
 // incomplete.
 func (l *Live) State() *State { return l.state }
 
-// Synced reports whether all kinds that can be read have been.
+// Synced reports whether all readable kinds have been listed.
 func (l *Live) Synced() bool {
 	select {
 	case <-l.synced:
@@ -103,22 +104,22 @@ func (l *Live) Synced() bool {
 }
 
 // WaitSynced returns when [Live.Synced] is true. When the context ends first, it
-// returns an error that names what is still waited for, and why.
+// returns an error that names the pending resources and their last errors.
 func (l *Live) WaitSynced(ctx context.Context) error {
 	select {
 	case <-l.synced:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("read cluster %s: %w while waiting for %s", l.client.host, context.Cause(ctx), l.waitsFor())
+		return fmt.Errorf("read cluster %s: %w while waiting for %s", l.client.host, context.Cause(ctx), l.pendingKinds())
 	}
 }
 
-// waitsFor lists resources with their last error.
-func (l *Live) waitsFor() string {
+// pendingKinds lists the pending resources with their last errors.
+func (l *Live) pendingKinds() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var parts []string
-	for k, err := range l.waiting {
+	for k, err := range l.pending {
 		part := k.describe().groupResource().String()
 		if err != nil {
 			part += " (" + err.Error() + ")"
@@ -129,7 +130,8 @@ func (l *Live) waitsFor() string {
 	return strings.Join(parts, ", ")
 }
 
-// Stop ends the watching and waits for it to end. The state stays as it is.
+// Stop ends all watches and waits until they have ended. The state does not change
+// afterwards.
 func (l *Live) Stop() {
 	l.cancel()
 	l.wg.Wait()
@@ -139,19 +141,19 @@ func (l *Live) Stop() {
 func (l *Live) follow(ctx context.Context, d *discovered, k kind) {
 	backoff := l.opts.backoff()
 	for ctx.Err() == nil {
-		begin, e := time.Now(), l.currentEpoch()
+		start, e := time.Now(), l.currentEpoch()
 		if d == nil {
 			var err error
 			if d, err = l.client.discover(e.ctx); err != nil {
-				l.failed(k, err)
+				l.recordError(k, err)
 			}
 		}
 		if d != nil {
 			l.reflect(e, d, k)
-			d = nil // may have changed when it matters again
+			d = nil // rediscover before the next attempt
 		}
-		if time.Since(begin) > backoff.Cap || e.ctx.Err() != nil {
-			backoff = l.opts.backoff() // it worked for a while, or the state is read anew
+		if time.Since(start) > backoff.Cap || e.ctx.Err() != nil {
+			backoff = l.opts.backoff() // it worked for a while, or the state is listed again
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -160,8 +162,7 @@ func (l *Live) follow(ctx context.Context, d *discovered, k kind) {
 	}
 }
 
-// backoff is how long after a failure a kind is tried again: longer each
-// time, up to the cap.
+// backoff is the delay before a kind is retried after a failure.
 func (o LiveOptions) backoff() wait.Backoff {
 	if o.retry != nil {
 		return *o.retry
@@ -176,105 +177,107 @@ func (o LiveOptions) now() func() time.Time {
 	return time.Now
 }
 
-// reflect reads a kind until it cannot be read any more.
+// reflect runs a reflector for a kind until the kind becomes unreadable or the epoch
+// ends.
 func (l *Live) reflect(in *epoch, d *discovered, k kind) {
 	version, how, reason := d.serves(k)
 	switch how {
 	case notServed:
-		l.restored(k)
-		l.gone(in, k)
+		l.markReadable(k)
+		l.clearKind(in, k)
 		return
 	case unreadable:
-		l.missing(in, k, reason)
+		l.markUnreadable(in, k, reason)
 		return
 	}
 	e, err := l.client.endpoint(k, version)
 	if err != nil {
-		l.failed(k, err)
+		l.recordError(k, err)
 		return
 	}
 	ctx, cancel := context.WithCancel(in.ctx)
 	defer cancel()
-	t := &tap{live: l, epoch: in, endpoint: e, stop: cancel, doubts: make(chan doubt, 1)}
-	defer t.close()
+	lw := &listWatcher{live: l, epoch: in, endpoint: e, stop: cancel, anomalies: make(chan anomaly, 1)}
+	defer lw.close()
 	if l.opts.MaxStaleness > 0 {
-		var checking sync.WaitGroup
-		defer checking.Wait()
+		var checks sync.WaitGroup
+		defer checks.Wait()
 		defer cancel()
-		checking.Go(func() { newChecker(t).run(ctx) })
+		checks.Go(func() { newChecker(lw).run(ctx) })
 	}
 	discard := logr.Discard()
 	r := cache.NewReflectorWithOptions(
-		&cache.ListWatch{ListWithContextFunc: t.list, WatchFuncWithContext: t.watch},
-		nil, noStore{}, cache.ReflectorOptions{Name: e.resource.Resource, TypeDescription: k.String(), Logger: &discard, Backoff: l.opts.retry})
+		&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch},
+		nil, noStore{}, cache.ReflectorOptions{
+			Name: e.resource.Resource, TypeDescription: k.String(), Logger: &discard, Backoff: l.opts.retry,
+		})
 	r.WatchListPageSize = pageSize
 	r.RunWithContext(ctx)
 }
 
-// failed notes what went wrong with a kind, and that it may be why the kind is
-// still waited for.
-func (l *Live) failed(k kind, err error) {
+// recordError records an error of a kind; if the kind is pending, also as the reason.
+func (l *Live) recordError(k kind, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watched[k].Errors++
-	l.watched[k].Err = err
-	if _, waits := l.waiting[k]; waits {
-		l.waiting[k] = err
+	l.statuses[k].Errors++
+	l.statuses[k].Err = err
+	if _, pending := l.pending[k]; pending {
+		l.pending[k] = err
 	}
 }
 
-// settled notes that a kind need not be waited for.
-func (l *Live) settled(k kind) {
+// markSettled removes a kind from the pending ones.
+func (l *Live) markSettled(k kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, waits := l.waiting[k]; !waits {
+	if _, pending := l.pending[k]; !pending {
 		return
 	}
-	if delete(l.waiting, k); len(l.waiting) == 0 {
+	if delete(l.pending, k); len(l.pending) == 0 {
 		close(l.synced)
 	}
 }
 
-// missing notes that a kind cannot be read; the first time it says so.
-func (l *Live) missing(e *epoch, k kind, reason string) {
-	if m, changed := l.state.miss(k, reason); changed && l.opts.MissingChanged != nil {
+// markUnreadable records that a kind cannot be read, and reports it the first time.
+func (l *Live) markUnreadable(e *epoch, k kind, reason string) {
+	if m, changed := l.state.markMissing(k, reason); changed && l.opts.MissingChanged != nil {
 		l.opts.MissingChanged(m, true)
 	}
 	l.mu.Lock()
-	if f := l.kindOf(e, k); f != nil {
+	if f := l.statusIn(e, k); f != nil {
 		f.Following, f.Err = Unreadable, errors.New(reason)
 	}
 	l.mu.Unlock()
-	l.settled(k)
+	l.markSettled(k)
 }
 
-// absent notes that the server does not know the resource of a kind.
-func (l *Live) absent(e *epoch, k kind) {
-	l.following(e, k, NotServed)
-	l.settled(k)
+// markNotServed records that the server does not serve the resource of a kind.
+func (l *Live) markNotServed(e *epoch, k kind) {
+	l.setFollowing(e, k, NotServed)
+	l.markSettled(k)
 }
 
-// gone notes that the server does not list a kind among its resources: there are
-// no objects of it.
-func (l *Live) gone(e *epoch, k kind) {
+// clearKind removes all objects of a kind that discovery does not list.
+func (l *Live) clearKind(e *epoch, k kind) {
 	l.state.sweep(k, nil)
 	l.mu.Lock()
-	if f := l.kindOf(e, k); f != nil {
-		f.heard, f.proven, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
+	if f := l.statusIn(e, k); f != nil {
+		f.observed, f.confirmed, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
 		l.ages.Forget(int(k))
 	}
 	l.mu.Unlock()
-	l.absent(e, k)
+	l.markNotServed(e, k)
 }
 
-// restored notes that a kind can be read.
-func (l *Live) restored(k kind) {
-	if m, changed := l.state.found(k); changed && l.opts.MissingChanged != nil {
+// markReadable records that a kind can be read again, and reports the change.
+func (l *Live) markReadable(k kind) {
+	if m, changed := l.state.clearMissing(k); changed && l.opts.MissingChanged != nil {
 		l.opts.MissingChanged(m, false)
 	}
 }
 
-// noStore is where a reflector puts objects that its tap has dealt with.
+// noStore is the store of a reflector whose listWatcher has already applied the
+// objects.
 type noStore struct{}
 
 func (noStore) Add(any) error               { return nil }

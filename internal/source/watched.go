@@ -11,19 +11,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// Following is how far a live state is with a resource.
+// Following is the sync state of a resource.
 type Following uint8
 
-// The ways in which a resource is followed.
+// The sync states of a resource.
 const (
-	// Reading: its objects are being read for the first time, or again because
-	// a change could not be applied or the state was dropped.
+	// Reading: its objects are being listed for the first time, or again because a
+	// change could not be applied or the state was dropped.
 	Reading Following = iota
-	// Followed: its objects are known and changes are applied as they come.
+	// Followed: its objects are known, and watch events are applied.
 	Followed
-	// Unreadable: it may not be read; see [State.Missing].
+	// Unreadable: the credentials may not read it; see [State.Missing].
 	Unreadable
-	// NotServed: the server has no such resource.
+	// NotServed: the server does not serve the resource.
 	NotServed
 )
 
@@ -32,72 +32,72 @@ func (f Following) String() string {
 	return [...]string{Reading: "reading", Followed: "followed", Unreadable: "unreadable", NotServed: "not served"}[f]
 }
 
-// Watched says how a live state follows one resource.
+// Watched is the status of one resource in a live state.
 type Watched struct {
 	Resource  schema.GroupResource
 	Following Following
-	// LastEvent is when the server last sent an object or a bookmark, which API
-	// servers send about once a minute; zero if it never did.
+	// LastEvent is when the server last sent an object or a bookmark; zero if it
+	// never did. API servers send a bookmark about once a minute.
 	LastEvent time.Time
-	// Age is for how long the resource may have changed without the state showing
-	// it; 0 if nothing is known of the resource.
+	// Age is how old the state of the resource may be; 0 if nothing is known of the
+	// resource.
 	Age time.Duration
-	// Stale is true when the age is beyond [LiveOptions].MaxStaleness, and while
-	// the resource is read anew because the state was dropped.
+	// Stale is true when the age exceeds [LiveOptions].MaxStaleness, and while the
+	// resource is listed again because the state was dropped.
 	Stale bool
-	// Differences counts objects that a list showed otherwise than the state, and
-	// of which the watch had not told.
+	// Differences counts objects in which a list differed from the state without a
+	// watch event.
 	Differences uint64
-	// Errors counts requests and watches that failed and were tried again, and
-	// objects that could not be kept whole.
+	// Errors counts requests and watches that failed and were retried, and objects
+	// that could not be kept whole.
 	Errors uint64
-	// Err is the last error; nil again when objects come.
+	// Err is the last error; nil again after an object or bookmark arrives.
 	Err error
 
 	kind kind
 }
 
-// watchedKind is what a Live knows of how it follows a kind.
-type watchedKind struct {
+// kindStatus is the status of a kind in a Live.
+type kindStatus struct {
 	Watched
-	// heard is when the kind was last known from a list or a watch, proven when
-	// the server last answered from its store. Both are zero while the state
-	// holds nothing of the kind, or nothing that counts.
-	heard, proven time.Time
-	// listed is when a list was last read to its end.
+	// observed is the time as of which lists and watch events show the kind.
+	// confirmed is when the server last answered from its store. Both are zero while
+	// the state of the kind may not be used.
+	observed, confirmed time.Time
+	// listed is when the last list was completed.
 	listed time.Time
-	// dropped is true after a reset until the kind has been read.
+	// dropped is true after a reset until the kind has been listed.
 	dropped bool
-	// position is the highest resource version that the server told.
-	position string
-	// refused is why the server did not answer what only its store can answer;
-	// nil again when it does.
-	refused error
+	// resourceVersion is the highest one that the server sent.
+	resourceVersion string
+	// checkErr is the error of the last probe or comparison; nil after one that
+	// succeeded.
+	checkErr error
 }
 
 // Resources lists the resources that are followed, sorted by name.
 func (l *Live) Resources() []Watched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]Watched, 0, len(l.watched))
-	for k, f := range l.watched {
+	all := make([]Watched, 0, len(l.statuses))
+	for k, f := range l.statuses {
 		all = append(all, l.describe(k, f))
 	}
 	slices.SortFunc(all, func(a, b Watched) int { return strings.Compare(a.Resource.String(), b.Resource.String()) })
 	return all
 }
 
-// describe is a kind as it is now. The lock is held.
-func (l *Live) describe(k kind, f *watchedKind) Watched {
+// describe returns the current status of a kind. The lock is held.
+func (l *Live) describe(k kind, f *kindStatus) Watched {
 	w := f.Watched
 	w.kind = k
-	if !f.heard.IsZero() && f.Following != NotServed {
+	if !f.observed.IsZero() && f.Following != NotServed {
 		now := l.ages.Now()
-		w.Age = max(staleness.Since(now, f.heard), staleness.Since(now, f.proven))
+		w.Age = max(staleness.Since(now, f.observed), staleness.Since(now, f.confirmed))
 	}
-	w.Stale = l.old(1<<k) != 0
+	w.Stale = l.tooOld(1<<k) != 0
 	if w.Err == nil {
-		w.Err = f.refused // though the watch may go on
+		w.Err = f.checkErr // though the watch may still run
 	}
 	return w
 }
@@ -116,137 +116,138 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// extend computes until when a kind may be used. The lock is held.
-func (l *Live) extend(k kind) {
-	f := l.watched[k]
-	if l.opts.MaxStaleness <= 0 || f.heard.IsZero() {
+// extendDeadline computes until when a kind may be used. The lock is held.
+func (l *Live) extendDeadline(k kind) {
+	f := l.statuses[k]
+	if l.opts.MaxStaleness <= 0 || f.observed.IsZero() {
 		return
 	}
-	l.ages.Extend(int(k), f.heard, f.proven, l.opts.MaxStaleness)
+	l.ages.Extend(int(k), f.observed, f.confirmed, l.opts.MaxStaleness)
 }
 
-// kindOf is how a kind is followed; nil if what is told is of a time before the
-// state was dropped. The lock is held.
-func (l *Live) kindOf(e *epoch, k kind) *watchedKind {
+// statusIn returns the status of a kind; nil if the epoch has ended, so that late
+// results are ignored. The lock is held.
+func (l *Live) statusIn(e *epoch, k kind) *kindStatus {
 	if e != l.epoch {
 		return nil
 	}
-	return l.watched[k]
+	return l.statuses[k]
 }
 
-// heard notes that a watch brought something of a kind, and its resource
-// version.
-func (l *Live) heard(e *epoch, k kind, version string) {
+// recordEvent records a watch event or bookmark with its resource version.
+func (l *Live) recordEvent(e *epoch, k kind, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.kindOf(e, k)
+	f := l.statusIn(e, k)
 	if f == nil {
 		return
 	}
 	f.LastEvent = l.ages.Now()
-	f.reached(version)
+	f.advanceResourceVersion(version)
 	if !l.ages.Passed(int(k), f.LastEvent) || l.ages.Passed(int(k), f.listed) {
-		f.heard, f.Err = later(f.heard, f.LastEvent), nil
-		l.extend(k)
+		f.observed, f.Err = later(f.observed, f.LastEvent), nil
+		l.extendDeadline(k)
 	}
 }
 
-// answered notes that a page of a list came, which is not all of it.
-func (l *Live) answered(e *epoch, k kind, version string) {
+// recordPage records one page of a list, or one initial event of a watch.
+func (l *Live) recordPage(e *epoch, k kind, version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.kindOf(e, k); f != nil {
+	if f := l.statusIn(e, k); f != nil {
 		f.LastEvent, f.Err = l.ages.Now(), nil
-		f.reached(version)
+		f.advanceResourceVersion(version)
 	}
 }
 
-// reached notes the highest resource version.
-func (f *watchedKind) reached(version string) {
-	if f.position == "" || before(f.position, version) {
-		f.position = version
+// advanceResourceVersion keeps the highest resource version.
+func (f *kindStatus) advanceResourceVersion(version string) {
+	if f.resourceVersion == "" || isOlder(f.resourceVersion, version) {
+		f.resourceVersion = version
 	}
 }
 
-// before compares resource versions of one resource; it is false for any that
-// are no versions.
-func before(a, b string) bool {
+// isOlder reports whether resource version a is older than b, of the same resource.
+// It is false if either is not a valid resource version.
+func isOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// positionOf is the highest resource version that the server told of a kind.
-func (l *Live) positionOf(k kind) string {
+// resourceVersion returns the highest resource version that the server sent for a
+// kind.
+func (l *Live) resourceVersion(k kind) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.watched[k].position
+	return l.statuses[k].resourceVersion
 }
 
-// begun notes that a kind of which nothing is known is about to be listed: what
-// pages bring is no older than that.
-func (l *Live) begun(e *epoch, k kind, at time.Time) {
+// listStarted records that a kind of which nothing is known is about to be listed:
+// the pages of the list are no older than that.
+func (l *Live) listStarted(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.kindOf(e, k); f != nil && f.heard.IsZero() && !f.dropped {
-		f.heard, f.proven = at, at
-		l.extend(k)
+	if f := l.statusIn(e, k); f != nil && f.observed.IsZero() && !f.dropped {
+		f.observed, f.confirmed = at, at
+		l.extendDeadline(k)
 	}
 }
 
-// read notes that all of a kind is known as it was at a time.
-func (l *Live) read(e *epoch, k kind, at time.Time) {
+// listCompleted records that a list that was requested at a time has been read to its
+// end.
+func (l *Live) listCompleted(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.kindOf(e, k); f != nil {
-		f.heard, f.proven, f.listed = later(f.heard, at), later(f.proven, at), l.ages.Now()
-		f.dropped, f.Err, f.refused = false, nil, nil
-		l.extend(k)
+	if f := l.statusIn(e, k); f != nil {
+		f.observed, f.confirmed, f.listed = later(f.observed, at), later(f.confirmed, at), l.ages.Now()
+		f.dropped, f.Err, f.checkErr = false, nil, nil
+		l.extendDeadline(k)
 	}
 }
 
-// proven notes that the server answered from its store a question of a time.
-func (l *Live) proven(e *epoch, k kind, at time.Time) {
+// storeConfirmed records that the server answered a probe of a time from its store.
+func (l *Live) storeConfirmed(e *epoch, k kind, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.kindOf(e, k); f != nil && !f.proven.IsZero() {
-		f.proven, f.refused = later(f.proven, at), nil
-		l.extend(k)
+	if f := l.statusIn(e, k); f != nil && !f.confirmed.IsZero() {
+		f.confirmed, f.checkErr = later(f.confirmed, at), nil
+		l.extendDeadline(k)
 	}
 }
 
-// refused notes why the server did not answer what only its store can answer.
-func (l *Live) refused(k kind, err error) {
+// recordCheckError records why a probe or comparison failed.
+func (l *Live) recordCheckError(k kind, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watched[k].refused = err
+	l.statuses[k].checkErr = err
 }
 
-// heardAt is when a kind was last known from a list or a watch.
-func (l *Live) heardAt(k kind) time.Time {
+// lastObserved returns the time as of which lists and watch events show a kind.
+func (l *Live) lastObserved(k kind) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.watched[k].heard
+	return l.statuses[k].observed
 }
 
-// differ counts differences that a list showed.
-func (l *Live) differ(k kind, n int) {
+// addDifferences counts differences that a list showed.
+func (l *Live) addDifferences(k kind, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watched[k].Differences += uint64(n)
+	l.statuses[k].Differences += uint64(n)
 }
 
-// following notes how far a kind is.
-func (l *Live) following(e *epoch, k kind, f Following) {
+// setFollowing sets the sync state of a kind.
+func (l *Live) setFollowing(e *epoch, k kind, f Following) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if watched := l.kindOf(e, k); watched != nil {
+	if watched := l.statusIn(e, k); watched != nil {
 		watched.Following = f
 	}
 }
 
-// isFollowed reports whether all of a kind is known and changes are applied.
+// isFollowed reports whether a kind is listed and its watch events are applied.
 func (l *Live) isFollowed(k kind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.watched[k].Following == Followed
+	return l.statuses[k].Following == Followed
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// plain takes pointers away, and returns nil for types that decode themselves:
-// what is inside their values is theirs to judge.
+// plain dereferences pointer types, and returns nil for types that decode themselves:
+// those check their values.
 func plain(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -23,7 +23,7 @@ func plain(t reflect.Type) reflect.Type {
 	return t
 }
 
-// elementOf is the type of the values in a list or map.
+// elementOf returns the type of the values in a list or map.
 func elementOf(t reflect.Type) reflect.Type {
 	if t == nil {
 		return nil
@@ -35,7 +35,7 @@ func elementOf(t reflect.Type) reflect.Type {
 	return nil
 }
 
-// field is a key that a struct takes, and the type of its value.
+// field is a key of a struct, and the type of its value.
 type field struct {
 	name  string
 	value reflect.Type

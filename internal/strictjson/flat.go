@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// flat decodes the plainest of objects: strings of printable ASCII without
-// escapes, and null. It is for speed only. Everything else, and all that is wrong,
-// it leaves to those who can say what is wrong.
+// flat decodes the simplest objects: strings of printable ASCII without escapes, and
+// null. It is for speed only. It returns false for all other objects and for all
+// mistakes, which [Strings] then handles.
 func flat(data []byte, fields []StringField, opts Options) bool {
 	o := flatObject{scanner: scanner{text: string(data)}, fields: fields, values: make([]flatValue, len(fields))}
 	if !opts.AllowUnknown || !o.byte('{') {
@@ -29,18 +29,18 @@ func flat(data []byte, fields []StringField, opts Options) bool {
 	return true
 }
 
-// flatObject is an object while it is decoded.
+// flatObject is an object that is being decoded.
 type flatObject struct {
 	scanner
 	fields []StringField
 	values []flatValue
-	// strangers are keys that name no field. They are few, or this is not the way
-	// to find one that is there twice.
-	strangers [16]string
-	met       int
+	// unknown are keys that name no field. Their number is bounded, because
+	// duplicates are found by a linear search.
+	unknown [16]string
+	met     int
 }
 
-// flatValue is the value of a field: whether its key was met, and whether it is a
+// flatValue is the value of a field: whether its key was present, and whether it is a
 // string.
 type flatValue struct {
 	text       string
@@ -55,7 +55,7 @@ func (o *flatObject) pair() bool {
 	}
 	i := slices.IndexFunc(o.fields, func(f StringField) bool { return f.Name == key })
 	if i < 0 {
-		return o.stranger(key)
+		return o.unknownKey(key)
 	}
 	v := &o.values[i]
 	if v.met {
@@ -66,13 +66,13 @@ func (o *flatObject) pair() bool {
 	return v.given || o.null()
 }
 
-// stranger reads the value of a key that names no field.
-func (o *flatObject) stranger(key string) bool {
+// unknownKey reads the value of a key that names no field.
+func (o *flatObject) unknownKey(key string) bool {
 	similar := func(f StringField) bool { return strings.EqualFold(f.Name, key) }
-	if o.met == len(o.strangers) || slices.Contains(o.strangers[:o.met], key) || slices.ContainsFunc(o.fields, similar) {
+	if o.met == len(o.unknown) || slices.Contains(o.unknown[:o.met], key) || slices.ContainsFunc(o.fields, similar) {
 		return false
 	}
-	o.strangers[o.met] = key
+	o.unknown[o.met] = key
 	o.met++
 	_, ok := o.string()
 	return ok || o.null()
@@ -113,7 +113,7 @@ func (s *scanner) null() bool {
 	return true
 }
 
-// string reads a string that means what it looks like.
+// string reads a string without escapes.
 func (s *scanner) string() (string, bool) {
 	if !s.byte('"') {
 		return "", false

@@ -1,9 +1,9 @@
-// Package strictjson decodes JSON that means one thing only, whoever reads it.
+// Package strictjson decodes JSON that all parsers read in the same way.
 //
-// Evidence and requests come from machines that nobody trusts yet, and readers of
-// JSON differ in what they make of a key that is there twice, of a key in another
-// case, or of what follows the end. Such a document could pass a check in one
-// reading and be used in another. Here it is no document at all.
+// Evidence and requests come from machines that are not trusted yet. Parsers of JSON
+// differ in how they treat a duplicate key, a key in another case, or data after the
+// end. Such a document could pass a check in one parser and be used by another. Here
+// it is an error.
 package strictjson
 
 import (
@@ -20,24 +20,23 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// DefaultMaxDepth is how deep objects and lists may be nested if the options do
-// not say it.
+// DefaultMaxDepth is the default of [Options].MaxDepth.
 const DefaultMaxDepth = 16
 
-// Options say how strict decoding is.
+// Options are options for decoding.
 type Options struct {
-	// AllowUnknown ignores keys that the type has no field for. Without it they
-	// are errors.
+	// AllowUnknown ignores keys that the type has no field for. Otherwise they are
+	// errors.
 	AllowUnknown bool
-	// MaxDepth is how deep objects and lists may be nested; a plain object has
-	// depth 1. Zero is [DefaultMaxDepth].
+	// MaxDepth is the maximum nesting of objects and lists; a flat object has depth
+	// 1. Zero is [DefaultMaxDepth].
 	MaxDepth int
 }
 
-// Unmarshal decodes one JSON document. A key that is given twice, a key that
-// names a field in another case, an unknown key, nesting that is too deep, text
-// that is not UTF-8, and anything after the document are errors, which say what
-// is wrong in which field. What into holds after an error is of no use.
+// Unmarshal decodes one JSON document. Errors name the field and the mistake: a
+// duplicate key, a key that names a field in another case, an unknown key, nesting
+// that is too deep, text that is not UTF-8, and data after the document. The value of
+// into is undefined after an error.
 func Unmarshal(data []byte, into any, opts Options) error {
 	s := begin(data, opts)
 	if err := s.value(reflect.TypeOf(into)); err != nil {
@@ -52,37 +51,36 @@ func Unmarshal(data []byte, into any, opts Options) error {
 	return nil
 }
 
-// survey goes once through a document, beside the type that it will be decoded
-// into.
-type survey struct {
+// walk reads a document once, alongside the type that it will be decoded into.
+type walk struct {
 	decoder *jsontext.Decoder
 	opts    Options
-	// structs are the fields of the structs that were met.
+	// structs caches the fields of struct types.
 	structs map[reflect.Type][]field
 }
 
-func begin(data []byte, opts Options) *survey {
+func begin(data []byte, opts Options) *walk {
 	if opts.MaxDepth == 0 {
 		opts.MaxDepth = DefaultMaxDepth
 	}
-	return &survey{decoder: jsontext.NewDecoder(bytes.NewBuffer(data)), opts: opts}
+	return &walk{decoder: jsontext.NewDecoder(bytes.NewBuffer(data)), opts: opts}
 }
 
-// end makes sure that nothing follows.
-func (s *survey) end() error {
+// end returns an error if data follows the document.
+func (s *walk) end() error {
 	_, err := s.decoder.ReadToken()
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
 	case err == nil:
-		return errors.New("not valid JSON: text goes on after the document")
+		return errors.New("not valid JSON: text follows the document")
 	}
 	return malformed(err)
 }
 
-// value goes through the next value. The type is nil for values that no field
-// takes, and for those of types that decode themselves.
-func (s *survey) value(t reflect.Type) error {
+// value walks the next value. The type is nil for values without a field, and for
+// types that decode themselves.
+func (s *walk) value(t reflect.Type) error {
 	t = plain(t)
 	token, err := s.decoder.ReadToken()
 	if err != nil {
@@ -116,7 +114,7 @@ func (s *survey) value(t reflect.Type) error {
 }
 
 // key reads a key of an object and returns the type of its value.
-func (s *survey) key(object reflect.Type) (reflect.Type, error) {
+func (s *walk) key(object reflect.Type) (reflect.Type, error) {
 	token, err := s.decoder.ReadToken()
 	if err != nil {
 		return nil, malformed(err)
@@ -135,13 +133,13 @@ func (s *survey) key(object reflect.Type) (reflect.Type, error) {
 	key := token.String()
 	i, similar := find(fields, func(f *field) string { return f.name }, key)
 	if i < 0 {
-		return nil, s.stranger(key, similar)
+		return nil, s.unknownKey(key, similar)
 	}
 	return fields[i].value, nil
 }
 
-// stranger judges a key that names no field.
-func (s *survey) stranger(key, similar string) error {
+// unknownKey handles a key that names no field.
+func (s *walk) unknownKey(key, similar string) error {
 	switch {
 	case similar != "":
 		return fmt.Errorf("%s: the key is written %q", s.path(similar), clipped(key))
@@ -151,13 +149,13 @@ func (s *survey) stranger(key, similar string) error {
 	return nil
 }
 
-// path is that of the field which a key should have named.
-func (s *survey) path(field string) string {
+// path returns the path of the field that a key should have named.
+func (s *walk) path(field string) string {
 	pointer := s.decoder.StackPointer().Parent()
 	return badjson.FieldPath(pointer.AppendToken(field))
 }
 
-// clipped keeps what strangers write short.
+// clipped shortens untrusted keys for error messages.
 func clipped(key string) string {
 	const limit = 40
 	if len(key) <= limit {
@@ -166,7 +164,7 @@ func clipped(key string) string {
 	return strings.ToValidUTF8(key[:limit], "") + "…"
 }
 
-// malformed says what is wrong with text that is not JSON, or not strictly.
+// malformed returns the error for text that is not JSON, or not strict JSON.
 func malformed(err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax) {

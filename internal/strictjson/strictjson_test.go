@@ -34,7 +34,7 @@ type document struct {
 	Hidden   string `json:"-"`
 }
 
-func TestWhatMeansOneThingIsDecoded(t *testing.T) {
+func TestUnambiguousDocumentsAreDecoded(t *testing.T) {
 	for _, tc := range []struct {
 		rule, text string
 		opts       strictjson.Options
@@ -44,10 +44,22 @@ func TestWhatMeansOneThingIsDecoded(t *testing.T) {
 		{"fields of what is embedded", `{"version":"1"}`, strictjson.Options{}, document{common: common{Version: "1"}}},
 		{"white space around it", " {\"instanceId\":\"i-1\"}\n", strictjson.Options{}, document{Instance: "i-1"}},
 		{"binary data as base64", `{"data":"AQI="}`, strictjson.Options{}, document{Data: []byte{1, 2}}},
-		{"values that decode themselves", `{"pendingTime":"2026-01-02T03:04:05Z"}`, strictjson.Options{}, document{Pending: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
-		{"keys of maps, in any case", `{"labels":{"a":"1","A":"2"}}`, strictjson.Options{}, document{Labels: map[string]string{"a": "1", "A": "2"}}},
+		{
+			"values that decode themselves", `{"pendingTime":"2026-01-02T03:04:05Z"}`,
+			strictjson.Options{},
+			document{Pending: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		},
+		{
+			"keys of maps, in any case", `{"labels":{"a":"1","A":"2"}}`,
+			strictjson.Options{},
+			document{Labels: map[string]string{"a": "1", "A": "2"}},
+		},
 		{"objects behind pointers", `{"pointer":{"name":"a"}}`, strictjson.Options{}, document{Pointer: &item{Name: "a"}}},
-		{"unknown keys, where they are allowed", `{"instanceId":"i-1","more":{"instanceId":[1]}}`, strictjson.Options{AllowUnknown: true}, document{Instance: "i-1"}},
+		{
+			"unknown keys, where they are allowed", `{"instanceId":"i-1","more":{"instanceId":[1]}}`,
+			strictjson.Options{AllowUnknown: true},
+			document{Instance: "i-1"},
+		},
 		{"nesting up to the limit", `{"any":[[1]]}`, strictjson.Options{MaxDepth: 3}, document{Any: []any{[]any{1.0}}}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -62,7 +74,7 @@ func TestWhatMeansOneThingIsDecoded(t *testing.T) {
 	}
 }
 
-func TestWhatCouldMeanTwoThingsIsNot(t *testing.T) {
+func TestAmbiguousDocumentsAreRefused(t *testing.T) {
 	known, unknown := strictjson.Options{}, strictjson.Options{AllowUnknown: true}
 	for _, tc := range []struct {
 		rule, text string
@@ -75,18 +87,24 @@ func TestWhatCouldMeanTwoThingsIsNot(t *testing.T) {
 		{"a key twice in what is ignored", `{"more":{"a":1,"a":1}}`, unknown, "more.a: a field is given twice"},
 		{"a key in another case", `{"InstanceID":"i-1"}`, unknown, `instanceId: the key is written "InstanceID"`},
 		{"a key in two cases", `{"instanceId":"i-1","instanceid":"i-2"}`, unknown, `instanceId: the key is written "instanceid"`},
-		{"a key with letters that only look like it when case is ignored", `{"inſtanceId":"i-1"}`, unknown, `instanceId: the key is written "inſtanceId"`},
+		{
+			"a key with letters that only look like it when case is ignored", `{"inſtanceId":"i-1"}`, unknown,
+			`instanceId: the key is written "inſtanceId"`,
+		},
 		{"a key of what is embedded, in another case", `{"VERSION":"1"}`, unknown, `version: the key is written "VERSION"`},
 		{"a key in a list, in another case", `{"items":[{"name":"a"},{"Name":"b"}]}`, unknown, `items[1].name: the key is written "Name"`},
 		{"a key in a map, in another case", `{"byName":{"x":{"NAME":"b"}}}`, unknown, `byName.x.name: the key is written "NAME"`},
 		{"an unknown key", `{"more":1}`, known, "more: there is no such field"},
 		{"an unknown key inside", `{"items":[{"more":1}]}`, known, "items[0].more: there is no such field"},
 		{"a field that is not for JSON", `{"Hidden":"x"}`, known, "Hidden: there is no such field"},
-		{"a very long unknown key", `{"` + strings.Repeat("a", 1000) + `":1}`, known, strings.Repeat("a", 40) + "…: there is no such field"},
+		{
+			"a very long unknown key", `{"` + strings.Repeat("a", 1000) + `":1}`, known,
+			strings.Repeat("a", 40) + "…: there is no such field",
+		},
 		{"nesting that is too deep", `{"any":[[1]]}`, strictjson.Options{MaxDepth: 2}, "nested more than 2 deep"},
 		{"nesting that is too deep by default", strings.Repeat(`[`, 17) + strings.Repeat(`]`, 17), unknown, "nested more than 16 deep"},
 		{"nesting that would exhaust a stack", `{"more":` + strings.Repeat(`[`, 1<<20), unknown, "nested more than 16 deep"},
-		{"a second document", `{} {}`, unknown, "not valid JSON: text goes on after the document"},
+		{"a second document", `{} {}`, unknown, "not valid JSON: text follows the document"},
 		{"anything else after the end", `{}x`, unknown, "not valid JSON: invalid character 'x' at start of value"},
 		{"text that is not UTF-8", "{\"instanceId\":\"\xff\"}", unknown, "not valid JSON: invalid UTF-8"},
 		{"half of a surrogate pair", `{"instanceId":"\ud800"}`, unknown, "not valid JSON: invalid surrogate pair `\\ud800\"}` in string"},
@@ -113,8 +131,11 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"fields, and nothing of the rest", `{"a":"1","more":{"a":[1]},"b":"2"}`, ""},
 		{"null is as good as nothing", `{"a":"1","b":"2","a\u0031":null}`, ""},
 		{"escapes", `{"a":"\u0031","b":"2"}`, ""},
-		{"many fields that nobody knows", `{"a":"1",` + strings.Join(strangers(100), ",") + `,"b":"2"}`, ""},
-		{"one of many that nobody knows twice", `{"a":"1",` + strings.Join(append(strangers(100), `"x7":null`), ",") + `}`, "x7: a field is given twice"},
+		{"many unknown fields", `{"a":"1",` + strings.Join(unknownFields(100), ",") + `,"b":"2"}`, ""},
+		{
+			"one of many unknown fields twice", `{"a":"1",` + strings.Join(append(unknownFields(100), `"x7":null`), ",") + `}`,
+			"x7: a field is given twice",
+		},
 		{"a field twice", `{"a":"1","a":"2"}`, "a: a field is given twice"},
 		{"a field twice, first as null", `{"a":null,"a":"2"}`, "a: a field is given twice"},
 		{"an unknown field twice", `{"more":null,"more":null}`, "more: a field is given twice"},
@@ -126,7 +147,7 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 		{"a field that is no string", `{"a":1}`, "a: want a string, got a number"},
 		{"a field that is an object", `{"a":{}}`, "a: want a string, got an object"},
 		{"nesting that is too deep", `{"more":` + strings.Repeat("[", 1000), "nested more than 16 deep"},
-		{"more after it", `{}{}`, "not valid JSON: text goes on after the document"},
+		{"more after it", `{}{}`, "not valid JSON: text follows the document"},
 		{"no object", `["a"]`, "want an object, got a list"},
 		{"no text", ``, "not valid JSON: there is no text"},
 		{"half a text", `{"a":"1"`, "not valid JSON: text ends in the middle of an object"},
@@ -134,7 +155,8 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var a, b string
-			err := strictjson.Strings([]byte(tc.text), []strictjson.StringField{{Name: "a", Value: &a}, {Name: "b", Value: &b}}, strictjson.Options{AllowUnknown: true})
+			err := strictjson.Strings([]byte(tc.text), []strictjson.StringField{{Name: "a", Value: &a}, {Name: "b", Value: &b}},
+				strictjson.Options{AllowUnknown: true})
 			switch {
 			case err == nil && tc.want == "":
 				if a != "1" || b != "2" {
@@ -153,8 +175,8 @@ func TestStringsAreDecodedAsStrictly(t *testing.T) {
 	}
 }
 
-// strangers are fields that nobody knows.
-func strangers(n int) []string {
+// unknownFields returns fields with unknown keys.
+func unknownFields(n int) []string {
 	var fields []string
 	for i := range n {
 		fields = append(fields, fmt.Sprintf(`"x%d":null`, i))
@@ -162,7 +184,7 @@ func strangers(n int) []string {
 	return fields
 }
 
-// FuzzStrings: strings are decoded to what [strictjson.Unmarshal] decodes them to.
+// FuzzStrings: Strings and [strictjson.Unmarshal] decode to the same values.
 func FuzzStrings(f *testing.F) {
 	for _, seed := range []string{`{"name":"a"}`, `{"name":null,"more":[{}]}`, `{"NAME":"a"}`, `{"name":"a","name":"b"}`} {
 		f.Add([]byte(seed))
@@ -172,7 +194,8 @@ func FuzzStrings(f *testing.F) {
 		var name string
 		opts := strictjson.Options{AllowUnknown: true}
 		err := strictjson.Strings(data, []strictjson.StringField{{Name: "name", Value: &name}}, opts)
-		if wholeErr := strictjson.Unmarshal(data, &whole, opts); (err == nil) != (wholeErr == nil) && string(bytes.TrimSpace(data)) != "null" {
+		if wholeErr := strictjson.Unmarshal(data, &whole, opts); (err == nil) != (wholeErr == nil) &&
+			string(bytes.TrimSpace(data)) != "null" {
 			t.Fatalf("%q: %v, as a struct %v", data, err, wholeErr)
 		}
 		if err == nil && name != whole.Name {
@@ -184,7 +207,9 @@ func FuzzStrings(f *testing.F) {
 // FuzzUnmarshal: what is decoded strictly is decoded by everybody else to the
 // same, and nothing makes it panic.
 func FuzzUnmarshal(f *testing.F) {
-	for _, seed := range []string{`{"instanceId":"i-1"}`, `{"items":[{"name":"a"}],"any":{"a":[1,true,null]}}`, `{"InstanceId":1}`, `{"a":1,"a":2}`, `[[[`} {
+	for _, seed := range []string{
+		`{"instanceId":"i-1"}`, `{"items":[{"name":"a"}],"any":{"a":[1,true,null]}}`, `{"InstanceId":1}`, `{"a":1,"a":2}`, `[[[`,
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -9,15 +9,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// StringField is a field whose value is a string, and where it goes.
+// StringField is a field whose value is a string, and where the value is stored.
 type StringField struct {
 	Name  string
 	Value *string
 }
 
-// Strings decodes an object of which only fields matter that are strings. It is as
-// strict as [Unmarshal] and several times as fast. A field that is missing or null
-// stays as it is.
+// Strings decodes an object with string fields only. It is as strict as [Unmarshal]
+// and several times as fast. A field that is missing or null is left unchanged.
 func Strings(data []byte, fields []StringField, opts Options) error {
 	if flat(data, fields, opts) {
 		return nil
@@ -42,7 +41,7 @@ func Strings(data []byte, fields []StringField, opts Options) error {
 }
 
 // stringField reads a key and its value.
-func (s *survey) stringField(fields []StringField) error {
+func (s *walk) stringField(fields []StringField) error {
 	token, err := s.decoder.ReadToken()
 	if err != nil {
 		return malformed(err)
@@ -50,7 +49,7 @@ func (s *survey) stringField(fields []StringField) error {
 	key := token.String()
 	i, similar := find(fields, func(f *StringField) string { return f.Name }, key)
 	if i < 0 {
-		if err := s.stranger(key, similar); err != nil {
+		if err := s.unknownKey(key, similar); err != nil {
 			return err
 		}
 		return s.value(nil)

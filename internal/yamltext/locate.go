@@ -6,33 +6,33 @@ import (
 	"strconv"
 )
 
-// The decoder reports what is wrong, with a line that can be that of the mistake,
-// the one before, or the one on which a list begins. So the line is found by reading the
-// text up to one line after another.
+// The decoder reports a mistake with a line that can be that of the mistake, the one
+// before, or the one on which a list begins. So the line is found by decoding
+// prefixes of the text, line by line.
 
-// reportedPlace is how decoders report what is wrong, of several mistakes the first, whatever
-// was made of the YAML.
-var reportedPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?(?:line (\d+): )?([^\n]*)`)
+// reportedPlace matches the errors of decoders: the line and the first mistake.
+var reportedPlace = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?(?:yaml: )?(?:unmarshal errors:\n  )?` +
+	`(?:line (\d+): )?([^\n]*)`)
 
-// reported takes the decoder's error apart: its line, 0 if it has none, and
-// the problem.
+// reported parses the decoder's error: its line, 0 if it has none, and the problem.
 func reported(err error) (line int, problem string) {
 	place := reportedPlace.FindStringSubmatch(err.Error())
 	line, _ = strconv.Atoi(place[1])
 	return line, place[2]
 }
 
-// endOfText is the problem of what begins and does not end.
+// endOfText is the problem of a construct that does not end.
 const endOfText = "found unexpected end of stream"
 
-// Locate finds the mistake in a text of which a check, which decodes YAML, returns an
-// error; nil if it returns none.
+// Locate finds the line of the mistake if check, which decodes YAML, returns an error
+// for the text. It returns nil if check returns none.
 //
-// Up to the line before the mistake, a text can be read. What spans lines cannot be read
-// while it is incomplete; there, the mistake is on the first line with which it is the
-// same as that of the whole text, or, if something does not end, on the line on which
-// that begins. The effort is bounded; beyond it, the line is that on which what cannot be
-// read begins, or else the one that the decoder reports.
+// The text up to the line before the mistake can be decoded. A construct that spans
+// lines cannot be decoded while it is incomplete. Then the mistake is on the first
+// line up to which the error is that of the whole text or, if a construct does not
+// end, on the line on which it begins. The effort is bounded. Beyond the bound, the
+// line is that on which the construct begins, or else the one that the decoder
+// reports.
 func Locate(text []byte, check func([]byte) error) *Error {
 	err := check(text)
 	if err == nil {
@@ -43,12 +43,12 @@ func Locate(text []byte, check func([]byte) error) *Error {
 	return &Error{Line: min(max(s.find(), 1), len(s.ends)), Problem: s.problem}
 }
 
-// search looks for the line of a mistake.
+// search finds the line of a mistake.
 type search struct {
 	text  []byte
 	check func([]byte) error
 	ends  []int
-	// line and problem are what the decoder reports for the whole text.
+	// line and problem are those that the decoder reports for the whole text.
 	line    int
 	problem string
 	// effort is how many more bytes are decoded.
@@ -87,8 +87,9 @@ func (s *search) find() int {
 	return begin
 }
 
-// firstBad finds the first line after a good one up to which the text cannot be read,
-// beginning near the line that the decoder reports. It is not ok if that takes too long.
+// firstBad returns the first line after a good one up to which the text cannot be
+// decoded. It starts near the line that the decoder reports. ok is false if that
+// takes too long.
 func (s *search) firstBad(good int) (line int, ok bool) {
 	ok = true
 	bad := func(line int) bool {
@@ -113,7 +114,8 @@ func (s *search) firstBad(good int) (line int, ok bool) {
 	return line, ok
 }
 
-// read decodes the text up to the end of a line. It is not ok if too much was decoded.
+// read decodes the text up to the end of a line. ok is false if the effort is
+// exhausted.
 func (s *search) read(line int) (err error, ok bool) {
 	end := s.ends[line-1]
 	if s.effort -= end; s.effort < 0 {

@@ -1,5 +1,5 @@
-// Package yamltext parses YAML that people write, and says on which line of it a value
-// or a mistake is.
+// Package yamltext parses YAML that people write, and finds the lines of values and
+// mistakes.
 package yamltext
 
 import (
@@ -12,17 +12,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Text is YAML that was parsed.
+// Text is parsed YAML.
 type Text struct {
-	// Documents are the values of its documents. An empty document is null; a text with
-	// nothing in it has no documents.
+	// Documents are the values of its documents. An empty document is null; an empty
+	// text has no documents.
 	Documents []*yaml.Node
-	// lines has, for each line as YAML counts them, the line as editors do; nil if these
-	// are the same.
+	// lines maps each line in YAML's count to the line in an editor's count; nil if
+	// these are the same.
 	lines []int
 }
 
-// Error says what is wrong with a text, and on which line, from 1.
+// Error is a mistake in a text, with its line, from 1.
 type Error struct {
 	Line    int
 	Problem string
@@ -31,7 +31,7 @@ type Error struct {
 // Error returns "line 3: found character that cannot start any token".
 func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
 
-// Parse parses all documents of a text. If one cannot be parsed, the text has those
+// Parse parses all documents of a text. If one cannot be parsed, Text has those
 // before it.
 func Parse(text []byte) (*Text, *Error) {
 	documents, err := decode(text)
@@ -42,8 +42,8 @@ func Parse(text []byte) (*Text, *Error) {
 	return t, nil
 }
 
-// After is the line on which something follows the first document of a text; 0 if
-// nothing does, and if the first document cannot be parsed.
+// After returns the line of text that follows the first document; 0 if nothing
+// follows, or if the first document cannot be parsed.
 func After(text []byte) int {
 	documents, err := decode(text)
 	switch {
@@ -76,7 +76,7 @@ func parses(text []byte) error {
 	return err
 }
 
-// Line is the line of a node, from 1, as editors count.
+// Line returns the line of a node, from 1, as editors count.
 func (t *Text) Line(node *yaml.Node) int {
 	if node.Line < len(t.lines) {
 		return t.lines[node.Line]
@@ -84,7 +84,8 @@ func (t *Text) Line(node *yaml.Node) int {
 	return node.Line
 }
 
-// Find finds the value at a path of names and numbers, or the nearest one around it.
+// Find returns the value at a path of names and numbers, or the nearest enclosing
+// value.
 func Find(node *yaml.Node, path ...string) *yaml.Node {
 	for _, name := range path {
 		next := child(node, name)
@@ -115,8 +116,8 @@ func child(node *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// editorLines numbers the lines of a text that has line breaks that YAML knows and
-// editors do not.
+// editorLines numbers the lines of a text with line breaks that are line breaks in
+// YAML but not in editors.
 func editorLines(text []byte) []int {
 	if !bytes.ContainsAny(text, "\r\u0085\u2028\u2029") {
 		return nil

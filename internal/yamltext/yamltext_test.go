@@ -42,8 +42,8 @@ func TestMistakesAreFoundOnTheirLine(t *testing.T) {
 	}
 }
 
-// TestAnyDecoderIsAsked: what counts as a mistake is said by whoever decodes.
-func TestAnyDecoderIsAsked(t *testing.T) {
+// The given decoder decides what counts as a mistake.
+func TestLocateWithOtherDecoders(t *testing.T) {
 	for _, tc := range []struct {
 		rule, text, want string
 	}{
@@ -65,11 +65,11 @@ func TestAnyDecoderIsAsked(t *testing.T) {
 	}
 }
 
-// TestTheSearchIsBounded, however often a text would have to be read.
+// The search is bounded, for texts that would have to be decoded many times.
 func TestTheSearchIsBounded(t *testing.T) {
 	text := []byte(strings.Repeat("a\n", 1<<20))
 	for rule, fails := range map[string]func(n int) bool{
-		"whatever is read":          func(int) bool { return true },
+		"every prefix":              func(int) bool { return true },
 		"only the whole text":       func(n int) bool { return n == len(text) },
 		"every second line":         func(n int) bool { return n/2%2 == 0 },
 		"from the middle on, twice": func(n int) bool { return n > len(text)/2 && n != len(text)-2 },
@@ -89,7 +89,7 @@ func TestTheSearchIsBounded(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 			if most := 9*len(text) + 4<<20; read > most {
-				t.Errorf("%d bytes were decoded, want no more than %d", read, most)
+				t.Errorf("%d bytes were decoded, want at most %d", read, most)
 			}
 		})
 	}
@@ -106,8 +106,8 @@ func TestDocuments(t *testing.T) {
 		{"one in flow style", "{a: b}\n", 1, 0},
 		{"two", "a: b\n---\nc: d\n", 2, 3},
 		{"two, the second empty", "a: b\n---\n", 2, 3},
-		{"what follows without a marker", "{a: b}\n# c\n{d: e}\n", 1, 3},
-		{"what is broken", "{a: b\n", 0, 0},
+		{"text without a marker", "{a: b}\n# c\n{d: e}\n", 1, 3},
+		{"invalid text", "{a: b\n", 0, 0},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			text, _ := yamltext.Parse([]byte(tc.text))
@@ -135,9 +135,9 @@ func TestFind(t *testing.T) {
 		{"a value", []string{"a", "0", "b"}, 2},
 		{"an item", []string{"a", "1", "c", "d"}, 5},
 		{"through an alias", []string{"e", "c", "d"}, 5},
-		{"the nearest around it", []string{"a", "1", "c", "z", "y"}, 5},
+		{"the nearest enclosing value", []string{"a", "1", "c", "z", "y"}, 5},
 		{"no such item", []string{"a", "7"}, 2},
-		{"an item that is no number", []string{"a", "-1"}, 2},
+		{"an item that is not a number", []string{"a", "-1"}, 2},
 	} {
 		if line := text.Line(yamltext.Find(text.Documents[0], tc.path...)); line != tc.line {
 			t.Errorf("%s: line %d, want %d", tc.rule, line, tc.line)
@@ -145,7 +145,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestLinesAreThoseOfEditors: YAML knows line breaks that editors do not.
+// YAML has line breaks that editors do not have.
 func TestLinesAreThoseOfEditors(t *testing.T) {
 	text, err := yamltext.Parse([]byte("a: 1\r\nb: 2\rc: 3\u0085d: 4\u2028e: 5\nf: 6\n"))
 	if err != nil {
@@ -160,7 +160,9 @@ func TestLinesAreThoseOfEditors(t *testing.T) {
 
 // FuzzParse: a text is parsed, or its mistake is on one of its lines.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"", "a: b\n", "a: \"b\nc: d", "a: [b\n---\nc: {d: e", "- a\n b", "a: *b\r\nc: d\u2028e: f", "\ufeffa: b\n\x00"} {
+	for _, text := range []string{
+		"", "a: b\n", "a: \"b\nc: d", "a: [b\n---\nc: {d: e", "- a\n b", "a: *b\r\nc: d\u2028e: f", "\ufeffa: b\n\x00",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -42,7 +42,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 		{"deep JSON", `{"Document":` + strings.Repeat("[", 30000), "the request: nested more than 16 deep"},
 		{"a list", `[]`, "the request: want an object, got a list"},
 		{"null", `null`, "the request: Document is missing or empty"},
-		{"two objects", `{"Document":"` + document + `"}{}`, "the request: not valid JSON: text goes on after the document"},
+		{"two objects", `{"Document":"` + document + `"}{}`, "the request: not valid JSON: text follows the document"},
 		{"nothing", ``, "the request: it is empty; the machine has to send its identity document: is the client's attestor (--authorizer) aws?"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/graph"
 )
 
-// tokenPod is a pod with each kind of string that a record keeps.
+// tokenPod returns a pod with each kind of string that a record keeps.
 func tokenPod(text string) *corev1.Pod {
 	volume := func(source corev1.VolumeSource) corev1.Volume { return corev1.Volume{Name: text, VolumeSource: source} }
 	pod := boundPod("shop", "api", "worker", "db")
@@ -35,12 +35,12 @@ func tokenPod(text string) *corev1.Pod {
 	return pod
 }
 
-// API servers store strings of pods that nobody has checked.
-func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
+// API servers do not validate all strings of pods.
+func TestPodsWithInvalidUTF8AreKept(t *testing.T) {
 	s := newState()
 	pod := tokenPod("x\xff")
 	trim(pod)
-	if err := s.take(kindPod, pod, 0); err != nil {
+	if err := s.applyObject(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
 	kept, ok := s.Pod("shop", "api")
@@ -57,7 +57,7 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}
 	volume.Spec.AWSElasticBlockStore = &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "x\xff"}
-	if err := s.take(kindPersistentVolume, volume, 0); err != nil {
+	if err := s.applyObject(kindPersistentVolume, volume, 0); err != nil {
 		t.Fatal(err)
 	}
 	if kept, ok := s.PersistentVolume("pv"); !ok || kept.Spec.AWSElasticBlockStore == nil {
@@ -65,9 +65,11 @@ func TestStringsThatAreNotUTF8DoNotKeepAPodAway(t *testing.T) {
 	}
 }
 
-// FuzzRecord keeps pods with arbitrary strings, and finds them again.
+// FuzzRecord adds and removes pods with arbitrary strings.
 func FuzzRecord(f *testing.F) {
-	for _, text := range []string{"", "x\xff", "\x00", "\ud7ff", "\"\\", strings.Repeat("\xc0", 300), "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77"} {
+	for _, text := range []string{
+		"", "x\xff", "\x00", "\ud7ff", "\"\\", strings.Repeat("\xc0", 300), "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -75,7 +77,7 @@ func FuzzRecord(f *testing.F) {
 		pod := tokenPod(text)
 		volumes := len(pod.Spec.Volumes)
 		trim(pod)
-		if err := s.take(kindPod, pod, 0); err != nil {
+		if err := s.applyObject(kindPod, pod, 0); err != nil {
 			t.Fatal(err)
 		}
 		kept, ok := s.Pod("shop", "api")
@@ -89,17 +91,17 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// news sends one event through the tap of pods and returns what the reflector
-// gets.
-func news(t *testing.T, live *Live, event watch.Event) watch.Event {
+// sendEvent sends one event through the listWatcher of pods and returns the event
+// that the reflector gets.
+func sendEvent(t *testing.T, live *Live, event watch.Event) watch.Event {
 	t.Helper()
 	e, err := live.client.endpoint(kindPod, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := watch.NewFake()
-	w := &tappedWatch{
-		tap:    &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}},
+	w := &applyingWatch{
+		lw:     &listWatcher{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}},
 		server: server, events: make(chan watch.Event), done: make(chan struct{}),
 	}
 	go w.run()
@@ -108,19 +110,19 @@ func news(t *testing.T, live *Live, event watch.Event) watch.Event {
 	return <-w.ResultChan()
 }
 
-// An event that cannot be applied ends the watch, and is told of until all has
-// been read again.
-func TestNewsThatCannotBeAppliedIsTold(t *testing.T) {
+// An event that cannot be applied ends the watch. The error is reported until the
+// kind has been listed again.
+func TestAnEventThatCannotBeAppliedEndsTheWatch(t *testing.T) {
 	s := newStub(t)
-	live := watched(t, s, LiveOptions{})
-	synced(t, live)
-	eventually(t, "pods are followed", func() bool { return followed(t, live, "pods").Following == Followed })
+	live := startWatch(t, s, LiveOptions{})
+	waitSynced(t, live)
+	eventually(t, "pods are synced", func() bool { return statusOf(t, live, "pods").Following == Followed })
 	live.Stop() // so that its own watch changes nothing
-	before := followed(t, live, "pods").Errors
-	if got := news(t, live, watch.Event{Type: watch.Modified, Object: &nameless{}}); got.Type != watch.Error {
+	before := statusOf(t, live, "pods").Errors
+	if got := sendEvent(t, live, watch.Event{Type: watch.Modified, Object: &nameless{}}); got.Type != watch.Error {
 		t.Errorf("the reflector gets %v", got)
 	}
-	if w := followed(t, live, "pods"); w.Following != Reading || w.Errors != before+1 || w.Err == nil {
+	if w := statusOf(t, live, "pods"); w.Following != Reading || w.Errors != before+1 || w.Err == nil {
 		t.Errorf("pods are %+v", w)
 	}
 }
@@ -130,25 +132,25 @@ type nameless struct{ metav1.TypeMeta }
 
 func (n *nameless) DeepCopyObject() runtime.Object { return n }
 
-// One object that cannot be kept whole does not end the watch.
-func TestAnObjectThatIsNotKeptWholeIsOverlooked(t *testing.T) {
-	live := watched(t, newStub(t), LiveOptions{})
-	synced(t, live)
+// An object whose record cannot be encoded does not end the watch.
+func TestAnUnkeptObjectDoesNotEndTheWatch(t *testing.T) {
+	live := startWatch(t, newStub(t), LiveOptions{})
+	waitSynced(t, live)
 	live.Stop() // so that its own watch changes nothing
 	e, err := live.client.endpoint(kindPod, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap := &tap{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}}
-	before := followed(t, live, "pods")
-	if err := tap.goOn(&unkeptError{errors.New("keep Pod shop/api: no")}); err != nil {
-		t.Errorf("goOn: %v", err)
+	lw := &listWatcher{live: live, epoch: live.currentEpoch(), endpoint: e, stop: func() {}}
+	before := statusOf(t, live, "pods")
+	if err := lw.skipUnkept(&unkeptError{errors.New("keep Pod shop/api: no")}); err != nil {
+		t.Errorf("skipUnkept: %v", err)
 	}
-	if after := followed(t, live, "pods"); after.Errors != before.Errors+1 || after.Following != before.Following {
+	if after := statusOf(t, live, "pods"); after.Errors != before.Errors+1 || after.Following != before.Following {
 		t.Errorf("pods are %+v, were %+v", after, before)
 	}
 	broken := errors.New("broken")
-	if err := tap.goOn(broken); !errors.Is(err, broken) {
-		t.Errorf("goOn: %v", err)
+	if err := lw.skipUnkept(broken); !errors.Is(err, broken) {
+		t.Errorf("skipUnkept: %v", err)
 	}
 }
