@@ -289,7 +289,7 @@ func everything(t *testing.T) *observe.Metrics {
 	m.HasApprover()
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
 	age := staleness.New("nodes", time.Minute, nil)
-	age.Heard()
+	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))

@@ -15,8 +15,8 @@ func TestAgesOfSources(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	old, young, never := staleness.New("old", time.Minute, clock), staleness.New("young", time.Hour, clock), staleness.New("never", time.Minute, clock)
-	old.Heard()
-	young.Heard()
+	old.MarkCurrent()
+	young.MarkCurrent()
 	m.WatchAges([]staleness.Aged{old, young, never})
 	now = now.Add(61 * time.Second)
 	want(t, m,

@@ -27,8 +27,8 @@ func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &testListeners{t: t, log: &logLines{}}
 		old, young := staleness.New("ConfigMap kube-system/aws-auth", 2*time.Minute, nil), staleness.New("nodes", time.Hour, nil)
-		old.Heard()
-		young.Heard()
+		old.MarkCurrent()
+		young.MarkCurrent()
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { logAges(ctx, s.log.logger(), []staleness.Aged{old, young}) })
@@ -51,7 +51,7 @@ func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 		count(0, 0)
 		time.Sleep(20 * time.Minute)
 		count(1, 0)
-		old.Heard()
+		old.MarkCurrent()
 		time.Sleep(time.Minute)
 		count(1, 1)
 		stop()
@@ -86,7 +86,7 @@ func TestMappingsThatAreTooOldAreNotReady(t *testing.T) {
 		return err == nil && strings.Contains(note, "cannot be followed")
 	})
 	elapsed.Store(int64(2*time.Minute + time.Second))
-	if _, err := r.mappingsRead(); err == nil || !strings.Contains(err.Error(), "what was read of file "+path+" is 2m1s old, and cluster.maxStaleness is 2m0s: ") {
+	if _, err := r.mappingsRead(); err == nil || !strings.Contains(err.Error(), "the copy of file "+path+" is 2m1s old, and cluster.maxStaleness is 2m0s: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -104,8 +104,8 @@ func TestMachinesAreNotServedFromAnOldLedger(t *testing.T) {
 	})}
 	eventually(t, "it is not ready", func() bool {
 		got := s.probe()
-		return got.status == 503 && strings.Contains(got.body, "[-]ledger-sync failed: what was read of nodeattestations.node-authorizer.io is ") &&
-			strings.Contains(got.body, "[-]approver failed: what was read of ")
+		return got.status == 503 && strings.Contains(got.body, "[-]ledger-sync failed: the copy of nodeattestations.node-authorizer.io is ") &&
+			strings.Contains(got.body, "[-]approver failed: the copy of ")
 	})
 	status, answer := s.ask(nil, "worker-1", "{}")
 	if status != 503 || answer.Status.Token != "" || !strings.HasPrefix(answer.Status.Reason, "BootstrapUnavailable: ") {
