@@ -152,7 +152,8 @@ func TestInvalidRequests(t *testing.T) {
 		{
 			rule: "a field of another type", endpoint: "authorize",
 			body:   strings.Replace(document(t, "access.json"), `"get"`, "1", 1),
-			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.resourceAttributes.verb: want a string, got a number",
+			status: 400, reason: webhook.ReasonMalformed,
+			message: "request body: spec.resourceAttributes.verb: want a string, got a number",
 		},
 		{
 			rule: "a review that is not valid", endpoint: "authorize",
