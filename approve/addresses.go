@@ -9,9 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// own returns the names and addresses that a node's serving certificate may
-// have.
-func (s *subject) own() altNames {
+// allowedNames returns the names and addresses that a node's serving certificate may have.
+func (s *subject) allowedNames() altNames {
 	var own altNames
 	if entry, _ := s.holder(); entry != nil {
 		for _, name := range entry.Spec.Names {
@@ -39,8 +38,8 @@ func (n *altNames) addAddress(text string) {
 	}
 }
 
-// addNode takes what kubelets ask for: names and addresses of the Node's status.
-// What every machine of a cluster relies on is no node's, whoever wrote it there.
+// addNode adds the names and addresses of the Node's status that kubelets request. It never
+// adds names and addresses that every machine of a cluster relies on.
 func (n *altNames) addNode(addresses []corev1.NodeAddress) {
 	for _, address := range addresses {
 		a, err := netip.ParseAddr(address.Address)

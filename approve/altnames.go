@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// altNames are subject alternative names. Others describes those that are
-// neither a DNS name nor an IP address.
+// altNames are subject alternative names. The field others describes those that are neither
+// a DNS name nor an IP address.
 type altNames struct {
 	dns       []string
 	addresses []netip.Addr
@@ -30,19 +30,20 @@ func (n *altNames) String() string {
 	return listed(first, len(n.dns)+len(n.addresses)+len(n.others))
 }
 
-// The choices of GeneralName, RFC 5280 section 4.2.1.6.
+// The tags of GeneralName, RFC 5280 section 4.2.1.6.
 const (
 	nameDNS = 2
 	nameIP  = 7
 )
 
-// parseAltNames reads GeneralNames with every name in it: crypto/x509 leaves out
-// the forms that it has no field for.
+// parseAltNames parses GeneralNames with all names: crypto/x509 ignores the forms for which
+// it has no field.
 func parseAltNames(der []byte) (altNames, error) {
 	var names altNames
 	var sequence asn1.RawValue
 	rest, err := asn1.Unmarshal(der, &sequence)
-	if err != nil || len(rest) > 0 || !sequence.IsCompound || sequence.Class != asn1.ClassUniversal || sequence.Tag != asn1.TagSequence {
+	if err != nil || len(rest) > 0 || !sequence.IsCompound ||
+		sequence.Class != asn1.ClassUniversal || sequence.Tag != asn1.TagSequence {
 		return names, errors.New("the subject alternative names cannot be read")
 	}
 	for rest := sequence.Bytes; len(rest) > 0; {
@@ -72,7 +73,10 @@ func (n *altNames) add(name asn1.RawValue) {
 }
 
 func formOf(name asn1.RawValue) string {
-	forms := []string{"another name", "an e-mail address", "a DNS name", "an X.400 address", "a directory name", "an EDI party name", "a URI", "an IP address", "a registered id"}
+	forms := []string{
+		"another name", "an e-mail address", "a DNS name", "an X.400 address", "a directory name",
+		"an EDI party name", "a URI", "an IP address", "a registered id",
+	}
 	if name.Class == asn1.ClassContextSpecific && name.Tag < len(forms) {
 		if name.Tag == nameIP || name.Tag == nameDNS {
 			return fmt.Sprintf("%s of %d bytes", forms[name.Tag], len(name.Bytes))

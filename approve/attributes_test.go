@@ -23,8 +23,7 @@ func der(t testing.TB, text []byte) []byte {
 	return found.Bytes
 }
 
-// signed makes a request with attributes of any form, which crypto/x509 does
-// not make, and signs it.
+// signed returns a signed request with any attributes, which crypto/x509 cannot create.
 func signed(t testing.TB, version int, attributes ...asn1.RawValue) []byte {
 	t.Helper()
 	key := theKey(t)
@@ -66,7 +65,7 @@ func marshal(t testing.TB, value any) []byte {
 	return encoded
 }
 
-// attributeOf is an attribute with values.
+// attributeOf returns an attribute with values.
 func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, values ...[]byte) asn1.RawValue {
 	t.Helper()
 	set := make([]asn1.RawValue, len(values))
@@ -79,12 +78,13 @@ func attributeOf(t testing.TB, oid asn1.ObjectIdentifier, values ...[]byte) asn1
 	}{oid, set})}
 }
 
-// TestAttributes are requests in which crypto/x509 sees less than there is.
+// TestAttributes has requests of which crypto/x509 ignores a part.
 func TestAttributes(t *testing.T) {
 	extensionRequest := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14}
 	challengePassword := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 7}
 	names := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: []byte{0x30, 3, 0x82, 1, 'x'}}
-	none, one, twice := marshal(t, []pkix.Extension{}), marshal(t, []pkix.Extension{names}), marshal(t, []pkix.Extension{names, names})
+	none, one := marshal(t, []pkix.Extension{}), marshal(t, []pkix.Extension{names})
+	twice := marshal(t, []pkix.Extension{names, names})
 	for _, tc := range []struct {
 		attack  string
 		request []byte
@@ -94,7 +94,10 @@ func TestAttributes(t *testing.T) {
 		{"a request for no extensions", signed(t, 0, attributeOf(t, extensionRequest, none)), ""},
 		{"names", signed(t, 0, attributeOf(t, extensionRequest, one)), approve.SubjectAltNamesNotAllowed},
 		{"names twice", signed(t, 0, attributeOf(t, extensionRequest, twice)), approve.CSRMalformed},
-		{"names in a second attribute", signed(t, 0, attributeOf(t, extensionRequest, none), attributeOf(t, extensionRequest, one)), approve.CSRMalformed},
+		{
+			"names in a second attribute",
+			signed(t, 0, attributeOf(t, extensionRequest, none), attributeOf(t, extensionRequest, one)), approve.CSRMalformed,
+		},
 		{"names in a second value", signed(t, 0, attributeOf(t, extensionRequest, none, one)), approve.CSRMalformed},
 		{"an attribute without a value", signed(t, 0, attributeOf(t, extensionRequest)), approve.CSRMalformed},
 		{"a challenge password", signed(t, 0, attributeOf(t, challengePassword, []byte{0x0c, 1, 'x'})), approve.CSRMalformed},
@@ -108,7 +111,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// checkApproved wants of an approved request what crypto/x509 sees of it.
+// checkApproved checks an approved request as crypto/x509 parses it.
 func checkApproved(t *testing.T, text []byte, kind approve.Kind) {
 	t.Helper()
 	r, err := x509.ParseCertificateRequest(der(t, text))

@@ -13,20 +13,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// check is one thing that requests of some kinds have to pass.
+// check is one condition that requests of some kinds have to meet.
 type check struct {
 	kinds []Kind
 	code  verdict.Code
 	rule  string
-	// facts tells that the check needs more than the request.
+	// facts is true if the check needs more than the request.
 	facts bool
-	// test returns nil for a request that passes.
+	// test returns nil if the check passes.
 	test func(*subject) *failure
 }
 
 func (c *check) of(kind Kind) bool { return slices.Contains(c.kinds, kind) }
 
-// failure is why a check was not passed.
+// failure says why a check failed.
 type failure struct {
 	outcome Outcome
 	message string
@@ -36,7 +36,7 @@ func denied(format string, args ...any) *failure {
 	return &failure{outcome: Deny, message: fmt.Sprintf(format, args...)}
 }
 
-// deniedIf denies with a message, unless it is empty.
+// deniedIf returns a denial with a message, or nil if the message is empty.
 func deniedIf(prefix, message string) *failure {
 	if message == "" {
 		return nil
@@ -44,8 +44,8 @@ func deniedIf(prefix, message string) *failure {
 	return denied("%s%s", prefix, message)
 }
 
-// checks are all of them. The first three of every kind make the request
-// readable for those that follow.
+// checks are all checks. For each kind, the first three make the request readable for those
+// that follow.
 var checks = []check{
 	{
 		kinds: []Kind{Client}, code: WrongSigner,
@@ -141,12 +141,12 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Client, Renewal}, code: WrongUsages,
-		rule: "the usages are digital signature, client auth and, at will, key encipherment",
+		rule: "the usages are digital signature, client auth and optionally key encipherment",
 		test: func(s *subject) *failure { return s.usages(certificatesv1.UsageClientAuth) },
 	},
 	{
 		kinds: []Kind{Serving}, code: WrongUsages,
-		rule: "the usages are digital signature, server auth and, at will, key encipherment",
+		rule: "the usages are digital signature, server auth and optionally key encipherment",
 		test: func(s *subject) *failure { return s.usages(certificatesv1.UsageServerAuth) },
 	},
 	{
@@ -172,7 +172,7 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Client}, code: TokenUnknown,
-		rule:  "the token is the last one of one entry of the ledger, and of no other entry",
+		rule:  "exactly one entry of the ledger names the token, and as its current one",
 		facts: true,
 		test: func(s *subject) *failure {
 			switch {
@@ -183,7 +183,7 @@ var checks = []check{
 			case s.Entry.DeletionTimestamp != nil:
 				return denied("NodeAttestation %s, which names bootstrap token %s, is being deleted", s.Entry.Name, s.claim.TokenID)
 			case s.Entry.Spec.TokenID != s.claim.TokenID:
-				return denied("NodeAttestation %s names another bootstrap token since", s.Entry.Name)
+				return denied("NodeAttestation %s names another bootstrap token now", s.Entry.Name)
 			}
 			return nil
 		},
@@ -205,7 +205,8 @@ var checks = []check{
 		facts: true,
 		test: func(s *subject) *failure {
 			if s.commonName != nodeidentity.UserPrefix+s.Entry.Spec.NodeName {
-				return denied("the machine was attested as node %s and asks for a certificate for %s", quote(s.Entry.Spec.NodeName), quote(s.commonName))
+				return denied("the machine was attested as node %s and asks for a certificate for %s",
+					quote(s.Entry.Spec.NodeName), quote(s.commonName))
 			}
 			return nil
 		},
@@ -251,7 +252,7 @@ var checks = []check{
 	},
 	{
 		kinds: []Kind{Renewal, Serving}, code: AnotherMachinesCredential,
-		rule:  "the certificate that the node asks with is not, and cannot be, that of another machine of its name",
+		rule:  "the client certificate of the request cannot belong to another machine of the node's name",
 		facts: true,
 		test:  (*subject).credentialOfAnother,
 	},
@@ -274,7 +275,7 @@ var checks = []check{
 	},
 }
 
-// usages wants digital signature and the given one, and takes key encipherment.
+// usages requires digital signature and the given usage, and allows key encipherment.
 func (s *subject) usages(auth certificatesv1.KeyUsage) *failure {
 	var missing, extra []string
 	for _, want := range []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, auth} {
@@ -301,12 +302,12 @@ func (s *subject) usages(auth certificatesv1.KeyUsage) *failure {
 	return denied("the usages %s", strings.Join(wrong, " and "))
 }
 
-// BoundRequestLife is for how long the request that a token was bound to may be approved.
-// A kubelet waits no longer for its certificate.
+// BoundRequestLife is how long the request that a token was bound to may be approved. A
+// kubelet does not wait longer for its certificate.
 const BoundRequestLife = 15 * time.Minute
 
-// namedByBinding reports whether the token was bound to this very request, and for its
-// key, when the token was still good, and not too long ago.
+// namedByBinding reports whether the token was bound to this request and its key before it
+// expired, and not more than BoundRequestLife ago.
 func (s *subject) namedByBinding() bool {
 	b := s.Entry.Status.Binding
 	return b != nil && s.Entry.BoundKey() == s.request.publicKey() &&
@@ -314,9 +315,8 @@ func (s *subject) namedByBinding() bool {
 		b.ApproveUntil != nil && s.Now.Before(b.ApproveUntil.Time)
 }
 
-// usedForAnother reports whether the token was turned into a certificate, or is
-// about to be, for another key than the given one. A certificate for a key that
-// nobody remembers is one for another.
+// usedForAnother reports whether the token was used for a certificate for another key, or is
+// about to be. A certificate for an unknown key counts as one for another key.
 func (s *subject) usedForAnother(key string) bool {
 	keys := s.Approved
 	if bound := s.Entry.BoundKey(); bound != "" {
@@ -348,21 +348,21 @@ func (s *subject) attested() *failure {
 }
 
 func (s *subject) ownAddresses() *failure {
-	own := s.own()
-	var strange altNames
+	allowed := s.allowedNames()
+	var foreign altNames
 	for _, name := range s.request.names.dns {
-		if !slices.Contains(own.dns, name) {
-			strange.dns = append(strange.dns, name)
+		if !slices.Contains(allowed.dns, name) {
+			foreign.dns = append(foreign.dns, name)
 		}
 	}
 	for _, a := range s.request.names.addresses {
-		// An IPv4 address in the form of an IPv6 one is not how kubelets write it.
-		if a.Is4In6() || !slices.Contains(own.addresses, a) {
-			strange.addresses = append(strange.addresses, a)
+		// Kubelets do not write IPv4 addresses as IPv6 addresses.
+		if a.Is4In6() || !slices.Contains(allowed.addresses, a) {
+			foreign.addresses = append(foreign.addresses, a)
 		}
 	}
-	if strange.empty() {
+	if foreign.empty() {
 		return nil
 	}
-	return denied("node %s was not attested with %s", printable(s.claim.Node), &strange)
+	return denied("node %s was not attested with %s", printable(s.claim.Node), &foreign)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Kind is which of a kubelet's requests it is.
+// Kind is the kind of a kubelet's request.
 type Kind uint8
 
 const (
-	// Other is no request of a kubelet.
+	// Other is not a request of a kubelet.
 	Other Kind = iota
 	// Client is a machine's first request, with its bootstrap token.
 	Client
@@ -37,18 +37,18 @@ func (k Kind) String() string {
 	return "other"
 }
 
-// Claim is who asks for what, as the API server wrote it down: the requester is
-// authenticated, unlike what the request itself says.
+// Claim is the requester and the kind of request, as recorded by the API server. The
+// requester is authenticated, unlike the content of the request.
 type Claim struct {
 	Kind Kind
-	// TokenID is the public half of the token, of Client.
+	// TokenID is the public half of the token, for Client.
 	TokenID string
-	// Node is the name of the node that asks, of Renewal and Serving. It is empty
-	// for a node that cannot be named.
+	// Node is the name of the node that asks, for Renewal and Serving; empty if the user
+	// name has no valid node name.
 	Node string
 }
 
-// ClaimOf says whose request it is. A bootstrap token counts if its user is in
+// ClaimOf returns the claim of a request. A bootstrap token counts if its user is in
 // [v1alpha1.TokenGroup], a node if its user is in the group of nodes.
 func ClaimOf(csr *certificatesv1.CertificateSigningRequest) Claim {
 	client := csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName
@@ -70,7 +70,7 @@ func ClaimOf(csr *certificatesv1.CertificateSigningRequest) Claim {
 	}
 }
 
-// tokenOf returns the id of the token of ours behind a user.
+// tokenOf returns the id of a user's token, if the token is from this service.
 func tokenOf(user string, groups []string) (id string, ok bool) {
 	id, ok = v1alpha1.TokenIDOf(user)
 	return id, ok && slices.Contains(groups, v1alpha1.TokenGroup)
@@ -83,6 +83,7 @@ func Decided(csr *certificatesv1.CertificateSigningRequest) bool {
 		return true
 	}
 	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied ||
+			c.Type == certificatesv1.CertificateFailed
 	})
 }

@@ -16,16 +16,16 @@ const (
 	ServingCertificateApproved verdict.Code = "ServingCertificateApproved"
 )
 
-// Reasons for leaving a request alone.
+// Reasons for no decision.
 const (
-	// NotOurs: no kubelet asks, or it asks another signer.
+	// NotOurs: the requester is not a kubelet, or the signer is not one for kubelets.
 	NotOurs verdict.Code = "NotOurs"
-	// AlreadyDecided: somebody approved or denied it, or issued the certificate.
+	// AlreadyDecided: the request is approved or denied, or the certificate is issued.
 	AlreadyDecided verdict.Code = "AlreadyDecided"
 )
 
-// Reasons for denials, beside those that the ledger gives: its codes
-// AttestationRevoked and NameTaken.
+// Reasons for denials, in addition to the codes AttestationRevoked and NameTaken of the
+// ledger.
 const (
 	WrongSigner               verdict.Code = "WrongSigner"
 	CSRMalformed              verdict.Code = "CSRMalformed"
@@ -44,7 +44,7 @@ const (
 	SelfNodeServerNotAllowed  verdict.Code = "SelfNodeServerNotAllowed"
 )
 
-// IsDenial reports whether a code is one with which Decide denies.
+// IsDenial reports whether Decide denies with a code.
 func IsDenial(code verdict.Code) bool {
 	return slices.ContainsFunc(checks, func(c check) bool { return c.code == code })
 }

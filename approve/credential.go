@@ -13,28 +13,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// credentialKey is the key of a user's extra under which API servers of
-// Kubernetes 1.32 and later say with which credential it authenticated (KEP-4193).
+// credentialKey is the key of a user's extra in which API servers of Kubernetes 1.32 and later
+// name the credential of the user (KEP-4193).
 const credentialKey = "authentication.kubernetes.io/credential-id"
 
-// certificatePrefix begins the names of client certificates.
+// certificatePrefix is the prefix of the ids of client certificates.
 const certificatePrefix = "X509SHA256="
 
-// CredentialID names a client certificate as API servers do.
+// CredentialID returns the id that API servers give a client certificate.
 func CredentialID(certificate *x509.Certificate) string {
 	digest := sha256.Sum256(certificate.Raw)
 	return certificatePrefix + hex.EncodeToString(digest[:])
 }
 
-// IsCertificate reports whether a text names a client certificate in the one form that
-// API servers give it, and that the ledger takes.
+// IsCertificate reports whether a text is the id of a client certificate, in the only form that
+// API servers write and the ledger accepts.
 func IsCertificate(id string) bool {
 	digest, ok := strings.CutPrefix(id, certificatePrefix)
 	return ok && len(digest) == 2*sha256.Size && strings.Trim(digest, "0123456789abcdef") == ""
 }
 
-// CredentialOf names the credential with which a request was made; empty if the
-// API server does not say.
+// CredentialOf returns the id of the credential with which a request was made; empty if the
+// API server does not name it.
 func CredentialOf(csr *certificatesv1.CertificateSigningRequest) string {
 	if ids := csr.Spec.Extra[credentialKey]; len(ids) == 1 {
 		return ids[0]
@@ -42,21 +42,24 @@ func CredentialOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// credentialOfAnother says why the certificate that the request was made with is, or may
-// be, that of another machine; nil if it is the node's own as far as can be known. Two
-// machines can have one name after each other, and a certificate of the first is valid
-// until it ends. A certificate that no entry has is refused while another machine that has
-// or had the name may have one that is valid.
+// credentialOfAnother returns a failure if the certificate with which the request was made
+// belongs, or may belong, to another machine; nil if it is the node's own as far as is known.
+// Two machines can have one name in succession, and a certificate of the first is valid until
+// it expires. A certificate that no entry has is refused while another machine that has or had
+// the name may have a valid certificate.
 func (s *subject) credentialOfAnother() *failure {
 	credential := CredentialOf(s.Request)
 	if credential == "" {
 		return nil
 	}
 	holder, _ := s.holder()
-	others := slices.DeleteFunc(slices.Clone(s.Others), func(e *v1alpha1.NodeAttestation) bool { return holder != nil && e.UID == holder.UID })
+	others := slices.DeleteFunc(slices.Clone(s.Others), func(e *v1alpha1.NodeAttestation) bool {
+		return holder != nil && e.UID == holder.UID
+	})
 	for _, other := range others {
 		if slices.Contains(other.Status.Credentials, credential) {
-			return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before", printable(s.claim.Node), other.Name)
+			return denied("node %s asks with the certificate of NodeAttestation %s, which had the name before",
+				printable(s.claim.Node), other.Name)
 		}
 	}
 	if holder == nil || slices.Contains(holder.Status.Credentials, credential) {
@@ -64,7 +67,8 @@ func (s *subject) credentialOfAnother() *failure {
 	}
 	for _, other := range others {
 		if other.Spec.NodeName == s.claim.Node && MayHaveCertificate(other, s.Now) {
-			return denied("node %s asks with a certificate that no NodeAttestation has, and that may be one of NodeAttestation %s", printable(s.claim.Node), other.Name)
+			return denied("node %s asks with a certificate that no NodeAttestation has, and that may be one of NodeAttestation %s",
+				printable(s.claim.Node), other.Name)
 		}
 	}
 	return nil

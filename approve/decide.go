@@ -8,8 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Decide answers a question. It looks at the facts in q only as far as the kind
-// of the request needs them.
+// Decide answers a question. It uses only those facts in q that the kind of the request needs.
 func Decide(q *Question) Answer {
 	s := &subject{Question: q, claim: ClaimOf(q.Request)}
 	if answer, decided := s.begin(); decided {
@@ -24,8 +23,8 @@ func Decide(q *Question) Answer {
 	return s.approval()
 }
 
-// Ahead decides what needs nothing but the request. Decided is false if facts
-// are needed; [Decide] gives the same answer whatever they are otherwise.
+// Ahead decides requests for which no facts are needed. Decided is false if facts are needed.
+// [Decide] gives the same answer, with any facts.
 func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decided bool) {
 	s := &subject{Question: &Question{Request: csr}, claim: ClaimOf(csr)}
 	if answer, decided := s.begin(); decided {
@@ -34,22 +33,23 @@ func Ahead(csr *certificatesv1.CertificateSigningRequest) (answer Answer, decide
 	return s.check(false)
 }
 
-// maxRequestName is how long the name of a request may be. API servers take any length,
-// and nearly any characters; those of kubelets are shorter.
+// maxRequestName is the maximum length of the name of a request. API servers accept names of
+// any length, with nearly any characters; those of kubelets are shorter.
 const maxRequestName = 253
 
-// begin leaves alone what is not to be decided.
+// begin answers requests that need no decision.
 func (s *subject) begin() (Answer, bool) {
 	switch {
 	case s.claim.Kind == Other, len(s.Request.Name) > maxRequestName:
-		return s.answer(Leave, NotOurs, "it is not the request of a kubelet with a bootstrap token of this service or with a node's certificate"), true
+		return s.answer(Leave, NotOurs,
+			"it is not the request of a kubelet with a bootstrap token of this service or with a node's certificate"), true
 	case Decided(s.Request):
 		return s.answer(Leave, AlreadyDecided, "it has been decided already"), true
 	}
 	return Answer{}, false
 }
 
-// check goes through the checks of the kind, those that need facts or the others.
+// check runs the checks of the kind, either those that need facts or the others.
 func (s *subject) check(facts bool) (Answer, bool) {
 	for i := range checks {
 		c := &checks[i]
@@ -68,17 +68,19 @@ func (s *subject) check(facts bool) (Answer, bool) {
 func (s *subject) approval() Answer {
 	switch s.claim.Kind {
 	case Client:
-		return s.answer(Approve, ClientCertificateApproved, fmt.Sprintf("the machine of NodeAttestation %s proved that it is node %s", s.Entry.Name, s.Entry.Spec.NodeName))
+		return s.answer(Approve, ClientCertificateApproved, fmt.Sprintf(
+			"the machine of NodeAttestation %s proved that it is node %s", s.Entry.Name, s.Entry.Spec.NodeName))
 	case Renewal:
 		return s.answer(Approve, RenewalApproved, "node "+printable(s.claim.Node)+" asks for its next client certificate"+s.basis())
 	case Serving:
-		return s.answer(Approve, ServingCertificateApproved, "node "+printable(s.claim.Node)+" asks for a certificate with its own addresses only"+s.basis())
+		return s.answer(Approve, ServingCertificateApproved,
+			"node "+printable(s.claim.Node)+" asks for a certificate with its own addresses only"+s.basis())
 	case Other:
 	}
 	return s.answer(Leave, NotOurs, "it is not the request of a kubelet")
 }
 
-// basis says what the trust in a node rests on.
+// basis says why a node is trusted.
 func (s *subject) basis() string {
 	if entry, _ := s.holder(); entry != nil {
 		return ", by NodeAttestation " + entry.Name
@@ -99,11 +101,11 @@ func (s *subject) answer(outcome Outcome, code verdict.Code, message string) Ans
 
 // Rule is one check that requests of a kind have to pass.
 type Rule struct {
-	// Code is the reason when it is not passed.
+	// Code is the reason if the check fails.
 	Code verdict.Code
 	// Text says what is required.
 	Text string
-	// Facts tells that it needs more than the request.
+	// Facts is true if the check needs more than the request.
 	Facts bool
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// TestOthersRequestsAreLeftAlone changes who asks for what.
-func TestOthersRequestsAreLeftAlone(t *testing.T) {
+func TestRequestsOfOthersAreNotDecided(t *testing.T) {
 	type spec = certificatesv1.CertificateSigningRequestSpec
 	for _, tc := range []struct {
 		rule   string
@@ -23,11 +22,12 @@ func TestOthersRequestsAreLeftAlone(t *testing.T) {
 	}{
 		{"another signer of Kubernetes", func(s *spec) { s.SignerName = certificatesv1.KubeAPIServerClientSignerName }},
 		{"another signer", func(s *spec) { s.SignerName = "example.com/signer" }},
-		{"a token of somebody else", func(s *spec) {
-			s.Username, s.Groups = "system:bootstrap:aaaaaa", []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
+		{"a token of another service", func(s *spec) {
+			s.Username = "system:bootstrap:aaaaaa"
+			s.Groups = []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
 		}},
-		{"a user of our group who is no token", func(s *spec) { s.Username, s.Groups = "eve", []string{v1alpha1.TokenGroup} }},
-		{"a token with an id of no token", func(s *spec) { s.Username, s.Groups = "system:bootstrap:AAAAAA", []string{v1alpha1.TokenGroup} }},
+		{"a user of our group who is not a token", func(s *spec) { s.Username, s.Groups = "eve", []string{v1alpha1.TokenGroup} }},
+		{"a token with an invalid id", func(s *spec) { s.Username, s.Groups = "system:bootstrap:AAAAAA", []string{v1alpha1.TokenGroup} }},
 		{"a token with a longer id", func(s *spec) { s.Username, s.Groups = "system:bootstrap:aaaaaaa", []string{v1alpha1.TokenGroup} }},
 		{"a node's name without its group", func(s *spec) { s.Username, s.Groups = "system:node:worker-1", []string{"system:masters"} }},
 		{"a node's group without its name", func(s *spec) { s.Username, s.Groups = "worker-1", []string{"system:nodes"} }},
@@ -44,8 +44,8 @@ func TestOthersRequestsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestRequestsWithLongNamesAreLeftAlone: an answer to them may be impossible to write.
-func TestRequestsWithLongNamesAreLeftAlone(t *testing.T) {
+// Writing an answer to such a request may be impossible.
+func TestRequestsWithLongNamesAreNotDecided(t *testing.T) {
 	for kind, question := range wellFormed(t) {
 		q := question(t)
 		q.Request.Name = strings.Repeat("n", 253)
@@ -57,13 +57,15 @@ func TestRequestsWithLongNamesAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestDecidedRequestsAreLeftAlone(t *testing.T) {
+func TestDecidedRequestsAreNotDecidedAgain(t *testing.T) {
 	for kind, question := range wellFormed(t) {
 		q := question(t)
 		for _, condition := range []certificatesv1.RequestConditionType{
 			certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
 		} {
-			q.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: condition, Status: corev1.ConditionTrue}}
+			q.Request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+				{Type: condition, Status: corev1.ConditionTrue},
+			}
 			if answer := approve.Decide(q); answer.Outcome != approve.Leave || answer.Code != approve.AlreadyDecided {
 				t.Errorf("%s that is %s: %+v", kind, condition, answer)
 			}
@@ -75,22 +77,21 @@ func TestDecidedRequestsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestANodeThatCannotBeNamedGetsNothing(t *testing.T) {
+func TestANodeWithoutANameIsDenied(t *testing.T) {
 	q := renewalQuestion(t)
 	q.Request.Spec.Username = "system:node:"
 	q.Request.Spec.Request = encoded(t, theKey(t), template("system:node:"))
 	wants(t, approve.Decide(q), approve.WrongSubject)
 }
 
-func TestForgottenAnswersDoNothing(t *testing.T) {
+func TestTheZeroAnswerDoesNothing(t *testing.T) {
 	var answer approve.Answer
 	if answer.Outcome != approve.Leave || answer.Kind != approve.Other {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// TestRules shows the checks of each kind in their order. UPDATE_GOLDEN=1
-// rewrites them.
+// TestRules lists the checks of each kind in order. UPDATE_GOLDEN=1 rewrites the list.
 func TestRules(t *testing.T) {
 	var b strings.Builder
 	for _, kind := range []approve.Kind{approve.Client, approve.Renewal, approve.Serving} {
@@ -115,8 +116,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// FuzzRequest puts any request to any kind. What is approved must be what the
-// kind may have, as crypto/x509 reads it.
+// FuzzRequest uses any text as a request of any kind. An approved request has only allowed
+// content, as crypto/x509 parses it.
 func FuzzRequest(f *testing.F) {
 	f.Add(encoded(f, theKey(f), template("system:node:worker-1")))
 	f.Add(encoded(f, theKey(f), servingTemplate("worker-1", "10.0.0.7")))
@@ -129,7 +130,7 @@ func FuzzRequest(f *testing.F) {
 			answer := approve.Decide(q)
 			ahead, decided := approve.Ahead(q.Request)
 			if decided && ahead != withoutNode(answer, ahead) {
-				t.Errorf("ahead %+v, then %+v", ahead, answer)
+				t.Errorf("Ahead answers %+v, Decide %+v", ahead, answer)
 			}
 			if answer.Outcome != approve.Approve {
 				continue
@@ -139,7 +140,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// withoutNode makes answers comparable: ahead, the node of a token is not known.
+// withoutNode makes answers comparable: Ahead does not know the node of a token.
 func withoutNode(answer, ahead approve.Answer) approve.Answer {
 	answer.Node = ahead.Node
 	return answer

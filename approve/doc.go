@@ -1,23 +1,22 @@
 // Package approve decides the CertificateSigningRequests of kubelets.
 //
-// Put a request into a [Question] with what is known of its machine; [Decide] says
-// whether to approve it, to deny it or to leave it alone, and why.
+// Put a request into a [Question] with the facts about its machine. [Decide] says whether to
+// approve it, to deny it or to leave it to others, and why.
 //
-// A kubelet asks three times: with the bootstrap token of its machine for its
-// first client certificate, with that certificate for the next one, and with it
-// for the certificate of its own serving port. Each kind has an ordered list of
-// checks, all rows of one table ([Rules] shows them): those of the request
-// itself first, then those against what is known of the machine. The first check
-// that is not passed decides, and names its code.
+// A kubelet sends three kinds of requests: with the bootstrap token of its machine for its
+// first client certificate, with that certificate for the next one, and with that certificate
+// for the certificate of its serving port. Each kind has an ordered list of checks, which are
+// rows of one table ([Rules] lists them): first those of the request itself, then those
+// against the facts. The first check that fails decides, and gives the code.
 //
-// A request is approved only when all checks of its kind are passed. What is not
-// a kubelet's, or has been decided already, is left alone. What the signers of
-// kube-controller-manager would take is only the beginning: they look at the
-// shape of a request, not at whose name it bears, and they copy what they do not
-// look at. Therefore a request may hold nothing here that a kubelet's does not.
+// A request is approved only if all checks of its kind pass. Requests that are not from
+// kubelets or are decided already are left to others. The checks are stricter than those of
+// the signers of kube-controller-manager. The signers check the form of a request, not whose
+// name it contains, and copy what they do not check. Therefore a request must not contain
+// anything that a kubelet's request does not.
 //
-// The package is pure. Whoever calls it looks things up, and a look-up that
-// failed must not be put here as "there is none".
+// The package makes no requests. The caller looks up the facts, and must not treat a failed
+// look-up as "there is none".
 //
 // Sources: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers,
 // RFC 2986 (requests), RFC 5280 section 4.2.1.6 (subject alternative names).

@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// A machine that was attested as worker-1 asks for two names with its bootstrap token.
+// A machine that was attested as worker-1 sends requests for two names with its bootstrap token.
 func Example() {
 	entry := &v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.EntryName("aws", "i-0123456789abcdef0")},
@@ -40,7 +40,7 @@ func Example() {
 	// control-plane-1 deny WrongNodeName
 }
 
-// kubeletRequest is what a kubelet with a bootstrap token asks for.
+// kubeletRequest returns the request of a kubelet with a bootstrap token.
 func kubeletRequest(tokenID, node string) *certificatesv1.CertificateSigningRequest {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"slices"
 )
 
-// What RSA keys may be: NIST SP 800-131A wants 2048 bits at least, FIPS 186-5 an
-// exponent above 2^16; more than 8192 bits only cost time.
+// The limits of RSA keys: NIST SP 800-131A requires at least 2048 bits, FIPS 186-5 an exponent
+// above 2^16; more than 8192 bits only cost time.
 const (
 	leastRSABits     = 2048
 	mostRSABits      = 8192
 	leastRSAExponent = 1<<16 + 1
 )
 
-// weakness says what is wrong with a key; empty if nothing is.
+// weakness says what is wrong with a key; empty if it is accepted.
 func weakness(key any) string {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -27,7 +27,8 @@ func weakness(key any) string {
 			return fmt.Sprintf("it is an RSA key of %d bits, want %d to %d", bits, leastRSABits, mostRSABits)
 		}
 		if key.E < leastRSAExponent || key.E%2 == 0 || key.N.Bit(0) == 0 {
-			return fmt.Sprintf("it is an RSA key with the exponent %d, want an odd one from %d, and an odd modulus", key.E, leastRSAExponent)
+			return fmt.Sprintf("it is an RSA key with the exponent %d, want an odd one from %d, and an odd modulus",
+				key.E, leastRSAExponent)
 		}
 	case *ecdsa.PublicKey:
 		if !slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()}, key.Curve) {
@@ -40,7 +41,7 @@ func weakness(key any) string {
 	return ""
 }
 
-// weakSignature says what is wrong with how a request is signed.
+// weakSignature says what is wrong with the signature algorithm of a request.
 func weakSignature(algorithm x509.SignatureAlgorithm) string {
 	switch algorithm {
 	case x509.SHA256WithRSA, x509.SHA384WithRSA, x509.SHA512WithRSA,

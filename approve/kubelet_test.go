@@ -55,21 +55,22 @@ func ed25519Key(t testing.TB) crypto.Signer {
 	return key
 }
 
-// TestFirstRequestOfAKubeletIsApproved makes the request as kubelet does at its
-// first start, with the library that it makes it with.
+// The request is created as kubelet creates it at its first start, with the same library.
 func TestFirstRequestOfAKubeletIsApproved(t *testing.T) {
 	for name, key := range map[string]crypto.Signer{
 		"RSA 2048": rsaKey(t, 2048), "RSA 3072": rsaKey(t, 3072), "P-256": ecdsaKey(t, elliptic.P256()),
 		"P-384": ecdsaKey(t, elliptic.P384()), "P-521": ecdsaKey(t, elliptic.P521()), "Ed25519": ed25519Key(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			request, err := certutil.MakeCSR(key, &pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:worker-1"}, nil, nil)
+			subject := &pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:worker-1"}
+			request, err := certutil.MakeCSR(key, subject, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			client := fake.NewClientset()
 			usages := certificate.DefaultKubeletClientGetUsages(key)
-			created, _, err := csrutil.RequestCertificateWithContext(context.Background(), client, request, "node-csr", certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
+			created, _, err := csrutil.RequestCertificateWithContext(context.Background(), client, request, "node-csr",
+				certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
 			if err != nil || created != "node-csr" {
 				t.Fatal(created, err)
 			}
@@ -82,8 +83,7 @@ func TestFirstRequestOfAKubeletIsApproved(t *testing.T) {
 	}
 }
 
-// TestRequestsOfTheCertificateManagerAreApproved runs the manager that rotates
-// kubelet's certificates until it has sent its request.
+// The test runs the manager that rotates kubelet's certificates until it has sent a request.
 func TestRequestsOfTheCertificateManagerAreApproved(t *testing.T) {
 	subject := pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:worker-1"}
 	for _, tc := range []struct {
@@ -150,14 +150,14 @@ func sent(t testing.TB, client *fake.Clientset) *certificatesv1.CertificateSigni
 	return nil
 }
 
-// withRequester adds what the API server does: who asked.
+// withRequester sets the requester, as the API server does.
 func withRequester(csr, like *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	csr = csr.DeepCopy()
 	csr.Spec.Username, csr.Spec.Groups = like.Spec.Username, like.Spec.Groups
 	return csr
 }
 
-// store has no certificate yet.
+// store is an empty certificate store.
 type store struct{}
 
 func (*store) Current() (*tls.Certificate, error) {

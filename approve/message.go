@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of messages. Whoever makes a request chooses how long the texts and lists in it
-// are; a message goes into a condition and a log. Lengths are in bytes.
+// Limits of messages. The requester controls the length of the texts and lists in a request;
+// messages are written to a condition and a log. Lengths are in bytes.
 const (
-	// mostListed is how many elements of a list a message names.
+	// mostListed is the number of list elements in a message.
 	mostListed = 3
-	// mostQuoted is how long a quoted text is, after escaping.
+	// mostQuoted is the length of a quoted text, after escaping.
 	mostQuoted = 80
-	// mostName is how long the name of a user may be to stand in a message as it is: the
-	// prefix of a node's user name and a DNS subdomain.
+	// mostName is the length of a user name that is not quoted: the prefix of a node's user
+	// name and a DNS subdomain.
 	mostName = 253 + len("system:node:")
-	// mostMessage is how long a message is. With two names it fits.
+	// mostMessage is the length of a message. Two names fit.
 	mostMessage = 800
 )
 
-// quote makes text from a request fit for a message: bounded, and printable ASCII.
+// quote quotes text from a request for a message: limited in length, and printable ASCII.
 func quote(text string) string {
 	end := 0
 	for length := 0; end < len(text); {
@@ -35,8 +35,8 @@ func quote(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// printable writes the name of a node or a user as it is, if it is one that could be meant,
-// and quotes it otherwise.
+// printable returns the name of a node or a user unchanged if it may be a valid name, and
+// quotes it otherwise.
 func printable(text string) string {
 	plain := func(r rune) bool { return r > ' ' && r <= '~' && r != '"' }
 	if text == "" || len(text) > mostName || strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
@@ -45,7 +45,7 @@ func printable(text string) string {
 	return text
 }
 
-// cut shortens printable text.
+// cut limits the length of printable text.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -53,7 +53,7 @@ func cut(text string, most int) string {
 	return fmt.Sprintf("%s and %d bytes more", text[:most], len(text)-most)
 }
 
-// listed joins the first elements of a list that has count of them.
+// listed joins the first elements of a list. The count is that of the whole list.
 func listed(list []string, count int) string {
 	first := list[:min(len(list), mostListed)]
 	if more := count - len(first); more > 0 {

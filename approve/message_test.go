@@ -16,11 +16,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// TestMessagesAreShort has a requester write as much as a request can hold, wherever a
-// message names what was written.
+// Messages are short even if the requester writes as much as possible to each part of the
+// request that a message quotes.
 func TestMessagesAreShort(t *testing.T) {
 	const many = 20000
-	const most = 1000 // with the name of the request it fits into an event, of 1024 bytes
+	const most = 1000 // with the name of the request it fits into an event of 1024 bytes
 	evil := strings.Repeat("\n\x1b[31m\u2028", many)
 	attribute := func(id asn1.ObjectIdentifier, value any) pkix.AttributeTypeAndValue {
 		return pkix.AttributeTypeAndValue{Type: id, Value: value}
@@ -30,7 +30,10 @@ func TestMessagesAreShort(t *testing.T) {
 		longID = append(longID, 1<<30)
 	}
 	sequence := func(name []byte) []byte {
-		der, err := asn1.Marshal(asn1.RawValue{Class: asn1.ClassUniversal, Tag: asn1.TagSequence, IsCompound: true, Bytes: []byte(strings.Repeat(string(name), many))})
+		der, err := asn1.Marshal(asn1.RawValue{
+			Class: asn1.ClassUniversal, Tag: asn1.TagSequence, IsCompound: true,
+			Bytes: []byte(strings.Repeat(string(name), many)),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +62,7 @@ func TestMessagesAreShort(t *testing.T) {
 			q.Request.Spec.Request = encoded(t, theKey(t), made)
 		}
 	}
-	// as is the request of a node with a name of its own choice.
+	// as returns a request of a node with any name.
 	as := func(node string) func(*approve.Question) {
 		return func(q *approve.Question) {
 			user, groups := nodeidentity.User(node)
@@ -72,51 +75,53 @@ func TestMessagesAreShort(t *testing.T) {
 			q.Request.Spec.Request = encoded(t, theKey(t), made)
 		}
 	}
+	const all = "client renewal serving"
 	for _, tc := range []struct {
 		part   string
 		kinds  string
 		change func(*approve.Question)
 	}{
-		{"a common name", "client renewal serving", having(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" + evil })},
-		{"a common name of no node", "client renewal serving", having(func(r *x509.CertificateRequest) { r.Subject.CommonName = evil })},
-		{"an organization", "client renewal serving", having(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{evil} })},
-		{"characters that are long when they are escaped", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"a common name", all, having(func(r *x509.CertificateRequest) { r.Subject.CommonName = "system:node:" + evil })},
+		{"an invalid common name", all, having(func(r *x509.CertificateRequest) { r.Subject.CommonName = evil })},
+		{"an organization", all, having(func(r *x509.CertificateRequest) { r.Subject.Organization = []string{evil} })},
+		{"characters that are long when they are escaped", all, having(func(r *x509.CertificateRequest) {
 			r.Subject.Organization = []string{strings.Repeat("\U0001f600", many)}
 		})},
-		{"an attribute of the subject that is not text", "client renewal serving", having(rawSubject(attribute(longID, 7)))},
-		{"an extension", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"an attribute of the subject that is not text", all, having(rawSubject(attribute(longID, 7)))},
+		{"an extension", all, having(func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: longID, Value: []byte{5, 0}}}
 		})},
-		{"extensions", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"extensions", all, having(func(r *x509.CertificateRequest) {
 			for i := range many {
-				r.ExtraExtensions = append(r.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, i}, Value: []byte{5, 0}})
+				extension := pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, i}, Value: []byte{5, 0}}
+				r.ExtraExtensions = append(r.ExtraExtensions, extension)
 			}
 		})},
-		{"an attribute", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"an attribute", all, having(func(r *x509.CertificateRequest) {
 			//lint:ignore SA1019 there is no other way to make one
 			r.Attributes = []pkix.AttributeTypeAndValueSET{{Type: longID, Value: [][]pkix.AttributeTypeAndValue{{attribute(longID, "x")}}}}
 		})},
-		{"a DNS name", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"a DNS name", all, having(func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: sequence([]byte("\x82\x04a\n\x1b\xff"))}}
 		})},
-		{"addresses", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"addresses", all, having(func(r *x509.CertificateRequest) {
 			for range many {
 				r.IPAddresses = append(r.IPAddresses, net.ParseIP("fd00:1111:2222:3333:4444:5555:6666:7777"))
 			}
 		})},
-		{"names of other forms", "client renewal serving", having(func(r *x509.CertificateRequest) {
+		{"names of other forms", all, having(func(r *x509.CertificateRequest) {
 			r.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: sequence([]byte("\x87\x01a"))}}
 		})},
-		{"a usage", "client renewal serving", func(q *approve.Question) {
+		{"a usage", all, func(q *approve.Question) {
 			q.Request.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.KeyUsage(evil)}
 		}},
-		{"usages", "client renewal serving", func(q *approve.Question) {
+		{"usages", all, func(q *approve.Question) {
 			for i := range many {
 				q.Request.Spec.Usages = append(q.Request.Spec.Usages, certificatesv1.KeyUsage("usage "+strconv.Itoa(i)))
 			}
 		}},
-		{"the name of a node that the ledger does not have", "renewal serving", as(evil)},
-		{"the name of a node that the ledger does not have and is approved", "renewal serving", func(q *approve.Question) {
+		{"the name of an unattested node", "renewal serving", as(evil)},
+		{"the name of an unattested node that is approved", "renewal serving", func(q *approve.Question) {
 			as(evil)(q)
 			q.Entries, q.Unattested, q.ServingAddresses = nil, approve.ApproveUnattested, approve.ServingLedgerAndNode
 		}},

@@ -12,75 +12,73 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Question is a request with what is known of its machine.
+// Question is a request with the facts about its machine.
 type Question struct {
 	Request *certificatesv1.CertificateSigningRequest
-	// Now is when it is decided.
+	// Now is the time of the decision.
 	Now time.Time
-	// Entry is the ledger's entry that names the token of a Client request; nil if
-	// none does.
+	// Entry is the entry of the ledger that names the token of a Client request; nil if
+	// there is none.
 	Entry *v1alpha1.NodeAttestation
-	// Shared tells that another entry names the token too.
+	// Shared is true if another entry names the token too.
 	Shared bool
-	// Approved are the keys, as [PublicKey] writes them, of the token's requests
-	// that were approved, whoever bound the token.
+	// Approved are the keys, in the format of [PublicKey], of the token's requests that
+	// were approved by any approver.
 	Approved []string
-	// Entries are all entries of the ledger with the node's name, revoked ones
-	// too. Of a Client request the node is the one of Entry.
+	// Entries are all entries of the ledger with the node's name, including revoked
+	// ones. For a Client request the node is that of Entry.
 	Entries []*v1alpha1.NodeAttestation
-	// Others are what is known of all entries with the node's name, and of those that
-	// have the certificate that the request was made with, whatever their names are; of
-	// Renewal and Serving requests. Their certificates tell whose request it is.
+	// Others are all entries with the node's name, and all entries that have the
+	// certificate with which the request was made. It is used for Renewal and Serving
+	// requests, to find the owner of the certificate.
 	Others []*v1alpha1.NodeAttestation
-	// Used tells by UID which of Entries have a token of which a request was approved,
-	// whatever they say themselves. Only those other than Entry are asked for.
+	// Used contains the UIDs of those Entries, except Entry, of whose token a request was
+	// approved, even if the entry does not say so.
 	Used map[types.UID]bool
-	// NodeAddresses are those of the Node object, for ServingLedgerAndNode.
+	// NodeAddresses are the addresses of the Node object, for ServingLedgerAndNode.
 	NodeAddresses []corev1.NodeAddress
-	// SelfNodeServer tells that the requester of a Serving request may create
+	// SelfNodeServer is true if the requester of a Serving request may create
 	// certificatesigningrequests/selfnodeserver.
 	SelfNodeServer bool
 
 	Options
 }
 
-// Options are what the operator chose. The zero value is the strictest choice.
+// Options are the operator's choices. The zero value is the strictest choice.
 type Options struct {
 	Unattested       Unattested
 	ServingAddresses ServingAddresses
 }
 
-// Unattested is what is done with requests of nodes that the ledger does not
-// have.
+// Unattested says what happens to requests of nodes that the ledger does not have.
 type Unattested string
 
 const (
 	// DenyUnattested denies them. It is the default.
 	DenyUnattested Unattested = "Deny"
-	// LeaveUnattested leaves them to somebody else.
+	// LeaveUnattested leaves them to other approvers.
 	LeaveUnattested Unattested = "Leave"
 	// ApproveUnattested approves renewals. Serving requests are approved with
-	// ServingLedgerAndNode, and left to somebody else otherwise.
+	// ServingLedgerAndNode, and left to other approvers otherwise.
 	ApproveUnattested Unattested = "Approve"
 )
 
-// ServingAddresses is where the names and addresses of serving certificates may
-// come from.
+// ServingAddresses is the source of the names and addresses of serving certificates.
 type ServingAddresses string
 
 const (
-	// ServingLedger takes those that were attested. It is the default.
+	// ServingLedger allows the attested ones. It is the default.
 	ServingLedger ServingAddresses = "Ledger"
-	// ServingLedgerAndNode also takes those of the Node's status. It is weaker: a
-	// kubelet without a cloud provider writes its own.
+	// ServingLedgerAndNode also allows those of the Node's status. It is weaker: a
+	// kubelet without a cloud provider writes its own addresses.
 	ServingLedgerAndNode ServingAddresses = "LedgerAndNode"
 )
 
-// Outcome is what is done with a request. The zero value is Leave.
+// Outcome is the decision about a request. The zero value is Leave.
 type Outcome uint8
 
 const (
-	// Leave: nothing.
+	// Leave the request to other approvers.
 	Leave Outcome = iota
 	// Approve the request.
 	Approve
@@ -100,34 +98,34 @@ func (o Outcome) String() string {
 	return "leave"
 }
 
-// Answer is what is done with a request, and why.
+// Answer is the decision about a request, and the reason.
 type Answer struct {
 	Outcome Outcome
 	Code    verdict.Code
 	Kind    Kind
-	// Node is the name of the node that the request is for: the attested one of
-	// Client, where it is known, and else the one that asks. A name that no node can
-	// have is quoted and cut, as in Message.
+	// Node is the node that the request is for: for Client the attested node, if it is
+	// known, and otherwise the node that asks. An invalid name is quoted and cut, as in
+	// Message.
 	Node string
-	// Rule is the check that was not passed; empty for an approval.
+	// Rule is the check that failed; empty for an approval.
 	Rule string
 	// Message is one line of printable ASCII for people, without a trailing full stop. It
-	// is shorter than 1 KiB, whatever the request holds.
+	// is always shorter than 1 KiB.
 	Message string
 }
 
-// subject is a question while it is looked into.
+// subject is a question during its evaluation.
 type subject struct {
 	*Question
 	claim Claim
-	// request is set by the first check; the later ones need it.
+	// request is set by the first check; later checks need it.
 	request *request
 	// commonName is set by the check of the request's subject.
 	commonName string
 }
 
-// holder returns the live entry that the node of a Renewal or Serving request
-// has: the oldest. Revoked tells that there is none because all are revoked.
+// holder returns the entry of the node of a Renewal or Serving request: the oldest one that is
+// not revoked. Revoked is true if there is none because all are revoked.
 func (s *subject) holder() (entry *v1alpha1.NodeAttestation, revoked bool) {
 	var live []*v1alpha1.NodeAttestation
 	for _, e := range s.Entries {
@@ -145,20 +143,21 @@ func (s *subject) holder() (entry *v1alpha1.NodeAttestation, revoked bool) {
 	return slices.MinFunc(live, v1alpha1.Older), false
 }
 
-// rival returns the live entry that comes before s.Entry for its node name.
+// rival returns an entry that is not revoked and precedes s.Entry for its node name.
 func (s *subject) rival() *v1alpha1.NodeAttestation {
 	for _, e := range s.Entries {
-		if e.UID != s.Entry.UID && e.Spec.NodeName == s.Entry.Spec.NodeName && e.Phase() != v1alpha1.Revoked && s.precedes(e) {
+		sameName := e.UID != s.Entry.UID && e.Spec.NodeName == s.Entry.Spec.NodeName
+		if sameName && e.Phase() != v1alpha1.Revoked && s.precedes(e) {
 			return e
 		}
 	}
 	return nil
 }
 
-// precedes reports whether another entry comes before s.Entry: one that has had
-// a certificate before one that has not, and the older one otherwise. What a
-// machine had before it was attested again may have been of another name, so it
-// counts for it only against a machine that has had nothing.
+// precedes reports whether another entry precedes s.Entry: an entry that has had a certificate
+// precedes one that has not; otherwise the older one precedes. A certificate from before the
+// machine was attested again may have been for another name, so it counts only against a
+// machine without any certificate.
 func (s *subject) precedes(other *v1alpha1.NodeAttestation) bool {
 	theirs := hadCertificate(other) || other.BoundKey() != "" || s.Used[other.UID]
 	ours := s.Entry.BoundKey() != "" || len(s.Approved) > 0
@@ -171,8 +170,8 @@ func (s *subject) precedes(other *v1alpha1.NodeAttestation) bool {
 	return v1alpha1.Older(other, s.Entry) < 0
 }
 
-// hadCertificate looks at the status as it is: a machine that was attested again
-// has had its certificate all the same.
+// hadCertificate uses the status itself: a machine that was attested again has had its
+// certificate too.
 func hadCertificate(e *v1alpha1.NodeAttestation) bool {
 	return e.Status.Phase == v1alpha1.Certified || e.Status.Phase == v1alpha1.Registered
 }

@@ -22,7 +22,7 @@ import (
 
 func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// newEntry is a machine that was attested as worker-1 a minute ago.
+// newEntry returns the entry of a machine that was attested as worker-1 a minute ago.
 func newEntry() *v1alpha1.NodeAttestation {
 	return &v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: "aws-i-1", UID: "uid-1", CreationTimestamp: metav1.NewTime(now().Add(-time.Minute))},
@@ -33,7 +33,7 @@ func newEntry() *v1alpha1.NodeAttestation {
 	}
 }
 
-// template is what a kubelet puts into its request.
+// template returns the content of a kubelet's request.
 func template(commonName string) *x509.CertificateRequest {
 	return &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: commonName}}
 }
@@ -51,7 +51,7 @@ func block(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// theKey is one for all tests that do not ask for another.
+// theKey returns a key that tests share.
 func theKey(t testing.TB) crypto.Signer {
 	t.Helper()
 	key, err := onceKey()
@@ -61,24 +61,26 @@ func theKey(t testing.TB) crypto.Signer {
 	return key
 }
 
-var onceKey = sync.OnceValues(func() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) })
+var onceKey = sync.OnceValues(func() (*ecdsa.PrivateKey, error) {
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+})
 
-// clientQuestion is a machine's first request, which is approved.
+// clientQuestion returns a machine's first request, which is approved.
 func clientQuestion(t testing.TB) *approve.Question {
 	entry := newEntry()
 	return &approve.Question{
 		Request: &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: encoded(t, theKey(t), template("system:node:worker-1")), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
-			Usages:   []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
-			Username: "system:bootstrap:aaaaaa", Groups: []string{"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated"},
+			Request:    encoded(t, theKey(t), template("system:node:worker-1")),
+			SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			Username:   "system:bootstrap:aaaaaa", Groups: []string{"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated"},
 		}},
 		Now:   now(),
 		Entry: entry, Entries: []*v1alpha1.NodeAttestation{entry},
 	}
 }
 
-// renewalQuestion is a node's request for its next certificate, which is
-// approved.
+// renewalQuestion returns a node's request for its next client certificate, which is approved.
 func renewalQuestion(t testing.TB) *approve.Question {
 	q := clientQuestion(t)
 	q.Request.Spec.Username, q.Request.Spec.Groups = nodeidentity.User("worker-1")
@@ -86,8 +88,7 @@ func renewalQuestion(t testing.TB) *approve.Question {
 	return q
 }
 
-// servingQuestion is a node's request for its serving certificate, which is
-// approved.
+// servingQuestion returns a node's request for its serving certificate, which is approved.
 func servingQuestion(t testing.TB) *approve.Question {
 	q := renewalQuestion(t)
 	q.SelfNodeServer = true

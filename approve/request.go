@@ -12,19 +12,19 @@ import (
 	"fmt"
 )
 
-// request is a PKCS#10 request with nothing in it that a certificate signer
-// could read in another way.
+// request is a PKCS#10 request that has only one interpretation, so that certificate signers
+// read the same.
 type request struct {
 	*x509.CertificateRequest
-	// names is what its subject alternative names are.
+	// names are its subject alternative names.
 	names altNames
-	// extensions lists what it asks for beside subject alternative names.
+	// extensions are the other extensions that it requests.
 	extensions []string
 }
 
 const pemType = "CERTIFICATE REQUEST"
 
-// parse reads one PEM block with one request, and nothing around either.
+// parse parses a PEM block with one request, and nothing before or after either.
 func parse(text []byte) (*request, error) {
 	text = bytes.TrimSpace(text)
 	if !bytes.HasPrefix(text, []byte("-----BEGIN "+pemType+"-----")) {
@@ -41,8 +41,7 @@ func parse(text []byte) (*request, error) {
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		// What crypto/x509 says of it may hold addresses in memory, and other text
-		// each time.
+		// The error of crypto/x509 may contain memory addresses, and differ each time.
 		return nil, errors.New("the PKCS#10 request cannot be read")
 	}
 	r := &request{CertificateRequest: parsed}
@@ -52,9 +51,8 @@ func parse(text []byte) (*request, error) {
 	return r, nil
 }
 
-// PublicKey returns "sha256:" and the hash of a request's public key (its
-// SubjectPublicKeyInfo, DER) in hexadecimal. Of a request that cannot be read it
-// returns nothing.
+// PublicKey returns "sha256:" and the hash of a request's public key (its SubjectPublicKeyInfo,
+// DER) in hexadecimal; empty if the request cannot be parsed.
 func PublicKey(text []byte) string {
 	r, err := parse(text)
 	if err != nil {
@@ -81,8 +79,8 @@ type attribute struct {
 	Values []asn1.RawValue `asn1:"set"`
 }
 
-// readAttributes takes what crypto/x509 passes over: attributes of other types,
-// further values, and forms of names that it has no field for.
+// readAttributes reads what crypto/x509 ignores: attributes of other types, further values, and
+// forms of names for which it has no field.
 func (r *request) readAttributes() error {
 	var info requestInfo
 	if rest, err := asn1.Unmarshal(r.RawTBSCertificateRequest, &info); err != nil || len(rest) > 0 {
@@ -100,7 +98,8 @@ func (r *request) readAttributes() error {
 	extensionRequest := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14} // RFC 2985, section 5.4.2
 	a := info.Attributes[0]
 	if !a.Type.Equal(extensionRequest) || len(a.Values) != 1 {
-		return fmt.Errorf("it has the attribute %s with %d values, want one that requests extensions", identifier(a.Type), len(a.Values))
+		return fmt.Errorf("it has the attribute %s with %d values, want one that requests extensions",
+			identifier(a.Type), len(a.Values))
 	}
 	var extensions []pkix.Extension
 	if rest, err := asn1.Unmarshal(a.Values[0].FullBytes, &extensions); err != nil || len(rest) > 0 {
@@ -130,8 +129,8 @@ func (r *request) readExtensions(extensions []pkix.Extension) error {
 	return nil
 }
 
-// subject returns the organization and the common name of a subject that is made
-// of these two alone, each in its own set.
+// subject returns the organization and the common name of a subject that consists of only
+// these two, each in its own set.
 func (r *request) subject() (organization, commonName string, err error) {
 	var name pkix.RDNSequence
 	if rest, err := asn1.Unmarshal(r.RawSubject, &name); err != nil || len(rest) > 0 {
@@ -157,5 +156,5 @@ func (r *request) subject() (organization, commonName string, err error) {
 	return o[0], cn[0], nil
 }
 
-// identifier writes an object identifier for a message.
+// identifier formats an object identifier for a message.
 func identifier(id asn1.ObjectIdentifier) string { return cut(id.String(), mostQuoted) }

@@ -67,7 +67,7 @@ func TestServingNames(t *testing.T) {
 	}
 }
 
-func TestAnIPv4AddressInTheFormOfIPv6IsNotTheNodes(t *testing.T) {
+func TestAnIPv4MappedAddressIsDenied(t *testing.T) {
 	q := servingQuestion(t)
 	mapped := netip.MustParseAddr("::ffff:10.0.0.7").As16()
 	value, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: 7, Bytes: mapped[:]}})

@@ -11,21 +11,22 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
-// read takes in the evidence: one JSON object, which means the same to whoever
-// reads it, or nothing. The client of kops' node-authorizer sends an empty body
-// where it has no evidence; whether that is enough is for the attestor to say.
+// read reads the evidence: one unambiguous JSON object, or an empty body. The client of
+// kops' node-authorizer sends an empty body if it has no evidence; the attestor decides
+// whether that is enough.
 func (x *exchange) read() ([]byte, error) {
 	if rejected := checkContent(x.r.Header); rejected != nil {
 		return nil, rejected
 	}
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.timeout)) // where the connection has deadlines
+	// This has no effect on connections without deadlines.
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(x.timeout))
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.opts.MaxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, malformed(http.StatusRequestEntityTooLarge, "request body is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, malformed(http.StatusRequestTimeout, "request body did not come within %s: only %d bytes", x.timeout, len(body))
+		return nil, malformed(http.StatusRequestTimeout, "request body did not arrive within %s: only %d bytes", x.timeout, len(body))
 	case err != nil:
 		return nil, malformed(http.StatusBadRequest, "read request body: %v, after %d bytes", err, len(body))
 	case len(body) == 0:
@@ -41,9 +42,8 @@ func (x *exchange) read() ([]byte, error) {
 	return body, nil
 }
 
-// checkContent takes any content type: that of a form is what curl sends if it is
-// not told another one, and the node-authorizer of kops did not look at it. The
-// body has to be JSON whatever it is called.
+// checkContent accepts any content type: curl sends that of a form by default, and the
+// node-authorizer of kops did not check it. The body must be JSON in any case.
 func checkContent(header http.Header) *rejection {
 	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return malformed(http.StatusUnsupportedMediaType, "content encoding %.100q: want none", encoding)

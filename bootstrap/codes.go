@@ -22,19 +22,19 @@ const (
 	NameChanged               verdict.Code = "NameChanged"
 	BootstrapUnavailable      verdict.Code = "BootstrapUnavailable"
 
-	// MachineGone is why the service itself revokes an entry.
+	// MachineGone is the reason when the service itself revokes an entry.
 	MachineGone verdict.Code = "MachineGone"
 )
 
-// summaries is the one line that a machine is told beside the code.
+// summaries are the lines that a machine gets with the code.
 var summaries = map[verdict.Code]string{
 	ClientCertificateRequired:   "a client certificate is required",
-	ClientCertificateInvalid:    "the client certificate is not valid here",
-	ClientNameNotAllowed:        "the client certificate is of somebody who may not ask",
+	ClientCertificateInvalid:    "the client certificate is not valid",
+	ClientNameNotAllowed:        "the name in the client certificate is not allowed",
 	TooManyRequests:             "too many requests, try again later",
-	MalformedRequest:            "the request is not of the form that is expected",
-	InvalidNodeName:             "the name cannot be that of a node",
-	NameMismatch:                "the evidence is of a machine with another node name",
+	MalformedRequest:            "the request is malformed",
+	InvalidNodeName:             "the name is not a valid node name",
+	NameMismatch:                "the evidence is for another node name",
 	AlreadyRegistered:           "a node with this name exists",
 	AlreadyAttested:             "the machine has used its token",
 	NameChanged:                 "the machine was given another node name before",
@@ -46,7 +46,7 @@ var summaries = map[verdict.Code]string{
 // notAccepted is the line for codes of attestors.
 const notAccepted = "the evidence was not accepted"
 
-// reason is what a machine is told.
+// reason is the text that a machine gets.
 func reason(code verdict.Code) string {
 	line, ok := summaries[code]
 	if !ok {

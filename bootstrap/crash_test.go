@@ -12,27 +12,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// cut is a way in which a call to the API server goes wrong.
-type cut struct {
+// fault is a way in which a call to the API server fails.
+type fault struct {
 	rule string
-	// done: the call takes effect, but nobody hears of it.
+	// done: the call takes effect, but the caller gets no answer.
 	done bool
-	// crash: the caller ends with the call.
+	// crash: the caller is killed with the call.
 	crash bool
 }
 
-var cuts = []cut{
+var faults = []fault{
 	{"the API server fails before the call", false, false},
 	{"the API server fails after the call", true, false},
 	{"the service is killed before the call", false, true},
 	{"the service is killed after the call", true, true},
 }
 
-var errCut = errors.New("connection cut")
+var errConnection = errors.New("connection cut")
 
-// cutAt redeems, and has call number n go wrong. It reports whether there were
-// that many calls.
-func (w *world) cutAt(s *Service, id *attest.Identity, n int, how cut) (grant *Grant, reached bool, err error) {
+// redeemWithFault redeems an identity, and makes call number n fail. It reports whether there
+// were that many calls.
+func (w *testCluster) redeemWithFault(
+	s *Service, id *attest.Identity, n int, how fault,
+) (grant *Grant, reached bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	calls := 0
@@ -49,7 +51,7 @@ func (w *world) cutAt(s *Service, id *attest.Identity, n int, how cut) (grant *G
 		}
 		if how.crash {
 			cancel()
-			return nil, errCut
+			return nil, errConnection
 		}
 		return fakeapiserver.Failure("etcd is away"), nil
 	})
@@ -58,85 +60,88 @@ func (w *world) cutAt(s *Service, id *attest.Identity, n int, how cut) (grant *G
 	return grant, reached, err
 }
 
-// TestCutsAreHealedByARetry cuts each call of each way to a token. Whatever
-// happened, the retry succeeds, the machine then has one token, and no other is
-// good for anything.
-func TestCutsAreHealedByARetry(t *testing.T) {
+// Each call of each path to a token fails once. The retry succeeds, the machine then has one
+// token, and no other token is usable.
+func TestRetriesRepairFailedCalls(t *testing.T) {
+	one := func() *attest.Identity { return machine("i-1", "worker-1") }
+	oneRestarted := func() *attest.Identity { return restarted(machine("i-1", "worker-1")) }
 	for _, way := range []struct {
 		rule    string
 		options func(*Options)
-		before  func(w *world, s *Service)
+		before  func(w *testCluster, s *Service)
 		id      func() *attest.Identity
 	}{
-		{"first request", nil, nil, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"first request of all, when there is no key yet", nil, func(w *world, _ *Service) { w.rotateKey() }, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"retry after the key was replaced", nil, func(w *world, s *Service) {
+		{"first request", nil, nil, one},
+		{"first request of all, when there is no key yet", nil, func(w *testCluster, _ *Service) { w.rotateKey() }, one},
+		{"retry after the key was replaced", nil, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.rotateKey()
-			w.pass(keyLife)
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"retry after a version that derived no tokens", nil, func(w *world, s *Service) {
+			w.advanceClock(keyTTL)
+		}, one},
+		{"retry after a version that derived no tokens", nil, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.forgetKey("test-i-1")
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"retry", nil, func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")) }, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"retry after the entry alone was made", nil, func(w *world, _ *Service) { w.enterDirectly(machine("i-1", "worker-1")) }, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"retry with newer evidence", nil, func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")) }, func() *attest.Identity { return restarted(machine("i-1", "worker-1")) }},
-		{"after the token expired unused", nil, func(w *world, s *Service) {
+		}, one},
+		{"retry", nil, func(w *testCluster, s *Service) { redeem(w.t, s, one()) }, one},
+		{"retry after only the entry was created", nil, func(w *testCluster, _ *Service) { w.createEntryDirectly(one()) }, one},
+		{"retry with newer evidence", nil, func(w *testCluster, s *Service) { redeem(w.t, s, one()) }, oneRestarted},
+		{"after the token expired unused", nil, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
-			w.pass(time.Hour)
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"after the entry alone was made, and expired", nil, func(w *world, _ *Service) {
-			w.enterDirectly(machine("i-1", "worker-1"))
-			w.pass(time.Hour)
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"again under NodeAbsent", with(NodeAbsent), func(w *world, s *Service) {
+			w.advanceClock(time.Hour)
+		}, one},
+		{"after only the entry was created, and expired", nil, func(w *testCluster, _ *Service) {
+			w.createEntryDirectly(machine("i-1", "worker-1"))
+			w.advanceClock(time.Hour)
+		}, one},
+		{"again under NodeAbsent", with(NodeAbsent), func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.certified("test-i-1")
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
-		{"again under NewerEvidence, beside the node", with(NewerEvidence), func(w *world, s *Service) {
+		}, one},
+		{"again under NewerEvidence, while the node exists", with(NewerEvidence), func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.certified("test-i-1")
 			w.node("worker-1")
-		}, func() *attest.Identity { return restarted(machine("i-1", "worker-1")) }},
-		{"under another name, while the token is good", with(NodeAbsent), func(w *world, s *Service) {
+		}, oneRestarted},
+		{"under another name, while the token is valid", with(NodeAbsent), func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 		}, func() *attest.Identity { return machine("i-1", "worker-2") }},
-		{"under the name of a machine that has ended", nil, func(w *world, s *Service) {
+		{"under the name of a machine that has ended", nil, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-0", "worker-1"))
 			w.certified("test-i-0")
 			w.attestor.ended = map[string]bool{"i-0": true}
-		}, func() *attest.Identity { return machine("i-1", "worker-1") }},
+		}, one},
 	} {
-		for _, how := range cuts {
+		for _, how := range faults {
 			t.Run(way.rule+"/"+how.rule, func(t *testing.T) {
 				for n, reached := 0, true; reached; n++ {
-					reached = cutOnce(t, way.options, way.before, way.id(), n, how)
+					reached = redeemTwice(t, way.options, way.before, way.id(), n, how)
 				}
 			})
 		}
 	}
 }
 
-// cutOnce is one world with one cut.
-func cutOnce(t *testing.T, options func(*Options), before func(*world, *Service), id *attest.Identity, n int, how cut) (reached bool) {
+// redeemTwice redeems with one fault in a new cluster, and then without.
+func redeemTwice(
+	t *testing.T, options func(*Options), before func(*testCluster, *Service), id *attest.Identity, n int, how fault,
+) (reached bool) {
 	t.Helper()
-	w := newWorld(t)
+	w := newTestCluster(t)
 	s := w.service(options)
 	if before != nil {
 		before(w, s)
 	}
-	w.caughtUp(w.known)
-	tried, reached, err := w.cutAt(s, id, n, how)
+	w.waitForCache(w.known)
+	tried, reached, err := w.redeemWithFault(s, id, n, how)
 	var refusal *attest.Refusal
 	if reached && (err == nil || errors.As(err, &refusal)) {
-		t.Fatalf("call %d: %v, %v; want an error that is worth another try", n, tried, err)
+		t.Fatalf("call %d: %v, %v; want an error that is not a refusal", n, tried, err)
 	}
 	if !reached && err != nil {
-		t.Fatalf("without a cut: %v", err)
+		t.Fatalf("without a fault: %v", err)
 	}
 	if n%2 == 0 {
-		w.caughtUp(w.known) // a retry may come to a replica that has heard of it, or not
+		w.waitForCache(w.known) // the replica of the retry may know the change or not
 	}
 	grant := redeem(t, w.service(options), id)
 	if err := w.oneToken(id, grant); err != nil {
@@ -145,11 +150,11 @@ func cutOnce(t *testing.T, options func(*Options), before func(*world, *Service)
 	return reached
 }
 
-// oneToken says what else than this token is good for the machine.
-func (w *world) oneToken(id *attest.Identity, grant *Grant) error {
+// oneToken returns an error unless the grant's token is the only usable token of the machine.
+func (w *testCluster) oneToken(id *attest.Identity, grant *Grant) error {
 	entry := w.entry("test-" + id.InstanceID)
 	if entry.Spec.TokenID != grant.Token.ID || entry.Spec.NodeName != id.NodeName {
-		return fmt.Errorf("the ledger says %s for %s, given was %s", entry.Spec.TokenID, entry.Spec.NodeName, grant.Token)
+		return fmt.Errorf("the ledger says %s for %s, but the grant is %s", entry.Spec.TokenID, entry.Spec.NodeName, grant.Token)
 	}
 	found := false
 	for _, token := range w.tokens() {
@@ -162,7 +167,7 @@ func (w *world) oneToken(id *attest.Identity, grant *Grant) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s was given, which is not good", grant.Token)
+		return fmt.Errorf("%s was given, and is not usable", grant.Token)
 	}
 	return nil
 }

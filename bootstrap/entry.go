@@ -15,8 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// attempt finds or makes the machine's entry, and then its token. It is
-// errChanged if somebody else changed them meanwhile.
+// attempt finds or creates the machine's entry, and then its token. It returns errChanged if
+// another request changed them at the same time.
 func (r *redemption) attempt(ctx context.Context) (*Grant, error) {
 	if _, known := r.known.Get(r.name); known {
 		entry, err := r.ledger.Get(ctx, r.name)
@@ -27,21 +27,21 @@ func (r *redemption) attempt(ctx context.Context) (*Grant, error) {
 			return nil, err
 		}
 	}
-	return r.enter(ctx)
+	return r.createEntry(ctx)
 }
 
-// enter creates the entry: the first request of a machine.
-func (r *redemption) enter(ctx context.Context) (*Grant, error) {
+// createEntry creates the entry, for the first request of a machine.
+func (r *redemption) createEntry(ctx context.Context) (*Grant, error) {
 	key, err := r.keys.current(ctx)
 	if err != nil {
 		return nil, err
 	}
 	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	r.write(&entry.Spec)
+	r.fillSpec(&entry.Spec)
 	r.newToken(&entry.Spec, key)
 	created, err := r.ledger.Create(ctx, entry)
 	if err == nil {
-		return r.mint(ctx, created, key)
+		return r.createToken(ctx, created, key)
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, err
@@ -56,12 +56,14 @@ func (r *redemption) enter(ctx context.Context) (*Grant, error) {
 	return r.existing(ctx, found)
 }
 
-// existing gives a machine that has an entry the token of it, or a new one, or
-// refuses it.
+// existing handles a machine that has an entry: it gets the token of the entry, a new one,
+// or a refusal.
 func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
 	switch {
 	case entry.Spec.Provider != r.id.Provider || entry.Spec.InstanceID != r.id.InstanceID:
-		return nil, fmt.Errorf("nodeattestation %s is of %s of provider %s: delete it to let another machine have this name in the ledger", entry.Name, entry.Spec.InstanceID, entry.Spec.Provider)
+		return nil, fmt.Errorf("nodeattestation %s is of %s of provider %s: "+
+			"delete it to let another machine have this name in the ledger",
+			entry.Name, entry.Spec.InstanceID, entry.Spec.Provider)
 	case entry.Phase() == v1alpha1.Revoked:
 		return nil, revoked(entry)
 	case entry.DeletionTimestamp != nil:
@@ -79,8 +81,7 @@ func (r *redemption) existing(ctx context.Context, entry *v1alpha1.NodeAttestati
 	return r.repeat(ctx, entry)
 }
 
-// again gives the machine a new token in place of another, if the policy lets
-// it.
+// again gives the machine a new token instead of the old one, if the policy allows it.
 func (r *redemption) again(ctx context.Context, entry *v1alpha1.NodeAttestation, code verdict.Code) (*Grant, error) {
 	if err := r.mayRepeat(ctx, entry, code); err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (r *redemption) again(ctx context.Context, entry *v1alpha1.NodeAttestation,
 	return r.reissue(ctx, entry)
 }
 
-// update writes the entry unless it was changed since it was read.
+// update writes the entry, unless it was changed since it was read.
 func (r *redemption) update(ctx context.Context, entry *v1alpha1.NodeAttestation) (*v1alpha1.NodeAttestation, error) {
 	updated, err := r.ledger.Update(ctx, entry)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -97,8 +98,8 @@ func (r *redemption) update(ctx context.Context, entry *v1alpha1.NodeAttestation
 	return updated, err
 }
 
-// write makes the spec that of the machine as its evidence shows it.
-func (r *redemption) write(spec *v1alpha1.NodeAttestationSpec) {
+// fillSpec sets the spec to what the evidence says about the machine.
+func (r *redemption) fillSpec(spec *v1alpha1.NodeAttestationSpec) {
 	spec.Provider, spec.InstanceID, spec.NodeName = r.id.Provider, r.id.InstanceID, r.id.NodeName
 	spec.Account, spec.Region, spec.Zone = r.id.Account, r.id.Region, r.id.Zone
 	spec.Names = sorted(r.id.Names)
@@ -117,8 +118,8 @@ func (r *redemption) write(spec *v1alpha1.NodeAttestationSpec) {
 	spec.AttestedTime = metav1.NewTime(r.now().UTC().Truncate(time.Second))
 }
 
-// sameEvidence reports whether two specs say the same of the machine, and of
-// when that was so.
+// sameEvidence reports whether two specs have the same facts about the machine, and the same
+// time of the evidence.
 func sameEvidence(a, b *v1alpha1.NodeAttestationSpec) bool {
 	return slices.Equal(a.Names, b.Names) && slices.Equal(a.Addresses, b.Addresses) &&
 		a.Account == b.Account && a.Region == b.Region && a.Zone == b.Zone && a.EvidenceTime.Equal(b.EvidenceTime)
@@ -130,7 +131,7 @@ func sorted(list []string) []string {
 	return slices.Compact(list)
 }
 
-// unique keeps the first of equal texts, in their order.
+// unique removes repeated texts and keeps the order.
 func unique(list []string) []string {
 	var kept []string
 	for _, s := range list {

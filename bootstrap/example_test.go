@@ -41,6 +41,8 @@ func Example() {
 	}
 
 	go func() { _ = known.Run(context.Background()) }()
-	server := &http.Server{Addr: ":10443", Handler: service.Handler(bootstrap.HTTPOptions{}), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Addr: ":10443", Handler: service.Handler(bootstrap.HTTPOptions{}), ReadHeaderTimeout: 5 * time.Second,
+	}
 	fmt.Println(server.ListenAndServeTLS("tls.crt", "tls.key"))
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// FuzzRequests sends what no client sends. The attestor sees only documents that
-// encoding/json reads as objects too, and every answer is of the protocol.
+// FuzzRequests sends invalid requests. The attestor sees only documents that encoding/json
+// reads as objects too, and every answer conforms to the protocol.
 func FuzzRequests(f *testing.F) {
 	f.Add("worker-1", "application/json", `{"Document":"TUlJQg=="}`)
 	f.Add("Worker_1", "application/json; charset=utf-8", `{"Document":1,"document":2}`)
 	f.Add("..", "", `{`)
 	f.Add("a%2fb", "text/plain", "{\"\xff\":[[[[]]]]}")
-	w := newWorld(f)
+	w := newTestCluster(f)
 	var seen []byte
 	w.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {
 		seen = req.Body
@@ -44,7 +44,8 @@ func FuzzRequests(f *testing.F) {
 			return // not the path of the protocol
 		}
 		var document registration
-		if err := json.Unmarshal(answer.Body.Bytes(), &document); err != nil || document.Status.Allowed || document.Status.Token != "" ||
+		err := json.Unmarshal(answer.Body.Bytes(), &document)
+		if err != nil || document.Status.Allowed || document.Status.Token != "" ||
 			document.Status.Reason == "" || !slices.Contains(statuses, answer.Code) {
 			t.Errorf("status %d: %s, %v", answer.Code, answer.Body, err)
 		}

@@ -16,45 +16,45 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// ClientCertificate says who may ask.
+// ClientCertificate decides which client certificates are accepted.
 type ClientCertificate interface {
-	// Check looks at the certificate of a request's connection. The error is an
-	// [*attest.Refusal] if it is not good enough.
+	// Check checks the certificate of a request's connection. The error is an
+	// [*attest.Refusal] if the certificate is not accepted.
 	Check(r *http.Request) error
 }
 
-// Challenger makes texts that a machine has to have signed.
+// Challenger creates challenges that the evidence of a machine must contain.
 type Challenger interface {
 	Challenge() string
 }
 
-// DefaultMaxBodyBytes is the size beyond which a request is refused if the
-// options do not say it. Evidence has a few kilobytes.
+// DefaultMaxBodyBytes is the default maximum size of a request. Evidence has a few
+// kilobytes.
 const DefaultMaxBodyBytes = 64 << 10
 
-// HTTPOptions are what the handler needs.
+// HTTPOptions configure the handler.
 type HTTPOptions struct {
-	// Certificates checks client certificates; nil: none is demanded.
+	// Certificates checks client certificates; nil: none is required.
 	Certificates ClientCertificate
-	// Challenger answers GET /challenge; nil: there is no such page.
+	// Challenger answers GET /challenge; nil: the path does not exist.
 	Challenger Challenger
-	// Version is told by /health.
+	// Version is returned by /health.
 	Version string
-	// MaxBodyBytes is the size of the largest request; 0: DefaultMaxBodyBytes.
+	// MaxBodyBytes is the maximum size of a request; 0: DefaultMaxBodyBytes.
 	MaxBodyBytes int64
 }
 
-// VersionHeader is the header in which /health tells the version.
+// VersionHeader is the header in which /health returns the version.
 const VersionHeader = "Node-Authorizer-Version"
 
-// handler is the wire protocol.
+// handler implements the wire protocol.
 type handler struct {
 	*Service
 	opts HTTPOptions
 }
 
-// Handler answers machines over HTTP. What forwards requests is believed
-// nothing: the address of a machine is that of its connection.
+// Handler returns the HTTP handler for machines. It trusts no proxy: the address of a machine
+// is that of its connection.
 func (s *Service) Handler(opts HTTPOptions) http.Handler {
 	if opts.MaxBodyBytes == 0 {
 		opts.MaxBodyBytes = DefaultMaxBodyBytes
@@ -75,7 +75,7 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("OK\n"))
 }
 
-// registration is the document of the protocol, in its spelling.
+// registration is the document of the protocol, with its spelling of names.
 type registration struct {
 	Spec struct {
 		NodeName   string
@@ -89,7 +89,7 @@ type registration struct {
 	}
 }
 
-// exchange is one request for a token and the answer to it.
+// exchange is one request for a token, with its answer.
 type exchange struct {
 	*handler
 	w      http.ResponseWriter
@@ -109,7 +109,7 @@ func (h *handler) authorize(w http.ResponseWriter, r *http.Request) {
 	x.err(x.serve())
 }
 
-// serve goes through the checks of a request until one fails.
+// serve runs the checks of a request until one fails.
 func (x *exchange) serve() error {
 	if err := x.admitted(); err != nil {
 		return err
@@ -120,7 +120,8 @@ func (x *exchange) serve() error {
 	if err != nil {
 		return err
 	}
-	grant, id, err := x.Join(ctx, &attest.Request{NodeName: x.r.PathValue("nodeName"), RemoteAddr: x.event.RemoteAddr, Body: body})
+	req := &attest.Request{NodeName: x.r.PathValue("nodeName"), RemoteAddr: x.event.RemoteAddr, Body: body}
+	grant, id, err := x.Join(ctx, req)
 	if id != nil {
 		x.event.Node, x.event.Provider, x.event.InstanceID = id.NodeName, id.Provider, id.InstanceID
 	}
@@ -142,16 +143,16 @@ type rejection struct {
 	status int
 	code   verdict.Code
 	detail string
-	// wait is when to try again; 0: not.
+	// wait is how long to wait before a retry; 0: no retry.
 	wait time.Duration
 }
 
 func (r *rejection) Error() string { return r.detail }
 
-// admitted says who may ask at all, and how often. Whoever may not ask, or asks
-// too often, takes nothing of what all sources have together.
+// admitted checks the rate limits and the client certificate. A request without a valid
+// certificate, or over the limit of its source, does not count in the limit of all sources.
 func (x *exchange) admitted() error {
-	if wait := x.limits.ofSource(x.event.RemoteAddr, x.began); wait > 0 {
+	if wait := x.limits.reserveSource(x.event.RemoteAddr, x.began); wait > 0 {
 		return tooMany("this source", wait)
 	}
 	if x.opts.Certificates != nil {
@@ -159,21 +160,20 @@ func (x *exchange) admitted() error {
 			return fmt.Errorf("check the client certificate: %w", err)
 		}
 	}
-	if wait := x.limits.ofAll(x.began); wait > 0 {
+	if wait := x.limits.reserveTotal(x.began); wait > 0 {
 		return tooMany("all sources together", wait)
 	}
 	return nil
 }
 
 func tooMany(of string, wait time.Duration) *rejection {
-	return &rejection{http.StatusTooManyRequests, TooManyRequests, "more requests than are looked at of " + of, wait}
+	return &rejection{http.StatusTooManyRequests, TooManyRequests, "the rate limit of " + of + " is exceeded", wait}
 }
 
-// retryUndecided is how long a machine should wait after a request that could
-// not be decided.
+// retryUndecided is how long a machine should wait after a request that could not be decided.
 const retryUndecided = 2 * time.Second
 
-// err answers a request that gets no token.
+// err answers a failed request.
 func (x *exchange) err(err error) {
 	var (
 		rejected *rejection
@@ -206,8 +206,7 @@ func (x *exchange) reject(rejected *rejection) {
 	x.write(rejected.status)
 }
 
-// write sends the answer. An error is that of a machine that has gone; it asks
-// again.
+// write sends the answer. An error means that the machine is gone; it will ask again.
 func (x *exchange) write(status int) {
 	x.event.Status = status
 	x.w.Header().Set("Content-Type", "application/json")
@@ -216,7 +215,7 @@ func (x *exchange) write(status int) {
 	_ = json.NewEncoder(x.w).Encode(&x.answer)
 }
 
-// finish reports the request, also one that panicked.
+// finish reports the request, even if its handler panicked.
 func (x *exchange) finish() {
 	if cause := recover(); cause != nil {
 		if x.event.Outcome, x.event.Err = Failed, fmt.Errorf("panic: %v", cause); x.event.Status == 0 {
@@ -227,7 +226,7 @@ func (x *exchange) finish() {
 	x.observer.Attested(x.event)
 }
 
-// challenge gives a machine a text to have signed.
+// challenge returns a new challenge.
 func (h *handler) challenge(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{handler: h, w: w, r: r, began: h.now(), event: Event{RemoteAddr: remote(r)}}
 	if err := x.admitted(); err != nil {
@@ -239,7 +238,7 @@ func (h *handler) challenge(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(struct{ Challenge string }{h.opts.Challenger.Challenge()})
 }
 
-// remote is the address that a request came from.
+// remote returns the source address of a request.
 func remote(r *http.Request) netip.Addr {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -248,7 +247,7 @@ func remote(r *http.Request) netip.Addr {
 	return from.Addr().Unmap().WithZone("")
 }
 
-// maxAsked is the length of the longest name of a node.
+// maxAsked is the maximum length of a node name.
 const maxAsked = 253
 
 func clip(asked string) string {

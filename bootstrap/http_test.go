@@ -21,9 +21,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// listening is a service whose attestor says what a function says.
+// listening is a service with a handler, which records its events.
 type listening struct {
-	*world
+	*testCluster
 	handler http.Handler
 	mu      sync.Mutex
 	events  []Event
@@ -36,7 +36,7 @@ func (l *listening) Attested(event Event) {
 	l.events = append(l.events, event)
 }
 
-// event is the one that was reported.
+// event returns the only event since the last call.
 func (l *listening) event() Event {
 	l.t.Helper()
 	l.mu.Lock()
@@ -51,7 +51,7 @@ func (l *listening) event() Event {
 
 func listen(t *testing.T, change func(*Options), opts HTTPOptions) *listening {
 	t.Helper()
-	l := &listening{world: newWorld(t)}
+	l := &listening{testCluster: newTestCluster(t)}
 	l.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {
 		id := machine("i-1", "worker-1")
 		id.Addresses = []netip.Addr{req.RemoteAddr}
@@ -67,7 +67,7 @@ func listen(t *testing.T, change func(*Options), opts HTTPOptions) *listening {
 	return l
 }
 
-// ask posts a body as the clients of kops do.
+// ask returns a request like those of kops' clients.
 func ask(node, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/authorize/"+node, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -81,7 +81,7 @@ func (l *listening) answer(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// golden compares a text with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -99,7 +99,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestWire has what goes over the wire, byte by byte, in both directions.
+// TestWire compares the bytes on the wire, in both directions.
 func TestWire(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -107,29 +107,50 @@ func TestWire(t *testing.T) {
 		attest func(context.Context, *attest.Request) (*attest.Identity, error)
 		r      *http.Request
 	}{
-		{"issued", HTTPOptions{}, nil, ask("worker-1", `{"Document":"TUlJQg=="}`)},
-		{"issued-upper-case", HTTPOptions{}, nil, ask("Worker-1", `{}`)},
-		{"issued-mapped-address", HTTPOptions{}, nil, from("[::ffff:10.0.0.1]:41234", ask("worker-1", `{"any":["object"]}`))},
-		{"issued-link-local", HTTPOptions{}, nil, from("[fe80::1%eth0]:41234", ask("worker-1", `{}`))},
-		{"issued-forwarded", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "X-Forwarded-For", "10.9.9.9")},
-		{"refused-name", HTTPOptions{}, nil, ask("worker-2", `{}`)},
-		{"refused-evidence", HTTPOptions{}, refuses(attest.Refuse("WrongAccount", "account 111122223333")), ask("worker-1", `{}`)},
-		{"refused-certificate", HTTPOptions{Certificates: checks{attest.Refuse(ClientNameNotAllowed, "somebody")}}, nil, ask("worker-1", `{}`)},
-		{"malformed-evidence", HTTPOptions{}, refuses(&attest.Refusal{Code: "DocumentMalformed", Malformed: true}), ask("worker-1", `{}`)},
-		{"malformed-name", HTTPOptions{}, nil, ask("worker_1", `{}`)},
-		{"issued-empty-body", HTTPOptions{}, nil, ask("worker-1", ``)},
-		{"malformed-json", HTTPOptions{}, nil, ask("worker-1", `{"Document":`)},
-		{"malformed-too-large", HTTPOptions{MaxBodyBytes: 16}, nil, ask("worker-1", `{"Document":"TUlJQg=="}`)},
-		{"issued-content-type-of-a-form", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "Content-Type", "application/x-www-form-urlencoded")},
-		{"issued-content-type-of-nothing", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "Content-Type", "%")},
-		{"malformed-content-encoding", HTTPOptions{}, nil, withHeader(ask("worker-1", `{}`), "Content-Encoding", "gzip")},
-		{"unavailable", HTTPOptions{}, refuses(errors.New("throttled")), ask("worker-1", `{}`)},
-		{"panic", HTTPOptions{}, func(context.Context, *attest.Request) (*attest.Identity, error) { panic("index out of range") }, ask("worker-1", `{}`)},
-		{"health", HTTPOptions{Version: "v1.2.3"}, nil, httptest.NewRequest(http.MethodGet, "/health", nil)},
-		{"challenge", HTTPOptions{Challenger: challenges("a challenge")}, nil, httptest.NewRequest(http.MethodGet, "/challenge", nil)},
-		{"challenge-none", HTTPOptions{}, nil, httptest.NewRequest(http.MethodGet, "/challenge", nil)},
-		{"other-method", HTTPOptions{}, nil, httptest.NewRequest(http.MethodGet, "/authorize/worker-1", nil)},
-		{"other-path", HTTPOptions{}, nil, ask("worker-1/token", `{}`)},
+		{name: "issued", r: ask("worker-1", `{"Document":"TUlJQg=="}`)},
+		{name: "issued-upper-case", r: ask("Worker-1", `{}`)},
+		{name: "issued-mapped-address", r: from("[::ffff:10.0.0.1]:41234", ask("worker-1", `{"any":["object"]}`))},
+		{name: "issued-link-local", r: from("[fe80::1%eth0]:41234", ask("worker-1", `{}`))},
+		{name: "issued-forwarded", r: withHeader(ask("worker-1", `{}`), "X-Forwarded-For", "10.9.9.9")},
+		{name: "refused-name", r: ask("worker-2", `{}`)},
+		{
+			name:   "refused-evidence",
+			attest: refuses(attest.Refuse("WrongAccount", "account 111122223333")), r: ask("worker-1", `{}`),
+		},
+		{
+			name: "refused-certificate",
+			opts: HTTPOptions{Certificates: checks{attest.Refuse(ClientNameNotAllowed, "somebody")}}, r: ask("worker-1", `{}`),
+		},
+		{
+			name:   "malformed-evidence",
+			attest: refuses(&attest.Refusal{Code: "DocumentMalformed", Malformed: true}), r: ask("worker-1", `{}`),
+		},
+		{name: "malformed-name", r: ask("worker_1", `{}`)},
+		{name: "issued-empty-body", r: ask("worker-1", ``)},
+		{name: "malformed-json", r: ask("worker-1", `{"Document":`)},
+		{name: "malformed-too-large", opts: HTTPOptions{MaxBodyBytes: 16}, r: ask("worker-1", `{"Document":"TUlJQg=="}`)},
+		{
+			name: "issued-content-type-of-a-form",
+			r:    withHeader(ask("worker-1", `{}`), "Content-Type", "application/x-www-form-urlencoded"),
+		},
+		{name: "issued-content-type-of-nothing", r: withHeader(ask("worker-1", `{}`), "Content-Type", "%")},
+		{name: "malformed-content-encoding", r: withHeader(ask("worker-1", `{}`), "Content-Encoding", "gzip")},
+		{name: "unavailable", attest: refuses(errors.New("throttled")), r: ask("worker-1", `{}`)},
+		{
+			name: "panic",
+			attest: func(context.Context, *attest.Request) (*attest.Identity, error) {
+				panic("index out of range")
+			},
+			r: ask("worker-1", `{}`),
+		},
+		{name: "health", opts: HTTPOptions{Version: "v1.2.3"}, r: httptest.NewRequest(http.MethodGet, "/health", nil)},
+		{
+			name: "challenge",
+			opts: HTTPOptions{Challenger: challenges("a challenge")}, r: httptest.NewRequest(http.MethodGet, "/challenge", nil),
+		},
+		{name: "challenge-none", r: httptest.NewRequest(http.MethodGet, "/challenge", nil)},
+		{name: "other-method", r: httptest.NewRequest(http.MethodGet, "/authorize/worker-1", nil)},
+		{name: "other-path", r: ask("worker-1/token", `{}`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := listen(t, nil, tc.opts)
@@ -175,8 +196,7 @@ type challenges string
 
 func (c challenges) Challenge() string { return string(c) }
 
-// TestAnswersDecodeAsTheProtocolSays uses the field names that clients of kops
-// decode.
+// The test decodes the field names that clients of kops decode.
 func TestAnswersDecodeAsTheProtocolSays(t *testing.T) {
 	l := listen(t, nil, HTTPOptions{})
 	var document struct {
@@ -188,15 +208,17 @@ func TestAnswersDecodeAsTheProtocolSays(t *testing.T) {
 	if err := decoder.Decode(&document); err != nil {
 		t.Fatal(err)
 	}
-	if document.Spec.NodeName != "worker-1" || document.Spec.RemoteAddr != "10.0.0.1" || document.Spec.Request != "eyJhIjoxfQ==" ||
-		document.Status.Allowed != true || document.Status.Reason != "" || document.Status.Token != l.tokens()[0].value {
+	if document.Spec.NodeName != "worker-1" || document.Spec.RemoteAddr != "10.0.0.1" ||
+		document.Spec.Request != "eyJhIjoxfQ==" || document.Status.Allowed != true ||
+		document.Status.Reason != "" || document.Status.Token != l.tokens()[0].value {
 		t.Errorf("answer is %+v", document)
 	}
 }
 
-func TestBodiesThatMeanMoreThanOneThing(t *testing.T) {
+func TestAmbiguousBodiesAreMalformed(t *testing.T) {
 	for _, body := range []string{
-		`null`, `[]`, `"text"`, `{} {}`, `{"a":1,"a":2}`, strings.Repeat(`{"a":`, 20) + `1` + strings.Repeat(`}`, 20), "{\"a\":\"\xff\"}",
+		`null`, `[]`, `"text"`, `{} {}`, `{"a":1,"a":2}`, "{\"a\":\"\xff\"}",
+		strings.Repeat(`{"a":`, 20) + `1` + strings.Repeat(`}`, 20),
 	} {
 		l := listen(t, nil, HTTPOptions{})
 		l.attestor.attest = func(context.Context, *attest.Request) (*attest.Identity, error) {
@@ -209,7 +231,7 @@ func TestBodiesThatMeanMoreThanOneThing(t *testing.T) {
 	}
 }
 
-func TestEventsSayWhatOperatorsNeed(t *testing.T) {
+func TestEventsHaveWhatOperatorsNeed(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		attest func(context.Context, *attest.Request) (*attest.Identity, error)
@@ -217,14 +239,22 @@ func TestEventsSayWhatOperatorsNeed(t *testing.T) {
 		before int
 		want   Event
 	}{
-		{"issued", nil, "worker-1", 0, Event{Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Issued, Status: 200, Code: TokenIssued}},
-		{"repeated", nil, "worker-1", 1, Event{Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Repeated, Status: 200, Code: TokenRepeated}},
+		{"issued", nil, "worker-1", 0, Event{
+			Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Issued, Status: 200, Code: TokenIssued,
+		}},
+		{"repeated", nil, "worker-1", 1, Event{
+			Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Repeated, Status: 200, Code: TokenRepeated,
+		}},
 		{"refused by the ledger", nil, "worker-2", 0, Event{
 			Node: "worker-1", Provider: "test", InstanceID: "i-1", Outcome: Refused, Status: 403, Code: NameMismatch,
 			Detail: "i-1 asked for node name worker-2, its evidence says worker-1",
 		}},
-		{"refused by the attestor", refuses(attest.Refuse("WrongVPC", "vpc-1")), "worker-1", 0, Event{Outcome: Refused, Status: 403, Code: "WrongVPC", Detail: "vpc-1"}},
-		{"undecided", refuses(errUndecided), "worker-1", 0, Event{Outcome: Failed, Status: 503, Code: BootstrapUnavailable, Err: errUndecided}},
+		{"refused by the attestor", refuses(attest.Refuse("WrongVPC", "vpc-1")), "worker-1", 0, Event{
+			Outcome: Refused, Status: 403, Code: "WrongVPC", Detail: "vpc-1",
+		}},
+		{"undecided", refuses(errUndecided), "worker-1", 0, Event{
+			Outcome: Failed, Status: 503, Code: BootstrapUnavailable, Err: errUndecided,
+		}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			l := listen(t, nil, HTTPOptions{})
@@ -254,7 +284,7 @@ func TestEventsSayWhatOperatorsNeed(t *testing.T) {
 var errUndecided = errors.New("the provider throttles")
 
 func TestTokensAreNotPrinted(t *testing.T) {
-	grant := redeem(t, newWorld(t).service(nil), machine("i-1", "worker-1"))
+	grant := redeem(t, newTestCluster(t).service(nil), machine("i-1", "worker-1"))
 	secret := grant.Token.Value()[7:]
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 		for _, value := range []any{grant.Token, *grant.Token, grant, *grant} {
@@ -268,7 +298,7 @@ func TestTokensAreNotPrinted(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesAreCut sends the beginning of a body and then nothing.
+// The test sends the beginning of a body and then nothing.
 func TestSlowBodiesAreCut(t *testing.T) {
 	l := listen(t, func(o *Options) { o.Timeout = 50 * time.Millisecond }, HTTPOptions{})
 	server := httptest.NewServer(l.handler)
@@ -278,7 +308,8 @@ func TestSlowBodiesAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /authorize/worker-1 HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(conn, "POST /authorize/worker-1 HTTP/1.1\r\nHost: x\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	var answer bytes.Buffer
 	if _, err := answer.ReadFrom(conn); err != nil {
 		t.Fatal(err)
@@ -288,20 +319,22 @@ func TestSlowBodiesAreCut(t *testing.T) {
 	}
 }
 
-// The deadline reaches the attestor, and nobody is left behind when it passes.
-func TestDeadlineOfARequestEndsItsLookUps(t *testing.T) {
+// The deadline of a request applies to the attestor too.
+func TestTheDeadlineOfARequestEndsItsLookUps(t *testing.T) {
 	l := listen(t, func(o *Options) { o.Timeout = 10 * time.Millisecond }, HTTPOptions{})
 	l.attestor.attest = func(ctx context.Context, _ *attest.Request) (*attest.Identity, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	w := l.answer(ask("worker-1", `{}`))
-	if event := l.event(); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !errors.Is(event.Err, context.DeadlineExceeded) {
+	event := l.event()
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
+		!errors.Is(event.Err, context.DeadlineExceeded) {
 		t.Errorf("status %d, event %+v", w.Code, event)
 	}
 }
 
-func TestChecksComeInOrder(t *testing.T) {
+func TestTheOrderOfChecks(t *testing.T) {
 	l := listen(t, func(o *Options) { o.Limits = Limits{PerSourcePerSecond: 1, PerSourceBurst: 1} }, HTTPOptions{
 		Certificates: checks{attest.Refuse(ClientCertificateRequired, "none")},
 	})
@@ -316,26 +349,27 @@ func TestChecksComeInOrder(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfGoodEvidenceAreInTheLedger has the entry say that somebody else
-// may have used the machine's evidence, and does not write that without end.
-func TestRefusalsOfGoodEvidenceAreInTheLedger(t *testing.T) {
+// A refusal of valid evidence is recorded in the entry, because another user may have the
+// machine's evidence. Repeated refusals are recorded once.
+func TestRefusalsOfValidEvidenceAreInTheLedger(t *testing.T) {
 	l := listen(t, nil, HTTPOptions{})
 	l.answer(ask("worker-1", `{}`))
 	l.certified("test-i-1")
 	l.server.Calls()
-	l.pass(time.Minute)
+	l.advanceClock(time.Minute)
 	for range 3 {
 		if w := l.answer(ask("worker-1", `{}`)); w.Code != http.StatusForbidden {
 			t.Fatalf("status %d", w.Code)
 		}
-		l.caughtUp(l.known)
+		l.waitForCache(l.known)
 	}
 	entry := l.entry("test-i-1")
 	if len(entry.Status.Conditions) != 1 {
 		t.Fatalf("conditions are %+v", entry.Status.Conditions)
 	}
 	c := entry.Status.Conditions[0]
-	if c.Type != "Refused" || c.Reason != "AlreadyAttested" || !strings.Contains(c.Message, "from 10.0.0.1") || !c.LastTransitionTime.Time.Equal(l.now()) {
+	if c.Type != "Refused" || c.Reason != "AlreadyAttested" || !strings.Contains(c.Message, "from 10.0.0.1") ||
+		!c.LastTransitionTime.Time.Equal(l.now()) {
 		t.Errorf("condition is %+v", c)
 	}
 	writes := 0
@@ -349,9 +383,9 @@ func TestRefusalsOfGoodEvidenceAreInTheLedger(t *testing.T) {
 	}
 }
 
-// TestRefusalsInTurnAreNotAllWrittenDown: whoever holds good evidence chooses why
-// it is refused.
-func TestRefusalsInTurnAreNotAllWrittenDown(t *testing.T) {
+// The sender of valid evidence can choose why it is refused. Alternating reasons do not cause
+// more writes.
+func TestAlternatingRefusalsAreRecordedOnce(t *testing.T) {
 	l := listen(t, nil, HTTPOptions{})
 	l.answer(ask("worker-1", `{}`))
 	l.certified("test-i-1")
@@ -360,7 +394,7 @@ func TestRefusalsInTurnAreNotAllWrittenDown(t *testing.T) {
 		if w := l.answer(ask(name, `{}`)); w.Code != http.StatusForbidden {
 			t.Fatalf("status %d", w.Code)
 		}
-		l.caughtUp(l.known)
+		l.waitForCache(l.known)
 	}
 	writes := 0
 	for _, call := range l.server.Calls() {
@@ -373,9 +407,8 @@ func TestRefusalsInTurnAreNotAllWrittenDown(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotAskTakesNothingFromTheOthers: machines without a certificate, from
-// many addresses, do not use up what all have together.
-func TestWhoMayNotAskTakesNothingFromTheOthers(t *testing.T) {
+// Machines without a certificate, from many addresses, do not use up the limit of all sources.
+func TestRequestsWithoutACertificateDoNotCountInTheTotalLimit(t *testing.T) {
 	l := listen(t, func(o *Options) { o.Limits = Limits{PerSecond: 1, Burst: 1} }, HTTPOptions{
 		Certificates: checks{attest.Refuse(ClientCertificateRequired, "none")},
 	})

@@ -19,16 +19,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// play runs several actors against one API server, one call at a time: a
-// schedule says whose call is next, and whether it is cut.
-type play struct {
-	*world
+// simulation runs several actors against one API server, one call at a time: a schedule says
+// whose call is next, and whether it fails.
+type simulation struct {
+	*testCluster
 	replicas []*Service
 	policy   Policy
 	// granted are the tokens that machines were given, in order.
 	granted []granted
-	// certificates are those that were approved, and revoked the machines that
-	// somebody finished revoking.
+	// certificates are those that were approved. revoked holds the machines whose
+	// revocation is complete.
 	certificates []certificate
 	revoked      map[string]bool
 }
@@ -40,7 +40,7 @@ type granted struct {
 
 type certificate struct{ machine, node, token, key string }
 
-// actor is something that calls the API server.
+// actor calls the API server.
 type actor struct {
 	name string
 	run  func(ctx context.Context) error
@@ -48,20 +48,20 @@ type actor struct {
 
 type actorKey struct{}
 
-// turn is one call that waits for its turn.
-type turn struct{ proceed chan cut }
+// pendingCall is one call of an actor that waits for the schedule.
+type pendingCall struct{ proceed chan fault }
 
-// running is an actor on its way.
+// running is an actor that has started.
 type running struct {
-	calls chan turn  // its next call
-	ended chan error // what it came to
+	calls chan pendingCall // its next call
+	ended chan error       // its result
 }
 
-// machineAsks is a machine that asks a replica for its token.
-func (p *play) machineAsks(replica int, id *attest.Identity) actor {
+// machineRequests is a machine that requests its token from a replica.
+func (p *simulation) machineRequests(replica int, id *attest.Identity) actor {
 	return actor{"redeem " + id.InstanceID, func(ctx context.Context) error {
 		gone := p.revoked[id.InstanceID]
-		s, done := p.replicas[replica].alone()
+		s, done := p.replicas[replica].withOwnKeyring()
 		defer done()
 		grant, err := s.Redeem(ctx, request(id), id)
 		if err != nil {
@@ -75,19 +75,19 @@ func (p *play) machineAsks(replica int, id *attest.Identity) actor {
 	}}
 }
 
-// alone is the replica with the key that it has, in which no request waits for what
-// another one reads: a schedule knows of calls only.
-func (s *Service) alone() (copied *Service, done func()) {
+// withOwnKeyring returns a copy of the replica with its current key, in which no request
+// waits for another one to read the key: a schedule contains only calls.
+func (s *Service) withOwnKeyring() (copied *Service, done func()) {
 	own := *s
 	own.keys = newKeyring(s.keys.read, s.keys.now)
 	s.keys.mu.Lock()
 	defer s.keys.mu.Unlock()
-	own.keys.begun, own.keys.last = s.keys.begun, s.keys.last
+	own.keys.started, own.keys.last = s.keys.started, s.keys.last
 	return &own, func() {
 		s.keys.mu.Lock()
 		defer s.keys.mu.Unlock()
-		if own.keys.begun > s.keys.begun {
-			s.keys.begun, s.keys.last = own.keys.begun, own.keys.last
+		if own.keys.started > s.keys.started {
+			s.keys.started, s.keys.last = own.keys.started, own.keys.last
 		}
 	}
 }
@@ -98,15 +98,15 @@ var (
 	errDenied = errors.New("denied")
 )
 
-// kubeletAsks is somebody who has a token of the machine make a certificate for a
-// key, and the approver's rules for that.
-func (p *play) kubeletAsks(id, key string) actor {
+// tokenUsed is a client that requests a certificate for a key with a token of the machine,
+// and the approver that decides about it.
+func (p *simulation) tokenUsed(id, key string) actor {
 	return actor{"approve " + id + " " + key, func(ctx context.Context) error {
 		i := slices.IndexFunc(p.granted, func(g granted) bool { return g.machine == id })
 		if i < 0 {
 			return errIdle
 		}
-		if key == "thief" { // who saw the last token, while the kubelet has the first
+		if key == "attacker" { // has the last token, while the kubelet has the first
 			for j, g := range p.granted {
 				if g.machine == id {
 					i = j
@@ -117,8 +117,8 @@ func (p *play) kubeletAsks(id, key string) actor {
 	}}
 }
 
-func (p *play) approve(ctx context.Context, id, key string) error {
-	if !slices.ContainsFunc(p.tokens(), func(t held) bool { return t.id == id && p.now().Before(t.expiration) }) {
+func (p *simulation) approve(ctx context.Context, id, key string) error {
+	if !slices.ContainsFunc(p.tokens(), func(t storedToken) bool { return t.id == id && p.now().Before(t.expiration) }) {
 		return errDenied // it does not authenticate
 	}
 	list, err := p.ledger.List(ctx)
@@ -131,11 +131,13 @@ func (p *play) approve(ctx context.Context, id, key string) error {
 	}
 	entry := &list.Items[i]
 	for i := range list.Items {
-		if rival := &list.Items[i]; rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && v1alpha1.Older(rival, entry) < 0 {
+		rival := &list.Items[i]
+		if rival.Spec.NodeName == entry.Spec.NodeName && rival.Phase() != v1alpha1.Revoked && v1alpha1.Older(rival, entry) < 0 {
 			return errDenied
 		}
 	}
-	if entry.Phase() == v1alpha1.Revoked || !p.now().Before(entry.Spec.TokenExpiration.Time) || entry.BoundKey() != "" && entry.BoundKey() != key {
+	if entry.Phase() == v1alpha1.Revoked || !p.now().Before(entry.Spec.TokenExpiration.Time) ||
+		entry.BoundKey() != "" && entry.BoundKey() != key {
 		return errDenied
 	}
 	entry.Status.Binding = &v1alpha1.TokenBinding{TokenID: id, PublicKey: key}
@@ -148,8 +150,8 @@ func (p *play) approve(ctx context.Context, id, key string) error {
 	return err
 }
 
-// somebodyRevokes marks the entry of a machine, and then deletes its token.
-func (p *play) somebodyRevokes(id string) actor {
+// operatorRevokes marks the entry of a machine, and then deletes its token.
+func (p *simulation) operatorRevokes(id string) actor {
 	return actor{"revoke " + id, func(ctx context.Context) error {
 		entry, err := p.ledger.Get(ctx, v1alpha1.EntryName("test", id))
 		if err != nil {
@@ -159,7 +161,8 @@ func (p *play) somebodyRevokes(id string) actor {
 		if entry, err = p.ledger.UpdateStatus(ctx, entry); err != nil {
 			return err
 		}
-		err = p.client.CoreV1().Secrets(ledger.TokenNamespace).Delete(ctx, ledger.TokenSecretName(entry.Spec.TokenID), metav1.DeleteOptions{})
+		secrets := p.client.CoreV1().Secrets(ledger.TokenNamespace)
+		err = secrets.Delete(ctx, ledger.TokenSecretName(entry.Spec.TokenID), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -168,27 +171,26 @@ func (p *play) somebodyRevokes(id string) actor {
 	}}
 }
 
-// somebodyReplacesTheKey deletes it: the next replica that reads it makes another.
-func (p *play) somebodyReplacesTheKey() actor {
+// operatorDeletesTheKey: the next replica that reads the key creates a new one.
+func (p *simulation) operatorDeletesTheKey() actor {
 	return actor{"replace the key", func(ctx context.Context) error {
 		return p.client.CoreV1().Secrets(ledger.KeyNamespace).Delete(ctx, ledger.KeySecretName, metav1.DeleteOptions{})
 	}}
 }
 
-func (p *play) timePasses(d time.Duration) actor {
-	return actor{"time", func(context.Context) error { p.pass(d); return nil }}
+func (p *simulation) timePasses(d time.Duration) actor {
+	return actor{"time", func(context.Context) error { p.advanceClock(d); return nil }}
 }
 
-// perform has actors come on and go on as the schedule says: each byte is one
-// step.
-func (p *play) perform(cast []actor, schedule []byte) error {
-	var on []*running
+// run starts and advances actors as the schedule says. Each byte is one step.
+func (p *simulation) run(actors []actor, schedule []byte) error {
+	var active []*running
 	p.server.Intercept(func(ctx context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		self, ok := ctx.Value(actorKey{}).(*running)
 		if !ok {
 			return do(), nil // the test itself
 		}
-		mine := turn{make(chan cut)}
+		mine := pendingCall{make(chan fault)}
 		self.calls <- mine
 		how := <-mine.proceed
 		if how.done || how.rule == "" {
@@ -197,60 +199,60 @@ func (p *play) perform(cast []actor, schedule []byte) error {
 				return answer, nil
 			}
 		}
-		return nil, errCut
+		return nil, errConnection
 	})
 	defer p.server.Intercept(nil)
-	waiting := map[*running]turn{}
-	// step lets an actor run until its next call or its end.
+	waiting := map[*running]pendingCall{}
+	// step waits for the next call of an actor, or its end.
 	step := func(r *running) error {
 		select {
 		case waiting[r] = <-r.calls:
 			return nil
 		case err := <-r.ended:
 			delete(waiting, r)
-			on = slices.DeleteFunc(on, func(other *running) bool { return other == r })
+			active = slices.DeleteFunc(active, func(other *running) bool { return other == r })
 			if errors.Is(err, errBroken) {
 				return err
 			}
-			p.caughtUp(p.known)
+			p.waitForCache(p.known)
 			return nil
 		}
 	}
-	advance := func(r *running, how cut) error {
+	advance := func(r *running, how fault) error {
 		waiting[r].proceed <- how
 		return step(r)
 	}
 	var broken error
 	for _, b := range schedule {
-		choice := int(b) % (len(cast) + 3*len(on))
-		if choice < len(cast) {
-			if len(on) == 4 {
+		choice := int(b) % (len(actors) + 3*len(active))
+		if choice < len(actors) {
+			if len(active) == 4 {
 				continue
 			}
-			r := &running{make(chan turn), make(chan error, 1)}
-			on = append(on, r)
+			r := &running{make(chan pendingCall), make(chan error, 1)}
+			active = append(active, r)
 			go func(run func(context.Context) error) {
 				r.ended <- run(context.WithValue(context.Background(), actorKey{}, r))
-			}(cast[choice].run)
+			}(actors[choice].run)
 			broken = errors.Join(broken, step(r))
 		} else {
-			choice -= len(cast)
-			how := cut{}
-			if choice/len(on) == 2 { // of three steps one is cut
-				how = cuts[int(b>>6)%2]
+			choice -= len(actors)
+			how := fault{}
+			if choice/len(active) == 2 { // one of three steps fails
+				how = faults[int(b>>6)%2]
 			}
-			broken = errors.Join(broken, advance(on[choice%len(on)], how))
+			broken = errors.Join(broken, advance(active[choice%len(active)], how))
 		}
 		broken = errors.Join(broken, p.invariants())
 	}
-	for len(on) > 0 {
-		broken = errors.Join(broken, advance(on[0], cut{}))
+	for len(active) > 0 {
+		broken = errors.Join(broken, advance(active[0], fault{}))
 	}
-	return errors.Join(broken, p.invariants(), p.aftermath())
+	return errors.Join(broken, p.invariants(), p.finalState())
 }
 
-// invariants hold at any time.
-func (p *play) invariants() error {
+// invariants hold after each step.
+func (p *simulation) invariants() error {
 	keys, machines, nodes := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, c := range p.certificates {
 		if other, ok := keys[c.token]; ok && other != c.key {
@@ -266,7 +268,8 @@ func (p *play) invariants() error {
 	}
 	usable := map[string]string{}
 	for _, token := range p.tokens() {
-		if !p.usable(token) || !slices.ContainsFunc(p.granted, func(g granted) bool { return g.token.Value() == token.value }) {
+		given := func(g granted) bool { return g.token.Value() == token.value }
+		if !p.usable(token) || !slices.ContainsFunc(p.granted, given) {
 			continue
 		}
 		if other, ok := usable[token.owner.Name]; ok {
@@ -277,9 +280,9 @@ func (p *play) invariants() error {
 	return nil
 }
 
-// aftermath holds when all is quiet: a machine that was revoked has no token that
-// it was given, and one that was not gets one, or is refused for good reason.
-func (p *play) aftermath() error {
+// finalState holds when all actors have ended: a revoked machine has no usable token, and any
+// other machine gets a token or a refusal.
+func (p *simulation) finalState() error {
 	for _, token := range p.tokens() {
 		for _, g := range p.granted {
 			if p.revoked[g.machine] && g.token.Value() == token.value && p.usable(token) {
@@ -288,7 +291,7 @@ func (p *play) aftermath() error {
 		}
 	}
 	p.server.Intercept(nil)
-	p.caughtUp(p.known)
+	p.waitForCache(p.known)
 	for _, id := range []*attest.Identity{machine("i-1", "worker-1"), machine("i-2", "worker-1")} {
 		grant, err := p.replicas[0].Redeem(context.Background(), request(id), id)
 		var refusal *attest.Refusal
@@ -306,27 +309,27 @@ func (p *play) aftermath() error {
 	return nil
 }
 
-// interleave plays one schedule. Its first byte chooses the policy.
+// interleave runs one schedule. Its first byte selects the policy.
 func interleave(t testing.TB, schedule []byte) {
 	t.Helper()
 	if len(schedule) == 0 || len(schedule) > 200 {
 		return
 	}
-	p := &play{world: newWorld(t), revoked: map[string]bool{}}
+	p := &simulation{testCluster: newTestCluster(t), revoked: map[string]bool{}}
 	p.policy = []Policy{Never, Always}[int(schedule[0])%2]
 	p.replicas = []*Service{p.service(with(p.policy)), p.service(with(p.policy))}
 	one, two := machine("i-1", "worker-1"), machine("i-2", "worker-1")
-	err := p.perform([]actor{
-		p.machineAsks(0, one), p.machineAsks(1, one), p.machineAsks(0, two), p.machineAsks(1, two),
-		p.kubeletAsks("i-1", "kubelet"), p.kubeletAsks("i-1", "thief"), p.kubeletAsks("i-2", "kubelet"),
-		p.somebodyRevokes("i-1"), p.timePasses(5 * time.Minute), p.somebodyReplacesTheKey(), p.timePasses(keyLife),
+	err := p.run([]actor{
+		p.machineRequests(0, one), p.machineRequests(1, one), p.machineRequests(0, two), p.machineRequests(1, two),
+		p.tokenUsed("i-1", "kubelet"), p.tokenUsed("i-1", "attacker"), p.tokenUsed("i-2", "kubelet"),
+		p.operatorRevokes("i-1"), p.timePasses(5 * time.Minute), p.operatorDeletesTheKey(), p.timePasses(keyTTL),
 	}, schedule[1:])
 	if err != nil {
 		t.Errorf("schedule %v: %v", schedule, err)
 	}
 }
 
-// TestInterleavings plays many schedules, the same in each run.
+// TestInterleavings runs many schedules, the same in each test run.
 func TestInterleavings(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 100 {
@@ -341,14 +344,13 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// FuzzInterleavings looks for a schedule of two machines with one name, a thief,
-// a revocation, expiry and lost calls that gives away more than one machine may
-// have.
+// FuzzInterleavings searches for a schedule of two machines with one name, an attacker, a
+// revocation, expiry and failed calls that violates an invariant.
 func FuzzInterleavings(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 9, 9, 9, 4, 9, 9, 9, 9})
 	f.Add([]byte{1, 0, 0, 10, 11, 9, 9, 7, 9, 10, 8, 0, 9, 9})
-	// A retry creates the Secret anew that a revocation has just deleted: the
-	// approver denies what is asked for with it.
+	// A retry creates the Secret again that a revocation has just deleted. The approver denies
+	// requests that use it.
 	f.Add([]byte("07!9\tz2x08097\r77770"))
 	f.Fuzz(func(t *testing.T, schedule []byte) { interleave(t, schedule) })
 }

@@ -9,71 +9,70 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// keyLife is how long the key of tokens is used before it is read again, so that
-// every replica hears of another key without a restart.
-const keyLife = time.Minute
+// keyTTL is how long the token key is used before it is read again, so that every replica
+// uses a new key without a restart.
+const keyTTL = time.Minute
 
-// keyring has the key of tokens as it was read last. One request at a time reads it;
-// those that come meanwhile take what it has read, if that is new enough for them.
+// keyring caches the token key. One request at a time reads it. Requests that wait use the
+// result if it is new enough for them.
 type keyring struct {
 	read func(context.Context) ([]byte, error)
 	now  func() time.Time
-	// turn holds one element while nobody reads.
-	turn chan struct{}
+	// semaphore holds one element while no request reads.
+	semaphore chan struct{}
 
 	mu sync.Mutex
-	// begun is how many readings have begun.
-	begun int
-	last  reading
+	// started is how many readings have started.
+	started int
+	last    reading
 }
 
-// reading is one that succeeded.
+// reading is a successful reading of the key.
 type reading struct {
 	key *ledger.TokenKey
-	// number is which reading it was; the first is 1.
+	// number counts readings from 1.
 	number int
 	at     time.Time
 }
 
 func newKeyring(read func(context.Context) ([]byte, error), now func() time.Time) *keyring {
-	k := &keyring{read: read, now: now, turn: make(chan struct{}, 1)}
-	k.turn <- struct{}{}
+	k := &keyring{read: read, now: now, semaphore: make(chan struct{}, 1)}
+	k.semaphore <- struct{}{}
 	return k
 }
 
-// current returns the key, which was read a short time ago at most.
+// current returns the key, which was read at most keyTTL ago.
 func (k *keyring) current(ctx context.Context) (*ledger.TokenKey, error) {
-	return k.get(ctx, func(last reading) bool { return k.now().Sub(last.at) < keyLife })
+	return k.get(ctx, func(last reading) bool { return k.now().Sub(last.at) < keyTTL })
 }
 
-// latest returns the key as it is now: its reading began after this call.
+// latest returns the key from a reading that starts after this call.
 func (k *keyring) latest(ctx context.Context) (*ledger.TokenKey, error) {
 	k.mu.Lock()
-	begun := k.begun
+	started := k.started
 	k.mu.Unlock()
-	return k.get(ctx, func(last reading) bool { return last.number > begun })
+	return k.get(ctx, func(last reading) bool { return last.number > started })
 }
 
-// get returns the key that was read last, if that is new enough, and reads it
-// otherwise.
+// get returns the cached key if it is new enough, and reads it otherwise.
 func (k *keyring) get(ctx context.Context, newEnough func(reading) bool) (*ledger.TokenKey, error) {
-	if key := k.had(newEnough); key != nil {
+	if key := k.cached(newEnough); key != nil {
 		return key, nil
 	}
 	select {
-	case <-k.turn:
+	case <-k.semaphore:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the key of tokens: %w", ctx.Err())
+		return nil, fmt.Errorf("wait for the token key: %w", ctx.Err())
 	}
-	defer func() { k.turn <- struct{}{} }()
-	if key := k.had(newEnough); key != nil {
+	defer func() { k.semaphore <- struct{}{} }()
+	if key := k.cached(newEnough); key != nil {
 		return key, nil
 	}
 	return k.readAgain(ctx)
 }
 
-// had returns the key that was read last, if that is new enough.
-func (k *keyring) had(newEnough func(reading) bool) *ledger.TokenKey {
+// cached returns the cached key if it is new enough.
+func (k *keyring) cached(newEnough func(reading) bool) *ledger.TokenKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.last.key == nil || !newEnough(k.last) {
@@ -84,8 +83,8 @@ func (k *keyring) had(newEnough func(reading) bool) *ledger.TokenKey {
 
 func (k *keyring) readAgain(ctx context.Context) (*ledger.TokenKey, error) {
 	k.mu.Lock()
-	k.begun++
-	this := reading{number: k.begun, at: k.now()}
+	k.started++
+	this := reading{number: k.started, at: k.now()}
 	k.mu.Unlock()
 	text, err := k.read(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// forgetKey makes an entry one of a version that derived no tokens.
-func (w *world) forgetKey(name string) {
+// forgetKey changes an entry to that of a version that did not derive tokens.
+func (w *testCluster) forgetKey(name string) {
 	w.t.Helper()
 	entry := w.entry(name)
 	entry.Spec.TokenKeyID = ""
@@ -26,8 +26,8 @@ func (w *world) forgetKey(name string) {
 	}
 }
 
-// keyReads is how often the key was read since the last time.
-func (w *world) keyReads() int {
+// keyReads returns how often the key was read since the last call.
+func (w *testCluster) keyReads() int {
 	n := 0
 	for _, call := range w.server.Calls() {
 		if call == "get secrets node-authorizer-key" {
@@ -37,11 +37,11 @@ func (w *world) keyReads() int {
 	return n
 }
 
-// TestATokenWhoseKeyIsGoneIsReplaced, at whichever replica the machine asks: of the
-// two, one has read the new key already, the other has the old one.
+// The token is replaced at either replica: one has read the new key already, the other one
+// has the old key.
 func TestATokenWhoseKeyIsGoneIsReplaced(t *testing.T) {
 	for _, first := range []int{0, 1} {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		replicas, id := []*Service{w.service(nil), w.service(nil)}, machine("i-1", "worker-1")
 		before := redeem(t, replicas[0], id)
 		w.rotateKey()
@@ -56,16 +56,17 @@ func TestATokenWhoseKeyIsGoneIsReplaced(t *testing.T) {
 		if again := redeem(t, replicas[first], id); again.Token.Value() != after.Token.Value() {
 			t.Error("two replicas give two tokens")
 		}
-		w.pass(keyLife)
-		if again := redeem(t, replicas[0], id); again.Token.ID == before.Token.ID || again.Token.Value() != redeem(t, replicas[1], id).Token.Value() {
+		w.advanceClock(keyTTL)
+		again := redeem(t, replicas[0], id)
+		if again.Token.ID == before.Token.ID || again.Token.Value() != redeem(t, replicas[1], id).Token.Value() {
 			t.Errorf("%s is given, and %s was derived from a key that is gone", again.Token, before.Token)
 		}
 	}
 }
 
-// A replica that has not heard of the new key reads it when an entry names it.
-func TestAnEntryOfANewerKeyIsNoReasonForAnotherToken(t *testing.T) {
-	w := newWorld(t)
+// A replica that has the old key reads the new key when an entry names it.
+func TestAnEntryWithANewerKeyKeepsItsToken(t *testing.T) {
+	w := newTestCluster(t)
 	old, id := w.service(nil), machine("i-1", "worker-1")
 	redeem(t, old, machine("i-2", "worker-2"))
 	w.rotateKey()
@@ -76,7 +77,7 @@ func TestAnEntryOfANewerKeyIsNoReasonForAnotherToken(t *testing.T) {
 }
 
 func TestATokenOfAnEarlierVersionIsReplacedUnlessItWasUsed(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	before := redeem(t, s, id)
 	w.forgetKey("test-i-1")
@@ -93,10 +94,9 @@ func TestATokenOfAnEarlierVersionIsReplacedUnlessItWasUsed(t *testing.T) {
 	refusedWith(t, err, "AlreadyAttested")
 }
 
-// TestRequestsDoNotReadTheKeyEachTime: whoever has the evidence of machines chooses
-// how often to ask.
+// The sender of valid evidence can send any number of requests.
 func TestRequestsDoNotReadTheKeyEachTime(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	s, repeated, used := w.service(nil), machine("i-1", "worker-1"), machine("i-2", "worker-2")
 	redeem(t, s, repeated)
 	redeem(t, s, used)
@@ -109,9 +109,9 @@ func TestRequestsDoNotReadTheKeyEachTime(t *testing.T) {
 		refusedWith(t, err, "AlreadyAttested")
 	}
 	if n := w.keyReads(); n != 0 {
-		t.Errorf("the key was read %d times within its life", n)
+		t.Errorf("the key was read %d times within keyTTL", n)
 	}
-	w.pass(keyLife)
+	w.advanceClock(keyTTL)
 	for range 20 {
 		redeem(t, s, repeated)
 		_, err := s.Redeem(t.Context(), request(used), used)
@@ -123,11 +123,10 @@ func TestRequestsDoNotReadTheKeyEachTime(t *testing.T) {
 	}
 }
 
-// TestManyEntriesOfAKeyThatIsGoneReadItOnce: machines that ask at the same time share
-// what is read.
+// Requests at the same time share one reading of the key.
 func TestManyEntriesOfAKeyThatIsGoneReadItOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		s := w.service(nil)
 		ids := make([]*attest.Identity, 50)
 		for i := range ids {
@@ -137,7 +136,7 @@ func TestManyEntriesOfAKeyThatIsGoneReadItOnce(t *testing.T) {
 		}
 		w.rotateKey()
 		w.keyReads()
-		w.pass(keyLife)
+		w.advanceClock(keyTTL)
 		w.server.Intercept(func(_ context.Context, _ fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 			time.Sleep(5 * time.Millisecond)
 			return do(), nil
@@ -153,9 +152,9 @@ func TestManyEntriesOfAKeyThatIsGoneReadItOnce(t *testing.T) {
 	})
 }
 
-// A key that cannot be read is no decision, and nothing is written without it.
-func TestWithoutTheKeyNothingIsGiven(t *testing.T) {
-	w := newWorld(t)
+// A key that cannot be read is an error, not a refusal. Nothing is written without the key.
+func TestWithoutTheKeyNoTokenIsGiven(t *testing.T) {
+	w := newTestCluster(t)
 	id := machine("i-1", "worker-1")
 	w.server.Intercept(func(_ context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if c.Verb == "get" && c.Resource == "secrets" {
@@ -174,14 +173,14 @@ func TestWithoutTheKeyNothingIsGiven(t *testing.T) {
 	}
 }
 
-// An id that an entry has, or had, is not that of another.
+// An id that an entry names, or has named, is not used for another token.
 func TestATokenIDIsThatOfOneEntry(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	redeem(t, w.service(nil), machine("i-1", "worker-1"))
 	w.certified("test-i-1")
 	used := w.entry("test-i-1").Spec.TokenID
 	redeem(t, w.service(with(Always)), machine("i-1", "worker-1"))
-	w.caughtUp(w.known)
+	w.waitForCache(w.known)
 	current := w.entry("test-i-1").Spec.TokenID
 	ids := []string{used, current, "zzzzzz"}
 	got := freeID(w.known, func() string {
@@ -190,12 +189,12 @@ func TestATokenIDIsThatOfOneEntry(t *testing.T) {
 		return id
 	})
 	if got != "zzzzzz" {
-		t.Errorf("a further token has the id %s, and the entry of another machine has it too", got)
+		t.Errorf("a new token has the id %s of another entry", got)
 	}
 }
 
-// A reading that began before the question does not answer it.
-func TestTheLatestKeyIsReadAfterTheQuestion(t *testing.T) {
+// A reading that started before the call is not used.
+func TestLatestReadsTheKeyAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		text, reads := slices.Repeat([]byte{1}, ledger.ServiceKeyBytes), 0
@@ -204,7 +203,7 @@ func TestTheLatestKeyIsReadAfterTheQuestion(t *testing.T) {
 			reads++
 			now := slices.Clone(text)
 			mu.Unlock()
-			time.Sleep(time.Second) // the answer is on its way
+			time.Sleep(time.Second) // the response is in flight
 			return now, nil
 		}, time.Now)
 		var running sync.WaitGroup

@@ -10,13 +10,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits say how many requests are looked at. What is zero has no limit.
+// Limits are rate limits for requests. Zero means no limit.
 type Limits struct {
-	// PerSecond is how many requests are looked at in the long run, Burst how many
-	// at once, of all sources together.
+	// PerSecond and Burst are the rate limit of all sources together.
 	PerSecond float64
 	Burst     int
-	// PerSourcePerSecond and PerSourceBurst are those of one source: an IPv4
+	// PerSourcePerSecond and PerSourceBurst are the rate limit of one source: an IPv4
 	// address, or the first 64 bits of an IPv6 address.
 	PerSourcePerSecond float64
 	PerSourceBurst     int
@@ -34,11 +33,11 @@ func (l Limits) check() error {
 	return nil
 }
 
-// maxSources is how many sources have limits of their own at once. Those beyond
-// share one.
+// maxSources is how many sources have limits of their own at the same time. All others share
+// one limit.
 const maxSources = 8192
 
-// sweepInterval is how often sources are looked for that have not asked lately.
+// sweepInterval is the minimum time between two searches for idle sources.
 const sweepInterval = time.Second
 
 type limits struct {
@@ -65,24 +64,23 @@ func limiter(perSecond float64, burst int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), burst)
 }
 
-// ofSource takes one request of what its source has, or says for how long the
+// reserveSource reserves one request in the limit of its source, or returns how long the
 // source should wait.
-func (l *limits) ofSource(source netip.Addr, now time.Time) time.Duration {
+func (l *limits) reserveSource(source netip.Addr, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return spend(l.source(prefix(source), now), now)
+	return reserve(l.source(prefix(source), now), now)
 }
 
-// ofAll takes one request of what all sources have together, or says when there
-// will be one.
-func (l *limits) ofAll(now time.Time) time.Duration {
+// reserveTotal reserves one request in the limit of all sources, or returns how long to wait.
+func (l *limits) reserveTotal(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return spend(l.total, now)
+	return reserve(l.total, now)
 }
 
-// spend takes one request from a limiter, or says when there will be one.
-func spend(of *rate.Limiter, now time.Time) time.Duration {
+// reserve reserves one request of a limiter, or returns how long to wait.
+func reserve(of *rate.Limiter, now time.Time) time.Duration {
 	reservation := of.ReserveN(now, 1)
 	wait := reservation.DelayFrom(now)
 	if wait > 0 {
@@ -99,7 +97,7 @@ func (l *limits) source(source netip.Prefix, now time.Time) *rate.Limiter {
 		l.swept = now
 		for source, limiter := range l.sources {
 			if limiter.TokensAt(now) >= float64(limiter.Burst()) {
-				delete(l.sources, source) // as good as new
+				delete(l.sources, source) // idle
 			}
 		}
 	}
@@ -111,7 +109,7 @@ func (l *limits) source(source netip.Prefix, now time.Time) *rate.Limiter {
 	return added
 }
 
-// prefix is what one source is: whoever has an IPv6 address has 64 bits of them.
+// prefix returns the prefix of one source: the owner of an IPv6 address has 64 bits of them.
 func prefix(source netip.Addr) netip.Prefix {
 	source = source.Unmap().WithZone("")
 	bits := source.BitLen()

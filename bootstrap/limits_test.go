@@ -10,12 +10,12 @@ import (
 
 func address(text string) netip.Addr { return netip.MustParseAddr(text) }
 
-// take is one request of a source that may ask.
-func take(l *limits, source netip.Addr, now time.Time) time.Duration {
-	if wait := l.ofSource(source, now); wait > 0 {
+// admit reserves one request in both limits.
+func admit(l *limits, source netip.Addr, now time.Time) time.Duration {
+	if wait := l.reserveSource(source, now); wait > 0 {
 		return wait
 	}
-	return l.ofAll(now)
+	return l.reserveTotal(now)
 }
 
 func TestLimits(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLimits(t *testing.T) {
 		limits Limits
 		steps  []step
 	}{
-		{"without limits all are looked at", Limits{}, []step{{0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}}},
+		{"without limits all are admitted", Limits{}, []step{{0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}, {0, "10.0.0.1", 0}}},
 		{"a source has its burst, and then its rate", both, []step{
 			{0, "10.0.0.1", 0},
 			{0, "10.0.0.1", 0},
@@ -38,25 +38,25 @@ func TestLimits(t *testing.T) {
 			{500 * time.Millisecond, "10.0.0.1", 500 * time.Millisecond},
 			{500 * time.Millisecond, "10.0.0.1", 0},
 		}},
-		{"who is refused takes nothing from the others", both, []step{
+		{"a request over the limit of its source does not count in the total", both, []step{
 			{0, "10.0.0.1", 0},
 			{0, "10.0.0.1", 0},
 			{0, "10.0.0.1", time.Second},
 			{0, "10.0.0.1", time.Second},
 			{0, "10.0.0.2", 0},
 		}},
-		{"all together have a limit", both, []step{
+		{"all sources together have a limit", both, []step{
 			{0, "10.0.0.1", 0},
 			{0, "10.0.0.2", 0},
 			{0, "10.0.0.3", 0},
 			{0, "10.0.0.4", 100 * time.Millisecond},
 		}},
-		{"an address is the same in the form of IPv6", both, []step{
+		{"an IPv4-mapped IPv6 address is the same source", both, []step{
 			{0, "10.0.0.1", 0},
 			{0, "::ffff:10.0.0.1", 0},
 			{0, "10.0.0.1", time.Second},
 		}},
-		{"an IPv6 source is its first 64 bits, whatever the zone", both, []step{
+		{"an IPv6 source is its first 64 bits, in any zone", both, []step{
 			{0, "2001:db8::1", 0},
 			{0, "2001:db8::ffff:1%eth0", 0},
 			{0, "2001:db8::2", time.Second},
@@ -64,10 +64,10 @@ func TestLimits(t *testing.T) {
 		}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			l, now := newLimits(tc.limits), dawn
+			l, now := newLimits(tc.limits), startTime
 			for i, step := range tc.steps {
 				now = now.Add(step.after)
-				if got := take(l, address(step.from), now); got != step.want {
+				if got := admit(l, address(step.from), now); got != step.want {
 					t.Errorf("request %d waits %s, want %s", i, got, step.want)
 				}
 			}
@@ -75,8 +75,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSourcesAreBounded has more sources than there is room for. They share a
-// limit, until some of those that have their own have not asked for a while.
+// Sources over the maximum share a limit, until sources with a limit of their own are idle.
 func TestSourcesAreBounded(t *testing.T) {
 	l := newLimits(Limits{PerSourcePerSecond: 1, PerSourceBurst: 1})
 	nth := func(n int) netip.Addr {
@@ -85,27 +84,32 @@ func TestSourcesAreBounded(t *testing.T) {
 		return netip.AddrFrom4(b)
 	}
 	for n := range maxSources {
-		if wait := take(l, nth(n), dawn); wait > 0 {
+		if wait := admit(l, nth(n), startTime); wait > 0 {
 			t.Fatalf("source %d waits %s", n, wait)
 		}
 	}
-	if wait := take(l, nth(maxSources), dawn); wait > 0 {
+	if wait := admit(l, nth(maxSources), startTime); wait > 0 {
 		t.Errorf("the first of the others waits %s", wait)
 	}
-	if wait := take(l, nth(maxSources+1), dawn); wait == 0 {
+	if wait := admit(l, nth(maxSources+1), startTime); wait == 0 {
 		t.Error("the second of the others does not wait: many sources together have no limit")
 	}
 	if len(l.sources) != maxSources {
 		t.Errorf("%d sources are kept", len(l.sources))
 	}
-	later := dawn.Add(sweepInterval)
-	if wait := take(l, nth(maxSources+2), later); wait > 0 || len(l.sources) != 1 {
+	later := startTime.Add(sweepInterval)
+	if wait := admit(l, nth(maxSources+2), later); wait > 0 || len(l.sources) != 1 {
 		t.Errorf("after a while a new source waits %s, %d are kept", wait, len(l.sources))
 	}
 }
 
-func TestLimitsThatMakeNoSense(t *testing.T) {
-	for _, limits := range []Limits{{PerSecond: -1, Burst: 1}, {PerSecond: 1}, {PerSourcePerSecond: 1, PerSourceBurst: -1}, {PerSecond: math.NaN(), Burst: 1}} {
+func TestInvalidLimits(t *testing.T) {
+	for _, limits := range []Limits{
+		{PerSecond: -1, Burst: 1},
+		{PerSecond: 1},
+		{PerSourcePerSecond: 1, PerSourceBurst: -1},
+		{PerSecond: math.NaN(), Burst: 1},
+	} {
 		if limits.check() == nil {
 			t.Errorf("%+v is accepted", limits)
 		}

@@ -5,25 +5,24 @@ import (
 	"sync"
 )
 
-// machineLocks let requests for one machine through one after the other. Any number
-// of them would be answered rightly at once, but each change of the machine's entry
-// makes the others begin again. Replicas do not share these locks: what keeps a token
-// single is in the API server.
+// machineLocks serialize the requests of one machine. Concurrent requests would get correct
+// answers too, but each change of the machine's entry makes the others start again. Replicas
+// do not share these locks: the API server guarantees that there is one token.
 type machineLocks struct {
 	mu   sync.Mutex
 	held map[string]*machineLock
 }
 
 type machineLock struct {
-	// free holds one element while nobody has the lock.
+	// free holds one element while the lock is free.
 	free chan struct{}
-	// users are those who have the lock or wait for it.
+	// users counts the holder of the lock and those who wait for it.
 	users int
 }
 
 func newMachineLocks() *machineLocks { return &machineLocks{held: map[string]*machineLock{}} }
 
-// lock waits for the lock of a machine, unless the context ends before.
+// lock waits for the lock of a machine, or until the context ends.
 func (l *machineLocks) lock(ctx context.Context, machine string) (unlock func(), err error) {
 	mine := l.enter(machine)
 	select {

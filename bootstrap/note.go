@@ -11,15 +11,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// noteInterval is how long no further refusal of a machine is written down:
-// whoever has its evidence chooses why it is refused.
+// noteInterval is the minimum time between two recorded refusals of a machine: the sender of
+// its evidence can choose why it is refused.
 const noteInterval = time.Minute
 
-// note writes into the ledger that good evidence of a machine was refused: that
-// may be somebody else than the machine. The note is for people; a request does
-// not fail for want of it, and a change of the entry at the same time goes before
-// it.
-func (s *Service) note(ctx context.Context, req *attest.Request, id *attest.Identity, refusal *attest.Refusal) {
+// recordRefusal records in the ledger that valid evidence of a machine was refused, because
+// the sender may not be the machine. The record is for people: a request does not fail
+// without it, and a concurrent change of the entry wins.
+func (s *Service) recordRefusal(ctx context.Context, req *attest.Request, id *attest.Identity, refusal *attest.Refusal) {
 	known, ok := s.known.Get(v1alpha1.EntryName(id.Provider, id.InstanceID))
 	if !ok {
 		return
@@ -29,7 +28,8 @@ func (s *Service) note(ctx context.Context, req *attest.Request, id *attest.Iden
 		return
 	}
 	entry := known.DeepCopy()
-	meta.RemoveStatusCondition(&entry.Status.Conditions, v1alpha1.ConditionRefused) // its time is to be that of the refusal
+	// Remove the condition first, so that its time becomes that of this refusal.
+	meta.RemoveStatusCondition(&entry.Status.Conditions, v1alpha1.ConditionRefused)
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionRefused, Status: metav1.ConditionTrue, ObservedGeneration: entry.Generation,
 		LastTransitionTime: metav1.NewTime(s.now()), Reason: string(refusal.Code),

@@ -14,12 +14,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// TestFiftyRequestsFromManyAddresses: each of them writes into the entry where it
-// came from, so that all of them change it. Every call takes a moment, so that all
-// of them are between reading and writing at once.
+// Each request has another address, so that all of them change the entry. Each call takes a
+// moment, so that all requests are between reading and writing at the same time.
 func TestFiftyRequestsFromManyAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newTestCluster(t)
 		w.attestor.attest = func(_ context.Context, req *attest.Request) (*attest.Identity, error) {
 			id := machine("i-1", "worker-1")
 			id.Addresses = []netip.Addr{req.RemoteAddr}
@@ -57,9 +56,9 @@ func TestFiftyRequestsFromManyAddresses(t *testing.T) {
 	})
 }
 
-// TestAWaitForOtherRequestsEndsWithTheContext, and takes nothing with it.
+// A request whose wait was canceled does not keep the lock.
 func TestAWaitForOtherRequestsEndsWithTheContext(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	id := machine("i-1", "worker-1")
 	w.attestor.attest = func(context.Context, *attest.Request) (*attest.Identity, error) { return id, nil }
 	s := w.service(nil)
@@ -78,32 +77,35 @@ func TestAWaitForOtherRequestsEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestTwentyRequestsAtTwoReplicasYieldOneToken has them all at once, as after an
-// answer that was lost, or an attacker with the machine's evidence.
+// The requests come at the same time, as after a lost answer, or from an attacker who has
+// the machine's evidence.
 func TestTwentyRequestsAtTwoReplicasYieldOneToken(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		policy Policy
-		before func(w *world, s *Service)
+		before func(w *testCluster, s *Service)
 	}{
-		{"of a new machine", Never, func(*world, *Service) {}},
-		{"of a machine whose token expired unused", Never, func(w *world, s *Service) {
+		{"of a new machine", Never, func(*testCluster, *Service) {}},
+		{"of a machine whose token expired unused", Never, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
-			w.pass(time.Hour)
+			w.advanceClock(time.Hour)
 		}},
-		{"of a machine that may be attested again", NodeAbsent, func(w *world, s *Service) {
+		{"of a machine that may be attested again", NodeAbsent, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.certified("test-i-1")
 		}},
-		{"of a machine with another name", NodeAbsent, func(w *world, s *Service) {
+		{"of a machine with another name", NodeAbsent, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-0"))
-			w.caughtUp(w.known)
+			w.waitForCache(w.known)
 		}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			other := w.cache(0)
-			replicas := []*Service{w.service(with(tc.policy)), w.service(func(o *Options) { o.Known, o.Reattestation = other, tc.policy })}
+			replicas := []*Service{
+				w.service(with(tc.policy)),
+				w.service(func(o *Options) { o.Known, o.Reattestation = other, tc.policy }),
+			}
 			tc.before(w, replicas[0])
 			grants, id := make([]*Grant, 20), machine("i-1", "worker-1")
 			var running sync.WaitGroup

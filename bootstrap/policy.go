@@ -14,29 +14,28 @@ import (
 type Policy string
 
 const (
-	// Never: not at all. A machine that lost its certificate is replaced, or
-	// somebody deletes its entry in the ledger.
+	// Never: the machine has to be replaced, or an operator has to delete its entry in
+	// the ledger.
 	Never Policy = "Never"
-	// NodeAbsent: while there is no node with the name that it was given.
+	// NodeAbsent: if there is no node with the name in its entry.
 	NodeAbsent Policy = "NodeAbsent"
-	// NewerEvidence: with evidence that was made after the evidence before, as
-	// after a stop and start of a virtual machine.
+	// NewerEvidence: if its evidence is newer than the evidence before, as after a stop
+	// and start of a virtual machine.
 	NewerEvidence Policy = "NewerEvidence"
-	// Always: whenever the evidence is good.
+	// Always: if its evidence is valid.
 	Always Policy = "Always"
 )
 
-// Policies are all policies, the strictest first.
+// Policies returns all policies, the strictest first.
 func Policies() []Policy { return []Policy{Never, NodeAbsent, NewerEvidence, Always} }
 
 func (p Policy) known() bool { return slices.Contains(Policies(), p) }
 
-// outlivesNode reports whether a machine can be attested again while its node
-// exists.
+// outlivesNode reports whether a machine can be attested again while its node exists.
 func (p Policy) outlivesNode() bool { return p == NewerEvidence || p == Always }
 
-// mayRepeat refuses with the code unless the policy lets the machine have a new
-// token in place of the one of its entry.
+// mayRepeat returns a refusal with the code unless the policy allows a new token for the
+// machine of the entry.
 func (r *redemption) mayRepeat(ctx context.Context, entry *v1alpha1.NodeAttestation, code verdict.Code) error {
 	was := describe(entry)
 	switch r.policy {
@@ -55,14 +54,16 @@ func (r *redemption) mayRepeat(ctx context.Context, entry *v1alpha1.NodeAttestat
 		}
 		return attest.Refuse(code, "%s, and node %s exists: delete the node to let the machine join again", was, entry.Spec.NodeName)
 	}
-	return attest.Refuse(code, "%s: delete nodeattestation %s to let the machine join again, or choose another policy than %s", was, entry.Name, Never)
+	return attest.Refuse(code, "%s: delete nodeattestation %s to let the machine join again, or choose another policy than %s",
+		was, entry.Name, Never)
 }
 
 func describe(entry *v1alpha1.NodeAttestation) string {
-	return string(entry.Phase()) + " as node " + entry.Spec.NodeName + " with token " + entry.Spec.TokenID + " of " + written(entry.Spec.AttestedTime.Time)
+	return string(entry.Phase()) + " as node " + entry.Spec.NodeName + " with token " + entry.Spec.TokenID +
+		" of " + written(entry.Spec.AttestedTime.Time)
 }
 
-// evidenceTime is when the evidence was made, in the precision of the ledger.
+// evidenceTime is the time of the evidence, in the precision of the ledger.
 func (r *redemption) evidenceTime() time.Time { return r.id.Issued.Truncate(time.Second) }
 
 func evidenceTimeOf(entry *v1alpha1.NodeAttestation) time.Time {

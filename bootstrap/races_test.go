@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// meanwhile has something happen right before a request's first such call.
-func (w *world) meanwhile(call string, happens func()) {
+// meanwhile runs a function right before the first such call of a request.
+func (w *testCluster) meanwhile(call string, happens func()) {
 	happened := false
 	w.server.Intercept(func(_ context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if !happened && c.Verb+" "+c.Resource == call {
@@ -32,23 +32,24 @@ func (w *world) meanwhile(call string, happens func()) {
 }
 
 // revoke marks the entry and deletes its token, as the command does.
-func (w *world) revoke(name string) {
+func (w *testCluster) revoke(name string) {
 	w.t.Helper()
 	entry := w.entry(name)
 	entry.Status.Phase = v1alpha1.Revoked
 	if _, err := w.ledger.UpdateStatus(context.Background(), entry); err != nil {
 		w.t.Fatal(err)
 	}
-	err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Delete(context.Background(), ledger.TokenSecretName(entry.Spec.TokenID), metav1.DeleteOptions{})
+	secrets := w.client.CoreV1().Secrets(ledger.TokenNamespace)
+	err := secrets.Delete(context.Background(), ledger.TokenSecretName(entry.Spec.TokenID), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		w.t.Fatal(err)
 	}
 }
 
-func TestMachineRevokedWhileItAsksGetsNothing(t *testing.T) {
+func TestAMachineRevokedDuringARequestIsRefused(t *testing.T) {
 	for _, call := range []string{"create secrets", "get nodeattestations"} {
 		t.Run("before "+call, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			s, id := w.service(nil), machine("i-1", "worker-1")
 			w.meanwhile(call, func() { w.revoke("test-i-1") })
 			_, err := s.Redeem(t.Context(), request(id), id)
@@ -57,8 +58,8 @@ func TestMachineRevokedWhileItAsksGetsNothing(t *testing.T) {
 	}
 }
 
-func TestMachineThatLosesItsEntryWhileItAsksBeginsAnew(t *testing.T) {
-	w := newWorld(t)
+func TestAnEntryDeletedDuringARequestIsCreatedAgain(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	w.meanwhile("create secrets", func() {
 		if err := w.ledger.Delete(t.Context(), "test-i-1", nil); err != nil {
@@ -71,14 +72,13 @@ func TestMachineThatLosesItsEntryWhileItAsksBeginsAnew(t *testing.T) {
 	}
 }
 
-// A request that is slower than the life of its token finds that another has
-// replaced it.
-func TestTokenReplacedWhileAMachineAsksIsNotGiven(t *testing.T) {
-	w := newWorld(t)
+// A request that takes longer than the lifetime of its token finds the token replaced.
+func TestATokenReplacedDuringARequestIsNotGiven(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	var faster *Grant
 	w.meanwhile("create secrets", func() {
-		w.pass(5 * time.Minute)
+		w.advanceClock(5 * time.Minute)
 		faster = redeem(t, w.service(nil), id)
 	})
 	slower := redeem(t, s, id)
@@ -90,19 +90,19 @@ func TestTokenReplacedWhileAMachineAsksIsNotGiven(t *testing.T) {
 	}
 }
 
-// The approver's clock may be behind: it binds a token that the service is about
-// to replace for having expired. Whoever changes the entry first wins.
-func TestTokenUsedWhileItIsReplacedIsUsed(t *testing.T) {
+// The approver's clock may be slow: it binds a token that the service is about to replace
+// because it expired. The first change of the entry wins.
+func TestATokenUsedWhileItIsReplacedStaysUsed(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
-		before func(w *world)
+		before func(w *testCluster)
 	}{
-		{"for having expired", func(w *world) { w.pass(5 * time.Minute) }},
-		{"because its key is gone", func(w *world) { w.rotateKey(); w.pass(keyLife) }},
-		{"because a version made it that derived no tokens", func(w *world) { w.forgetKey("test-i-1") }},
+		{"because it expired", func(w *testCluster) { w.advanceClock(5 * time.Minute) }},
+		{"because its key is gone", func(w *testCluster) { w.rotateKey(); w.advanceClock(keyTTL) }},
+		{"because it was not derived", func(w *testCluster) { w.forgetKey("test-i-1") }},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			s, id := w.service(nil), machine("i-1", "worker-1")
 			redeem(t, s, id)
 			tc.before(w)
@@ -116,12 +116,12 @@ func TestTokenUsedWhileItIsReplacedIsUsed(t *testing.T) {
 	}
 }
 
-// A token is used between the moment when a request of its machine creates its
-// Secret, or finds it, and the answer.
-func TestTokenUsedWhileItIsGivenIsUsed(t *testing.T) {
+// A token is used after a request of its machine creates or finds its Secret, and before the
+// answer.
+func TestATokenUsedDuringARequestIsNotGiven(t *testing.T) {
 	for _, call := range []string{"create secrets", "get nodeattestations"} {
 		t.Run("before "+call, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			s, id := w.service(nil), machine("i-1", "worker-1")
 			w.meanwhile(call, func() {
 				w.server.Intercept(nil)
@@ -133,16 +133,15 @@ func TestTokenUsedWhileItIsGivenIsUsed(t *testing.T) {
 	}
 }
 
-// A change of name that was begun and never finished takes nothing from the
-// machine under its name.
-func TestTokenIsGoodUntilAnotherTakesItsPlace(t *testing.T) {
-	w := newWorld(t)
+// A failed change of name does not affect the token of the old name.
+func TestATokenIsUsableUntilItIsReplaced(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(with(NewerEvidence)), machine("i-1", "worker-1")
 	before := redeem(t, s, id)
 	renamed := restarted(machine("i-1", "worker-2"))
 	w.server.Intercept(func(ctx context.Context, c fakeapiserver.Call, do func() *http.Response) (*http.Response, error) {
 		if c.Verb == "update" && c.Resource == v1alpha1.Resource {
-			return nil, errCut
+			return nil, errConnection
 		}
 		return do(), nil
 	})
@@ -159,16 +158,17 @@ func TestTokenIsGoodUntilAnotherTakesItsPlace(t *testing.T) {
 	}
 }
 
-// The Secret of a used token is deleted, and the ledger learns of the certificate
-// while a slow request makes the Secret anew.
-func TestTokenMadeAnewAfterItsCertificateIsNotGiven(t *testing.T) {
-	w := newWorld(t)
+// The Secret of a used token is deleted, and the ledger learns of the certificate while a
+// slow request creates the Secret again.
+func TestATokenRecreatedAfterItsCertificateIsNotGiven(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	grant := redeem(t, s, id)
-	if err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Delete(t.Context(), ledger.TokenSecretName(grant.Token.ID), metav1.DeleteOptions{}); err != nil {
+	secrets := w.client.CoreV1().Secrets(ledger.TokenNamespace)
+	if err := secrets.Delete(t.Context(), ledger.TokenSecretName(grant.Token.ID), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.meanwhile("create secrets", func() { w.reaches("test-i-1", v1alpha1.Certified) })
+	w.meanwhile("create secrets", func() { w.setPhase("test-i-1", v1alpha1.Certified) })
 	_, err := s.Redeem(t.Context(), request(id), id)
 	refusedWith(t, err, "AlreadyAttested")
 }

@@ -18,7 +18,7 @@ import (
 // Grant is a token for a machine.
 type Grant struct {
 	Token *ledger.Token
-	// Repeated tells that the token was there before this request.
+	// Repeated is true if the token existed before this request.
 	Repeated bool
 }
 
@@ -27,23 +27,22 @@ type redemption struct {
 	*Service
 	req *attest.Request
 	id  *attest.Identity
-	// name is that of the machine's entry.
+	// name is the name of the machine's entry.
 	name string
 }
 
-// errChanged means that somebody else changed the ledger or the token at the
-// same time, so that everything has to be looked at again.
+// errChanged means that another request changed the ledger or the token at the same time, so
+// that this one has to start again.
 var errChanged = errors.New("the ledger was changed by another request")
 
-// attempts is how often a request begins again because the ledger changed. Each
+// attempts is how often a request starts again because the ledger changed. Each
 // change is progress of another request.
 const attempts = 10
 
-// Redeem gives the machine its token. It may be called any number of times,
-// also at once and by several processes, and after a call that was cut off
-// anywhere: all calls yield one token, until it is used or expires. The error
-// is an [*attest.Refusal] if the machine gets none, and any other error if that
-// could not be found out.
+// Redeem gives the machine its token. It may be called any number of times, also concurrently
+// and by several processes, and after an interrupted call: all calls return one token, until
+// it is used or expires. The error is an [*attest.Refusal] if the machine gets no token, and
+// any other error if that could not be decided.
 func (s *Service) Redeem(ctx context.Context, req *attest.Request, id *attest.Identity) (*Grant, error) {
 	if err := checkNames(req.NodeName, id); err != nil {
 		return nil, err
@@ -69,10 +68,11 @@ func (s *Service) Redeem(ctx context.Context, req *attest.Request, id *attest.Id
 	return nil, fmt.Errorf("give %s a token: %w, %d times: try again", r.name, errChanged, attempts)
 }
 
-// checkNames compares what the machine asked for with what its evidence says.
+// checkNames compares the requested name with that in the evidence.
 func checkNames(asked string, id *attest.Identity) error {
 	if problems := validation.IsDNS1123Subdomain(id.NodeName); len(problems) > 0 {
-		return attest.Refuse(InvalidNodeName, "by the attestor's naming rule the node name of %s is %.253q: %s", id.InstanceID, id.NodeName, problems[0])
+		return attest.Refuse(InvalidNodeName, "by the attestor's naming rule the node name of %s is %.253q: %s",
+			id.InstanceID, id.NodeName, problems[0])
 	}
 	name, err := requestedName(asked)
 	if err != nil {
@@ -84,17 +84,16 @@ func checkNames(asked string, id *attest.Identity) error {
 	return nil
 }
 
-// isShortForm reports whether a name is the first label of another one. The client
-// of kops' node-authorizer asks for the machine's hostname, which is often that. What
-// is asked for is not evidence: whatever form it has, the token is for the attested
-// name, and a certificate for the short name is denied.
+// isShortForm reports whether a name is the first label of another one. The client of kops'
+// node-authorizer asks for the machine's hostname, which is often the first label. The
+// requested name is not evidence: the token is for the attested name, and a certificate for
+// the short name is denied.
 func isShortForm(name, attested string) bool {
 	first, _, long := strings.Cut(attested, ".")
 	return long && name == first
 }
 
-// requestedName is the name that a machine asks for as kubelet has it: in lower
-// case.
+// requestedName returns the requested name in lower case, as kubelet uses it.
 func requestedName(asked string) (string, error) {
 	name := strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -103,7 +102,10 @@ func requestedName(asked string) (string, error) {
 		return r
 	}, asked)
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", &attest.Refusal{Code: InvalidNodeName, Malformed: true, Detail: fmt.Sprintf("the request is for %.253q: %s", asked, problems[0])}
+		return "", &attest.Refusal{
+			Code: InvalidNodeName, Malformed: true,
+			Detail: fmt.Sprintf("the request is for %.253q: %s", asked, problems[0]),
+		}
 	}
 	return name, nil
 }
@@ -118,8 +120,8 @@ func revoked(entry *v1alpha1.NodeAttestation) *attest.Refusal {
 	return attest.Refuse(v1alpha1.AttestationRevoked, "%s", detail)
 }
 
-// checkRegistration refuses names of nodes that exist, except that of the
-// machine's own node if the policy may let it be attested again beside it.
+// checkRegistration refuses names of nodes that exist, except the machine's own node if the
+// policy may allow that the machine is attested again while its node exists.
 func (r *redemption) checkRegistration(ctx context.Context) error {
 	if !r.verifyRegistration {
 		return nil
@@ -128,7 +130,8 @@ func (r *redemption) checkRegistration(ctx context.Context) error {
 	if err != nil || !exists {
 		return err
 	}
-	refusal := attest.Refuse(AlreadyRegistered, "node %s exists, and %s asks for its name: delete the node if it is no more", r.id.NodeName, r.id.InstanceID)
+	refusal := attest.Refuse(AlreadyRegistered, "node %s exists, and %s asks for its name: delete the node if its machine is gone",
+		r.id.NodeName, r.id.InstanceID)
 	if !r.policy.outlivesNode() {
 		return refusal
 	}
@@ -155,8 +158,8 @@ func (r *redemption) nodeExists(ctx context.Context, name string) (bool, error) 
 	return true, nil
 }
 
-// checkName refuses the name of another machine. Requests of two machines that
-// come at once may both pass; then the approver lets the older entry have it.
+// checkName refuses the name of another machine. Concurrent requests of two machines may both
+// pass; then the approver decides for the older entry.
 func (r *redemption) checkName(ctx context.Context) error {
 	own, attested := r.known.Get(r.name)
 	for _, other := range r.known.ByNode(r.id.NodeName) {
@@ -171,7 +174,8 @@ func (r *redemption) checkName(ctx context.Context) error {
 			return err
 		}
 		if !gone {
-			return attest.Refuse(v1alpha1.NameTaken, "%s asked for node name %s, which nodeattestation %s has", r.id.InstanceID, r.id.NodeName, other.Name)
+			return attest.Refuse(v1alpha1.NameTaken, "%s asked for node name %s, which nodeattestation %s has",
+				r.id.InstanceID, r.id.NodeName, other.Name)
 		}
 		if err := r.release(ctx, other); err != nil {
 			return err

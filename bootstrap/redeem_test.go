@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {
-	w := newWorld(t)
+func TestTheFirstRequestMakesTwoWritesAndTwoReads(t *testing.T) {
+	w := newTestCluster(t)
 	s := w.service(nil)
 	redeem(t, s, machine("i-0", "worker-0")) // reads the key
 	if calls := w.server.Calls(); !slices.Contains(calls, "get secrets node-authorizer-key") {
@@ -35,14 +35,15 @@ func TestFirstRequestIsTwoWritesAndTwoReads(t *testing.T) {
 	if grant.Repeated || grant.Token.ID != entry.Spec.TokenID || grant.Token.EntryUID != entry.UID {
 		t.Errorf("grant is %+v of entry %+v", grant, entry)
 	}
-	if entry.Phase() != v1alpha1.Issued || entry.Spec.NodeName != "worker-1" || !slices.Equal(entry.Spec.Addresses, []string{"10.0.0.1"}) ||
-		!entry.Spec.TokenExpiration.Time.Equal(dawn.Add(5*time.Minute)) || !entry.Spec.EvidenceTime.Time.Equal(id.Issued) {
+	if entry.Phase() != v1alpha1.Issued || entry.Spec.NodeName != "worker-1" ||
+		!slices.Equal(entry.Spec.Addresses, []string{"10.0.0.1"}) ||
+		!entry.Spec.TokenExpiration.Time.Equal(startTime.Add(5*time.Minute)) || !entry.Spec.EvidenceTime.Time.Equal(id.Issued) {
 		t.Errorf("entry is %+v", entry.Spec)
 	}
 }
 
-func TestTokenIsThatOfKubernetes(t *testing.T) {
-	w := newWorld(t)
+func TestTheSecretHasTheFormatOfKubernetes(t *testing.T) {
+	w := newTestCluster(t)
 	grant := redeem(t, w.service(nil), machine("i-1", "worker-1"))
 	secret := w.secret(grant.Token.ID)
 	want := map[string]string{
@@ -66,23 +67,23 @@ func TestTokenIsThatOfKubernetes(t *testing.T) {
 }
 
 func TestRetryGetsTheSameToken(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	first := redeem(t, s, id)
-	w.pass(time.Minute)
+	w.advanceClock(time.Minute)
 	for _, known := range []string{"before the cache knows", "after"} {
 		again := redeem(t, w.service(nil), id)
 		if again.Token.Value() != first.Token.Value() || !again.Repeated {
 			t.Errorf("%s: token %s, repeated %v, want %s again", known, again.Token, again.Repeated, first.Token)
 		}
-		w.caughtUp(w.known)
+		w.waitForCache(w.known)
 	}
 }
 
-// TestAMachineMayAskByItsHostname: the token is for the attested name all the same.
+// The token is for the attested name.
 func TestAMachineMayAskByItsHostname(t *testing.T) {
 	const name = "ip-10-0-0-7.eu-west-1.compute.internal"
-	w := newWorld(t)
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", name)
 	req := request(id)
 	req.NodeName = "IP-10-0-0-7"
@@ -99,99 +100,107 @@ func TestAMachineMayAskByItsHostname(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	const longName = "worker-1.eu-west-1.compute.internal"
 	for _, tc := range []struct {
 		rule   string
 		policy Policy
-		before func(w *world, s *Service)
+		before func(w *testCluster, s *Service)
 		id     *attest.Identity
 		asked  string
 		want   string
 	}{
-		{"a machine gets no other name than its evidence says", Never, nil, machine("i-1", "worker-1"), "worker-2", "NameMismatch"},
-		{"nor a short form of another's name", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-2", "NameMismatch"},
-		{"nor two labels of its own", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-1.eu-west-1", "NameMismatch"},
-		{"nor the first label with a domain of somebody", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "worker-1.example.com", "NameMismatch"},
-		{"nor a longer form of a short name", Never, nil, machine("i-1", "worker-1"), "worker-1.example.com", "NameMismatch"},
-		{"nor another label of its own", Never, nil, machine("i-1", "worker-1.eu-west-1.compute.internal"), "eu-west-1", "NameMismatch"},
-		{"what is no name is not compared", Never, nil, machine("i-1", "worker-1"), "worker_1", "InvalidNodeName"},
-		{"a letter that folds to another is not that letter", Never, nil, machine("i-1", "worker-1"), "wor\u212Aer-1", "InvalidNodeName"},
-		{"a naming rule that gives no name", Never, nil, machine("i-1", "Worker 1"), "worker-1", "InvalidNodeName"},
-		{"the node exists", Never, func(w *world, _ *Service) { w.node("worker-1") }, machine("i-1", "worker-1"), "worker-1", "AlreadyRegistered"},
+		{"another name than that of the evidence", Never, nil, machine("i-1", "worker-1"), "worker-2", "NameMismatch"},
+		{"a short form of another name", Never, nil, machine("i-1", longName), "worker-2", "NameMismatch"},
+		{"two labels of its name", Never, nil, machine("i-1", longName), "worker-1.eu-west-1", "NameMismatch"},
+		{"the first label with another domain", Never, nil, machine("i-1", longName), "worker-1.example.com", "NameMismatch"},
+		{"a longer form of a short name", Never, nil, machine("i-1", "worker-1"), "worker-1.example.com", "NameMismatch"},
+		{"another label of its name", Never, nil, machine("i-1", longName), "eu-west-1", "NameMismatch"},
+		{"an invalid name", Never, nil, machine("i-1", "worker-1"), "worker_1", "InvalidNodeName"},
 		{
-			"the node exists, and was never attested, under any policy", Always,
-			func(w *world, _ *Service) { w.node("worker-1") },
+			"a letter that only folds to that of the name", Never, nil,
+			machine("i-1", "worker-1"), "wor\u212Aer-1", "InvalidNodeName",
+		},
+		{"a naming rule without a valid name", Never, nil, machine("i-1", "Worker 1"), "worker-1", "InvalidNodeName"},
+		{
+			"the node exists", Never,
+			func(w *testCluster, _ *Service) { w.node("worker-1") },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyRegistered",
 		},
 		{
-			"the token was used, and the ledger knows", Never,
-			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
+			"the node exists, and was never attested, under any policy", Always,
+			func(w *testCluster, _ *Service) { w.node("worker-1") },
+			machine("i-1", "worker-1"), "worker-1", "AlreadyRegistered",
+		},
+		{
+			"the token was used, and the ledger has the certificate", Never,
+			func(w *testCluster, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
-			"the token was used, and the ledger does not know yet", Never,
-			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.bind("test-i-1") },
+			"the token was used, and the ledger has no certificate yet", Never,
+			func(w *testCluster, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.bind("test-i-1") },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
-			"the token was used and has expired, and the ledger does not know yet", Never,
-			func(w *world, s *Service) {
+			"the token was used and has expired, and the ledger has no certificate yet", Never,
+			func(w *testCluster, s *Service) {
 				redeem(w.t, s, machine("i-1", "worker-1"))
 				w.bind("test-i-1")
-				w.pass(time.Hour)
+				w.advanceClock(time.Hour)
 			},
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
-			"a node that was deleted earns nothing", Never,
-			func(w *world, s *Service) {
+			"the node was deleted", Never,
+			func(w *testCluster, s *Service) {
 				redeem(w.t, s, machine("i-1", "worker-1"))
 				w.certified("test-i-1")
 				w.node("worker-1")
-				w.reaches("test-i-1", v1alpha1.Registered)
+				w.setPhase("test-i-1", v1alpha1.Registered)
 				w.noNode("worker-1")
 			},
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
 			"the machine is revoked", Always,
-			func(w *world, s *Service) {
+			func(w *testCluster, s *Service) {
 				redeem(w.t, s, machine("i-1", "worker-1"))
-				w.reaches("test-i-1", v1alpha1.Revoked)
+				w.setPhase("test-i-1", v1alpha1.Revoked)
 			},
 			machine("i-1", "worker-1"), "worker-1", "AttestationRevoked",
 		},
 		{
 			"another machine has the name", Always,
-			func(w *world, s *Service) { redeem(w.t, s, machine("i-2", "worker-1")); w.caughtUp(w.known) },
+			func(w *testCluster, s *Service) { redeem(w.t, s, machine("i-2", "worker-1")); w.waitForCache(w.known) },
 			machine("i-1", "worker-1"), "worker-1", "NameTaken",
 		},
 		{
 			"the machine had another name", Never,
-			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-0")); w.caughtUp(w.known) },
+			func(w *testCluster, s *Service) { redeem(w.t, s, machine("i-1", "worker-0")); w.waitForCache(w.known) },
 			machine("i-1", "worker-1"), "worker-1", "NameChanged",
 		},
 		{
 			"with the policy NodeAbsent, the machine's node exists under its former name", NodeAbsent,
-			func(w *world, s *Service) {
+			func(w *testCluster, s *Service) {
 				redeem(w.t, s, machine("i-1", "worker-0"))
 				w.node("worker-0")
-				w.caughtUp(w.known)
+				w.waitForCache(w.known)
 			},
 			machine("i-1", "worker-1"), "worker-1", "NameChanged",
 		},
 		{
 			"with the policy NewerEvidence, the same evidence", NewerEvidence,
-			func(w *world, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
+			func(w *testCluster, s *Service) { redeem(w.t, s, machine("i-1", "worker-1")); w.certified("test-i-1") },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
 			"evidence from before a stop and start", NewerEvidence,
-			func(w *world, s *Service) { redeem(w.t, s, restarted(machine("i-1", "worker-1"))) },
+			func(w *testCluster, s *Service) { redeem(w.t, s, restarted(machine("i-1", "worker-1"))) },
 			machine("i-1", "worker-1"), "worker-1", "AlreadyAttested",
 		},
 		{
-			"evidence that already brought a token once more", NewerEvidence,
-			func(w *world, s *Service) {
+			"evidence that was used for a second token", NewerEvidence,
+			func(w *testCluster, s *Service) {
 				redeem(w.t, s, machine("i-1", "worker-1"))
 				redeem(w.t, s, restarted(machine("i-1", "worker-1")))
 				w.certified("test-i-1")
@@ -200,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			s := w.service(with(tc.policy))
 			if tc.before != nil {
 				tc.before(w, s)
@@ -215,50 +224,50 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// restarted is the machine after a stop and start.
+// restarted returns the identity of a machine after a stop and start.
 func restarted(id *attest.Identity) *attest.Identity {
 	id.Issued = id.Issued.Add(30 * time.Second)
 	return id
 }
 
-// In all of these the machine gets a token that is not the one before.
+// In each case the machine gets a token that differs from the one before.
 func TestMachinesGetANewToken(t *testing.T) {
-	used := func(w *world, s *Service) {
+	used := func(w *testCluster, s *Service) {
 		redeem(w.t, s, machine("i-1", "worker-1"))
 		w.certified("test-i-1")
 	}
 	for _, tc := range []struct {
 		rule   string
 		policy Policy
-		before func(w *world, s *Service)
+		before func(w *testCluster, s *Service)
 		id     *attest.Identity
 	}{
-		{"after the one before expired unused", Never, func(w *world, s *Service) {
+		{"after the one before expired unused", Never, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
-			w.pass(5 * time.Minute)
+			w.advanceClock(5 * time.Minute)
 		}, machine("i-1", "worker-1")},
 		{"with the policy NodeAbsent, when the node is gone", NodeAbsent, used, machine("i-1", "worker-1")},
 		{"with the policy NewerEvidence, after a restart", NewerEvidence, used, restarted(machine("i-1", "worker-1"))},
-		{"with the policy NewerEvidence, after a restart, beside its node", NewerEvidence, func(w *world, s *Service) {
+		{"with the policy NewerEvidence, after a restart, while its node exists", NewerEvidence, func(w *testCluster, s *Service) {
 			used(w, s)
 			w.node("worker-1")
 		}, restarted(machine("i-1", "worker-1"))},
 		{"with the policy Always", Always, used, machine("i-1", "worker-1")},
-		{"with the policy Always, beside its node", Always, func(w *world, s *Service) {
+		{"with the policy Always, while its node exists", Always, func(w *testCluster, s *Service) {
 			used(w, s)
 			w.node("worker-1")
 		}, machine("i-1", "worker-1")},
-		{"with the policy Always, when the ledger does not know yet that the one before was used", Always, func(w *world, s *Service) {
+		{"with the policy Always, when the ledger has no certificate for the used token yet", Always, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 			w.bind("test-i-1")
 		}, machine("i-1", "worker-1")},
 		{"with the policy Always, under another name", Always, used, machine("i-1", "worker-2")},
-		{"with the policy Always, under another name, while the one before is good", Always, func(w *world, s *Service) {
+		{"with the policy Always, under another name, while the one before is valid", Always, func(w *testCluster, s *Service) {
 			redeem(w.t, s, machine("i-1", "worker-1"))
 		}, machine("i-1", "worker-2")},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			w := newWorld(t)
+			w := newTestCluster(t)
 			s := w.service(with(tc.policy))
 			tc.before(w, s)
 			before := w.entry("test-i-1")
@@ -277,8 +286,8 @@ func TestMachinesGetANewToken(t *testing.T) {
 	}
 }
 
-func TestRestartBeforeTheTokenIsUsedIsWrittenDown(t *testing.T) {
-	w := newWorld(t)
+func TestARestartBeforeTheTokenIsUsedIsRecorded(t *testing.T) {
+	w := newTestCluster(t)
 	s := w.service(nil)
 	first := redeem(t, s, machine("i-1", "worker-1"))
 	moved := restarted(machine("i-1", "worker-1"))
@@ -292,51 +301,51 @@ func TestRestartBeforeTheTokenIsUsedIsWrittenDown(t *testing.T) {
 	}
 }
 
-func TestTokenThatIsAboutToEndIsNotGivenAgain(t *testing.T) {
-	w := newWorld(t)
+func TestATokenThatIsAboutToExpireIsNotGivenAgain(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
 	first := redeem(t, s, id)
-	w.pass(5*time.Minute - 20*time.Second)
+	w.advanceClock(5*time.Minute - 20*time.Second)
 	var refusal *attest.Refusal
 	if _, err := s.Redeem(t.Context(), request(id), id); err == nil || errors.As(err, &refusal) {
-		t.Fatalf("error is %v, want one that is worth another try", err)
+		t.Fatalf("error is %v, want one that is not a refusal", err)
 	}
-	w.pass(20 * time.Second)
+	w.advanceClock(20 * time.Second)
 	if again := redeem(t, s, id); again.Token.ID == first.Token.ID {
-		t.Error("a token that has ended was given")
+		t.Error("an expired token was given")
 	}
 }
 
-func TestNameOfAMachineThatHasEnded(t *testing.T) {
-	w := newWorld(t)
+func TestTheNameOfATerminatedMachineIsFree(t *testing.T) {
+	w := newTestCluster(t)
 	s := w.service(nil)
 	redeem(t, s, machine("i-1", "worker-1"))
 	w.certified("test-i-1")
 	next := machine("i-2", "worker-1")
 	w.attestor.err = errors.New("throttled")
 	if _, err := s.Redeem(t.Context(), request(next), next); !errors.Is(err, w.attestor.err) {
-		t.Errorf("error is %v, want that it is not known", err)
+		t.Errorf("error is %v, want that of the attestor", err)
 	}
 	w.attestor.err, w.attestor.ended = nil, map[string]bool{"i-1": true}
 	redeem(t, s, next)
 	former := w.entry("test-i-1")
-	if former.Phase() != v1alpha1.Revoked || len(former.Status.Conditions) != 1 || former.Status.Conditions[0].Reason != string(MachineGone) {
-		t.Errorf("the entry of the machine that ended is %+v", former.Status)
+	if former.Phase() != v1alpha1.Revoked || len(former.Status.Conditions) != 1 ||
+		former.Status.Conditions[0].Reason != string(MachineGone) {
+		t.Errorf("the entry of the terminated machine is %+v", former.Status)
 	}
-	w.caughtUp(w.known)
+	w.waitForCache(w.known)
 	_, err := s.Redeem(t.Context(), request(machine("i-1", "worker-1")), machine("i-1", "worker-1"))
 	refusedWith(t, err, "AttestationRevoked")
 }
 
-// A ledger that was not heard from for too long gives nobody a token: who has which
-// name may have changed.
-func TestALedgerThatIsTooOldGivesNoTokens(t *testing.T) {
-	w := newWorld(t)
+// A ledger that is too old gives no tokens: the owners of names may have changed.
+func TestATooOldLedgerGivesNoTokens(t *testing.T) {
+	w := newTestCluster(t)
 	cache := w.cache(2 * time.Minute)
 	s := w.service(func(o *Options) { o.Known = cache })
 	redeem(t, s, machine("i-1", "worker-1"))
-	w.caughtUp(cache)
-	w.pass(2*time.Minute + time.Second)
+	w.waitForCache(cache)
+	w.advanceClock(2*time.Minute + time.Second)
 	w.server.Calls()
 	old := machine("i-2", "worker-2")
 	var tooOld *staleness.Error
@@ -346,37 +355,40 @@ func TestALedgerThatIsTooOldGivesNoTokens(t *testing.T) {
 	if calls := w.server.Calls(); len(calls) > 0 {
 		t.Errorf("it asked the API server %v", calls)
 	}
-	w.enterDirectly(machine("i-3", "worker-3"))
-	w.caughtUp(cache)
-	w.pass(2 * time.Second)
+	w.createEntryDirectly(machine("i-3", "worker-3"))
+	w.waitForCache(cache)
+	w.advanceClock(2 * time.Second)
 	redeem(t, s, old)
 }
 
-// Two replicas may let two machines with one name pass. The one whose entry is
-// older can still ask; the other cannot.
+// Two replicas may admit two machines with one name. The machine with the older entry gets
+// its token again; the other one is refused.
 func TestOlderEntryKeepsTheName(t *testing.T) {
-	w := newWorld(t)
+	w := newTestCluster(t)
 	unaware := ledger.NewCache(w.ledger)
 	blind := w.service(nil)
 	older, younger := machine("i-1", "worker-1"), machine("i-2", "worker-1")
-	if _, err := w.service(func(o *Options) { o.Known = unaware }).Redeem(t.Context(), request(older), older); !errors.Is(err, ledger.ErrNotRead) {
-		t.Fatalf("error is %v: a ledger that was not read refuses nobody", err)
+	_, err := w.service(func(o *Options) { o.Known = unaware }).Redeem(t.Context(), request(older), older)
+	if !errors.Is(err, ledger.ErrNotRead) {
+		t.Fatalf("error is %v, want that the ledger was not read", err)
 	}
 	redeem(t, blind, younger)
-	w.pass(-time.Second)
-	w.enterDirectly(older)
-	w.caughtUp(w.known)
+	w.advanceClock(-time.Second)
+	w.createEntryDirectly(older)
+	w.waitForCache(w.known)
 	redeem(t, blind, older)
-	_, err := blind.Redeem(t.Context(), request(younger), younger)
+	_, err = blind.Redeem(t.Context(), request(younger), younger)
 	refusedWith(t, err, "NameTaken")
 }
 
-// enterDirectly writes an entry as another replica does.
-func (w *world) enterDirectly(id *attest.Identity) {
+// createEntryDirectly writes an entry, as another replica does.
+func (w *testCluster) createEntryDirectly(id *attest.Identity) {
 	w.t.Helper()
-	r := &redemption{Service: w.service(nil), req: request(id), id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID)}
+	r := &redemption{
+		Service: w.service(nil), req: request(id), id: id, name: v1alpha1.EntryName(id.Provider, id.InstanceID),
+	}
 	entry := &v1alpha1.NodeAttestation{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	r.write(&entry.Spec)
+	r.fillSpec(&entry.Spec)
 	key, err := r.keys.current(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
@@ -387,8 +399,8 @@ func (w *world) enterDirectly(id *attest.Identity) {
 	}
 }
 
-func TestEntryOfAnotherMachineUnderTheSameNameIsNoEntry(t *testing.T) {
-	w := newWorld(t)
+func TestAnEntryOfAnotherMachineWithTheSameNameIsAnError(t *testing.T) {
+	w := newTestCluster(t)
 	s := w.service(nil)
 	one := machine("b-c", "worker-1")
 	one.Provider = "a"
@@ -401,24 +413,25 @@ func TestEntryOfAnotherMachineUnderTheSameNameIsNoEntry(t *testing.T) {
 	}
 }
 
-// The service cannot see whose a Secret is. The token that it gives does not work, and
-// the machine gets another when its time has passed.
-func TestTokenIDOfSomebodyElse(t *testing.T) {
-	w := newWorld(t)
+// The service cannot see the owner of a Secret. The token that it gives does not work. After
+// it has expired, the machine gets another one.
+func TestATokenIDThatIsTaken(t *testing.T) {
+	w := newTestCluster(t)
 	s, id := w.service(nil), machine("i-1", "worker-1")
-	w.enterDirectly(id)
+	w.createEntryDirectly(id)
 	taken := w.entry("test-i-1").Spec.TokenID
 	foreign := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-" + taken},
-		Type:       corev1.SecretTypeBootstrapToken, Data: map[string][]byte{"token-id": []byte(taken), "token-secret": []byte("0123456789abcdef")},
+		Type:       corev1.SecretTypeBootstrapToken,
+		Data:       map[string][]byte{"token-id": []byte(taken), "token-secret": []byte("0123456789abcdef")},
 	}
 	if _, err := w.client.CoreV1().Secrets(foreign.Namespace).Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if grant := redeem(t, s, id); grant.Token.Value() == taken+".0123456789abcdef" {
-		t.Error("somebody else's token was given")
+		t.Error("the token of another user was given")
 	}
-	w.pass(5 * time.Minute)
+	w.advanceClock(5 * time.Minute)
 	if grant := redeem(t, s, id); grant.Token.ID == taken || grant.Token.ID != w.entry("test-i-1").Spec.TokenID {
 		t.Errorf("%s was given", grant.Token)
 	}
@@ -442,8 +455,8 @@ func TestRandomTextIsUniform(t *testing.T) {
 		d := float64(counts[c]) - mean
 		chi2 += d * d / mean
 	}
-	// 35 degrees of freedom: beyond 100 once in ten million runs; taking bytes
-	// modulo 36 gives more than 200.
+	// 35 degrees of freedom: one run in ten million exceeds 100. Bytes modulo 36 give more
+	// than 200.
 	if len(counts) != len(v1alpha1.TokenAlphabet) || chi2 > 100 {
 		t.Errorf("%d different characters, chi square %.0f", len(counts), chi2)
 	}

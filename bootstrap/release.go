@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// gone reports whether the machine of an entry has ended for good.
+// gone reports whether the machine of an entry is terminated.
 func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) (bool, error) {
 	presence, ok := r.attestor.(attest.Presence)
 	if !ok || entry.Spec.Provider != r.attestor.Name() {
@@ -20,14 +20,15 @@ func (r *redemption) gone(ctx context.Context, entry *v1alpha1.NodeAttestation) 
 	}
 	gone, err := presence.Gone(ctx, entry.Spec.InstanceID, entry.Spec.Region)
 	if err != nil {
-		return false, fmt.Errorf("find out whether %s, which has node name %s, still exists: %w", entry.Spec.InstanceID, entry.Spec.NodeName, err)
+		return false, fmt.Errorf("find out whether %s, which has node name %s, still exists: %w",
+			entry.Spec.InstanceID, entry.Spec.NodeName, err)
 	}
 	return gone, nil
 }
 
-// release takes the node name from a machine that has ended: its entry is
-// revoked, so that its token and its evidence are good for nothing. A client
-// certificate that was stolen from it is that of the name, which goes on.
+// release revokes the entry of a terminated machine, so that its node name is free and its
+// token and evidence are useless. A stolen client certificate of the machine stays valid for
+// the name.
 func (r *redemption) release(ctx context.Context, entry *v1alpha1.NodeAttestation) error {
 	for range attempts {
 		if entry.Phase() == v1alpha1.Revoked {

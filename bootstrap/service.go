@@ -14,29 +14,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// Options are what a service needs and how it decides.
+// Options configure a service.
 type Options struct {
-	// Attestor checks evidence. If it is an [attest.Presence] too, a machine that
-	// has ended gives its node name free.
+	// Attestor checks evidence. If it is an [attest.Presence] too, the node name of a
+	// terminated machine becomes free.
 	Attestor attest.Attestor
-	// Ledger writes the entries; Known follows them, and knows who has which name.
+	// Ledger writes the entries; Known caches them, and finds the owners of names.
 	Ledger *ledger.Client
 	Known  *ledger.Cache
 	// Client reads nodes and the key of the service, and creates the Secrets of tokens.
 	Client kubernetes.Interface
-	// TokenTTL is how long a token is good for.
+	// TokenTTL is the lifetime of a token.
 	TokenTTL time.Duration
-	// Reattestation says when a machine that used its token gets another; empty:
+	// Reattestation says when a machine that used its token gets another one; empty:
 	// [Never].
 	Reattestation Policy
 	// VerifyRegistration refuses names of nodes that exist.
 	VerifyRegistration bool
 	Limits             Limits
-	// Timeout is how long a request may take, its body included; 0: 15 seconds.
+	// Timeout limits the time of a request, including its body; 0: 15 seconds.
 	Timeout time.Duration
-	// Clock is what the time is; nil: time.Now.
+	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-	// Observer is told what became of each request; nil: nobody.
+	// Observer is called after each request; may be nil.
 	Observer Observer
 }
 
@@ -64,14 +64,14 @@ const (
 	shortestTTL = 10 * time.Second
 )
 
-// New returns a service, or says what the options lack.
+// New returns a service, or an error that says what is wrong with the options.
 func New(opts Options) (*Service, error) {
 	var lacking []error
 	if opts.Attestor == nil || opts.Ledger == nil || opts.Known == nil || opts.Client == nil {
 		lacking = append(lacking, errors.New("the attestor, the ledger, its cache or the client of the cluster is missing"))
 	}
 	if opts.TokenTTL < shortestTTL {
-		lacking = append(lacking, fmt.Errorf("tokens that are good for %s: want at least %s", opts.TokenTTL, shortestTTL))
+		lacking = append(lacking, fmt.Errorf("a token lifetime of %s: want at least %s", opts.TokenTTL, shortestTTL))
 	}
 	opts.Reattestation = cmp.Or(opts.Reattestation, Never)
 	if !opts.Reattestation.known() {
@@ -87,26 +87,28 @@ func New(opts Options) (*Service, error) {
 		opts.Clock = time.Now
 	}
 	if opts.Observer == nil {
-		opts.Observer = nobody{}
+		opts.Observer = noObserver{}
 	}
 	key := func(ctx context.Context) ([]byte, error) { return ledger.ServiceKey(ctx, opts.Client) }
 	return &Service{
 		attestor: opts.Attestor, ledger: opts.Ledger, known: opts.Known, client: opts.Client,
-		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation, verifyRegistration: opts.VerifyRegistration,
-		limits: newLimits(opts.Limits), locks: newMachineLocks(), timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
+		keys: newKeyring(key, opts.Clock), ttl: opts.TokenTTL, policy: opts.Reattestation,
+		verifyRegistration: opts.VerifyRegistration, limits: newLimits(opts.Limits), locks: newMachineLocks(),
+		timeout: cmp.Or(opts.Timeout, defaultTimeout), now: opts.Clock, observer: opts.Observer,
 	}, nil
 }
 
-// ReadKey reads the key from which tokens are derived, or makes it, unless that was done
-// a moment ago. Requests do so themselves; it shows whether they can.
+// ReadKey reads the key from which tokens are derived, or creates it. It does nothing if the
+// key in the cache is new enough. Requests read the key themselves; ReadKey shows whether
+// they can.
 func (s *Service) ReadKey(ctx context.Context) error {
 	_, err := s.keys.current(ctx)
 	return err
 }
 
-// Join attests a machine and redeems its identity. The error is an
-// [*attest.Refusal] if the machine may not join, and any other error if that
-// could not be found out. The identity is returned as far as it was found.
+// Join attests a machine and redeems its identity. The error is an [*attest.Refusal] if the
+// machine may not join, and any other error if that could not be decided. The identity is
+// returned even with an error, if it is known.
 func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attest.Identity, error) {
 	if _, err := requestedName(req.NodeName); err != nil {
 		return nil, nil, err
@@ -118,13 +120,13 @@ func (s *Service) Join(ctx context.Context, req *attest.Request) (*Grant, *attes
 	grant, err := s.redeemAlone(ctx, req, id)
 	var refusal *attest.Refusal
 	if errors.As(err, &refusal) {
-		s.note(ctx, req, id, refusal)
+		s.recordRefusal(ctx, req, id, refusal)
 	}
 	return grant, id, err
 }
 
-// redeemAlone redeems an identity while no other request of this process does the
-// same for the machine.
+// redeemAlone redeems an identity while no other request to this process does so for the same
+// machine.
 func (s *Service) redeemAlone(ctx context.Context, req *attest.Request, id *attest.Identity) (*Grant, error) {
 	name := v1alpha1.EntryName(id.Provider, id.InstanceID)
 	unlock, err := s.locks.lock(ctx, name)

@@ -13,13 +13,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// shortLife is which part of a token's life is too short for a machine to use it
-// in.
+// shortLife is the part of a token's lifetime (one tenth) that is too short for a machine to
+// use the token.
 const shortLife = 10
 
-// repeat gives the machine the token that it has. What the ledger says of the
-// machine is brought up to date first, so that newer evidence is good for one
-// token only. A token that cannot be made again is replaced.
+// repeat gives the machine its current token. It updates the entry first, so that newer
+// evidence can be used for one token only. A token that cannot be derived again is replaced.
 func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
 	key, err := r.keyOf(ctx, entry)
 	if err != nil {
@@ -29,23 +28,24 @@ func (r *redemption) repeat(ctx context.Context, entry *v1alpha1.NodeAttestation
 		return r.reissue(ctx, entry)
 	}
 	if left := entry.Spec.TokenExpiration.Sub(r.now()); left < r.ttl/shortLife {
-		return nil, fmt.Errorf("bootstrap token %s ends in %s, too soon to be used: try again when it has ended", entry.Spec.TokenID, left.Round(time.Second))
+		return nil, fmt.Errorf("bootstrap token %s expires in %s, too soon to be used: try again when it has expired",
+			entry.Spec.TokenID, left.Round(time.Second))
 	}
 	updated := entry.DeepCopy()
-	r.write(&updated.Spec)
+	r.fillSpec(&updated.Spec)
 	if !sameEvidence(&entry.Spec, &updated.Spec) {
 		if entry, err = r.update(ctx, updated); err != nil {
 			return nil, err
 		}
 	}
-	return r.mint(ctx, entry, key)
+	return r.createToken(ctx, entry, key)
 }
 
-// keyOf returns the key from which the token of an entry is derived; nil if there is
-// no such key any more. Another replica may have heard of a new key earlier.
+// keyOf returns the key from which the token of an entry is derived; nil if there is no such
+// key. Another replica may have read a new key earlier.
 func (r *redemption) keyOf(ctx context.Context, entry *v1alpha1.NodeAttestation) (*ledger.TokenKey, error) {
 	if entry.Spec.TokenKeyID == "" {
-		return nil, nil // it was made by a version that derived no tokens
+		return nil, nil // it was created by a version that did not derive tokens
 	}
 	for _, get := range []func(context.Context) (*ledger.TokenKey, error){r.keys.current, r.keys.latest} {
 		key, err := get(ctx)
@@ -56,20 +56,20 @@ func (r *redemption) keyOf(ctx context.Context, entry *v1alpha1.NodeAttestation)
 	return nil, nil
 }
 
-// reissue writes a new token into the entry. The approver writes into the same entry
-// when a token is used: whoever comes first wins.
+// reissue writes a new token to the entry. The approver writes to the same entry when a token
+// is used: the first write wins.
 func (r *redemption) reissue(ctx context.Context, entry *v1alpha1.NodeAttestation) (*Grant, error) {
 	key, err := r.keys.current(ctx)
 	if err != nil {
 		return nil, err
 	}
 	updated := entry.DeepCopy()
-	r.write(&updated.Spec)
+	r.fillSpec(&updated.Spec)
 	r.newToken(&updated.Spec, key)
 	if entry, err = r.update(ctx, updated); err != nil {
 		return nil, err
 	}
-	return r.mint(ctx, entry, key)
+	return r.createToken(ctx, entry, key)
 }
 
 func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec, key *ledger.TokenKey) {
@@ -78,7 +78,7 @@ func (r *redemption) newToken(spec *v1alpha1.NodeAttestationSpec, key *ledger.To
 	spec.TokenExpiration = metav1.NewTime(r.now().Add(r.ttl).UTC().Truncate(time.Second))
 }
 
-// freeID draws the id of a token until no entry names it.
+// freeID draws token ids until no entry names the id.
 func freeID(known *ledger.Cache, draw func() string) string {
 	for {
 		if id := draw(); len(known.ByToken(id)) == 0 {
@@ -87,22 +87,21 @@ func freeID(known *ledger.Cache, draw func() string) string {
 	}
 }
 
-// mint creates the token that the entry announces, or finds it created. If somebody
-// else's token has the same id, which one in two thousand million has, the machine
-// gets one that does not work, and another when that has ended.
-func (r *redemption) mint(ctx context.Context, entry *v1alpha1.NodeAttestation, key *ledger.TokenKey) (*Grant, error) {
+// createToken creates the Secret of the token that the entry names, or finds it. If another
+// user's token has the same id, which is true for one in two thousand million, the machine
+// gets a token that does not work, and another one after it has expired.
+func (r *redemption) createToken(ctx context.Context, entry *v1alpha1.NodeAttestation, key *ledger.TokenKey) (*Grant, error) {
 	token := key.Token(entry)
 	_, err := r.client.CoreV1().Secrets(ledger.TokenNamespace).Create(ctx, token.Secret(), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create secret %s/%s: %w", ledger.TokenNamespace, ledger.TokenSecretName(token.ID), err)
 	}
-	return r.confirmed(ctx, &Grant{Token: token, Repeated: err != nil})
+	return r.confirm(ctx, &Grant{Token: token, Repeated: err != nil})
 }
 
-// confirmed returns a token if it is still the one that the entry announces, and
-// unused, now that its Secret exists: whoever revokes the machine from here on
-// finds the Secret.
-func (r *redemption) confirmed(ctx context.Context, grant *Grant) (*Grant, error) {
+// confirm returns a token if it is still the one that the entry names, and unused. Its Secret
+// exists now, so that a later revocation finds it.
+func (r *redemption) confirm(ctx context.Context, grant *Grant) (*Grant, error) {
 	current, err := r.ledger.Get(ctx, grant.Token.Entry)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -116,8 +115,7 @@ func (r *redemption) confirmed(ctx context.Context, grant *Grant) (*Grant, error
 	return grant, nil
 }
 
-// randomText returns random characters of the alphabet of tokens, each as likely
-// as the others.
+// randomText returns random characters of the token alphabet, uniformly distributed.
 func randomText(length int) string {
 	text := make([]byte, 0, length)
 	for random := make([]byte, 2*length); ; {

@@ -22,7 +22,7 @@ import (
 type Cache struct {
 	informer cache.SharedIndexInformer
 	changed  []func(*v1alpha1.NodeAttestation)
-	// age is replaced before anything is followed.
+	// age must not be replaced after Run.
 	age *staleness.Age
 }
 
@@ -33,7 +33,7 @@ const (
 	byCredential = "credential"
 )
 
-// NewCache returns a cache that follows nothing until it runs.
+// NewCache returns a cache. It is empty until Run is called.
 func NewCache(client *Client) *Cache {
 	c := &Cache{age: staleness.New(resource, 0, nil)}
 	c.informer = cache.NewSharedIndexInformerWithOptions(
@@ -44,26 +44,31 @@ func NewCache(client *Client) *Cache {
 				return list, err
 			},
 			WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-				return c.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return client.watch(ctx, opts) })
+				return c.age.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
+					return client.watch(ctx, opts)
+				})
 			},
 		},
 		&v1alpha1.NodeAttestation{},
-		cache.SharedIndexInformerOptions{Indexers: cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf}, ObjectDescription: v1alpha1.Resource},
+		cache.SharedIndexInformerOptions{
+			Indexers:          cache.Indexers{byNode: nodeOf, byToken: tokensOf, byCredential: credentialsOf},
+			ObjectDescription: v1alpha1.Resource,
+		},
 	)
 	return c
 }
 
-// resource is the full name of what is followed.
+// resource is the full name of the resource.
 const resource = v1alpha1.Resource + "." + v1alpha1.Group
 
-// LimitAge sets how long the ledger may not have been heard from while [Cache.Fresh]
-// holds; 0 for no limit. Now may be nil. It is called before Run.
+// LimitAge sets the age at which the cache is too old and [Cache.Fresh] returns an error; 0
+// means no limit. Now may be nil. LimitAge must be called before Run.
 func (c *Cache) LimitAge(limit time.Duration, now func() time.Time) {
 	c.age = staleness.New(resource, limit, now)
 }
 
-// Fresh returns an error while the cache is not one to decide by: the ledger has not
-// been read yet, or was not heard from for too long, which is a [*staleness.Error].
+// Fresh returns an error if the cache must not be used for decisions: [ErrNotRead] if the
+// ledger has not been read yet, or a [*staleness.Error] if the cache is too old.
 func (c *Cache) Fresh() error {
 	if !c.Synced() {
 		return ErrNotRead
@@ -71,29 +76,30 @@ func (c *Cache) Fresh() error {
 	return c.age.Check()
 }
 
-// ErrNotRead says that the ledger has not been read since the cache began to run.
+// ErrNotRead means that the ledger has not been read since Run was called.
 var ErrNotRead = errors.New("reading nodeattestations: if this stays, install the custom resource, and let the server list and watch it")
 
-// Age says how old what the cache holds is.
+// Age is the age of a cache.
 type Age interface {
-	// Source is what is followed, for people.
+	// Source names the resource.
 	Source() string
-	// Value is the time since the API server was last heard from; false if it never was.
+	// Value returns the time since the API server last confirmed the cache; false if it
+	// never did.
 	Value() (age time.Duration, known bool)
-	// Check returns an error if that is longer than it may be; see [Cache.LimitAge].
+	// Check returns an error if the cache is too old; see [Cache.LimitAge].
 	Check() error
 }
 
-// Age is how old the cache is.
+// Age returns the age of the cache.
 func (c *Cache) Age() Age { return c.age }
 
-// OnChange has a function called, one call at a time, with each entry that is
-// added, changed or removed, as it was last. It is called before Run.
+// OnChange registers a function that is called with the latest version of each entry that
+// is added, changed or removed. Calls do not overlap. OnChange must be called before Run.
 func (c *Cache) OnChange(changed func(*v1alpha1.NodeAttestation)) {
 	c.changed = append(c.changed, changed)
 }
 
-// Run follows the ledger until the context ends. It is called once.
+// Run keeps the cache up to date until the context ends. It must be called only once.
 func (c *Cache) Run(ctx context.Context) error {
 	if err := c.informer.SetTransform(trim); err != nil {
 		return fmt.Errorf("follow %s: %w", v1alpha1.Resource, err)
@@ -110,7 +116,7 @@ func (c *Cache) Run(ctx context.Context) error {
 // Synced reports whether the whole ledger has been read once.
 func (c *Cache) Synced() bool { return c.informer.HasSynced() }
 
-// Get returns an entry by its name.
+// Get returns the entry with a name.
 func (c *Cache) Get(name string) (*v1alpha1.NodeAttestation, bool) {
 	object, found, err := c.informer.GetIndexer().GetByKey(name)
 	if err != nil || !found {
@@ -119,18 +125,18 @@ func (c *Cache) Get(name string) (*v1alpha1.NodeAttestation, bool) {
 	return object.(*v1alpha1.NodeAttestation), true
 }
 
-// ByNode returns the entries with a node name, revoked ones too, the oldest
-// first: by creation, then by name.
+// ByNode returns the entries with a node name, including revoked ones, the oldest first: by
+// creation time, then by name.
 func (c *Cache) ByNode(node string) []*v1alpha1.NodeAttestation {
 	return c.by(byNode, node)
 }
 
-// ByToken returns the entries whose spec or status names a token, the oldest
-// first. There is one, unless somebody wrote entries by hand.
+// ByToken returns the entries whose spec or status names a token, the oldest first. There
+// is at most one, unless entries were edited manually.
 func (c *Cache) ByToken(id string) []*v1alpha1.NodeAttestation { return c.by(byToken, id) }
 
 // ByCredential returns the entries whose machines are known to have been issued a
-// certificate, the oldest first. Their node names may be others by now.
+// certificate, the oldest first. Their node names may have changed since.
 func (c *Cache) ByCredential(id string) []*v1alpha1.NodeAttestation { return c.by(byCredential, id) }
 
 func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
@@ -146,7 +152,7 @@ func (c *Cache) by(index, value string) []*v1alpha1.NodeAttestation {
 	return entries
 }
 
-// All returns the whole ledger, by name.
+// All returns all entries, sorted by name.
 func (c *Cache) All() []*v1alpha1.NodeAttestation {
 	objects := c.informer.GetIndexer().List()
 	entries := make([]*v1alpha1.NodeAttestation, 0, len(objects))
@@ -159,8 +165,8 @@ func (c *Cache) All() []*v1alpha1.NodeAttestation {
 
 func handler(changed func(*v1alpha1.NodeAttestation)) cache.ResourceEventHandler {
 	call := func(object any) {
-		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
+		if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = deleted.Obj
 		}
 		if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
 			changed(entry)
@@ -181,7 +187,7 @@ func credentialsOf(object any) ([]string, error) {
 	return object.(*v1alpha1.NodeAttestation).Status.Credentials, nil
 }
 
-// trim drops what nobody asks the cache for.
+// trim removes a field that no user of the cache reads.
 func trim(object any) (any, error) {
 	if entry, ok := object.(*v1alpha1.NodeAttestation); ok {
 		entry.ManagedFields = nil

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// entry is one of a machine that has a node name.
+// entry returns the entry of a machine with a node name.
 func entry(id, node string) *v1alpha1.NodeAttestation {
 	return &v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.EntryName("test", id)},
@@ -38,7 +38,8 @@ func create(t *testing.T, client *ledger.Client, e *v1alpha1.NodeAttestation) *v
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestCacheFollowsTheLedger(t *testing.T) {
 	}
 	eventually(t, func() bool { return len(cache.ByNode("worker-2")) == 0 })
 	if _, err := client.Get(t.Context(), "test-i-3"); !apierrors.IsNotFound(err) {
-		t.Errorf("error is %v, want that there is none", err)
+		t.Errorf("error is %v, want NotFound", err)
 	}
 
 	cancel()
@@ -136,7 +137,7 @@ func TestChangesAtTheSameTimeAreConflicts(t *testing.T) {
 		t.Errorf("error is %v, want a conflict", err)
 	}
 	if _, err := client.Create(t.Context(), entry("i-1", "worker-1")); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("error is %v, want that there is one", err)
+		t.Errorf("error is %v, want AlreadyExists", err)
 	}
 }
 
@@ -160,7 +161,7 @@ func TestCacheGetsTooOld(t *testing.T) {
 	eventually(t, func() bool { return cache.Fresh() == nil })
 	elapsed.Store(int64(time.Minute))
 	if err := cache.Fresh(); err != nil {
-		t.Errorf("after the limit: %v", err)
+		t.Errorf("at the limit: %v", err)
 	}
 	elapsed.Add(1)
 	var old *staleness.Error
@@ -171,7 +172,7 @@ func TestCacheGetsTooOld(t *testing.T) {
 	eventually(t, func() bool { _, known := cache.Get("test-i-1"); return known })
 	elapsed.Add(int64(2 * time.Second))
 	if err := cache.Fresh(); err != nil {
-		t.Errorf("after it was heard from: %v", err)
+		t.Errorf("after an event: %v", err)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -179,8 +180,7 @@ func TestCacheGetsTooOld(t *testing.T) {
 	}
 }
 
-// TestCacheFindsTheOwnerOfACertificate: whatever the machine is called now, and as long as
-// its entry has the certificate.
+// The owner is found under any node name, as long as its entry has the certificate.
 func TestCacheFindsTheOwnerOfACertificate(t *testing.T) {
 	server := fakeapiserver.New(fakeapiserver.Options{WatchList: true})
 	client, err := ledger.NewClient(server.InMemory(nil))
@@ -202,7 +202,9 @@ func TestCacheFindsTheOwnerOfACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return len(cache.ByNode("worker-2")) == 1 })
-	for id, want := range map[string][]string{"X509SHA256=aa": {"test-i-1"}, "X509SHA256=bb": {"test-i-1"}, "X509SHA256=cc": nil, "": nil} {
+	for id, want := range map[string][]string{
+		"X509SHA256=aa": {"test-i-1"}, "X509SHA256=bb": {"test-i-1"}, "X509SHA256=cc": nil, "": nil,
+	} {
 		if got := names(cache.ByCredential(id)); !slices.Equal(got, want) {
 			t.Errorf("%q is of %v, want %v", id, got, want)
 		}

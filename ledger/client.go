@@ -1,12 +1,12 @@
-// Package ledger keeps the NodeAttestations of a cluster: which machine was
-// given which node name, and which bootstrap token.
+// Package ledger stores the NodeAttestations of a cluster: which machine was given which
+// node name and which bootstrap token.
 //
-// Make a [Client] of the cluster and give it to package bootstrap. [NewCache] follows what
-// it reads.
+// Create a [Client] of the cluster and pass it to package bootstrap. [NewCache] returns a
+// cache of the entries.
 //
-// The ledger is the custom resource in the API server, and nothing else; a
-// [Client] reads and writes it, a [Cache] follows it. Next to each entry is the
-// Secret of its token, which a [TokenKey] makes and which nobody here reads.
+// The ledger consists only of the custom resources in the API server. A [Client] reads and
+// writes them, a [Cache] watches them. Each entry has a Secret with its token. A [TokenKey]
+// derives the token; no code here reads the Secret.
 package ledger
 
 import (
@@ -28,8 +28,8 @@ type Client struct {
 	entries *gentype.ClientWithList[*v1alpha1.NodeAttestation, *v1alpha1.NodeAttestationList]
 }
 
-// NewClient returns a client of a cluster. If the config sets no limit of
-// requests of its own, there is none but the API server's.
+// NewClient returns a client of a cluster. If the config has no rate limit, only that of
+// the API server applies.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -66,20 +66,20 @@ func (c *Client) Create(ctx context.Context, entry *v1alpha1.NodeAttestation) (*
 	return done(created, err, "create", entry.Name)
 }
 
-// Update writes an entry's spec and metadata. If it has a resource version, the
-// API server refuses what was changed since.
+// Update writes the spec and the metadata of an entry. If the entry has a resource version
+// that is not the latest, the API server refuses the update.
 func (c *Client) Update(ctx context.Context, entry *v1alpha1.NodeAttestation) (*v1alpha1.NodeAttestation, error) {
 	updated, err := c.entries.Update(ctx, entry, metav1.UpdateOptions{})
 	return done(updated, err, "update", entry.Name)
 }
 
-// UpdateStatus writes an entry's status alone, as Update does.
+// UpdateStatus writes the status of an entry, under the same condition as Update.
 func (c *Client) UpdateStatus(ctx context.Context, entry *v1alpha1.NodeAttestation) (*v1alpha1.NodeAttestation, error) {
 	updated, err := c.entries.UpdateStatus(ctx, entry, metav1.UpdateOptions{})
 	return done(updated, err, "update the status of", entry.Name)
 }
 
-// Delete removes an entry, if the preconditions hold; they may be nil.
+// Delete removes an entry if the preconditions hold; they may be nil.
 func (c *Client) Delete(ctx context.Context, name string, preconditions *metav1.Preconditions) error {
 	err := c.entries.Delete(ctx, name, metav1.DeleteOptions{Preconditions: preconditions})
 	_, err = done(nil, err, "delete", name)

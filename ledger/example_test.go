@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// A cache follows the ledger; who has which name is looked up without a request.
+// A cache finds the entry of a node name without a request to the API server.
 func Example() {
 	client, err := ledger.NewClient(&rest.Config{Host: "https://10.0.0.1:6443"})
 	if err != nil {

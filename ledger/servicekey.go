@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// The Secret with the key that the replicas of the service share. It is the only one
+// The Secret with the key that the replicas of the service share. It is the only Secret
 // that they read.
 const (
 	KeyNamespace  = metav1.NamespaceSystem
@@ -20,11 +20,11 @@ const (
 	keyField = "key"
 )
 
-// ServiceKeyBytes is how long the key is.
+// ServiceKeyBytes is the length of the key.
 const ServiceKeyBytes = 32
 
-// ServiceKey reads the key of the service, from which others are derived, each under a
-// label of its own. The first replica makes it.
+// ServiceKey reads the key of the service. Other keys are derived from it, each with a
+// label of its own. The first replica creates it.
 func ServiceKey(ctx context.Context, client kubernetes.Interface) ([]byte, error) {
 	secrets := client.CoreV1().Secrets(KeyNamespace)
 	secret, err := secrets.Get(ctx, KeySecretName, metav1.GetOptions{})
@@ -45,7 +45,8 @@ func ServiceKey(ctx context.Context, client kubernetes.Interface) ([]byte, error
 	}
 	key := secret.Data[keyField]
 	if len(key) != ServiceKeyBytes {
-		return nil, fmt.Errorf("the key of the service in secret %s/%s has %d bytes, want %d: delete the secret, and a new one is made",
+		return nil, fmt.Errorf("the key of the service in secret %s/%s has %d bytes, want %d: "+
+			"delete the secret, and a replica creates a new one",
 			KeyNamespace, KeySecretName, len(key), ServiceKeyBytes)
 	}
 	return key, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// Replicas that start at once agree on one key.
-func TestReplicasShareTheKeyOfTheService(t *testing.T) {
+// Replicas that start at the same time agree on one key.
+func TestReplicasShareTheServiceKey(t *testing.T) {
 	client := fake.NewClientset()
 	keys := make([][]byte, 8)
 	var replicas sync.WaitGroup
@@ -33,16 +33,19 @@ func TestReplicasShareTheKeyOfTheService(t *testing.T) {
 		}
 	}
 	secrets, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(secrets.Items) != 1 || secrets.Items[0].Name != "node-authorizer-key" || secrets.Items[0].Type != corev1.SecretTypeOpaque {
+	if err != nil || len(secrets.Items) != 1 || secrets.Items[0].Name != "node-authorizer-key" ||
+		secrets.Items[0].Type != corev1.SecretTypeOpaque {
 		t.Errorf("got %+v, %v", secrets, err)
 	}
 }
 
-func TestABrokenKeyOfTheServiceIsNotUsed(t *testing.T) {
+func TestAnInvalidServiceKeyIsAnError(t *testing.T) {
 	client := fake.NewClientset(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-authorizer-key"}, Data: map[string][]byte{"key": []byte("short")},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "node-authorizer-key"},
+		Data:       map[string][]byte{"key": []byte("short")},
 	})
-	if key, err := ledger.ServiceKey(t.Context(), client); err == nil || key != nil || !strings.Contains(err.Error(), "has 5 bytes, want 32: delete the secret") {
+	key, err := ledger.ServiceKey(t.Context(), client)
+	if err == nil || key != nil || !strings.Contains(err.Error(), "has 5 bytes, want 32: delete the secret") {
 		t.Errorf("got %q, %v", key, err)
 	}
 }

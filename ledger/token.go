@@ -12,12 +12,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// What the Secret of a bootstrap token looks like is fixed by Kubernetes:
+// Kubernetes defines the Secret of a bootstrap token:
 // https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 const (
-	// TokenNamespace is where bootstrap tokens are.
+	// TokenNamespace is the namespace of bootstrap tokens.
 	TokenNamespace = metav1.NamespaceSystem
-	// TokenGroup is the group of users with our tokens.
+	// TokenGroup is the group of the users of our tokens.
 	TokenGroup = v1alpha1.TokenGroup
 
 	idKey             = "token-id"
@@ -33,14 +33,14 @@ const (
 // TokenSecretLength is the length of the secret half of a token.
 const TokenSecretLength = 16
 
-// TokenSecretName is the name of the Secret of a token.
+// TokenSecretName returns the name of the Secret of a token.
 func TokenSecretName(id string) string { return secretNamePrefix + id }
 
 // Token is the bootstrap token of an entry.
 type Token struct {
 	ID         string
 	Expiration time.Time
-	// Entry and EntryUID are the entry of the ledger that names the token.
+	// Entry and EntryUID identify the entry that names the token.
 	Entry    string
 	EntryUID types.UID
 
@@ -48,17 +48,16 @@ type Token struct {
 	description string
 }
 
-// Value is the whole token, as kubelet sends it. It is a credential.
+// Value returns the whole token, as kubelet sends it. It is a credential.
 func (t *Token) Value() string { return t.ID + "." + t.secret }
 
-// String names the token without its secret.
+// String returns the id of the token, without its secret.
 func (t Token) String() string { return "bootstrap token " + t.ID }
 
-// Format is String, whatever the verb: no way of printing shows the secret.
+// Format prints String for every verb, so that the secret is never printed.
 func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// Secret is the Secret by which the API server knows the token. It is owned by the
-// token's entry.
+// Secret returns the Secret that makes the token valid. The token's entry owns it.
 func (t *Token) Secret() *corev1.Secret {
 	isController := true
 	return &corev1.Secret{

@@ -18,6 +18,11 @@ func TestAnswers(t *testing.T) {
 	allow := func(name, token string) string {
 		return `{"Spec":{"NodeName":"` + name + `"},"Status":{"Allowed":true,"Token":"` + token + `"}}`
 	}
+	const (
+		ok      = "the bootstrap service answered 200 OK "
+		refused = "the bootstrap service refuses: "
+		seeDocs = "; docs/reasons.md says what to do"
+	)
 	tests := []struct {
 		rule     string
 		status   int
@@ -26,31 +31,101 @@ func TestAnswers(t *testing.T) {
 		final    bool
 		want     string
 	}{
-		{rule: "200 without a token is a failure of the service", status: 200, body: allow("worker-1", ""), want: "the bootstrap service answered 200 OK without a token"},
-		{rule: "200 with half a token is one", status: 200, body: allow("worker-1", "abc123.0123456789ABCDEF"), want: "the bootstrap service answered 200 OK with a token that is not a bootstrap token"},
-		{rule: "200 with a token and more is one", status: 200, body: allow("worker-1", aToken+`\n`), want: "the bootstrap service answered 200 OK with a token that is not a bootstrap token"},
-		{rule: "200 for another node is one", status: 200, body: allow("worker-2", aToken), want: `the bootstrap service answered for node "worker-2" instead of "worker-1"`},
-		{rule: "200 from somebody else is one", status: 200, body: "<html>", want: "the bootstrap service answered 200 OK with a body that is not its own"},
-		{rule: "200 that does not allow is a refusal", status: 200, body: refuse("not yours"), final: true, want: "the bootstrap service refuses: not yours"},
-		{rule: "200 that says nothing is a refusal", status: 200, body: `{}`, final: true, want: "the bootstrap service refuses: it gives no reason"},
+		{
+			rule: "200 without a token is a failure of the service", status: 200,
+			body: allow("worker-1", ""), want: ok + "without a token",
+		},
+		{
+			rule: "200 with half a token is a failure", status: 200,
+			body: allow("worker-1", "abc123.0123456789ABCDEF"), want: ok + "with a token that is not a bootstrap token",
+		},
+		{
+			rule: "200 with a token and more text is a failure", status: 200,
+			body: allow("worker-1", aToken+`\n`), want: ok + "with a token that is not a bootstrap token",
+		},
+		{
+			rule: "200 for another node is a failure", status: 200,
+			body: allow("worker-2", aToken), want: `the bootstrap service answered for node "worker-2" instead of "worker-1"`,
+		},
+		{
+			rule: "200 from another server is a failure", status: 200,
+			body: "<html>", want: ok + "with a body that is not its own",
+		},
+		{
+			rule: "200 that does not allow is a refusal", status: 200,
+			body: refuse("not yours"), final: true, want: refused + "not yours",
+		},
+		{
+			rule: "200 with an empty document is a refusal", status: 200,
+			body: `{}`, final: true, want: refused + "it gives no reason",
+		},
 
-		{rule: "403 is final", status: 403, body: refuse("NameMismatch: the evidence is for another name"), final: true, want: "the bootstrap service refuses: NameMismatch: the evidence is for another name; docs/reasons.md says what to do"},
-		{rule: "403 of somebody in between is final", status: 403, body: "no", final: true, want: "the bootstrap service refuses: 403 Forbidden"},
-		{rule: "403 with the reason of an older service is final", status: 403, body: refuse("instance is terminated"), final: true, want: "the bootstrap service refuses: 403 Forbidden: instance is terminated"},
-		{rule: "400 is final", status: 400, body: refuse("MalformedRequest: the body is not JSON"), final: true, want: "the bootstrap service refuses: MalformedRequest: the body is not JSON; docs/reasons.md says what to do"},
-		{rule: "400 of somebody in between is final", status: 400, body: "Client sent an HTTP request to an HTTPS server", final: true, want: "the bootstrap service refuses: it answered 400 Bad Request; is its URL right?"},
-		{rule: "what is too large is final", status: 413, body: refuse("MalformedRequest: too large"), final: true, want: "the bootstrap service refuses: MalformedRequest: too large; docs/reasons.md says what to do"},
-		{rule: "404 is final", status: 404, body: "404 page not found", final: true, want: "the bootstrap service refuses: it answered 404 Not Found; is its URL right?"},
-		{rule: "a redirect is final", status: 307, location: "https://elsewhere.example.com/", final: true, want: "the bootstrap service refuses: it answered 307 Temporary Redirect and points to https://elsewhere.example.com/, which is not followed"},
+		{
+			rule: "403 is final", status: 403,
+			body: refuse("NameMismatch: the evidence is for another name"), final: true,
+			want: refused + "NameMismatch: the evidence is for another name" + seeDocs,
+		},
+		{
+			rule: "403 from a proxy is final", status: 403,
+			body: "no", final: true, want: refused + "403 Forbidden",
+		},
+		{
+			rule: "403 with the reason of an older service is final", status: 403,
+			body: refuse("instance is terminated"), final: true, want: refused + "403 Forbidden: instance is terminated",
+		},
+		{
+			rule: "400 is final", status: 400,
+			body: refuse("MalformedRequest: the body is not JSON"), final: true,
+			want: refused + "MalformedRequest: the body is not JSON" + seeDocs,
+		},
+		{
+			rule: "400 from a proxy is final", status: 400,
+			body: "Client sent an HTTP request to an HTTPS server", final: true,
+			want: refused + "it answered 400 Bad Request; is its URL right?",
+		},
+		{
+			rule: "413 is final", status: 413,
+			body: refuse("MalformedRequest: too large"), final: true, want: refused + "MalformedRequest: too large" + seeDocs,
+		},
+		{
+			rule: "404 is final", status: 404,
+			body: "404 page not found", final: true, want: refused + "it answered 404 Not Found; is its URL right?",
+		},
+		{
+			rule: "a redirect is final", status: 307, location: "https://elsewhere.example.com/", final: true,
+			want: refused + "it answered 307 Temporary Redirect and points to https://elsewhere.example.com/, which is not followed",
+		},
 
-		{rule: "a name that is being freed can pass", status: 403, body: refuse("NameTaken: another machine has the name"), want: "the bootstrap service refuses: NameTaken: another machine has the name; docs/reasons.md says what to do"},
-		{rule: "an old node can pass", status: 403, body: refuse("AlreadyRegistered: x"), want: "the bootstrap service refuses: AlreadyRegistered: x; docs/reasons.md says what to do"},
-		{rule: "an instance that EC2 does not tell of yet can pass", status: 403, body: refuse("InstanceNotFound: x"), want: "the bootstrap service refuses: InstanceNotFound: x; docs/reasons.md says what to do"},
+		{
+			rule: "a name that may soon be free is retried", status: 403,
+			body: refuse("NameTaken: another machine has the name"), want: refused + "NameTaken: another machine has the name" + seeDocs,
+		},
+		{
+			rule: "an old node is retried", status: 403,
+			body: refuse("AlreadyRegistered: x"), want: refused + "AlreadyRegistered: x" + seeDocs,
+		},
+		{
+			rule: "an instance that EC2 does not show yet is retried", status: 403,
+			body: refuse("InstanceNotFound: x"), want: refused + "InstanceNotFound: x" + seeDocs,
+		},
 
-		{rule: "429 can pass", status: 429, body: refuse("TooManyRequests: slow down"), want: "the bootstrap service answered TooManyRequests: slow down"},
-		{rule: "503 can pass", status: 503, body: refuse("BootstrapUnavailable: the API server cannot be asked"), want: "the bootstrap service answered BootstrapUnavailable: the API server cannot be asked"},
-		{rule: "500 can pass", status: 500, body: "oh", want: "the bootstrap service answered 500 Internal Server Error"},
-		{rule: "502 of somebody in between can pass", status: 502, body: "<html>", want: "the bootstrap service answered 502 Bad Gateway"},
+		{
+			rule: "429 is retried", status: 429,
+			body: refuse("TooManyRequests: slow down"), want: "the bootstrap service answered TooManyRequests: slow down",
+		},
+		{
+			rule: "503 is retried", status: 503,
+			body: refuse("BootstrapUnavailable: the API server cannot be asked"),
+			want: "the bootstrap service answered BootstrapUnavailable: the API server cannot be asked",
+		},
+		{
+			rule: "500 is retried", status: 500,
+			body: "oh", want: "the bootstrap service answered 500 Internal Server Error",
+		},
+		{
+			rule: "502 from a proxy is retried", status: 502,
+			body: "<html>", want: "the bootstrap service answered 502 Bad Gateway",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.rule, func(t *testing.T) {
@@ -64,18 +139,18 @@ func TestAnswers(t *testing.T) {
 			if err == nil || err.Error() != test.want {
 				t.Errorf("error: %v\nwant   %s", err, test.want)
 			}
-			again := new(later)
+			again := new(retryable)
 			if errors.As(err, &again) == test.final {
 				t.Errorf("final: %v, want %v", !test.final, test.final)
 			}
-			if !test.final && (!again.reached || again.after != time.Hour) {
-				t.Errorf("reached %v, after %s", again.reached, again.after)
+			if !test.final && (!again.connected || again.after != time.Hour) {
+				t.Errorf("connected %v, after %s", again.connected, again.after)
 			}
 		})
 	}
 }
 
-func TestWhatIsShownOfAnAnswerIsOneShortLine(t *testing.T) {
+func TestTheTextOfAnAnswerIsOneShortLine(t *testing.T) {
 	a := answer{status: 403, body: []byte(`{"Status":{"Reason":"NameTaken: one\nline \u0000` + strings.Repeat("é", 400) + `"}}`)}
 	text := a.failure().Error()
 	if !strings.HasPrefix(text, "the bootstrap service refuses: NameTaken: one line ") {
@@ -86,8 +161,8 @@ func TestWhatIsShownOfAnAnswerIsOneShortLine(t *testing.T) {
 	}
 }
 
-// TestCodesThatCanPassAreOnesThatTheServiceHas finds codes in the page of all.
-func TestCodesThatCanPassAreOnesThatTheServiceHas(t *testing.T) {
+// Every code that is retried is documented in docs/reasons.md.
+func TestTemporaryCodesExist(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reasons.md")
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +173,8 @@ func TestCodesThatCanPassAreOnesThatTheServiceHas(t *testing.T) {
 	}
 	codes := regexp.MustCompile(`"([A-Z][A-Za-z]+)"[,:]`).FindAllStringSubmatch(string(source), -1)
 	for _, code := range codes {
-		if !(&Refused{Code: verdict.Code(code[1])}).canPass() || !strings.Contains(string(page), "### `"+code[1]+"`\n") {
-			t.Errorf("%s cannot pass, or is not in docs/reasons.md", code[1])
+		if !(&Refused{Code: verdict.Code(code[1])}).temporary() || !strings.Contains(string(page), "### `"+code[1]+"`\n") {
+			t.Errorf("%s is not temporary, or is not in docs/reasons.md", code[1])
 		}
 	}
 	if len(codes) < 8 {
@@ -107,8 +182,8 @@ func TestCodesThatCanPassAreOnesThatTheServiceHas(t *testing.T) {
 	}
 }
 
-// FuzzAnswer checks that whatever comes back, only a bootstrap token is taken for
-// one, and that no error repeats one.
+// FuzzAnswer checks that only a bootstrap token is accepted as one, and that no error
+// contains a line break.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, `{"Spec":{"NodeName":"worker-1"},"Status":{"Allowed":true,"Token":"`+aToken+`"}}`)
 	f.Add(200, `{"Status":{"Allowed":true,"Token":"x","token":"`+aToken+`"}}`)
@@ -126,7 +201,7 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("challenge %q, error %v", challenge, err)
 		}
 		if err := a.failure(); err == nil {
-			t.Error("a failure is none")
+			t.Error("a failure has no error")
 		}
 	})
 }

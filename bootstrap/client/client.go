@@ -1,15 +1,14 @@
-// Package client is the machine's side of joining a cluster: it collects the
-// machine's evidence, shows it to the bootstrap service, and writes the token
-// that it gets into the kubeconfig from which the kubelet bootstraps.
+// Package client implements the machine's side of joining a cluster. It collects the
+// machine's evidence, sends it to the bootstrap service, and writes the token from the
+// answer into the kubeconfig from which the kubelet bootstraps.
 //
 // Call [Run] with the address of the service and a collector of package attest.
 //
-// It runs once, before the kubelet. A machine that has its bootstrap kubeconfig
-// is left alone. What can pass is tried again until a timeout: a service that
-// cannot be reached or is too busy, a cloud that does not know of the machine
-// yet, a node of the same name that is being removed. A refusal of another kind
-// is final. The kubeconfig appears whole or not at all, whatever happens, and
-// nothing that exists is replaced.
+// Run it once, before the kubelet. It does nothing if the bootstrap kubeconfig exists.
+// Until a timeout it retries errors that may be temporary: the service is unreachable or
+// busy, the cloud does not know the machine yet, or a node of the same name is being
+// removed. Other refusals are final. The kubeconfig is written completely or not at all,
+// and no existing file is replaced.
 package client
 
 import (
@@ -22,79 +21,79 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// The defaults of Options, which are those that kops' node-authorizer had.
+// The defaults of Options, which are those of kops' node-authorizer.
 const (
 	DefaultKubeconfig = "/var/lib/kubelet/bootstrap-kubeconfig"
 	DefaultInterval   = 3 * time.Second
 	DefaultTimeout    = 30 * time.Second
 )
 
-// Options say who asks whom for what. Nothing in it has a default here.
+// Options configure a run. There are no defaults for empty fields.
 type Options struct {
 	// Collector collects the evidence.
 	Collector attest.Collector
-	// NodeName is the name to ask for; empty for the collector's.
+	// NodeName is the name to ask for; empty for that of the collector.
 	NodeName string
-	// ServiceURL is that of the bootstrap service, https, with or without
+	// ServiceURL is the https URL of the bootstrap service, with or without
 	// "/authorize" at its end.
 	ServiceURL string
-	// ServiceCAFile has the authorities of the service's certificate, PEM.
+	// ServiceCAFile holds the certificate authorities of the service, PEM.
 	ServiceCAFile string
-	// CertificateFile and KeyFile are the client certificate, PEM, where the
-	// service demands one; both or none.
+	// CertificateFile and KeyFile hold the client certificate, PEM, if the service
+	// requires one; both or none.
 	CertificateFile, KeyFile string
-	// APIServerURL, https, goes into the kubeconfig, with the authorities in
-	// APIServerCAFile; where that is empty, with those of the service.
+	// APIServerURL, https, is written to the kubeconfig, with the authorities in
+	// APIServerCAFile; if that is empty, with those of the service.
 	APIServerURL, APIServerCAFile string
 	// Kubeconfig is the file to write.
 	Kubeconfig string
-	// Interval is how long to wait between two tries at most, unless the service
-	// asks for more: each wait is drawn from the half of it to the whole, so that
-	// machines which boot at once do not ask at once.
+	// Interval is the maximum time between two tries, unless the service asks for
+	// more. Each wait is random, between half of the interval and the whole, so that
+	// machines which boot at the same time do not ask at the same time.
 	Interval time.Duration
-	// Timeout is how long to try. The last try begins when it is over, and has
-	// [LastTry] for its answer.
+	// Timeout limits how long to retry. The last try begins at the timeout, and may
+	// take [LastTry].
 	Timeout time.Duration
-	// Tell is told, in one line, why there will be another try; nil for nobody.
-	Tell func(line string)
+	// Report is called with one line that says why a try failed and when the next one
+	// follows; may be nil.
+	Report func(line string)
 }
 
-// LastTry is how long the try may take that begins at the end of the timeout.
+// LastTry is how long the try at the timeout may take.
 const LastTry = 10 * time.Second
 
-// Result is how a run went well.
+// Result is the result of a successful run.
 type Result struct {
-	// Existed tells that the kubeconfig was there already, so that nothing was
-	// done.
+	// Existed is true if the kubeconfig existed already, so that nothing was done.
 	Existed bool
 	// NodeName is the name that the token was given for.
 	NodeName string
 }
 
-// Run writes a bootstrap kubeconfig, if there is none. Its error is a [*Refused],
-// an [*Unreachable] or a [*TimedOut], the context's if that has ended, or any
-// other where the options or this machine are at fault.
+// Run writes a bootstrap kubeconfig, if there is none. The error is a [*Refused], an
+// [*Unreachable] or a [*TimedOut], the error of the context, or any other error if the
+// options or this machine are at fault.
 func Run(ctx context.Context, options Options) (Result, error) {
 	if options.Kubeconfig == "" {
 		return Result{}, errors.New("no kubeconfig file to write is given")
 	}
 	existed, err := exists(options.Kubeconfig)
 	if existed || err != nil {
-		return Result{Existed: existed}, ofUser(err, os.Getuid())
+		return Result{Existed: existed}, withUser(err, os.Getuid())
 	}
 	c, err := newClient(options)
 	if err != nil {
-		return Result{}, ofUser(err, os.Getuid())
+		return Result{}, withUser(err, os.Getuid())
 	}
 	result, err := c.join(ctx)
-	return result, ofUser(err, os.Getuid())
+	return result, withUser(err, os.Getuid())
 }
 
 // client is one run.
 type client struct {
 	Options
 	service *service
-	// authorities are those of the API server, PEM.
+	// authorities are the certificate authorities of the API server, PEM.
 	authorities []byte
 	drafts      []newDraft
 }
@@ -127,16 +126,16 @@ func newClient(o Options) (*client, error) {
 			return nil, err
 		}
 	}
-	if o.Tell == nil {
-		o.Tell = func(string) {}
+	if o.Report == nil {
+		o.Report = func(string) {}
 	}
 	return &client{Options: o, service: newService(base, config), authorities: authorities, drafts: draftsHere()}, nil
 }
 
-// join asks until there is a token, and writes it down. That nothing can be
-// written is found before a token is asked for, where it can be.
+// join asks for a token and writes it to the kubeconfig. It checks first that the file
+// can be written.
 func (c *client) join(ctx context.Context) (Result, error) {
-	defer c.service.forget()
+	defer c.service.closeConnections()
 	d, err := c.draft()
 	if err != nil {
 		return Result{}, err
@@ -157,13 +156,13 @@ func (c *client) join(ctx context.Context) (Result, error) {
 	return Result{Existed: existed, NodeName: name}, nil
 }
 
-// redeem tries until there is a token or a final answer, and for the last time when
-// the timeout is over.
+// redeem retries until there is a token or a final answer. The last try begins at the
+// timeout.
 func (c *client) redeem(ctx context.Context) (name string, granted token, err error) {
-	begun := time.Now()
+	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.Timeout+LastTry)
 	defer cancel()
-	var last *later
+	var last *retryable
 	for tries := 1; ; tries++ {
 		name, granted, failed := c.try(limited)
 		if failed == nil {
@@ -172,28 +171,28 @@ func (c *client) redeem(ctx context.Context) (name string, granted token, err er
 		if ctx.Err() != nil {
 			return "", "", ctx.Err()
 		}
-		again := new(later)
+		again := new(retryable)
 		if !errors.As(failed, &again) {
 			return "", "", failed
 		}
-		// What the end of the time cut short says less than the try before it.
+		// A try that the timeout cut off says less than the try before it.
 		if last == nil || limited.Err() == nil {
 			last = again
 		}
-		left := c.Timeout - time.Since(begun)
+		left := c.Timeout - time.Since(start)
 		if left <= 0 {
-			return "", "", finally(last, time.Since(begun), tries)
+			return "", "", finalError(last, time.Since(start), tries)
 		}
 		wait := min(c.pause(again.after), left)
-		c.Tell(fmt.Sprintf("%v; trying again in %s", again, wait.Round(time.Millisecond)))
-		c.service.forget()
+		c.Report(fmt.Sprintf("%v; trying again in %s", again, wait.Round(time.Millisecond)))
+		c.service.closeConnections()
 		if err := sleep(ctx, wait); err != nil {
 			return "", "", err
 		}
 	}
 }
 
-// try collects evidence and shows it, once. Errors that can pass are *later.
+// try collects evidence and sends it, once. Errors that may be temporary are *retryable.
 func (c *client) try(ctx context.Context) (name string, granted token, err error) {
 	if name = c.NodeName; name == "" {
 		if name, err = c.Collector.NodeName(ctx); err != nil {

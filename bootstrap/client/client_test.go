@@ -37,8 +37,8 @@ func readAll(r *http.Request) string {
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// reach tells the tracer of a request that somebody has taken it.
-func reach(r *http.Request) {
+// markConnected tells the tracer of a request that it has a connection.
+func markConnected(r *http.Request) {
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{})
 }
 
@@ -58,7 +58,7 @@ func TestTheKubeconfigIsThatOfAKubelet(t *testing.T) {
 	if got := m.files(); !slices.Equal(got, []string{"bootstrap-kubeconfig"}) {
 		t.Errorf("the folder has %q", got)
 	}
-	// As kubelet loads --bootstrap-kubeconfig.
+	// Load it as kubelet does.
 	loaded, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: m.options.Kubeconfig}).Load()
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestTheKubeconfigIsThatOfAKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(config.CAData, authorities) || config.CAFile != "" || config.Insecure {
-		t.Errorf("authorities of another kind: %s", config.CAData)
+		t.Errorf("unexpected authorities: %s", config.CAData)
 	}
 	if _, err := rest.TLSConfigFor(config); err != nil {
 		t.Error(err)
@@ -85,7 +85,7 @@ func TestTheKubeconfigIsThatOfAKubelet(t *testing.T) {
 	}
 }
 
-func TestAnExistingKubeconfigIsLeftAlone(t *testing.T) {
+func TestAnExistingKubeconfigIsNotChanged(t *testing.T) {
 	m := newMachine(t, grant)
 	m.write("kubelet/bootstrap-kubeconfig", []byte("theirs"))
 	m.options.ServiceCAFile = "no-such-file"
@@ -100,7 +100,7 @@ func TestAnExistingKubeconfigIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
+func TestAKubeconfigThatAppearsDuringTheRunIsNotChanged(t *testing.T) {
 	var m *machine
 	m = newMachine(t, func(w http.ResponseWriter, r *http.Request) {
 		m.write("kubelet/bootstrap-kubeconfig", []byte("theirs"))
@@ -117,12 +117,14 @@ func TestAKubeconfigThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWayIsNotTakenForAKubeconfig(t *testing.T) {
+func TestOtherFilesAreNotAcceptedAsAKubeconfig(t *testing.T) {
 	for rule, prepare := range map[string]func(path string) error{
-		"an empty file":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"a folder":           func(path string) error { return os.Mkdir(path, 0o700) },
-		"a link to nothing":  func(path string) error { return os.Symlink("nothing", path) },
-		"a file as a folder": func(path string) error { return os.WriteFile(filepath.Dir(path)+"/file", []byte("x"), 0o600) },
+		"an empty file":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a folder":          func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link to nothing": func(path string) error { return os.Symlink("nothing", path) },
+		"a file as a folder": func(path string) error {
+			return os.WriteFile(filepath.Dir(path)+"/file", []byte("x"), 0o600)
+		},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, grant)
@@ -143,14 +145,18 @@ func TestWhatIsInTheWayIsNotTakenForAKubeconfig(t *testing.T) {
 	}
 }
 
-func TestWhatGetsInTheWayMeanwhileIsNotTakenForAKubeconfig(t *testing.T) {
+func TestOtherFilesThatAppearDuringTheRunAreNotAccepted(t *testing.T) {
 	for rule, test := range map[string]struct {
 		kubeconfig string
 		appear     func(path string) error
 		want       string
 	}{
-		"an empty file":          {"kubeconfig", func(path string) error { return os.WriteFile(path, nil, 0o600) }, "exists but is empty"},
-		"a link to nothing":      {"kubeconfig", func(path string) error { return os.Symlink("nothing", path) }, "symbolic link"},
+		"an empty file": {
+			"kubeconfig", func(path string) error { return os.WriteFile(path, nil, 0o600) }, "exists but is empty",
+		},
+		"a link to nothing": {
+			"kubeconfig", func(path string) error { return os.Symlink("nothing", path) }, "symbolic link",
+		},
 		"a path of a new folder": {"folder/", func(string) error { return nil }, "is not a file"},
 	} {
 		t.Run(rule, func(t *testing.T) {
@@ -170,31 +176,47 @@ func TestWhatGetsInTheWayMeanwhileIsNotTakenForAKubeconfig(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
+	const url = "the URL of the bootstrap service"
 	for _, test := range []struct {
 		change func(*machine)
 		want   string
 	}{
-		{func(m *machine) { m.options.ServiceURL = "" }, "the URL of the bootstrap service is missing"},
-		{func(m *machine) { m.options.ServiceURL = "http://x" }, `the URL of the bootstrap service is "http://x": want https://HOST:PORT`},
-		{func(m *machine) { m.options.ServiceURL = "https://u:p@x" }, "the URL of the bootstrap service: want no user, query or fragment"},
-		{func(m *machine) { m.options.ServiceURL = "http://u:p@x" }, "the URL of the bootstrap service: want no user, query or fragment"},
-		{func(m *machine) { m.options.ServiceURL = "https://u:p@x:port" }, `the URL of the bootstrap service: invalid port ":port" after host`},
-		{func(m *machine) { m.options.APIServerURL = "api:6443" }, `the URL of the API server is "api:6443": want https://HOST:PORT`},
+		{func(m *machine) { m.options.ServiceURL = "" }, url + " is missing"},
+		{func(m *machine) { m.options.ServiceURL = "http://x" }, url + ` is "http://x": want https://HOST:PORT`},
+		{func(m *machine) { m.options.ServiceURL = "https://u:p@x" }, url + ": want no user, query or fragment"},
+		{func(m *machine) { m.options.ServiceURL = "http://u:p@x" }, url + ": want no user, query or fragment"},
+		{func(m *machine) { m.options.ServiceURL = "https://u:p@x:port" }, url + `: invalid port ":port" after host`},
+		{
+			func(m *machine) { m.options.APIServerURL = "api:6443" },
+			`the URL of the API server is "api:6443": want https://HOST:PORT`,
+		},
 		{func(m *machine) { m.options.APIServerURL = "https://" }, `the URL of the API server is "https://": want https://HOST:PORT`},
 		{func(m *machine) { m.options.Kubeconfig = "" }, "no kubeconfig file to write is given"},
 		{func(m *machine) { m.options.Timeout = 0 }, "the timeout is 0s: want more than zero"},
 		{func(m *machine) { m.options.Interval = -time.Second }, "the interval is -1s: want more than zero"},
 		{func(m *machine) { m.options.NodeName = "Worker_1" }, `"Worker_1" cannot be a node name: `},
 		{func(m *machine) { m.options.Collector = collector{"../nodes"} }, `"../nodes" cannot be a node name: `},
-		{func(m *machine) { m.options.ServiceCAFile = "" }, "no file with the certificate authorities of the bootstrap service is given"},
-		{func(m *machine) { m.options.ServiceCAFile = "no-such-file" }, "reading certificate authorities: open no-such-file: no such file or directory"},
+		{
+			func(m *machine) { m.options.ServiceCAFile = "" },
+			"no file with the certificate authorities of the bootstrap service is given",
+		},
+		{
+			func(m *machine) { m.options.ServiceCAFile = "no-such-file" },
+			"reading certificate authorities: open no-such-file: no such file or directory",
+		},
 		{func(m *machine) { m.write("ca.crt", []byte("x")) }, "reading certificate authorities: "},
 		{func(m *machine) {
 			m.write("api.crt", []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"))
 			m.options.APIServerCAFile = m.path("api.crt")
 		}, "reading certificate authorities: "},
-		{func(m *machine) { m.options.KeyFile = "tls.key" }, "a client certificate needs both its certificate file and its key file"},
-		{func(m *machine) { m.options.KeyFile, m.options.CertificateFile = "tls.key", "tls.crt" }, "reading the client certificate: open tls.crt: no such file or directory"},
+		{
+			func(m *machine) { m.options.KeyFile = "tls.key" },
+			"a client certificate needs both its certificate file and its key file",
+		},
+		{
+			func(m *machine) { m.options.KeyFile, m.options.CertificateFile = "tls.key", "tls.crt" },
+			"reading the client certificate: open tls.crt: no such file or directory",
+		},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			m := newMachine(t, grant)
@@ -209,7 +231,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestTheURLMayEndAsItDidBefore(t *testing.T) {
+func TestTheURLMayEndWithAuthorize(t *testing.T) {
 	for _, end := range []string{"", "/", "/authorize", "/authorize/", "/join", "/join/authorize"} {
 		m := newMachine(t, grant)
 		m.options.ServiceURL += end
@@ -237,7 +259,7 @@ func TestTheGivenNameIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAChallengeIsAnswered(t *testing.T) {
+func TestEvidenceAnswersTheChallenge(t *testing.T) {
 	m := newMachine(t, grant)
 	handler := m.service.Config.Handler
 	m.service.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +291,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestTheServiceHasToBeTheRightOne(t *testing.T) {
+func TestTheServiceIsAuthenticated(t *testing.T) {
 	t.Run("its certificate is signed by another authority", func(t *testing.T) {
 		m := newMachine(t, grant)
 		certificate, _ := selfSigned(t, "other")
@@ -284,7 +306,7 @@ func TestTheServiceHasToBeTheRightOne(t *testing.T) {
 	t.Run("it speaks only TLS 1.1", func(t *testing.T) {
 		m := newMachine(t, grant)
 		old := httptest.NewUnstartedServer(m.service.Config.Handler)
-		old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} // what must not work
+		old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 		old.Config.ErrorLog = quiet()
 		old.StartTLS()
 		defer old.Close()
@@ -296,7 +318,7 @@ func TestTheServiceHasToBeTheRightOne(t *testing.T) {
 // cannotReach runs the client until it gives up.
 func (m *machine) cannotReach(why string) {
 	m.t.Helper()
-	m.options.Timeout = 20 * time.Millisecond // nothing of it depends on how long that is
+	m.options.Timeout = 20 * time.Millisecond // the result does not depend on the duration
 	_, err := m.run()
 	if unreachable := new(Unreachable); !errors.As(err, &unreachable) || !strings.Contains(err.Error(), why) {
 		m.t.Errorf("error %v, want an Unreachable for %q", err, why)
@@ -306,7 +328,7 @@ func (m *machine) cannotReach(why string) {
 	}
 }
 
-func TestTheClientCertificateIsShown(t *testing.T) {
+func TestTheClientCertificateIsSent(t *testing.T) {
 	var shown string
 	m := newMachine(t, func(w http.ResponseWriter, r *http.Request) {
 		shown = r.TLS.PeerCertificates[0].Subject.CommonName
@@ -325,7 +347,7 @@ func TestTheClientCertificateIsShown(t *testing.T) {
 	}
 }
 
-func TestTheAuthoritiesOfTheAPIServerMayBeOthers(t *testing.T) {
+func TestTheAPIServerMayHaveOtherAuthorities(t *testing.T) {
 	m := newMachine(t, grant)
 	certificate, key := selfSigned(t, "kubernetes")
 	m.write("api.crt", slices.Concat(key, certificate))
@@ -342,7 +364,7 @@ func TestTheAuthoritiesOfTheAPIServerMayBeOthers(t *testing.T) {
 	}
 }
 
-func TestATokenDoesNotPrint(t *testing.T) {
+func TestATokenIsNotPrinted(t *testing.T) {
 	for _, verb := range []string{"%v", "%s", "%+v", "%#v"} {
 		if got := fmt.Sprintf(verb, token(aToken)); got != "(a token)" {
 			t.Errorf("%s prints %s", verb, got)
@@ -369,5 +391,7 @@ func selfSigned(t *testing.T, name string) (certificate, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+	return certificate, key
 }

@@ -8,27 +8,28 @@ import (
 	"path/filepath"
 )
 
-// draft is a file that is being written, in the folder where it is to appear.
+// draft is a file that is being written, in its final folder.
 type draft interface {
 	Write([]byte) (int, error)
-	// Sync puts on the disk what was written.
+	// Sync flushes the content to the disk.
 	Sync() error
-	// link gives the file its name. If the name is taken, the error is
-	// fs.ErrExist and what has the name stays.
+	// link gives the file its name. If the name is taken, the error is fs.ErrExist, and
+	// the other file is not changed.
 	link(path string) error
-	// discard ends the draft; what was not linked is gone.
+	// discard closes the draft. The file is lost unless it was linked.
 	discard()
 }
 
-// newDraft begins a draft in a folder, readable by its owner alone.
+// newDraft creates a draft in a folder, readable by its owner alone.
 type newDraft func(folder string) (draft, error)
 
-// exists reports whether there is a kubeconfig already.
+// exists reports whether the kubeconfig exists already.
 func exists(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Lstat(path); err == nil {
-			return false, fmt.Errorf("%s is a symbolic link to a file that does not exist: remove it or the machine cannot join", path)
+			return false, fmt.Errorf("%s is a symbolic link to a file that does not exist: "+
+				"remove it or the machine cannot join", path)
 		}
 		return false, nil
 	}
@@ -43,7 +44,7 @@ func exists(path string) (bool, error) {
 	return true, nil
 }
 
-// draft begins the file in the best way that its folder has. The folder is made
+// draft creates the draft in the best way that its folder supports. It creates the folder
 // if there is none.
 func (c *client) draft() (draft, error) {
 	folder := filepath.Dir(c.Kubeconfig)
@@ -61,8 +62,8 @@ func (c *client) draft() (draft, error) {
 	return nil, fmt.Errorf("writing a bootstrap kubeconfig into %s: %w", folder, failed)
 }
 
-// publish lets a file with the content appear at once and whole. It reports
-// whether somebody else's was there before.
+// publish writes the content and gives the file its name, in one step. It reports whether
+// the file existed before.
 func publish(d draft, path string, content []byte) (existed bool, err error) {
 	if _, err = d.Write(content); err == nil {
 		err = d.Sync()
@@ -71,7 +72,7 @@ func publish(d draft, path string, content []byte) (existed bool, err error) {
 		err = d.link(path)
 	}
 	if errors.Is(err, fs.ErrExist) {
-		// What got in the way meanwhile counts as it would have in the beginning.
+		// A file that appeared in the meantime is treated as one that existed before.
 		if existed, failed := exists(path); existed || failed != nil {
 			return existed, failed
 		}
@@ -82,8 +83,7 @@ func publish(d draft, path string, content []byte) (existed bool, err error) {
 	return false, nil
 }
 
-// named is a draft under a name of its own, which a killed process leaves
-// behind.
+// named is a draft with a temporary name. A killed process leaves it behind.
 type named struct{ *os.File }
 
 func beginNamed(folder string) (draft, error) {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// draftsHere are the ways to begin a draft, best first. On NFS, for example,
-// files without a name cannot be had.
+// draftsHere are the ways to create a draft, the best first. NFS, for example, does not
+// support files without a name.
 func draftsHere() []newDraft { return []newDraft{beginUnnamed, beginNamed} }
 
-// unnamed is a draft without a name (open(2), O_TMPFILE): if the process is
-// killed, it is gone, and the token with it.
+// unnamed is a draft without a name (open(2), O_TMPFILE). If the process is killed, the
+// draft and the token are gone.
 type unnamed struct {
 	*os.File
 	// handle is the path under which the file can be linked.
@@ -42,7 +42,7 @@ func (u unnamed) link(path string) error {
 
 func (u unnamed) discard() { u.Close() }
 
-// syncFolder puts a new name in a folder on the disk.
+// syncFolder flushes a new name in a folder to the disk.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// broken is a draft in which one step fails.
+// broken is a draft with one step that fails.
 type broken struct {
 	draft
 	step string
@@ -41,13 +41,13 @@ func (b broken) link(path string) error {
 	return b.draft.link(path)
 }
 
-// eachDraft runs a test with each way to begin a draft.
+// eachDraft runs a test with each way to create a draft.
 func eachDraft(t *testing.T, test func(t *testing.T, begin newDraft)) {
 	t.Run("unnamed", func(t *testing.T) { test(t, draftsHere()[0]) })
 	t.Run("named", func(t *testing.T) { test(t, beginNamed) })
 }
 
-func TestADiskThatFailsLeavesNothing(t *testing.T) {
+func TestAFailingDiskLeavesNoFile(t *testing.T) {
 	eachDraft(t, func(t *testing.T, begin newDraft) {
 		for _, step := range []string{"write", "sync", "link"} {
 			m := newMachine(t, grant)
@@ -63,7 +63,7 @@ func TestADiskThatFailsLeavesNothing(t *testing.T) {
 			if !errors.Is(err, errBroken) || !strings.HasPrefix(err.Error(), "writing "+m.options.Kubeconfig+": ") {
 				t.Errorf("%s: error %v", step, err)
 			}
-			m.keepsTheToken(err)
+			m.checkNoToken(err)
 			if got := m.files(); len(got) > 0 {
 				t.Errorf("%s: the folder has %q", step, got)
 			}
@@ -71,7 +71,7 @@ func TestADiskThatFailsLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAFullDiskLeavesNothing(t *testing.T) {
+func TestAFullDiskLeavesNoFile(t *testing.T) {
 	eachDraft(t, func(t *testing.T, begin newDraft) {
 		m := newMachine(t, grant)
 		folder := m.path("kubelet")
@@ -103,7 +103,7 @@ func TestAFullDiskLeavesNothing(t *testing.T) {
 		if !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("error %v", err)
 		}
-		m.keepsTheToken(err)
+		m.checkNoToken(err)
 		if got := m.files(); !slices.Equal(got, []string{"filling"}) {
 			t.Errorf("the folder has %q", got)
 		}
@@ -112,12 +112,12 @@ func TestAFullDiskLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if result, err := m.run(); err != nil || result.NodeName != "worker-1" {
-			t.Errorf("with room: got %+v, error %v", result, err)
+			t.Errorf("with free space: got %+v, error %v", result, err)
 		}
 	})
 }
 
-func TestADraftTakesNoNameThatIsTaken(t *testing.T) {
+func TestADraftDoesNotReplaceAFile(t *testing.T) {
 	eachDraft(t, func(t *testing.T, begin newDraft) {
 		folder := t.TempDir()
 		path := folder + "/file"
@@ -155,7 +155,7 @@ func TestAFolderWithoutUnnamedFilesGetsANamedDraft(t *testing.T) {
 	}
 }
 
-func TestAFolderThatCannotBeWrittenIsFoundBeforeATokenIsAskedFor(t *testing.T) {
+func TestAReadOnlyFolderIsFoundBeforeATokenIsRequested(t *testing.T) {
 	m := newMachine(t, grant)
 	c, err := newClient(m.options)
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package client
 
-// draftsHere are the ways to begin a draft, best first.
+// draftsHere are the ways to create a draft, the best first.
 func draftsHere() []newDraft { return []newDraft{beginNamed} }
 
-// syncFolder does nothing: the system orders the names in folders itself.
+// syncFolder does nothing: only Linux needs it.
 func syncFolder(string) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/bootstrap/client"
 )
 
-// Run is done before the kubelet starts.
+// Call Run before the kubelet starts.
 func Example() {
 	result, err := client.Run(context.Background(), client.Options{
 		Collector: alwaysallow.NewCollector(), NodeName: "worker-1",
@@ -19,7 +19,7 @@ func Example() {
 		Kubeconfig: client.DefaultKubeconfig, Interval: 5 * time.Second, Timeout: time.Minute,
 	})
 	if refused, ok := errors.AsType[*client.Refused](err); ok {
-		fmt.Println("another try changes nothing:", refused)
+		fmt.Println("a retry does not help:", refused)
 		return
 	}
 	fmt.Println(result.NodeName, err)

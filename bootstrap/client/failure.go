@@ -9,14 +9,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Refused is the error that says that the service will not give this machine a
-// token.
+// Refused is the error of a service that will not give this machine a token.
 type Refused struct {
-	// Status is that of HTTP.
+	// Status is the HTTP status.
 	Status int
-	// Code is the reason, one of docs/reasons.md; empty where the answer has none.
+	// Code is the reason, documented in docs/reasons.md; empty if the answer has none.
 	Code verdict.Code
-	// Summary is what the answer says about it, one line.
+	// Summary is the explanation in the answer, one line.
 	Summary string
 }
 
@@ -35,10 +34,10 @@ func (r *Refused) reason() string {
 	return fmt.Sprintf("%s: %s", r.Code, r.Summary)
 }
 
-// canPass reports whether the reason may be gone in a moment: the cloud tells of
-// new machines, their tags and profiles late, and a node or a machine of the
-// same name may be on its way out.
-func (r *Refused) canPass() bool {
+// temporary reports whether the cause may disappear by itself: the cloud shows new machines,
+// their tags and profiles with a delay, and a node or a machine of the same name may be about
+// to be removed.
+func (r *Refused) temporary() bool {
 	switch r.Code {
 	case "AlreadyRegistered", "NameTaken",
 		"InstanceNotFound", "InstanceNotRunning", "WrongCluster", "WrongInstanceProfile",
@@ -48,12 +47,12 @@ func (r *Refused) canPass() bool {
 	return false
 }
 
-// Unreachable is the error that says that until the timeout nobody answered.
+// Unreachable is the error if no server could be reached until the timeout.
 type Unreachable struct {
-	// After is how long it was tried, Tries how often.
+	// After is the time since the first try, Tries the number of tries.
 	After time.Duration
 	Tries int
-	// Err is why the last try failed.
+	// Err is the error of the last try.
 	Err error
 }
 
@@ -62,13 +61,13 @@ func (u *Unreachable) Error() string {
 }
 func (u *Unreachable) Unwrap() error { return u.Err }
 
-// TimedOut is the error that says that the bootstrap service was reached, but
-// gave neither a token nor a refusal until the timeout.
+// TimedOut is the error if the bootstrap service was reached, but sent neither a token nor a
+// refusal until the timeout.
 type TimedOut struct {
-	// After is how long it was tried, Tries how often.
+	// After is the time since the first try, Tries the number of tries.
 	After time.Duration
 	Tries int
-	// Err is what came of the last try.
+	// Err is the error of the last try.
 	Err error
 }
 
@@ -77,7 +76,7 @@ func (t *TimedOut) Error() string {
 }
 func (t *TimedOut) Unwrap() error { return t.Err }
 
-// effort says how long and how often something was tried.
+// effort formats the time and the number of tries.
 func effort(after time.Duration, tries int) string {
 	text := after.Round(10 * time.Millisecond).String()
 	if tries == 1 {
@@ -86,41 +85,42 @@ func effort(after time.Duration, tries int) string {
 	return fmt.Sprintf("%s and %d tries", text, tries)
 }
 
-// later is a failed try that is worth another.
-type later struct {
+// retryable is the error of a try that should be repeated.
+type retryable struct {
 	err error
-	// reached tells that somebody took the request.
-	reached bool
+	// connected is true if a server accepted the connection.
+	connected bool
 	// after is how long the service asks to wait.
 	after time.Duration
 }
 
-func (l *later) Error() string { return l.err.Error() }
-func (l *later) Unwrap() error { return l.err }
+func (l *retryable) Error() string { return l.err.Error() }
+func (l *retryable) Unwrap() error { return l.err }
 
-// noEvidence wraps what a collector could not do.
+// noEvidence wraps the error of a collector.
 func noEvidence(doing string, err error) error {
-	return &later{err: fmt.Errorf("%s: %w", doing, err)}
+	return &retryable{err: fmt.Errorf("%s: %w", doing, err)}
 }
 
-// finally is the error for a failed try when no other follows.
-func finally(last *later, after time.Duration, tries int) error {
+// finalError returns the error of the run after the last try.
+func finalError(last *retryable, after time.Duration, tries int) error {
 	refused := new(Refused)
 	switch {
 	case errors.As(last, &refused):
 		return refused
-	case last.reached:
+	case last.connected:
 		return &TimedOut{After: after, Tries: tries, Err: last.err}
 	}
 	return &Unreachable{After: after, Tries: tries, Err: last.err}
 }
 
-// ofUser says as which user a file could not be read or written. Units that kops
-// wrote run the client in a container without saying as whom, with files of root.
-func ofUser(err error, uid int) error {
+// withUser adds the user to an error about file permissions. Units that kops wrote run the
+// client in a container without setting the user, with files that root owns.
+func withUser(err error, uid int) error {
 	path := new(fs.PathError)
 	if !errors.As(err, &path) || !errors.Is(path, fs.ErrPermission) {
 		return err
 	}
-	return fmt.Errorf("%w; this runs as user %d: run it as a user who may, root for example (in a container with --user=0)", err, uid)
+	return fmt.Errorf("%w; this runs as user %d: run it as a user with access, "+
+		"for example root (in a container with --user=0)", err, uid)
 }

@@ -7,14 +7,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The names in the kubeconfig are those that kops' node-authorizer gave.
+// The names in the kubeconfig are those that kops' node-authorizer used.
 const (
 	clusterName = "cluster"
 	contextName = "bootstrap-context"
 )
 
-// kubeconfig is that of a kubelet's --bootstrap-kubeconfig. It needs no other
-// file: the authorities are in it.
+// kubeconfig returns the content for kubelet's --bootstrap-kubeconfig. It contains the
+// authorities, so that no other file is needed.
 func kubeconfig(server string, authorities []byte, granted token) ([]byte, error) {
 	config := api.NewConfig()
 	config.Clusters[clusterName] = &api.Cluster{Server: server, CertificateAuthorityData: authorities}

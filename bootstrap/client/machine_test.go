@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// aToken is what the services here give. No line and no error may have it.
+// aToken is the token that the services here return. No line and no error may contain it.
 const aToken = "abc123.0123456789abcdef"
 
-// machine is one that wants to join, and the service that it asks.
+// machine is a machine that wants to join, with its service.
 type machine struct {
 	t       *testing.T
 	folder  string
@@ -26,7 +26,7 @@ type machine struct {
 
 	mu    sync.Mutex
 	asked []string // "METHOD /path body"
-	told  []string
+	lines []string // reported
 }
 
 // newMachine starts a service with a handler for POST /authorize/.
@@ -51,10 +51,10 @@ func newMachine(t *testing.T, answer http.HandlerFunc) *machine {
 		Collector: collector{"worker-1"}, ServiceURL: m.service.URL, ServiceCAFile: m.path("ca.crt"),
 		APIServerURL: "https://api.example.com:6443", Kubeconfig: m.path("kubelet/bootstrap-kubeconfig"),
 		Interval: time.Millisecond, Timeout: time.Minute,
-		Tell: func(line string) {
+		Report: func(line string) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			m.told = append(m.told, line)
+			m.lines = append(m.lines, line)
 		},
 	}
 	m.write("ca.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: m.service.Certificate().Raw}))
@@ -73,25 +73,25 @@ func (m *machine) write(name string, content []byte) {
 	}
 }
 
-// run runs the client, and sees that nobody is told the token.
+// run runs the client, and checks that it does not print the token.
 func (m *machine) run() (Result, error) {
 	m.t.Helper()
 	result, err := Run(m.t.Context(), m.options)
-	m.keepsTheToken(err)
+	m.checkNoToken(err)
 	return result, err
 }
 
-func (m *machine) keepsTheToken(err error) {
+func (m *machine) checkNoToken(err error) {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, secret, _ := strings.Cut(aToken, ".")
-	if text := fmt.Sprintf("%v %#v %q", err, err, m.told); strings.Contains(text, secret) {
-		m.t.Errorf("the token is told: %s", text)
+	if text := fmt.Sprintf("%v %#v %q", err, err, m.lines); strings.Contains(text, secret) {
+		m.t.Errorf("the token is printed: %s", text)
 	}
 }
 
-// files are the names in the folder of the kubeconfig.
+// files returns the names in the folder of the kubeconfig.
 func (m *machine) files() []string {
 	m.t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(m.options.Kubeconfig))
@@ -107,10 +107,11 @@ func (m *machine) files() []string {
 
 // grant answers with the token.
 func grant(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprint(w, `{"Spec":{"NodeName":"worker-1","RemoteAddr":"192.0.2.7:4711","Request":"e30="},"Status":{"Allowed":true,"Token":"`+aToken+`","Reason":""}}`)
+	fmt.Fprint(w, `{"Spec":{"NodeName":"worker-1","RemoteAddr":"192.0.2.7:4711","Request":"e30="},`+
+		`"Status":{"Allowed":true,"Token":"`+aToken+`","Reason":""}}`)
 }
 
-// collector is the half of a provider whose evidence is what it was asked for.
+// collector is a provider's collector whose evidence contains the challenge.
 type collector struct{ name string }
 
 func (c collector) NodeName(context.Context) (string, error) { return c.name, nil }
@@ -119,15 +120,15 @@ func (c collector) Collect(_ context.Context, challenge string) ([]byte, error) 
 	return fmt.Appendf(nil, `{"Challenge":%q}`, challenge), nil
 }
 
-// inMemory lets the client talk to a handler without a network, so that the
-// clock of a test can run ahead. A nil handler cannot be reached.
+// inMemory connects the client to a handler without a network, so that synctest can advance
+// the clock. A nil handler cannot be reached.
 type inMemory struct{ handler http.Handler }
 
 func (i inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	if i.handler == nil {
 		return nil, fmt.Errorf("dial tcp: connection refused")
 	}
-	reach(r)
+	markConnected(r)
 	recorder := httptest.NewRecorder()
 	done := make(chan struct{})
 	go func() {
@@ -142,7 +143,7 @@ func (i inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// offline is a client of the machine with a handler instead of the service.
+// offline returns a client of the machine with a handler instead of the service.
 func (m *machine) offline(handler http.Handler) *client {
 	m.t.Helper()
 	c, err := newClient(m.options)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// pause draws how long to wait before the next try, never less than what the
-// service asks for. Without that it is what kops' node-authorizer waited: from
-// the half of the interval to the whole.
+// pause returns how long to wait before the next try, at least as long as the service asks
+// for. Otherwise it is a random time between half of the interval and the whole, as in kops'
+// node-authorizer.
 func (c *client) pause(asked time.Duration) time.Duration {
 	spread := time.Duration(rand.Int64N(int64(c.Interval/2) + 1))
 	if asked > 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sequence answers with its handlers, one after the other; the last stays.
+// sequence answers with its handlers, one after the other; the last one is repeated.
 func sequence(handlers ...http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -39,33 +39,35 @@ func status(code int, reason string, headers ...string) http.HandlerFunc {
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// redeemed runs a client without a network in a bubble, with an interval of 3 and
-// a timeout of 30 seconds, and returns how long it took.
+// redeemed runs a client without a network in a synctest bubble, with an interval of 3 and a
+// timeout of 30 seconds, and passes the time that it took to check.
 func redeemed(t *testing.T, handler http.Handler, check func(m *machine, took time.Duration, err error)) {
 	m := newMachine(t, grant)
 	m.options.Interval, m.options.Timeout = DefaultInterval, DefaultTimeout
 	m.service.Close()
 	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
+		start := time.Now()
 		_, granted, err := m.offline(handler).redeem(t.Context())
 		if (err == nil) != (granted == aToken) {
 			t.Errorf("token of %d bytes, error %v", len(granted), err)
 		}
-		m.keepsTheToken(err)
-		check(m, time.Since(begun), err)
+		m.checkNoToken(err)
+		check(m, time.Since(start), err)
 	})
 }
 
-func TestWhatCanPassIsTriedAgain(t *testing.T) {
+func TestTemporaryErrorsAreRetried(t *testing.T) {
 	for rule, first := range map[string]http.HandlerFunc{
-		"busy":                         status(429, "TooManyRequests: x"),
-		"cannot say":                   status(503, "BootstrapUnavailable: x"),
-		"fault":                        status(500, ""),
-		"gateway":                      status(502, ""),
-		"no token":                     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"Status":{"Allowed":true}}`) },
-		"the name is being freed":      status(403, "NameTaken: x"),
-		"the old node is still there":  status(403, "AlreadyRegistered: x"),
-		"the instance is not told yet": status(403, "InstanceNotFound: x"),
+		"busy":        status(429, "TooManyRequests: x"),
+		"unavailable": status(503, "BootstrapUnavailable: x"),
+		"fault":       status(500, ""),
+		"gateway":     status(502, ""),
+		"no token": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"Status":{"Allowed":true}}`)
+		},
+		"the name may soon be free":     status(403, "NameTaken: x"),
+		"the old node still exists":     status(403, "AlreadyRegistered: x"),
+		"the instance is not shown yet": status(403, "InstanceNotFound: x"),
 	} {
 		t.Run(rule, func(t *testing.T) {
 			redeemed(t, sequence(first, first, grant), func(m *machine, took time.Duration, err error) {
@@ -75,15 +77,15 @@ func TestWhatCanPassIsTriedAgain(t *testing.T) {
 				if took < DefaultInterval || took > 2*DefaultInterval {
 					t.Errorf("took %s for two waits of %s at most", took, DefaultInterval)
 				}
-				if len(m.told) != 2 || !strings.Contains(m.told[0], "; trying again in ") {
-					t.Errorf("told %q", m.told)
+				if len(m.lines) != 2 || !strings.Contains(m.lines[0], "; trying again in ") {
+					t.Errorf("reported %q", m.lines)
 				}
 			})
 		})
 	}
 }
 
-func TestTheServiceIsGivenTheTimeThatItAsksFor(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	redeemed(t, sequence(status(429, "", "Retry-After", "17"), grant), func(m *machine, took time.Duration, err error) {
 		if err != nil || took < 17*time.Second || took > 17*time.Second+DefaultInterval {
 			t.Errorf("took %s, error %v", took, err)
@@ -99,7 +101,7 @@ func TestTheServiceIsGivenTheTimeThatItAsksFor(t *testing.T) {
 	})
 }
 
-func TestAServiceThatAsksForMoreTimeThanThereIsIsAskedOnceMoreAtTheEnd(t *testing.T) {
+func TestRetryAfterBeyondTheTimeoutEndsWithALastTry(t *testing.T) {
 	busy := status(503, "BootstrapUnavailable: x", "Retry-After", "3600")
 	redeemed(t, sequence(busy, grant), func(m *machine, took time.Duration, err error) {
 		if err != nil || took != DefaultTimeout {
@@ -107,28 +109,29 @@ func TestAServiceThatAsksForMoreTimeThanThereIsIsAskedOnceMoreAtTheEnd(t *testin
 		}
 	})
 	redeemed(t, sequence(busy), func(m *machine, took time.Duration, err error) {
-		if err == nil || err.Error() != "timed out after 30s and 2 tries: the bootstrap service answered BootstrapUnavailable: x" || took != DefaultTimeout {
+		const want = "timed out after 30s and 2 tries: the bootstrap service answered BootstrapUnavailable: x"
+		if err == nil || err.Error() != want || took != DefaultTimeout {
 			t.Errorf("took %s, error %v", took, err)
 		}
 	})
 }
 
-// TestTheTimeIsUsedUp: with the interval and the timeout of kops' units there are
-// tries 5 to 10 seconds apart, the last one when the timeout is over.
-func TestTheTimeIsUsedUp(t *testing.T) {
+// With the interval and the timeout of kops' units there are tries 5 to 10 seconds apart. The
+// last one begins at the timeout.
+func TestTheLastTryIsAtTheTimeout(t *testing.T) {
 	const interval, timeout = 10 * time.Second, 20 * time.Second
 	m := newMachine(t, grant)
 	m.options.Interval, m.options.Timeout = interval, timeout
 	m.service.Close()
 	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
+		start := time.Now()
 		var asked []time.Duration
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				http.NotFound(w, r)
 				return
 			}
-			asked = append(asked, time.Since(begun))
+			asked = append(asked, time.Since(start))
 			status(503, "BootstrapUnavailable: x")(w, r)
 		})
 		_, _, err := m.offline(handler).redeem(t.Context())
@@ -148,7 +151,7 @@ func TestTheTimeIsUsedUp(t *testing.T) {
 	})
 }
 
-// TestATryThatHangsAtTheEndIsCutOff, and the error has the time that it took.
+// The error has the time that the hanging try took.
 func TestATryThatHangsAtTheEndIsCutOff(t *testing.T) {
 	redeemed(t, sequence(status(500, "", "Retry-After", "60"), hang), func(m *machine, took time.Duration, err error) {
 		want := "timed out after 40s and 2 tries: the bootstrap service answered 500 Internal Server Error"
@@ -158,18 +161,27 @@ func TestATryThatHangsAtTheEndIsCutOff(t *testing.T) {
 	})
 }
 
-func TestItGivesUpInTheEnd(t *testing.T) {
+func TestRetriesEnd(t *testing.T) {
 	for _, test := range []struct {
 		rule    string
 		handler http.Handler
 		is      error
 		want    string
 	}{
-		{"nobody is there", nil, &Unreachable{}, `^gave up after 30s and [0-9]+ tries: ask the bootstrap service: Get "https://`},
-		{"nothing but errors", sequence(status(503, "BootstrapUnavailable: x")), &TimedOut{}, "^timed out after 30s and [0-9]+ tries: the bootstrap service answered BootstrapUnavailable: x$"},
-		{"no answer at all", sequence(hang), &TimedOut{}, "^timed out after 40s and 2 tries: no answer from https://"},
-		{"no answer at last", sequence(status(500, ""), hang), &TimedOut{}, "^timed out after [0-9.]+s and [23] tries: "},
-		{"a refusal that did not pass", sequence(status(403, "NameTaken: x")), &Refused{}, "^the bootstrap service refuses: NameTaken: x; docs/reasons.md"},
+		{
+			"no server", nil, &Unreachable{},
+			`^gave up after 30s and [0-9]+ tries: ask the bootstrap service: Get "https://`,
+		},
+		{
+			"only errors", sequence(status(503, "BootstrapUnavailable: x")), &TimedOut{},
+			"^timed out after 30s and [0-9]+ tries: the bootstrap service answered BootstrapUnavailable: x$",
+		},
+		{"no answer", sequence(hang), &TimedOut{}, "^timed out after 40s and 2 tries: no answer from https://"},
+		{"no answer to the last try", sequence(status(500, ""), hang), &TimedOut{}, "^timed out after [0-9.]+s and [23] tries: "},
+		{
+			"a lasting temporary refusal", sequence(status(403, "NameTaken: x")), &Refused{},
+			"^the bootstrap service refuses: NameTaken: x; docs/reasons.md",
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			redeemed(t, test.handler, func(m *machine, took time.Duration, err error) {
@@ -184,20 +196,20 @@ func TestItGivesUpInTheEnd(t *testing.T) {
 	}
 }
 
-func TestAFinalAnswerEndsItAtOnce(t *testing.T) {
+func TestAFinalAnswerIsNotRetried(t *testing.T) {
 	for _, answer := range []http.HandlerFunc{
 		status(403, "NameMismatch: x"), status(403, "AlreadyAttested: x"), status(403, "AttestationRevoked: x"),
 		status(403, "InstanceTerminated: x"), status(400, "MalformedRequest: x"), status(404, ""), status(200, "no"),
 	} {
 		redeemed(t, sequence(answer), func(m *machine, took time.Duration, err error) {
-			if refused := new(Refused); !errors.As(err, &refused) || took > 0 || len(m.told) > 0 {
-				t.Errorf("took %s, told %q, error %v", took, m.told, err)
+			if refused := new(Refused); !errors.As(err, &refused) || took > 0 || len(m.lines) > 0 {
+				t.Errorf("took %s, reported %q, error %v", took, m.lines, err)
 			}
 		})
 	}
 }
 
-// failing is a collector that cannot collect the first times.
+// failing is a collector whose first calls fail.
 type failing struct {
 	collector
 	times *int
@@ -211,7 +223,8 @@ func (f failing) Collect(ctx context.Context, challenge string) ([]byte, error) 
 }
 
 func TestEvidenceIsCollectedAgain(t *testing.T) {
-	for times, want := range map[int]string{2: "", 1000: "^gave up after 30s and [0-9]+ tries: collect this machine's evidence: the metadata service does not answer$"} {
+	const gaveUp = "^gave up after 30s and [0-9]+ tries: collect this machine's evidence: the metadata service does not answer$"
+	for times, want := range map[int]string{2: "", 1000: gaveUp} {
 		m := newMachine(t, grant)
 		m.options.Interval, m.options.Timeout = DefaultInterval, DefaultTimeout
 		m.options.Collector = failing{collector{"worker-1"}, &times}
@@ -224,11 +237,11 @@ func TestEvidenceIsCollectedAgain(t *testing.T) {
 	}
 }
 
-func TestItEndsWhenItIsToldTo(t *testing.T) {
+func TestRetriesEndWithTheContext(t *testing.T) {
 	for rule, handler := range map[string]http.Handler{
-		"while it waits":          sequence(status(503, "")),
-		"while it asks":           sequence(hang),
-		"while nobody is reached": nil,
+		"during a wait":              sequence(status(503, "")),
+		"during a request":           sequence(hang),
+		"while no server is reached": nil,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, grant)
@@ -236,10 +249,10 @@ func TestItEndsWhenItIsToldTo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				time.AfterFunc(time.Second, stop)
-				begun := time.Now()
+				start := time.Now()
 				_, _, err := m.offline(handler).redeem(ctx)
-				if !errors.Is(err, context.Canceled) || time.Since(begun) != time.Second {
-					t.Errorf("after %s: %v", time.Since(begun), err)
+				if !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+					t.Errorf("after %s: %v", time.Since(start), err)
 				}
 			})
 		})

@@ -18,16 +18,16 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// answerTimeout is more than the service takes for a request by default
+	// answerTimeout is longer than the default time limit of the service for a request
 	// (requestTimeout: 15s).
 	answerTimeout = 20 * time.Second
-	// maxAnswer bounds what is read of an answer, which repeats the request.
+	// maxAnswer limits the size of an answer, which repeats the request.
 	maxAnswer = 256 << 10
-	// maxRetryAfter bounds for how long the service is believed to be busy.
+	// maxRetryAfter limits how long the service may ask to wait.
 	maxRetryAfter = 10 * time.Minute
 )
 
-// service is the bootstrap service, over HTTP.
+// service is a client of the bootstrap service.
 type service struct {
 	base *url.URL
 	http *http.Client
@@ -37,24 +37,24 @@ func newService(base *url.URL, config *tls.Config) *service {
 	base = base.JoinPath()
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/authorize")
 	return &service{base: base, http: &http.Client{
-		// No proxy: the service compares the address that a request comes from
-		// with that of the machine.
+		// No proxy: the service compares the source address of a request with the addresses
+		// of the machine.
 		Transport: &http.Transport{
 			TLSClientConfig:     config,
 			DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
 			TLSHandshakeTimeout: connectTimeout,
 		},
-		// A redirect would carry the evidence elsewhere.
+		// A redirect would send the evidence to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// forget leaves the connections of a failed try, so that the next one may get
-// to another replica.
-func (s *service) forget() { s.http.CloseIdleConnections() }
+// closeConnections closes the connections of a failed try, so that the next try may reach
+// another replica.
+func (s *service) closeConnections() { s.http.CloseIdleConnections() }
 
-// challenge asks what the evidence should be made with; empty where the service
-// does not challenge.
+// challenge requests the challenge that the evidence must contain; empty if the service does
+// not use challenges.
 func (s *service) challenge(ctx context.Context) (string, error) {
 	got, err := s.send(ctx, http.MethodGet, s.base.JoinPath("challenge"), nil)
 	switch {
@@ -68,7 +68,7 @@ func (s *service) challenge(ctx context.Context) (string, error) {
 	return got.challenge()
 }
 
-// authorize shows evidence and returns the token.
+// authorize sends evidence and returns the token.
 func (s *service) authorize(ctx context.Context, name string, evidence []byte) (token, error) {
 	got, err := s.send(ctx, http.MethodPost, s.base.JoinPath("authorize", name), evidence)
 	switch {
@@ -80,12 +80,12 @@ func (s *service) authorize(ctx context.Context, name string, evidence []byte) (
 	return got.token(name)
 }
 
-// send exchanges one request for one answer. Errors are *later.
+// send sends one request and reads the answer. Errors are *retryable.
 func (s *service) send(ctx context.Context, method string, to *url.URL, body []byte) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	reached := false
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { reached = true }}
+	connected := false
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -96,24 +96,28 @@ func (s *service) send(ctx context.Context, method string, to *url.URL, body []b
 	request.Header.Set("Accept", "application/json")
 	response, err := s.http.Do(request)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && reached:
-		return nil, &later{err: fmt.Errorf("no answer from %s", to), reached: true}
+	case errors.Is(err, context.DeadlineExceeded) && connected:
+		return nil, &retryable{err: fmt.Errorf("no answer from %s", to), connected: true}
 	case err != nil:
-		return nil, &later{err: fmt.Errorf("ask the bootstrap service: %w", err), reached: reached}
+		return nil, &retryable{err: fmt.Errorf("ask the bootstrap service: %w", err), connected: connected}
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if err != nil {
-		return nil, &later{err: fmt.Errorf("read the answer of the bootstrap service: %w", err), reached: true}
+		return nil, &retryable{err: fmt.Errorf("read the answer of the bootstrap service: %w", err), connected: true}
 	}
 	if len(text) > maxAnswer {
-		return nil, &later{err: fmt.Errorf("the answer of the bootstrap service is longer than %d KiB", maxAnswer>>10), reached: true}
+		tooLong := fmt.Errorf("the answer of the bootstrap service is longer than %d KiB", maxAnswer>>10)
+		return nil, &retryable{err: tooLong, connected: true}
 	}
-	return &answer{status: response.StatusCode, location: response.Header.Get("Location"), after: retryAfter(response.Header), body: text}, nil
+	return &answer{
+		status: response.StatusCode, location: response.Header.Get("Location"),
+		after: retryAfter(response.Header), body: text,
+	}, nil
 }
 
-// retryAfter is how long the service asks to wait (RFC 9110, section 10.2.3);
-// zero where it does not say.
+// retryAfter returns how long the service asks to wait (RFC 9110, section 10.2.3); zero if
+// it does not ask.
 func retryAfter(header http.Header) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// trust returns the TLS settings towards the service, and its authorities.
+// trust returns the TLS settings for the service, and its authorities.
 func trust(o Options) (*tls.Config, []byte, error) {
 	if o.ServiceCAFile == "" {
 		return nil, nil, errors.New("no file with the certificate authorities of the bootstrap service is given")
@@ -39,8 +39,7 @@ func trust(o Options) (*tls.Config, []byte, error) {
 	return config, authorities, nil
 }
 
-// readAuthorities returns the certificates in a PEM file, and nothing else that
-// may be in it.
+// readAuthorities returns the certificates in a PEM file, without other blocks.
 func readAuthorities(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -68,7 +67,7 @@ func secureURL(what, text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s is missing", what)
 	}
 	u, err := url.Parse(text)
-	// The error has the whole text, in which a password may be.
+	// The error contains the whole URL, which may contain a password.
 	if malformed := new(url.Error); errors.As(err, &malformed) {
 		err = malformed.Err
 	}
@@ -83,8 +82,7 @@ func secureURL(what, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkNodeName checks the form of a node name, which is that of Kubernetes
-// (RFC 1123 subdomain).
+// checkNodeName checks the format of a node name (RFC 1123 subdomain).
 func checkNodeName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be a node name: %s", name, strings.Join(problems, "; "))

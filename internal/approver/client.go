@@ -15,18 +15,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// errBehind says that the cache has not seen yet what the API server has.
-var errBehind = errors.New("the ledger's cache is behind")
+// errBehind means that the cache does not have the latest state of the API server yet.
+var errBehind = errors.New("the ledger's cache is behind the API server")
 
-// settleClient decides the request of a bootstrap token. The token is bound to
-// the request's key before the approval is written.
-func (c *Controller) settleClient(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
+// decideClient decides the request of a bootstrap token. The token is bound to the request's
+// key before the approval is written.
+func (c *Controller) decideClient(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
 	q := &approve.Question{Request: csr, Now: c.opts.Clock(), Options: c.policy}
 	if err := c.readEntry(ctx, q, approve.ClaimOf(csr).TokenID); err != nil {
 		return approve.Answer{}, err
 	}
 	if q.Entry != nil {
-		lock := c.named(q.Entry.Spec.NodeName)
+		lock := c.nameLock(q.Entry.Spec.NodeName)
 		lock.Lock()
 		defer lock.Unlock()
 		if err := c.readOthers(ctx, q); err != nil {
@@ -42,8 +42,8 @@ func (c *Controller) settleClient(ctx context.Context, csr *certificatesv1.Certi
 	return answer, c.write(ctx, csr, &answer)
 }
 
-// readEntry reads the entry of the ledger that names a token from the API server: the
-// cache says only which one that is. Two that name it are as good as none.
+// readEntry reads the entry that names a token from the API server. The cache only finds its
+// name. If two entries name the token, the request is denied as if there were none.
 func (c *Controller) readEntry(ctx context.Context, q *approve.Question, id string) error {
 	known := c.opts.Known.ByToken(id)
 	if len(known) == 0 {
@@ -66,11 +66,11 @@ func (c *Controller) readEntry(ctx context.Context, q *approve.Question, id stri
 	return nil
 }
 
-// readOthers reads what else than the entry decides about a request: the requests of
-// its token that were approved, and the other entries with its node name.
+// readOthers reads the other facts about a request: the approved requests of its token, and the
+// other entries with its node name.
 func (c *Controller) readOthers(ctx context.Context, q *approve.Question) error {
 	if q.Shared || q.Entry.Spec.TokenID != approve.ClaimOf(q.Request).TokenID {
-		return nil // it will be denied whatever else there is
+		return nil // it is denied in any case
 	}
 	var err error
 	if q.Approved, err = c.approvedKeys(q.Entry.Spec.TokenID); err != nil {
@@ -79,10 +79,9 @@ func (c *Controller) readOthers(ctx context.Context, q *approve.Question) error 
 	return c.readRivals(ctx, q)
 }
 
-// readRivals reads which other entries have the node's name. The cache must have
-// come to the entry's own version, for then it has every entry that is older. Of
-// another machine that is not known to have a certificate, the API server tells
-// whether it is about to get one.
+// readRivals reads the other entries with the node's name. The cache must have the current
+// version of the entry, because then it has all older entries. For another machine without a
+// known certificate, the API server is asked whether a request was approved.
 func (c *Controller) readRivals(ctx context.Context, q *approve.Question) error {
 	cached, known := c.opts.Known.Get(q.Entry.Name)
 	if !known || cached.UID != q.Entry.UID || cached.ResourceVersion != q.Entry.ResourceVersion {
@@ -109,9 +108,9 @@ func (c *Controller) readRivals(ctx context.Context, q *approve.Question) error 
 	return nil
 }
 
-// approvedKeys returns the keys of a token's requests that an approver approved.
-// They are there for an hour. An approver of an earlier version wrote the key into the
-// token's Secret, and not into its entry.
+// approvedKeys returns the keys of a token's requests that an approver approved. Requests exist
+// for an hour. An approver of an earlier version wrote the key to the token's Secret, and not to
+// its entry.
 func (c *Controller) approvedKeys(token string) ([]string, error) {
 	requests, err := c.requestsOf(byApproved, v1alpha1.TokenUser(token))
 	if err != nil {
@@ -124,9 +123,10 @@ func (c *Controller) approvedKeys(token string) ([]string, error) {
 	return keys, nil
 }
 
-// bind writes the key and the request into the token's entry: from then on the token is
-// good for this key alone, and after its end for this request alone. The entry must be as it was read. Whatever else changes it at the same
-// time, another approver, a revocation or a new token, comes before this or after it.
+// bind writes the key and the request to the token's entry. From then on the token can be used
+// for this key only, and after its expiration for this request only. The update fails if the
+// entry has changed since it was read. So a concurrent change of the entry, by another approver,
+// a revocation or a new token, comes either before or after the binding.
 func (c *Controller) bind(ctx context.Context, q *approve.Question) error {
 	key := approve.PublicKey(q.Request.Spec.Request)
 	if q.Entry.BoundKey() == key {

@@ -20,53 +20,50 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Options say for which cluster an approver works, and how. Client, Ledger and
-// Known are required.
+// Options configure an approver. Client, Ledger and Known are required.
 type Options struct {
 	Client kubernetes.Interface
 	Ledger *ledger.Client
-	// Known follows the same ledger. Somebody else runs it, after New.
+	// Known caches the same ledger. The caller runs it, after New.
 	Known *ledger.Cache
 
-	// UnattestedNodes and ServingAddresses are the choices of package approve;
-	// empty for the strict ones.
+	// UnattestedNodes and ServingAddresses are the options of package approve; empty
+	// means the strict ones.
 	UnattestedNodes  string
 	ServingAddresses string
 
-	// Identity names this approver among those that share the Lease. Without a
-	// LeaseName there is no election: this approver always decides.
+	// Identity identifies this approver among those that share the Lease. Without a
+	// LeaseName there is no election: this approver is always active.
 	Identity                  string
 	LeaseNamespace, LeaseName string
-	// How the Lease is kept, as leader election of client-go has it; zero means 15,
-	// 10 and 2 seconds.
+	// The timing of leader election, as defined by client-go; zero means 15, 10 and 2
+	// seconds.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
-	// MaxStaleness is how long the requests and the nodes may not have been heard from
-	// while requests are decided; 0 for no limit. The ledger's cache has its own.
+	// MaxStaleness is the age at which the copies of requests and nodes are too old to
+	// decide requests; 0 means no limit. The ledger's cache has its own limit.
 	MaxStaleness time.Duration
 
-	// Workers is how many requests are decided at once; zero means 4.
+	// Workers is how many requests are decided concurrently; zero means 4.
 	Workers  int
 	Clock    func() time.Time
 	Observer Observer
 	Logger   logr.Logger
 }
 
-// Observer is told what an approver does. Its methods are called concurrently
-// and must not wait.
+// Observer receives the events of an approver. Its methods are called concurrently and must
+// not block.
 type Observer interface {
-	// Decided is called for each request that was approved or denied, once for
-	// each node's request that was left to somebody else, and for each try that
-	// failed.
+	// Decided is called for each request that was approved or denied, once for each node's
+	// request that was left to others, and for each failed try.
 	Decided(Event)
-	// Leading is called when this approver begins and ceases to lead.
+	// Leading is called when this approver starts and stops leading.
 	Leading(bool)
-	// TooOld is called for each try to decide a request that failed because what the
-	// approver knows is too old.
+	// TooOld is called for each failed try to decide a request because a copy is too old.
 	TooOld()
 }
 
-// Event is what became of one request.
+// Event is the result of one request.
 type Event struct {
 	// Request is the name of the CertificateSigningRequest.
 	Request string
@@ -75,11 +72,11 @@ type Event struct {
 	Outcome approve.Outcome
 	Code    verdict.Code
 	Message string
-	// Node is the node that it is for, as far as that is known.
+	// Node is the node that the request is for, if it is known.
 	Node string
-	// Waited is for how long the request has existed.
+	// Waited is the age of the request.
 	Waited time.Duration
-	// Err is why it could not be decided this time. It will be tried again.
+	// Err is why the request could not be decided. It will be retried.
 	Err error
 }
 
@@ -89,22 +86,22 @@ type Controller struct {
 	policy   approve.Options
 	requests cache.SharedIndexInformer
 	nodes    cache.SharedIndexInformer
-	// The ages of what the informers have.
+	// requestsAge and nodesAge are the ages of the informers' copies.
 	requestsAge, nodesAge *staleness.Age
 
-	// term is what is to be done while this approver leads; nil while it does not.
+	// term holds the queues while this approver leads; nil otherwise.
 	term atomic.Pointer[term]
-	// names are locks by node name: two machines with one name are looked at one
-	// after the other.
-	names [64]sync.Mutex
-	// left has the requests that were left to somebody else, by UID.
+	// nameLocks are locks by node name: two machines with one name are decided one after
+	// the other.
+	nameLocks [64]sync.Mutex
+	// left holds the UIDs of requests that were left to others.
 	left sync.Map
-	// listing knows which tokens and nodes no entry has.
+	// listing lists the ledger to confirm that no entry has a token or node.
 	listing *listing
 }
 
-// New returns an approver that does nothing until it runs. It must be called
-// before the ledger's cache runs.
+// New returns an approver that is inactive until Run is called. New must be called before the
+// ledger's cache runs.
 func New(opts Options) (*Controller, error) {
 	if opts.Client == nil || opts.Ledger == nil || opts.Known == nil {
 		return nil, errors.New("an approver needs a client, the ledger and its cache")
@@ -112,13 +109,14 @@ func New(opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: withDefaults(opts),
 		policy: approve.Options{
-			Unattested: approve.Unattested(opts.UnattestedNodes), ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
+			Unattested:       approve.Unattested(opts.UnattestedNodes),
+			ServingAddresses: approve.ServingAddresses(opts.ServingAddresses),
 		},
 	}
 	c.listing = newListing(opts.Ledger, c.opts.Clock)
 	c.requestsAge = staleness.New("certificatesigningrequests.certificates.k8s.io", opts.MaxStaleness, opts.Clock)
 	c.nodesAge = staleness.New("nodes", opts.MaxStaleness, opts.Clock)
-	if err := c.follow(); err != nil {
+	if err := c.newInformers(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -144,19 +142,18 @@ func withDefaults(opts Options) Options {
 		opts.Clock = time.Now
 	}
 	if opts.Observer == nil {
-		opts.Observer = silent{}
+		opts.Observer = noObserver{}
 	}
 	return opts
 }
 
-type silent struct{}
+type noObserver struct{}
 
-func (silent) Decided(Event) {}
-func (silent) Leading(bool)  {}
-func (silent) TooOld()       {}
+func (noObserver) Decided(Event) {}
+func (noObserver) Leading(bool)  {}
+func (noObserver) TooOld()       {}
 
-// Run follows the cluster and takes part in the election until the context
-// ends.
+// Run runs the informers and takes part in the election until the context ends.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -166,7 +163,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		running.Go(func() { informer.RunWithContext(ctx) })
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), c.requests.HasSynced, c.nodes.HasSynced, c.opts.Known.Synced) {
-		return nil // it was told to end
+		return nil // the context ended
 	}
 	if c.opts.LeaseName == "" {
 		c.lead(ctx)
@@ -175,20 +172,20 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.elect(ctx)
 }
 
-// named returns the lock of a node name.
-func (c *Controller) named(node string) *sync.Mutex {
+// nameLock returns the lock of a node name.
+func (c *Controller) nameLock(node string) *sync.Mutex {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(node)) // a hash has no errors
-	return &c.names[hash.Sum32()%uint32(len(c.names))]
+	return &c.nameLocks[hash.Sum32()%uint32(len(c.nameLocks))]
 }
 
-// leaves reports whether it is news that a request is left to somebody else.
-func (c *Controller) leaves(uid types.UID) bool {
+// firstLeave reports whether a request is left to others for the first time.
+func (c *Controller) firstLeave(uid types.UID) bool {
 	_, known := c.left.LoadOrStore(uid, true)
 	return !known
 }
 
-// wrap says about which object something could not be done.
+// wrap adds the action and the object to an error.
 func wrap(err error, doing, kind, name string) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, name, err)
 }

@@ -18,11 +18,11 @@ import (
 )
 
 func TestAMachineBecomesANode(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
-	told := &events{}
+	s := newTestCluster(t, fakeapiserver.Options{})
+	reported := &events{}
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
-	s.start(approver.Options{Observer: told})
+	s.start(approver.Options{Observer: reported})
 
 	s.put(requestPath("first"), withToken(t, "aaaaaa", key, "worker-1"))
 	s.await("first", "Approved ClientCertificateApproved")
@@ -39,7 +39,8 @@ func TestAMachineBecomesANode(t *testing.T) {
 	s.issue("first", firstEnd)
 	s.until("the entry is Certified", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Certified })
 	status := s.entry("aws-i-1").Status
-	if status.Binding == nil || status.CertificateRequest != "first" || status.TokenID != "aaaaaa" || !status.CertificateExpiration.Time.Equal(firstEnd) ||
+	if status.Binding == nil || status.CertificateRequest != "first" || status.TokenID != "aaaaaa" ||
+		!status.CertificateExpiration.Time.Equal(firstEnd) ||
 		!meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionCertified) {
 		t.Errorf("the status is %+v", status)
 	}
@@ -47,7 +48,8 @@ func TestAMachineBecomesANode(t *testing.T) {
 	s.put("/api/v1/nodes/worker-1", &corev1.Node{})
 	s.until("the entry is Registered", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Registered })
 	node := &corev1.Node{}
-	if _, err := s.api.Get("/api/v1/nodes/worker-1", node); err != nil || s.entry("aws-i-1").Status.NodeUID != string(node.UID) {
+	found, err := s.api.Get("/api/v1/nodes/worker-1", node)
+	if err != nil || !found || s.entry("aws-i-1").Status.NodeUID != string(node.UID) {
 		t.Errorf("the node's UID is %s (%v), in the ledger it is %s", node.UID, err, s.entry("aws-i-1").Status.NodeUID)
 	}
 
@@ -60,103 +62,107 @@ func TestAMachineBecomesANode(t *testing.T) {
 		return s.entry("aws-i-1").Status.CertificateExpiration.Time.Equal(firstEnd.Add(time.Hour))
 	})
 	for name, want := range map[string]string{
-		"first": "approve ClientCertificateApproved", "serving": "approve ServingCertificateApproved", "renewal": "approve RenewalApproved",
+		"first":   "approve ClientCertificateApproved",
+		"serving": "approve ServingCertificateApproved",
+		"renewal": "approve RenewalApproved",
 	} {
-		s.until("the observer is told of "+name, func() bool { return len(told.of(name)) > 0 })
-		if got := told.of(name); !slices.Equal(got, []string{want}) {
-			t.Errorf("the observer was told of %s: %v, want %s once", name, got, want)
+		s.until("the decision about "+name+" is reported", func() bool { return len(reported.of(name)) > 0 })
+		if got := reported.of(name); !slices.Equal(got, []string{want}) {
+			t.Errorf("reported about %s: %v, want %s once", name, got, want)
 		}
 	}
 }
 
-func TestWhatIsDenied(t *testing.T) {
+func TestDenials(t *testing.T) {
+	type request = certificatesv1.CertificateSigningRequest
+	first := func(t *testing.T) *request { return withToken(t, "aaaaaa", newKey(t), "worker-1") }
 	past := metav1.NewTime(time.Now().Add(-time.Second))
 	for _, tc := range []struct {
 		rule    string
-		prepare func(*testing.T, *stand) *certificatesv1.CertificateSigningRequest
+		prepare func(*testing.T, *testCluster) *request
 		want    string
 	}{
-		{"the token of machine A, a request for B", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"the token of machine A, a request for B", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-b", "worker-2", "bbbbbb")
 			return withToken(t, "aaaaaa", newKey(t), "worker-2")
 		}, "Denied WrongNodeName"},
-		{"a token that has expired", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that has expired", func(t *testing.T, s *testCluster) *request {
 			s.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.Spec.TokenExpiration = past })
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenExpired"},
-		{"an entry that is being deleted", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"an entry that is being deleted", func(t *testing.T, s *testCluster) *request {
 			s.change("aws-i-1", func(e *v1alpha1.NodeAttestation) { e.DeletionTimestamp = &past })
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token bound to another key", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token bound to another key", func(t *testing.T, s *testCluster) *request {
 			s.change("aws-i-1", bound("sha256:00"))
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenAlreadyUsed"},
-		{"a token that no entry names", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that no entry names", func(t *testing.T, s *testCluster) *request {
 			s.api.Remove(entryPath("aws-i-1"))
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token of an entry that was made anew under the same name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token of an entry that was created again", func(t *testing.T, s *testCluster) *request {
 			s.api.Remove(entryPath("aws-i-1"))
 			s.machine("aws-i-1", "worker-1", "cccccc")
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token that two entries name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that two entries name", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-2", "worker-2", "aaaaaa")
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token that another entry was given before", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that another entry was given before", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-2", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) { e.Status.TokenID = "aaaaaa" })
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token that another entry used before", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a token that another entry used before", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-2", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
 				e.Status.Binding = &v1alpha1.TokenBinding{TokenID: "aaaaaa", PublicKey: "sha256:00"}
 			})
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a token before the last", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a replaced token", func(t *testing.T, s *testCluster) *request {
 			entry := s.entry("aws-i-1")
 			entry.Spec.TokenID = "cccccc"
 			s.put(entryPath("aws-i-1"), entry)
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied TokenUnknown"},
-		{"a revoked machine", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a revoked machine", func(t *testing.T, s *testCluster) *request {
 			s.revoke("aws-i-1")
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied AttestationRevoked"},
-		{"an older machine has the name", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"an older machine has the name", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-0", "worker-1", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
 				e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 			})
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied NameTaken"},
-		{"a younger machine has the name already, for its token was used", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a younger machine with a used token has the name", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-2", "worker-1", "bbbbbb", bound("sha256:00"))
-			return withToken(t, "aaaaaa", newKey(t), "worker-1")
+			return first(t)
 		}, "Denied NameTaken"},
-		{"the renewal of a node that the ledger does not have", func(t *testing.T, _ *stand) *certificatesv1.CertificateSigningRequest {
+		{"the renewal of a node that the ledger does not have", func(t *testing.T, _ *testCluster) *request {
 			return ofNode(t, "worker-9")
 		}, "Denied NotAttested"},
-		{"the renewal of a revoked machine", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"the renewal of a revoked machine", func(t *testing.T, s *testCluster) *request {
 			s.revoke("aws-i-1")
 			return ofNode(t, "worker-1")
 		}, "Denied AttestationRevoked"},
-		{"a serving certificate for the API server's name", func(t *testing.T, _ *stand) *certificatesv1.CertificateSigningRequest {
+		{"a serving certificate for the API server's name", func(t *testing.T, _ *testCluster) *request {
 			return ofNode(t, "worker-1", "worker-1", "kubernetes.default")
 		}, "Denied AddressNotAttested"},
-		{"a serving certificate with another node's address", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
+		{"a serving certificate with another node's address", func(t *testing.T, s *testCluster) *request {
 			s.machine("aws-i-b", "worker-2", "bbbbbb", func(e *v1alpha1.NodeAttestation) { e.Spec.Addresses = []string{"10.0.0.8"} })
 			return ofNode(t, "worker-1", "10.0.0.8")
 		}, "Denied AddressNotAttested"},
-		{"a serving certificate with an address that only the node's own status has", func(t *testing.T, s *stand) *certificatesv1.CertificateSigningRequest {
-			s.put("/api/v1/nodes/worker-1", &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}}})
+		{"a serving certificate with an address that only the node's own status has", func(t *testing.T, s *testCluster) *request {
+			s.put("/api/v1/nodes/worker-1", nodeWithAddress("10.0.0.9"))
 			return ofNode(t, "worker-1", "10.0.0.9")
 		}, "Denied AddressNotAttested"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, fakeapiserver.Options{})
+			s := newTestCluster(t, fakeapiserver.Options{})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			csr := tc.prepare(t, s)
 			s.start(approver.Options{})
@@ -166,8 +172,15 @@ func TestWhatIsDenied(t *testing.T) {
 	}
 }
 
-// revoke does to an entry what the command does.
-func (s *stand) revoke(name string) {
+// nodeWithAddress returns a Node with an internal IP.
+func nodeWithAddress(address string) *corev1.Node {
+	return &corev1.Node{Status: corev1.NodeStatus{
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+	}}
+}
+
+// revoke changes an entry as the command does.
+func (s *testCluster) revoke(name string) {
 	entry := s.entry(name)
 	entry.Status.Phase = v1alpha1.Revoked
 	s.put(entryPath(name), entry)
@@ -175,7 +188,7 @@ func (s *stand) revoke(name string) {
 
 func TestSelfNodeServerIsAsked(t *testing.T) {
 	var asked map[string]any
-	s := newStand(t, fakeapiserver.Options{Allow: func(spec map[string]any) bool { asked = spec; return false }})
+	s := newTestCluster(t, fakeapiserver.Options{Allow: func(spec map[string]any) bool { asked = spec; return false }})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	s.put(requestPath("serving"), ofNode(t, "worker-1", "10.0.0.7"))
@@ -188,18 +201,17 @@ func TestSelfNodeServerIsAsked(t *testing.T) {
 }
 
 func TestServingAddressesOfTheNode(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
-	s.put("/api/v1/nodes/worker-1", &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}}})
+	s.put("/api/v1/nodes/worker-1", nodeWithAddress("10.0.0.9"))
 	s.start(approver.Options{ServingAddresses: string(approve.ServingLedgerAndNode)})
 	s.put(requestPath("serving"), ofNode(t, "worker-1", "10.0.0.7", "10.0.0.9"))
 	s.await("serving", "Approved ServingCertificateApproved")
 }
 
-// TestWhatIsOthersBusiness has the approver decide one request of its own after
-// all the others, so that it has looked at them.
-func TestWhatIsOthersBusiness(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// The approver decides a request of its own after all the others, so that it has handled them.
+func TestRequestsOfOthersAreNotDecided(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	kubeadm := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	kubeadm.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"}
@@ -211,19 +223,22 @@ func TestWhatIsOthersBusiness(t *testing.T) {
 	noNode.Spec.Groups = []string{"system:authenticated"}
 	decided := func(kind certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
 		csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
-		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: "Manual"}}
+		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: kind, Status: corev1.ConditionTrue, Reason: "Manual"},
+		}
 		return csr
 	}
 	others := map[string]*certificatesv1.CertificateSigningRequest{
-		"kubeadm-token": kubeadm, "other-signer": otherSigner, "person": person, "no-node": noNode, "unattested": ofNode(t, "worker-9"),
-		"approved": decided(certificatesv1.CertificateApproved), "denied": decided(certificatesv1.CertificateDenied), "failed": decided(certificatesv1.CertificateFailed),
+		"kubeadm-token": kubeadm, "other-signer": otherSigner, "person": person, "no-node": noNode,
+		"unattested": ofNode(t, "worker-9"), "approved": decided(certificatesv1.CertificateApproved),
+		"denied": decided(certificatesv1.CertificateDenied), "failed": decided(certificatesv1.CertificateFailed),
 	}
 	for name, csr := range others {
 		s.put(requestPath(name), csr)
 	}
-	told := &events{}
-	s.start(approver.Options{Workers: 1, UnattestedNodes: string(approve.LeaveUnattested), Observer: told})
-	s.until("the unattested node is left", func() bool { return len(told.of("unattested")) > 0 })
+	reported := &events{}
+	s.start(approver.Options{Workers: 1, UnattestedNodes: string(approve.LeaveUnattested), Observer: reported})
+	s.until("the unattested node is left", func() bool { return len(reported.of("unattested")) > 0 })
 	s.put(requestPath("ours"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	s.await("ours", "Approved ClientCertificateApproved")
 	for name := range others {
@@ -231,18 +246,20 @@ func TestWhatIsOthersBusiness(t *testing.T) {
 			t.Errorf("request %s was changed: %v, %v", name, versions, err)
 		}
 	}
-	if got := told.of("unattested"); !slices.Equal(got, []string{"leave NotAttested"}) {
-		t.Errorf("the observer was told %v", got)
+	if got := reported.of("unattested"); !slices.Equal(got, []string{"leave NotAttested"}) {
+		t.Errorf("reported %v", got)
 	}
 }
 
-func TestAFailedLookUpIsTriedAgain(t *testing.T) {
+func TestFailedCallsAreRetried(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, fakeapiserver.Options{Fault: f.of})
+	s := newTestCluster(t, fakeapiserver.Options{Fault: f.of})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
-	told := &events{}
-	s.start(approver.Options{Observer: told})
-	for _, path := range []string{"/nodeattestations/aws-i-1/status", "/nodeattestations/aws-i-1", "/subjectaccessreviews", "/approval"} {
+	reported := &events{}
+	s.start(approver.Options{Observer: reported})
+	for _, path := range []string{
+		"/nodeattestations/aws-i-1/status", "/nodeattestations/aws-i-1", "/subjectaccessreviews", "/approval",
+	} {
 		f.fail(path)
 		name := "it" + strings.ReplaceAll(strings.ToLower(path), "/", "-")
 		want := "Approved ServingCertificateApproved"
@@ -251,21 +268,21 @@ func TestAFailedLookUpIsTriedAgain(t *testing.T) {
 			csr, want = withToken(t, "aaaaaa", newKey(t), "worker-1"), "Approved ClientCertificateApproved"
 		}
 		s.put(requestPath(name), csr)
-		s.until("two tries have failed", func() bool { return len(told.of(name)) >= 2 })
+		s.until("two tries have failed", func() bool { return len(reported.of(name)) >= 2 })
 		if got := decision(s.request(name)); got != "" {
-			t.Errorf("while %s cannot be asked, the request is %s", path, got)
+			t.Errorf("while %s fails, the request is %s", path, got)
 		}
 		f.fail("")
 		s.await(name, want)
-		s.until("the observer is told of the approval", func() bool {
-			got := told.of(name)
+		s.until("the approval is reported", func() bool {
+			got := reported.of(name)
 			return got[0] == "error" && strings.HasPrefix(got[len(got)-1], "approve ")
 		})
 	}
 }
 
-func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+func TestARestartedKubeletMayRetry(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
 	stop := s.start(approver.Options{})
@@ -280,43 +297,43 @@ func TestARestartedKubeletsRequestIsARetry(t *testing.T) {
 	s.await("first", "Approved ClientCertificateApproved")
 	s.await("stolen", "Denied TokenAlreadyUsed")
 	if keys := s.keysOf("aws-i-1"); !slices.Equal(keys, []string{approve.PublicKey(s.request("first").Spec.Request)}) {
-		t.Errorf("the token was bound to %v, want the first key alone", keys)
+		t.Errorf("the token was bound to %v, want only the first key", keys)
 	}
 }
 
-// TestABoundTokenOutlastsAnOutage: the approver bound the token, and could not
-// write the approval for most of the token's life.
+// The approver bound the token, and could not write the approval for most of the token's
+// lifetime.
 func TestABoundTokenOutlastsAnOutage(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	s.machine("aws-i-1", "worker-1", "aaaaaa", bound(approve.PublicKey(csr.Spec.Request)))
-	s.put(requestPath("thief"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.put(requestPath("stolen"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	s.put(requestPath("it"), csr)
 	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(4 * time.Minute) }})
 	s.await("it", "Approved ClientCertificateApproved")
-	s.await("thief", "Denied TokenAlreadyUsed")
+	s.await("stolen", "Denied TokenAlreadyUsed")
 }
 
-// TestABoundTokenEndsBeforeTheApproval: the token was bound, the approval could not be
-// written, and the approver that comes next finds the token ended.
-func TestABoundTokenEndsBeforeTheApproval(t *testing.T) {
+// The token was bound, the approval could not be written, and the next approver finds the token
+// expired.
+func TestABoundTokenExpiresBeforeTheApproval(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, fakeapiserver.Options{Fault: f.of})
+	s := newTestCluster(t, fakeapiserver.Options{Fault: f.of})
 	key := newKey(t)
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	f.fail("/approval")
-	told := &events{}
-	stop := s.start(approver.Options{Observer: told})
+	reported := &events{}
+	stop := s.start(approver.Options{Observer: reported})
 	s.put(requestPath("it"), withToken(t, "aaaaaa", key, "worker-1"))
-	s.until("the approval has failed", func() bool { return len(told.of("it")) > 0 })
+	s.until("the approval has failed", func() bool { return len(reported.of("it")) > 0 })
 	stop()
 	f.fail("")
 	s.put(requestPath("second"), withToken(t, "aaaaaa", key, "worker-1"))
-	s.put(requestPath("thief"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
+	s.put(requestPath("stolen"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	stop = s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(6 * time.Minute) }})
 	s.await("it", "Approved ClientCertificateApproved")
 	s.await("second", "Denied TokenExpired")
-	s.await("thief", "Denied TokenExpired")
+	s.await("stolen", "Denied TokenExpired")
 	stop()
 
 	// A request of the same name is another request.
@@ -326,26 +343,25 @@ func TestABoundTokenEndsBeforeTheApproval(t *testing.T) {
 	s.await("it", "Denied TokenExpired")
 }
 
-// TestABoundTokenIsNotGoodForEver: the approver was away for longer than a kubelet waits.
-func TestABoundTokenIsNotGoodForEver(t *testing.T) {
+// The approver was unavailable for longer than a kubelet waits.
+func TestABindingHasATimeLimit(t *testing.T) {
 	f := &faults{}
-	s := newStand(t, fakeapiserver.Options{Fault: f.of})
+	s := newTestCluster(t, fakeapiserver.Options{Fault: f.of})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	f.fail("/approval")
-	told := &events{}
-	stop := s.start(approver.Options{Observer: told})
+	reported := &events{}
+	stop := s.start(approver.Options{Observer: reported})
 	s.put(requestPath("it"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
-	s.until("the approval has failed", func() bool { return len(told.of("it")) > 0 })
+	s.until("the approval has failed", func() bool { return len(reported.of("it")) > 0 })
 	stop()
 	f.fail("")
 	s.start(approver.Options{Clock: func() time.Time { return time.Now().Add(16 * time.Minute) }})
 	s.await("it", "Denied TokenExpired")
 }
 
-// TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey: its approver did not
-// write into the entry which key that was.
-func TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// The approver of an earlier version did not write the key to the entry.
+func TestATokenThatAnEarlierVersionApprovedIsValidForOneKey(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	key := newKey(t)
 	first := withToken(t, "aaaaaa", key, "worker-1")
@@ -360,10 +376,9 @@ func TestATokenThatAnEarlierVersionApprovedIsGoodForNoOtherKey(t *testing.T) {
 	s.await("retry", "Approved ClientCertificateApproved")
 }
 
-// TestAMachineThatUsedItsTokenKeepsItsName: an older entry has the same name, and
-// its machine asks later.
+// An older entry has the same name, and its machine sends its request later.
 func TestAMachineThatUsedItsTokenKeepsItsName(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-2", "worker-1", "bbbbbb")
 	s.start(approver.Options{})
 	s.put(requestPath("first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))

@@ -8,31 +8,30 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// recordCredentials remembers the certificates that are sure to be the machine's. The
-// oldest are forgotten when there are too many.
+// recordCredentials records the certificates that are certain to be the machine's. If there are
+// too many, the oldest are dropped.
 func (v *evidence) recordCredentials(entry *v1alpha1.NodeAttestation) {
 	if all := v.credentials(entry); len(all) > 0 {
 		entry.Status.Credentials = all[max(0, len(all)-v1alpha1.MaxCredentials):]
 	}
 }
 
-// credentials are the certificates of a machine, the newest last: those of its entry,
-// those that were asked for with its token, or with a certificate that is the machine's,
-// and what was adopted.
+// credentials returns the certificates of a machine, the newest last: those of its entry, those
+// requested with its token or with one of its certificates, and adopted ones.
 func (v *evidence) credentials(entry *v1alpha1.NodeAttestation) []string {
 	known := entry.Status.Credentials
 	var seen []string
 	for _, csr := range byAge(v.token) {
-		seen = v.remember(seen, csr, entry.Spec.NodeName)
+		seen = v.addCertificate(seen, csr, entry.Spec.NodeName)
 	}
 	for _, csr := range byAge(v.renewals) {
 		switch own := slices.Contains(known, csr.with) || slices.Contains(seen, csr.with); {
 		case own:
-			seen = v.remember(seen, csr, entry.Spec.NodeName)
+			seen = v.addCertificate(seen, csr, entry.Spec.NodeName)
 		case v.adopts(entry, csr):
 			if certificate := csr.of(entry.Spec.NodeName); certificate != nil {
-				seen = v.remember(append(seen, csr.with), csr, entry.Spec.NodeName)
-				extend(entry, certificate.end)
+				seen = v.addCertificate(append(seen, csr.with), csr, entry.Spec.NodeName)
+				extendExpiration(entry, certificate.end)
 			}
 		}
 	}
@@ -40,10 +39,10 @@ func (v *evidence) credentials(entry *v1alpha1.NodeAttestation) []string {
 	return append(earlier, seen...)
 }
 
-// adopts reports whether the certificate that a request was made with is the machine's
-// although its entry does not have it: it was forgotten, or the entry is new. An approver
-// approved the request, no other machine of the name may have a valid certificate, and the
-// entry was there before and not revoked.
+// adopts reports whether the certificate with which a request was made is the machine's although
+// its entry does not have it, because it was dropped or the entry is new. This is so if an
+// approver approved the request, no other machine with the name may have a valid certificate,
+// and the entry existed before the request and was not revoked.
 func (v *evidence) adopts(entry *v1alpha1.NodeAttestation, csr *request) bool {
 	if !csr.renewed || csr.with == "" || !v.alone || !entry.CreationTimestamp.Before(&csr.CreationTimestamp) {
 		return false
@@ -52,9 +51,8 @@ func (v *evidence) adopts(entry *v1alpha1.NodeAttestation, csr *request) bool {
 	return entry.Phase() != v1alpha1.Revoked || revoked != nil && csr.CreationTimestamp.Before(&revoked.LastTransitionTime)
 }
 
-// remember adds the certificate that a request led to, while it is good for
-// anything.
-func (v *evidence) remember(seen []string, csr *request, node string) []string {
+// addCertificate adds the certificate that was issued for a request, unless it has expired.
+func (v *evidence) addCertificate(seen []string, csr *request, node string) []string {
 	certificate := csr.of(node)
 	if certificate == nil || !v.now.Before(certificate.end) {
 		return seen
@@ -65,8 +63,7 @@ func (v *evidence) remember(seen []string, csr *request, node string) []string {
 	return seen
 }
 
-// byAge orders requests so that a certificate comes before what was asked for
-// with it.
+// byAge sorts requests so that each certificate comes before those requested with it.
 func byAge(requests []*request) []*request {
 	ordered := byName(requests)
 	slices.SortStableFunc(ordered, func(a, b *request) int {

@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// credential names the certificate that a request led to, as API servers do.
-func (s *stand) credential(request string) string {
+// credential returns the id of the certificate of a request, in the format of API servers.
+func (s *testCluster) credential(request string) string {
 	s.t.Helper()
 	block, _ := pem.Decode(s.request(request).Status.Certificate)
 	if block == nil {
@@ -26,21 +26,21 @@ func (s *stand) credential(request string) string {
 	return fmt.Sprintf("X509SHA256=%x", sha256.Sum256(block.Bytes))
 }
 
-// askedWith is a request of a node that authenticated with a certificate.
+// askedWith returns a request of a node that authenticated with a certificate.
 func askedWith(t *testing.T, credential, node string, sans ...string) *certificatesv1.CertificateSigningRequest {
 	csr := ofNode(t, node, sans...)
 	csr.Spec.Extra = map[string]certificatesv1.ExtraValue{"authentication.kubernetes.io/credential-id": {credential}}
 	return csr
 }
 
-// TestACertificateOfTheMachineBefore: two machines have one name after each
-// other, and somebody has what the first one got, and got by renewal.
-func TestACertificateOfTheMachineBefore(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// Two machines have one name in succession, and an attacker has the certificates of the first
+// one, including its renewal.
+func TestCertificatesOfTheFormerMachine(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
-	remembered := func(entry string, requests ...string) {
+	recorded := func(entry string, requests ...string) {
 		s.until("the ledger has the certificates of "+entry, func() bool {
 			var want []string
 			for _, r := range requests {
@@ -53,18 +53,18 @@ func TestACertificateOfTheMachineBefore(t *testing.T) {
 	s.put(requestPath("a-first"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
 	s.await("a-first", "Approved ClientCertificateApproved")
 	s.issue("a-first", end)
-	remembered("aws-i-1", "a-first")
+	recorded("aws-i-1", "a-first")
 	s.put(requestPath("a-second"), askedWith(t, s.credential("a-first"), "worker-1"))
 	s.await("a-second", "Approved RenewalApproved")
 	s.issue("a-second", end)
-	remembered("aws-i-1", "a-first", "a-second")
+	recorded("aws-i-1", "a-first", "a-second")
 
 	s.revoke("aws-i-1")
 	s.machine("aws-i-2", "worker-1", "bbbbbb")
 	s.put(requestPath("b-first"), withToken(t, "bbbbbb", newKey(t), "worker-1"))
 	s.await("b-first", "Approved ClientCertificateApproved")
 	s.issue("b-first", end)
-	remembered("aws-i-2", "b-first")
+	recorded("aws-i-2", "b-first")
 
 	for _, stolen := range []string{"a-first", "a-second"} {
 		s.put(requestPath("renewal-"+stolen), askedWith(t, s.credential(stolen), "worker-1"))
@@ -75,14 +75,13 @@ func TestACertificateOfTheMachineBefore(t *testing.T) {
 	s.put(requestPath("b-second"), askedWith(t, s.credential("b-first"), "worker-1"))
 	s.await("b-second", "Approved RenewalApproved")
 	s.issue("b-second", end)
-	remembered("aws-i-2", "b-first", "b-second")
-	remembered("aws-i-1", "a-first", "a-second")
+	recorded("aws-i-2", "b-first", "b-second")
+	recorded("aws-i-1", "a-first", "a-second")
 }
 
-// TestManyRenewalsAreRememberedOnce: a node that renews without end gets no
-// endless list, and the controller comes to rest.
-func TestManyRenewalsAreRememberedOnce(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// The list of a node that renews without end is limited, and the controller becomes idle.
+func TestTheNumberOfRecordedCertificatesIsLimited(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -98,35 +97,37 @@ func TestManyRenewalsAreRememberedOnce(t *testing.T) {
 		s.issue(next, end)
 		last = next
 	}
-	s.until("the last certificate is in the ledger", func() bool { return slices.Contains(s.entry("aws-i-1").Status.Credentials, s.credential(last)) })
+	s.until("the last certificate is in the ledger", func() bool {
+		return slices.Contains(s.entry("aws-i-1").Status.Credentials, s.credential(last))
+	})
 	status := s.entry("aws-i-1")
 	if n := len(status.Status.Credentials); n != most {
-		t.Errorf("%d certificates are remembered, want the last %d", n, most)
+		t.Errorf("%d certificates are recorded, want the last %d", n, most)
 	}
-	// Another change makes it look at all of them again.
+	// Another change makes the approver evaluate all of them again.
 	s.put(requestPath("other"), askedWith(t, s.credential(last), "worker-1", "10.0.0.99"))
 	s.await("other", "Denied AddressNotAttested")
 	if again := s.entry("aws-i-1"); !slices.Equal(again.Status.Credentials, status.Status.Credentials) {
-		t.Error("the same certificates are remembered otherwise the second time")
+		t.Error("the second evaluation recorded other certificates")
 	}
 }
 
-// node is a cluster in which machines have the name worker-1, one after the other.
+// node is a cluster in which machines have the name worker-1 in succession.
 type node struct {
-	*stand
+	*testCluster
 	end time.Time
 }
 
 func newNode(t *testing.T, opts fakeapiserver.Options) *node {
-	return &node{newStand(t, opts), time.Now().Add(time.Hour).Truncate(time.Second)}
+	return &node{newTestCluster(t, opts), time.Now().Add(time.Hour).Truncate(time.Second)}
 }
 
-// aMinuteOld is an entry that was there before the requests: their times are in seconds.
+// aMinuteOld makes an entry older than the requests, whose times have the precision of a second.
 func aMinuteOld(e *v1alpha1.NodeAttestation) {
 	e.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Minute))
 }
 
-// join has a machine's token become a certificate, and waits until that is in the ledger.
+// join gets a certificate for a machine's token, and waits until it is in the ledger.
 func (n *node) join(entry, token, request string) {
 	n.t.Helper()
 	n.machine(entry, "worker-1", token, aMinuteOld)
@@ -136,7 +137,7 @@ func (n *node) join(entry, token, request string) {
 	n.recorded(entry, request)
 }
 
-// renew has a certificate be renewed.
+// renew renews a certificate.
 func (n *node) renew(with, request string) {
 	n.t.Helper()
 	n.renewWith(n.credential(with), request)
@@ -156,7 +157,7 @@ func (n *node) recorded(entry, request string) {
 	})
 }
 
-// stolen wants a certificate to be of no use while another machine has the name.
+// stolen checks that a certificate cannot be used while another machine has the name.
 func (n *node) stolen(credential string) {
 	n.t.Helper()
 	name := fmt.Sprintf("with-%.20x", credential[len(credential)-10:])
@@ -166,9 +167,9 @@ func (n *node) stolen(credential string) {
 	n.await("serving-"+name, "Denied AnotherMachinesCredential")
 }
 
-// TestACertificateThatTheLedgerForgot: a machine renews until its entry has forgotten its
-// first certificate. That is its own while it has the name, and nobody's afterwards.
-func TestACertificateThatTheLedgerForgot(t *testing.T) {
+// A machine renews until its entry has dropped its first certificate. That certificate is its own
+// while it has the name, and invalid afterwards.
+func TestADroppedCertificate(t *testing.T) {
 	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-000")
@@ -178,26 +179,27 @@ func TestACertificateThatTheLedgerForgot(t *testing.T) {
 		n.renew(last, next)
 		last = next
 	}
-	n.until("the first certificate is forgotten", func() bool { return !slices.Contains(n.entry("aws-i-1").Status.Credentials, n.credential("a-000")) })
-	forgotten := n.credential("a-000")
-	for i := range v1alpha1.MaxCredentials + 1 { // kube-controller-manager clears requests away
+	n.until("the first certificate is dropped", func() bool {
+		return !slices.Contains(n.entry("aws-i-1").Status.Credentials, n.credential("a-000"))
+	})
+	dropped := n.credential("a-000")
+	for i := range v1alpha1.MaxCredentials + 1 { // kube-controller-manager deletes requests
 		n.api.Remove(requestPath(fmt.Sprintf("a-%03d", i)))
 	}
-	n.renewWith(forgotten, "again")
+	n.renewWith(dropped, "again")
 	n.recorded("aws-i-1", "again")
 	n.renew("again", "again-and-again")
 	n.recorded("aws-i-1", "again-and-again")
 
 	n.revoke("aws-i-1")
 	n.join("aws-i-2", "bbbbbb", "b-first")
-	n.stolen(forgotten)
+	n.stolen(dropped)
 	n.stolen(n.credential("again"))
 	n.renew("b-first", "b-second")
 	n.recorded("aws-i-2", "b-second")
 }
 
-// TestACertificateThatIsNotRecordedYet: a kubelet asks for its serving certificate at
-// once, and the entry cannot be written.
+// A kubelet requests its serving certificate at once, and the entry cannot be written.
 func TestACertificateThatIsNotRecordedYet(t *testing.T) {
 	f := &faults{}
 	n := newNode(t, fakeapiserver.Options{Fault: f.of})
@@ -215,12 +217,12 @@ func TestACertificateThatIsNotRecordedYet(t *testing.T) {
 	n.renew("b-second", "b-third")
 	n.stolen(n.credential("a-first"))
 	if got := n.entry("aws-i-2").Status.Credentials; len(got) != 0 {
-		t.Errorf("the entry has %v, and could not be written", got)
+		t.Errorf("the entry has %v, want none", got)
 	}
 }
 
-// TestACertificateOfAMachineThatWasRenamed: its entry is about another node now.
-func TestACertificateOfAMachineThatWasRenamed(t *testing.T) {
+// The entry of the machine has another node name now.
+func TestACertificateOfARenamedMachine(t *testing.T) {
 	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-first")
@@ -230,10 +232,9 @@ func TestACertificateOfAMachineThatWasRenamed(t *testing.T) {
 	n.renew("b-first", "b-second")
 }
 
-// TestACertificateOfAnEntryThatWasReplaced: somebody deleted a machine's entry, and the
-// machine was attested again. What it has counts as its own, until another machine has
-// the name.
-func TestACertificateOfAnEntryThatWasReplaced(t *testing.T) {
+// An operator deleted a machine's entry, and the machine was attested again. Its certificates
+// count as its own until another machine has the name.
+func TestACertificateOfAReplacedEntry(t *testing.T) {
 	n := newNode(t, fakeapiserver.Options{})
 	n.start(approver.Options{})
 	n.join("aws-i-1", "aaaaaa", "a-first")

@@ -14,7 +14,7 @@ import (
 
 const kindRequest = "certificate signing request"
 
-// decide looks at one request and approves or denies it if that is for us to do.
+// decide approves or denies one request, if this approver is responsible for it.
 func (c *Controller) decide(ctx context.Context, name string) error {
 	object, exists, err := c.requests.GetStore().GetByKey(name)
 	if err != nil || !exists {
@@ -28,29 +28,29 @@ func (c *Controller) decide(ctx context.Context, name string) error {
 		c.opts.Observer.TooOld()
 		return fmt.Errorf("decide %s %s: %w", kindRequest, name, err)
 	}
-	answer, err := c.readAndSettle(ctx, known)
+	answer, err := c.readAndDecide(ctx, known)
 	event := Event{
 		Request: name, Kind: known.claim.Kind, Outcome: answer.Outcome, Code: answer.Code, Message: answer.Message,
 		Node: answer.Node, Waited: c.opts.Clock().Sub(known.CreationTimestamp.Time), Err: err,
 	}
 	switch {
 	case err != nil && expected(err):
-		return err // it is decided anew with what is there then
+		return err // it is decided again with the current state
 	case err != nil:
 		event.Outcome, event.Code, event.Message = approve.Leave, "", ""
 	case answer.Code == approve.NotOurs || answer.Code == approve.AlreadyDecided:
 		return nil
-	case answer.Outcome == approve.Leave && !c.leaves(known.UID):
+	case answer.Outcome == approve.Leave && !c.firstLeave(known.UID):
 		return nil
 	}
 	c.opts.Observer.Decided(event)
 	return err
 }
 
-// readAndSettle reads the whole request from the API server, which no informer keeps, and
-// decides it. One that is gone needs no decision, nor does another one of the same name,
-// of which the informer tells.
-func (c *Controller) readAndSettle(ctx context.Context, known *request) (approve.Answer, error) {
+// readAndDecide reads the whole request from the API server, because the informer does not keep
+// it, and decides it. A request that was deleted, or replaced by one of the same name, needs no
+// decision; the informer reports the other one.
+func (c *Controller) readAndDecide(ctx context.Context, known *request) (approve.Answer, error) {
 	csr, err := c.opts.Client.CertificatesV1().CertificateSigningRequests().Get(ctx, known.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -60,19 +60,19 @@ func (c *Controller) readAndSettle(ctx context.Context, known *request) (approve
 	case csr.UID != known.UID:
 		return approve.Answer{Code: approve.NotOurs}, nil
 	}
-	return c.settle(ctx, csr)
+	return c.decideRequest(ctx, csr)
 }
 
-// settle finds the answer and writes it into the request.
-func (c *Controller) settle(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
+// decideRequest finds the answer and writes it to the request.
+func (c *Controller) decideRequest(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
 	answer, decided := approve.Ahead(csr)
 	if !decided {
 		var err error
 		switch approve.ClaimOf(csr).Kind {
 		case approve.Client:
-			return c.settleClient(ctx, csr)
+			return c.decideClient(ctx, csr)
 		default:
-			answer, err = c.judgeNode(ctx, csr)
+			answer, err = c.decideNode(ctx, csr)
 		}
 		if err != nil {
 			return answer, err
@@ -81,8 +81,7 @@ func (c *Controller) settle(ctx context.Context, csr *certificatesv1.Certificate
 	return answer, c.write(ctx, csr, &answer)
 }
 
-// write adds the condition that says what was decided. A request that is gone
-// needs no decision.
+// write adds the condition with the decision. A request that was deleted needs no decision.
 func (c *Controller) write(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, answer *approve.Answer) error {
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Status: corev1.ConditionTrue, Reason: string(answer.Code), Message: answer.Message,
@@ -98,7 +97,8 @@ func (c *Controller) write(ctx context.Context, csr *certificatesv1.CertificateS
 	}
 	decided := csr.DeepCopy()
 	decided.Status.Conditions = append(decided.Status.Conditions, condition)
-	_, err := c.opts.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, decided, metav1.UpdateOptions{})
+	requests := c.opts.Client.CertificatesV1().CertificateSigningRequests()
+	_, err := requests.UpdateApproval(ctx, csr.Name, decided, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return wrap(err, answer.Outcome.String(), kindRequest, csr.Name)
 	}

@@ -17,12 +17,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// TestTwoKeysAtOnce holds the first binding of a token back until the token has
-// been read for both keys, so that both would bind it.
+// The first binding of a token is delayed until the token has been read for both keys, so that
+// both would bind it.
 func TestTwoKeysAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	reads, read := 0, make(chan struct{})
-	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+	s := newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if !strings.Contains(r.URL.Path, "/secrets/") {
 			return fakeapiserver.NoFault
 		}
@@ -55,13 +55,13 @@ func TestTwoKeysAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheNextLeaderGoesOn lets the leading approver end.
-func TestTheNextLeaderGoesOn(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// The leading approver ends, and the next one takes over.
+func TestTheNextLeaderTakesOver(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	opts := approver.Options{
 		LeaseNamespace: "kube-system", LeaseName: "approver",
-		// The first gives its lease up when it ends: only the retry period counts.
+		// The first approver releases its lease when it ends: only the retry period counts.
 		LeaseDuration: time.Hour, RenewDeadline: 30 * time.Minute, RetryPeriod: 100 * time.Millisecond,
 	}
 	first, second := &events{}, &events{}
@@ -74,19 +74,21 @@ func TestTheNextLeaderGoesOn(t *testing.T) {
 	stop()
 	s.put(requestPath("two"), ofNode(t, "worker-1"))
 	s.await("two", "Approved RenewalApproved")
-	s.until("the second is told that it leads", func() bool {
+	s.until("the second leads", func() bool {
 		second.mu.Lock()
 		defer second.mu.Unlock()
 		return second.leads == 1
 	})
-	if told := first.of("two"); len(told) > 0 {
-		t.Errorf("the first, which has ended, decided: %v", told)
+	if decided := first.of("two"); len(decided) > 0 {
+		t.Errorf("the first, which has ended, decided: %v", decided)
 	}
 }
 
-func TestTheLedgerSaysWhyThereIsNoCertificate(t *testing.T) {
+func TestTheLedgerHasTheReasonForAMissingCertificate(t *testing.T) {
 	conditions := func(kind certificatesv1.RequestConditionType, reason string) []certificatesv1.CertificateSigningRequestCondition {
-		return []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "so it is"}}
+		return []certificatesv1.CertificateSigningRequestCondition{
+			{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "explanation"},
+		}
 	}
 	for _, tc := range []struct {
 		rule    string
@@ -96,42 +98,44 @@ func TestTheLedgerSaysWhyThereIsNoCertificate(t *testing.T) {
 		{"it asked for another node", func(t *testing.T) *certificatesv1.CertificateSigningRequest {
 			return withToken(t, "aaaaaa", newKey(t), "worker-2")
 		}, "WrongNodeName"},
-		{"somebody denied it", func(t *testing.T) *certificatesv1.CertificateSigningRequest {
+		{"another approver denied it", func(t *testing.T) *certificatesv1.CertificateSigningRequest {
 			csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
 			csr.Status.Conditions = conditions(certificatesv1.CertificateDenied, "Manual")
 			return csr
 		}, "DeniedElsewhere"},
 		{"the signer failed", func(t *testing.T) *certificatesv1.CertificateSigningRequest {
 			csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
-			csr.Status.Conditions = append(conditions(certificatesv1.CertificateApproved, "X"), conditions(certificatesv1.CertificateFailed, "Y")...)
+			csr.Status.Conditions = append(
+				conditions(certificatesv1.CertificateApproved, "X"), conditions(certificatesv1.CertificateFailed, "Y")...)
 			return csr
 		}, "IssuanceFailed"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			s := newStand(t, fakeapiserver.Options{})
+			s := newTestCluster(t, fakeapiserver.Options{})
 			s.machine("aws-i-1", "worker-1", "aaaaaa")
 			s.start(approver.Options{})
 			s.put(requestPath("it"), tc.request(t))
 			certified := func() *metav1.Condition {
 				return meta.FindStatusCondition(s.entry("aws-i-1").Status.Conditions, v1alpha1.ConditionCertified)
 			}
-			s.until("the ledger says it", func() bool { return certified() != nil })
-			if c := certified(); c.Status != metav1.ConditionFalse || c.Reason != tc.want || s.entry("aws-i-1").Phase() != v1alpha1.Issued {
+			s.until("the ledger has the reason", func() bool { return certified() != nil })
+			c := certified()
+			if c.Status != metav1.ConditionFalse || c.Reason != tc.want || s.entry("aws-i-1").Phase() != v1alpha1.Issued {
 				t.Errorf("the condition is %+v, want False with %s; the phase is %s", c, tc.want, s.entry("aws-i-1").Phase())
 			}
 		})
 	}
 }
 
-// TestAMachineThatWasAttestedAgain has the status of its former token until the
-// new one is used.
+// The machine has the status of its former token until the new one is used.
 func TestAMachineThatWasAttestedAgain(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	end := metav1.NewTime(time.Now().Add(time.Hour).Truncate(time.Second))
 	s.machine("aws-i-1", "worker-1", "bbbbbb", func(e *v1alpha1.NodeAttestation) {
 		e.Status = v1alpha1.NodeAttestationStatus{
-			Phase: v1alpha1.Registered, TokenID: "aaaaaa", CertificateRequest: "former", NodeUID: "former", CertificateExpiration: &end,
+			Phase: v1alpha1.Registered, TokenID: "aaaaaa", CertificateRequest: "former", NodeUID: "former",
+			CertificateExpiration: &end,
 		}
 	})
 	s.start(approver.Options{})
@@ -143,14 +147,15 @@ func TestAMachineThatWasAttestedAgain(t *testing.T) {
 	s.issue("again", end.Add(time.Hour))
 	s.until("the entry is Certified again", func() bool { return s.entry("aws-i-1").Phase() == v1alpha1.Certified })
 	status := s.entry("aws-i-1").Status
-	if status.TokenID != "bbbbbb" || status.CertificateRequest != "again" || status.NodeUID != "" || !status.CertificateExpiration.Time.Equal(end.Add(time.Hour)) {
+	if status.TokenID != "bbbbbb" || status.CertificateRequest != "again" || status.NodeUID != "" ||
+		!status.CertificateExpiration.Time.Equal(end.Add(time.Hour)) {
 		t.Errorf("the status is %+v", status)
 	}
 }
 
-// TestARevokedMachineStaysRevoked although its certificate is issued meanwhile.
+// The certificate of the machine is issued after the revocation.
 func TestARevokedMachineStaysRevoked(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	s.put(requestPath("it"), withToken(t, "aaaaaa", newKey(t), "worker-1"))
@@ -159,7 +164,9 @@ func TestARevokedMachineStaysRevoked(t *testing.T) {
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
 	s.issue("it", end)
 	s.put("/api/v1/nodes/worker-1", &corev1.Node{})
-	s.until("the end of the certificate is in the ledger", func() bool { return s.entry("aws-i-1").Status.CertificateExpiration != nil })
+	s.until("the expiration of the certificate is in the ledger", func() bool {
+		return s.entry("aws-i-1").Status.CertificateExpiration != nil
+	})
 	if status := s.entry("aws-i-1").Status; status.Phase != v1alpha1.Revoked || !status.CertificateExpiration.Time.Equal(end) {
 		t.Errorf("the status is %+v", status)
 	}

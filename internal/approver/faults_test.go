@@ -8,13 +8,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// faults makes an API server fail where it is asked for a path.
+// faults makes requests to an API server fail.
 type faults struct {
 	mu   sync.Mutex
 	path string
 }
 
-// fail has every request fail whose path has this part; nothing for none.
+// fail makes every request fail whose path contains the given part; empty: none.
 func (f *faults) fail(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// byRequester is the index of requests for kubelets' client certificates by the
-// user who made them, and byApproved that of those which an approver approved for
-// a token: whoever has a token can make any number of others.
+// byRequester indexes requests for kubelets' client certificates by requester. byApproved indexes
+// only those that an approver approved for a token: the owner of a token can create any number of
+// other requests.
 const (
 	byRequester = "requester"
 	byApproved  = "approved"
 )
 
-// follow makes the informers and has everything that changes looked at.
-func (c *Controller) follow() error {
+// newInformers creates the informers and their event handlers.
+func (c *Controller) newInformers() error {
 	requests, nodes := c.opts.Client.CertificatesV1().CertificateSigningRequests(), c.opts.Client.CoreV1().Nodes()
 	c.requests = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -40,14 +40,17 @@ func (c *Controller) follow() error {
 			return list, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			w, err := c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return requests.Watch(ctx, opts) })
+			w, err := c.requestsAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
+				return requests.Watch(ctx, opts)
+			})
 			if err != nil {
 				return nil, err
 			}
 			return newShortWatch(w), nil
 		},
 	}, &certificatesv1.CertificateSigningRequest{}, cache.SharedIndexInformerOptions{
-		Indexers: cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf}, ObjectDescription: "certificatesigningrequests",
+		Indexers:          cache.Indexers{byRequester: requesterOf, byApproved: approvedRequesterOf},
+		ObjectDescription: "certificatesigningrequests",
 	})
 	c.nodes = cache.NewSharedIndexInformerWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
@@ -56,12 +59,14 @@ func (c *Controller) follow() error {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return c.nodesAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, opts) })
+			return c.nodesAge.Follow(opts, func(opts metav1.ListOptions) (watch.Interface, error) {
+				return nodes.Watch(ctx, opts)
+			})
 		},
 	}, &corev1.Node{}, cache.SharedIndexInformerOptions{ObjectDescription: "nodes"})
 	for _, err := range []error{
 		c.requests.SetTransform(keep), c.nodes.SetTransform(trim),
-		handle(c.requests, c.requestChanged, c.requestGone), handle(c.nodes, c.nodeChanged, c.nodeChanged),
+		handle(c.requests, c.requestChanged, c.requestDeleted), handle(c.nodes, c.nodeChanged, c.nodeChanged),
 	} {
 		if err != nil {
 			return fmt.Errorf("follow the cluster: %w", err)
@@ -85,20 +90,22 @@ func approvedRequesterOf(object any) ([]string, error) {
 	return requesterOf(object)
 }
 
-// trim keeps of nodes what is asked for: who they are, and their addresses.
+// trim keeps only the identity and the addresses of nodes.
 func trim(object any) (any, error) {
 	if o, ok := object.(*corev1.Node); ok {
 		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp},
-			Status:     corev1.NodeStatus{Addresses: o.Status.Addresses},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
+			},
+			Status: corev1.NodeStatus{Addresses: o.Status.Addresses},
 		}, nil
 	}
 	return object, nil
 }
 
-// handle calls changed for what is new or different, and gone for what is not
-// there any more.
-func handle[T any](informer cache.SharedIndexInformer, changed, gone func(T)) error {
+// handle calls changed for objects that are added or changed, and deleted for objects that are
+// deleted.
+func handle[T any](informer cache.SharedIndexInformer, changed, deleted func(T)) error {
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { changed(object.(T)) },
 		UpdateFunc: func(_, object any) { changed(object.(T)) },
@@ -107,7 +114,7 @@ func handle[T any](informer cache.SharedIndexInformer, changed, gone func(T)) er
 				object = unseen.Obj
 			}
 			if object, ok := object.(T); ok {
-				gone(object)
+				deleted(object)
 			}
 		},
 	})
@@ -132,7 +139,7 @@ func (c *Controller) requestChanged(csr *request) {
 	}
 }
 
-func (c *Controller) requestGone(csr *request) {
+func (c *Controller) requestDeleted(csr *request) {
 	c.left.Delete(csr.UID)
 	c.listing.forget(csr.UID)
 }

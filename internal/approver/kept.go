@@ -17,53 +17,54 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// request is what the informer keeps of a CertificateSigningRequest: what became of it,
-// and whose it is. Anybody who may create requests chooses how large they are, so each
-// text in it is bounded. A request is decided by the object itself, which is read from
-// the API server then.
+// request is what the informer keeps of a CertificateSigningRequest: its requester and its result.
+// Requesters control the size of their requests, so each text here is limited in length. A
+// decision uses the object itself, which is read from the API server.
 type request struct {
 	metav1.ObjectMeta // name, UID, resource version and creation time
 
 	claim   approve.Claim
 	decided bool
-	// requester is the user who asks for a kubelet's client certificate; empty for
-	// requests of other signers, and for users that are neither tokens nor nodes.
+	// requester is the user who requests a kubelet's client certificate; empty for requests
+	// for other signers, and for users that are neither tokens nor nodes.
 	requester string
-	// with names the credential with which it was asked for; empty if the API server
-	// does not say, or if the ledger cannot hold it.
+	// with is the id of the credential with which the request was made; empty if the API
+	// server does not name it, or if the ledger cannot store it.
 	with string
-	// renewed tells that an approver approved it as a renewal.
+	// renewed is true if an approver approved the request as a renewal.
 	renewed bool
 	// key is the public key that an approver approved for a token; empty if none did.
 	key string
 	// refusal is the last condition Denied or Failed; nil if there is none.
 	refusal *certificatesv1.CertificateSigningRequestCondition
-	// certificate is what was issued; nil if that is no node's client certificate.
+	// certificate is the issued certificate; nil if it is not a node's client certificate.
 	certificate *certificate
 }
 
-// certificate is what is known of a client certificate that was issued to a node.
+// certificate describes a client certificate that was issued to a node.
 type certificate struct {
 	user, credential string
 	end              time.Time
 }
 
-// maxUserName is how long the user name of a node is at most: a node's name is a DNS
-// subdomain. That of a token is shorter.
+// maxUserName is the maximum length of the user name of a node: the name of a node is a DNS
+// subdomain. The user name of a token is shorter.
 const maxUserName = len(nodeidentity.UserPrefix) + 253
 
-// keep makes what the informer keeps of an object.
+// keep is the transform of the informer.
 func keep(object any) (any, error) {
 	csr, ok := object.(*certificatesv1.CertificateSigningRequest)
 	if !ok {
-		return object, nil // it is kept already
+		return object, nil // it is transformed already
 	}
 	k := &request{
-		ObjectMeta: metav1.ObjectMeta{Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp},
-		decided:    approve.Decided(csr),
+		ObjectMeta: metav1.ObjectMeta{
+			Name: csr.Name, UID: csr.UID, ResourceVersion: csr.ResourceVersion, CreationTimestamp: csr.CreationTimestamp,
+		},
+		decided: approve.Decided(csr),
 	}
 	if len(csr.Spec.Username) > maxUserName {
-		return k, nil // it is no node that the ledger can have
+		return k, nil // the ledger cannot have such a node
 	}
 	k.claim = approve.ClaimOf(csr)
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
@@ -82,15 +83,16 @@ func keep(object any) (any, error) {
 		case c.Type != certificatesv1.CertificateDenied && c.Type != certificatesv1.CertificateFailed:
 		case k.refusal == nil || k.refusal.LastUpdateTime.Before(&c.LastUpdateTime):
 			k.refusal = &certificatesv1.CertificateSigningRequestCondition{
-				Type: c.Type, Reason: cut(c.Reason, maxConditionMessage), Message: cut(c.Message, maxConditionMessage), LastUpdateTime: c.LastUpdateTime,
+				Type: c.Type, LastUpdateTime: c.LastUpdateTime,
+				Reason: cut(c.Reason, maxConditionMessage), Message: cut(c.Message, maxConditionMessage),
 			}
 		}
 	}
 	return k, nil
 }
 
-// unreadableKey stands for the key of an approved request that cannot be read: it is no
-// other request's.
+// unreadableKey stands for the key of an approved request that cannot be parsed. It differs from
+// every other key.
 const unreadableKey = "unreadable"
 
 func approvedKey(csr *certificatesv1.CertificateSigningRequest) string {
@@ -100,8 +102,8 @@ func approvedKey(csr *certificatesv1.CertificateSigningRequest) string {
 	return unreadableKey
 }
 
-// issued returns the client certificate of a node that a request led to; nil if there
-// is none.
+// issued returns the client certificate of a node that was issued for a request; nil if there is
+// none.
 func issued(csr *certificatesv1.CertificateSigningRequest) *certificate {
 	block, _ := pem.Decode(csr.Status.Certificate)
 	if block == nil {
@@ -114,7 +116,7 @@ func issued(csr *certificatesv1.CertificateSigningRequest) *certificate {
 	return &certificate{user: parsed.Subject.CommonName, credential: approve.CredentialID(parsed), end: parsed.NotAfter}
 }
 
-// of returns the certificate that a request led to if it is one of this node.
+// of returns the certificate that was issued for a request if it is for this node.
 func (r *request) of(node string) *certificate {
 	if user, _ := nodeidentity.User(node); r.certificate == nil || r.certificate.user != user {
 		return nil
@@ -122,8 +124,8 @@ func (r *request) of(node string) *certificate {
 	return r.certificate
 }
 
-// cut shortens text to a number of bytes, and to whole characters. It holds no longer
-// text in memory.
+// cut cuts text to a number of bytes, at the end of a character. The result does not share memory
+// with a longer text.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -131,9 +133,8 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(strings.Clone(text[:most]), "")
 }
 
-// shorten bounds a request's name, by which the informer keeps it. A name that was
-// shortened is longer still than those of requests that are decided, and no other
-// request's.
+// shorten limits the length of a request's name, which is its key in the informer. A shortened
+// name is still too long for a request that is decided, and different from all other names.
 func shorten(csr *certificatesv1.CertificateSigningRequest) {
 	if len(csr.Name) > maxRequestName {
 		hash := sha256.Sum256([]byte(csr.Name))
@@ -141,7 +142,7 @@ func shorten(csr *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
-// shortWatch is a watch of requests whose names are bounded.
+// shortWatch is a watch that shortens the names of requests.
 type shortWatch struct {
 	watch.Interface
 	events chan watch.Event

@@ -16,26 +16,31 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// TestWhatIsKeptOfARequestIsBounded: whoever may create requests fills every field.
-func TestWhatIsKeptOfARequestIsBounded(t *testing.T) {
+// Requesters may fill every field.
+func TestTheKeptPartOfARequestIsLimited(t *testing.T) {
 	const most = 8 << 10
 	long := strings.Repeat("x", 1<<20)
 	full := func(user string, groups ...string) *certificatesv1.CertificateSigningRequest {
 		return &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "it", Annotations: map[string]string{"a": long}, Labels: map[string]string{long: "b"}, Finalizers: []string{long},
+				Name: "it", Annotations: map[string]string{"a": long}, Labels: map[string]string{long: "b"},
+				Finalizers:      []string{long},
 				OwnerReferences: []metav1.OwnerReference{{Name: long}}, GenerateName: long,
 				ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(long)}},
 			},
 			Spec: certificatesv1.CertificateSigningRequestSpec{
-				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Username: user, Groups: append(groups, long), UID: long,
+				SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+				Username:   user, Groups: append(groups, long), UID: long,
 				Request: bytes.Repeat([]byte("x"), 1<<20), Usages: []certificatesv1.KeyUsage{certificatesv1.KeyUsage(long)},
 				Extra: map[string]certificatesv1.ExtraValue{long: {long}, "authentication.kubernetes.io/credential-id": {long}},
 			},
 			Status: certificatesv1.CertificateSigningRequestStatus{
 				Certificate: bytes.Repeat([]byte("x"), 1<<20),
 				Conditions: []certificatesv1.CertificateSigningRequestCondition{
-					{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: string(approve.ClientCertificateApproved), Message: long},
+					{
+						Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+						Reason: string(approve.ClientCertificateApproved), Message: long,
+					},
 					{Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: long, Message: long},
 				},
 			},
@@ -45,7 +50,7 @@ func TestWhatIsKeptOfARequestIsBounded(t *testing.T) {
 		"a token":               full(v1alpha1.TokenUser("aaaaaa"), v1alpha1.TokenGroup),
 		"a node":                full("system:node:worker-1", "system:nodes"),
 		"a node of a long name": full("system:node:"+long, "system:nodes"),
-		"somebody else":         full(long),
+		"another user":          full(long),
 		"a request of another signer": func() *certificatesv1.CertificateSigningRequest {
 			csr := full(long)
 			csr.Spec.SignerName = "example.com/" + long
@@ -57,10 +62,10 @@ func TestWhatIsKeptOfARequestIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if size := len(fmt.Sprintf("%+v %+v", kept, kept.(*request).refusal)); size > most {
-			t.Errorf("of a request of %s %d bytes are kept, want %d at most", user, size, most)
+			t.Errorf("of a request of %s %d bytes are kept, want at most %d", user, size, most)
 		}
 		if again, err := keep(kept); err != nil || again != kept {
-			t.Errorf("what is kept of a request of %s is kept otherwise the second time: %v", user, err)
+			t.Errorf("a request of %s is transformed twice: %v", user, err)
 		}
 	}
 }
@@ -69,8 +74,8 @@ func named(name string) *certificatesv1.CertificateSigningRequest {
 	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// TestNamesOfRequestsAreBounded: they stay apart, and too long to be decided.
-func TestNamesOfRequestsAreBounded(t *testing.T) {
+// Shortened names differ, and are still too long for a decision.
+func TestNamesOfRequestsAreShortened(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	source := watch.NewFakeWithChanSize(3, false)
 	for _, name := range []string{long + "1", long + "2", strings.Repeat("x", maxRequestName)} {
@@ -82,7 +87,8 @@ func TestNamesOfRequestsAreBounded(t *testing.T) {
 	for range 3 {
 		got = append(got, (<-w.ResultChan()).Object.(*certificatesv1.CertificateSigningRequest).Name)
 	}
-	if len(got[0]) > 400 || len(got[0]) <= maxRequestName || got[0] == got[1] || len(got[1]) != len(got[0]) || got[2] != strings.Repeat("x", maxRequestName) {
+	if len(got[0]) > 400 || len(got[0]) <= maxRequestName || got[0] == got[1] || len(got[1]) != len(got[0]) ||
+		got[2] != strings.Repeat("x", maxRequestName) {
 		t.Errorf("names of %d, %d and %d bytes", len(got[0]), len(got[1]), len(got[2]))
 	}
 	listed := named(long + "1")
@@ -92,8 +98,8 @@ func TestNamesOfRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAWatchEndsWhileNobodyReads: nothing waits for a reader that is gone.
-func TestAWatchEndsWhileNobodyReads(t *testing.T) {
+// A watch does not wait for a reader that has stopped it.
+func TestAWatchEndsWithoutAReader(t *testing.T) {
 	source := watch.NewFakeWithChanSize(1, false)
 	source.Add(named("it"))
 	w := newShortWatch(source)
@@ -104,16 +110,20 @@ func TestAWatchEndsWhileNobodyReads(t *testing.T) {
 	w.Stop()
 }
 
-// TestOfTheKeptConditionsTheLastCounts: as if all were there.
-func TestOfTheKeptConditionsTheLastCounts(t *testing.T) {
+func TestTheLastConditionCounts(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	csr := named("it")
 	csr.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
-	for i, kind := range []certificatesv1.RequestConditionType{certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, certificatesv1.CertificateApproved} {
-		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: kind, LastUpdateTime: metav1.NewTime(at.Add(time.Duration(i) * time.Second))})
+	for i, kind := range []certificatesv1.RequestConditionType{
+		certificatesv1.CertificateDenied, certificatesv1.CertificateFailed, certificatesv1.CertificateApproved,
+	} {
+		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: kind, LastUpdateTime: metav1.NewTime(at.Add(time.Duration(i) * time.Second)),
+		})
 	}
 	kept, err := keep(csr)
-	if err != nil || kept.(*request).refusal.Type != certificatesv1.CertificateFailed || kept.(*request).key != "" || !kept.(*request).decided {
+	if err != nil || kept.(*request).refusal.Type != certificatesv1.CertificateFailed || kept.(*request).key != "" ||
+		!kept.(*request).decided {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }

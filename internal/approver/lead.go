@@ -17,24 +17,24 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// queue has the names of objects that are to be looked at, each once, and again
-// later if looking at it failed.
+// queue holds the names of objects to process, each once. Failed objects are retried later.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-// The first and the longest pause before an object is looked at again.
+// The first and the longest delay before a retry.
 const (
-	firstPause   = 50 * time.Millisecond
-	longestPause = 15 * time.Second
+	firstDelay   = 50 * time.Millisecond
+	longestDelay = 15 * time.Second
 )
 
-// term is the work of one time of leading.
+// term holds the queues of one term as leader.
 type term struct {
 	requests, entries queue
 }
 
 func newTerm() *term {
 	newQueue := func() queue {
-		return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstPause, longestPause))
+		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay)
+		return workqueue.NewTypedRateLimitingQueue(limiter)
 	}
 	return &term{requests: newQueue(), entries: newQueue()}
 }
@@ -50,7 +50,7 @@ func (t *term) shutDown() {
 	t.entries.ShutDown()
 }
 
-// elect takes part in the election, and again after each defeat.
+// elect takes part in the election, and again after it has lost the lease.
 func (c *Controller) elect(ctx context.Context) error {
 	var leading sync.WaitGroup
 	defer leading.Wait()
@@ -64,13 +64,13 @@ func (c *Controller) elect(ctx context.Context) error {
 		LeaseDuration: c.opts.LeaseDuration, RenewDeadline: c.opts.RenewDeadline, RetryPeriod: c.opts.RetryPeriod,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			// The elector starts it in a goroutine of its own, and ends its context.
+			// The elector calls this in a goroutine of its own, and ends its context.
 			OnStartedLeading: func(ctx context.Context) { leading.Go(func() { c.lead(ctx) }) },
 			OnStoppedLeading: func() {},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("take part in the election of the leading approver: %w", err)
+		return fmt.Errorf("start the election of the leading approver: %w", err)
 	}
 	for ctx.Err() == nil {
 		elector.Run(ctx)
@@ -79,7 +79,7 @@ func (c *Controller) elect(ctx context.Context) error {
 	return nil
 }
 
-// lead decides until the context ends, beginning with all that there is.
+// lead processes all objects, and then all changes, until the context ends.
 func (c *Controller) lead(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -103,14 +103,14 @@ func (c *Controller) lead(ctx context.Context) {
 	workers.Go(func() { c.work(ctx, t.entries, c.record) })
 }
 
-// work looks at what is in the queue until that is shut down.
-func (c *Controller) work(ctx context.Context, q queue, look func(context.Context, string) error) {
+// work processes the names in the queue until the queue is shut down.
+func (c *Controller) work(ctx context.Context, q queue, process func(context.Context, string) error) {
 	for {
 		name, ended := q.Get()
 		if ended {
 			return
 		}
-		switch err := look(ctx, name); {
+		switch err := process(ctx, name); {
 		case ctx.Err() != nil:
 		case err != nil:
 			if !expected(err) {
@@ -124,9 +124,8 @@ func (c *Controller) work(ctx context.Context, q queue, look func(context.Contex
 	}
 }
 
-// expected reports whether an error is no failure of its own: somebody else was
-// faster, we were faster than the cache, or the cache is too old, which is reported
-// once for all requests.
+// expected reports whether an error needs no log line: another client was faster, this approver
+// was faster than the cache, or the cache is too old, which is reported once for all requests.
 func expected(err error) bool {
 	_, tooOld := errors.AsType[*staleness.Error](err)
 	return tooOld || apierrors.IsConflict(err) || errors.Is(err, errBehind)

@@ -13,37 +13,37 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// listInterval is how long the ledger is not listed again. Whoever has a token or the
-// certificate of a node that no entry names chooses how many requests to make.
+// listInterval is the minimum time between two lists of the ledger. The owner of a token or
+// certificate that no entry names can create any number of requests.
 const listInterval = time.Second
 
-// askedLists is for how many lists it is remembered that a request asked: longer than the
-// longest pause before it is tried again.
+// askedLists is for how many lists a waiting request is remembered. This is longer than the longest
+// delay of a retry.
 const askedLists = 60
 
-// listing finds out of the API server that the ledger has no entry with a token or a
-// node's name: the cache may not have heard of the entry yet. All requests share what is
-// listed. No request waits in a worker: it is tried again.
+// listing lists the ledger in the API server to confirm that no entry has a token or a node name,
+// because the cache may be behind. All requests share a list. A request does not block a worker
+// while it waits: it is retried.
 type listing struct {
 	ledger *ledger.Client
 	clock  func() time.Time
 
 	mu sync.Mutex
-	// asked has the requests that need a list, by UID, with how many had begun when they
-	// asked: one that begins later is good for them.
+	// asked holds the requests that need a list, by UID, with the number of lists that had
+	// started when they asked. They need a list that started later.
 	asked map[types.UID]int
-	// begun counts the lists that were begun, the last one at beganAt. While reading, that
-	// is not at its end.
-	begun   int
-	beganAt time.Time
-	reading bool
-	// last is the last list that was read to its end.
+	// started counts the lists that have started; startedAt is the time of the last one. While
+	// reading, it has not ended.
+	started   int
+	startedAt time.Time
+	reading   bool
+	// last is the last complete list.
 	last *listed
 }
 
-// listed is what one list of the ledger says.
+// listed is the result of one list.
 type listed struct {
-	// number is which list it was; the first is 1. It ended at endedAt.
+	// number counts lists from 1. endedAt is the time when the list ended.
 	number  int
 	endedAt time.Time
 	tokens  map[string]bool
@@ -54,23 +54,23 @@ func newListing(ledger *ledger.Client, clock func() time.Time) *listing {
 	return &listing{ledger: ledger, clock: clock, asked: map[types.UID]int{}}
 }
 
-// after returns a list of the ledger that was begun after the request asked first, and
-// that ended a moment ago. It is errBehind if there is none yet. Each decision needs a
-// list of its own time: a request that has got one asks anew.
+// after returns a list of the ledger that started after the request asked first, and ended less
+// than listInterval ago. It returns errBehind if there is none yet. Each decision needs a new list:
+// a request that has received one asks again.
 func (l *listing) after(ctx context.Context, request types.UID) (*listed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	asked, known := l.asked[request]
 	if !known {
-		l.asked[request] = l.begun
-		return nil, errBehind // most often the cache hears of the entry meanwhile
+		l.asked[request] = l.started
+		return nil, errBehind // usually the cache receives the entry before the retry
 	}
 	now := l.clock()
 	if l.last != nil && l.last.number > asked && now.Sub(l.last.endedAt) < listInterval {
 		delete(l.asked, request)
 		return l.last, nil
 	}
-	if l.reading || l.begun > 0 && now.Sub(l.beganAt) < listInterval {
+	if l.reading || l.started > 0 && now.Sub(l.startedAt) < listInterval {
 		return nil, errBehind
 	}
 	if err := l.read(ctx, now); err != nil {
@@ -80,12 +80,12 @@ func (l *listing) after(ctx context.Context, request types.UID) (*listed, error)
 	return l.last, nil
 }
 
-// read lists the ledger. It gives the lock away meanwhile.
+// read lists the ledger. It releases the lock during the list.
 func (l *listing) read(ctx context.Context, now time.Time) error {
-	l.begun++
-	l.beganAt, l.reading = now, true
-	number := l.begun
-	// A request that was gone when it asked is never forgotten otherwise. Others ask anew.
+	l.started++
+	l.startedAt, l.reading = now, true
+	number := l.started
+	// Remove requests that were deleted before they asked. Others ask again.
 	maps.DeleteFunc(l.asked, func(_ types.UID, asked int) bool { return asked < number-askedLists })
 	l.mu.Unlock()
 	list, err := l.ledger.List(ctx)
@@ -94,15 +94,17 @@ func (l *listing) read(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	l.last = &listed{number: number, endedAt: l.clock(), tokens: map[string]bool{}, nodes: map[string][]*v1alpha1.NodeAttestation{}}
+	l.last = &listed{
+		number: number, endedAt: l.clock(),
+		tokens: map[string]bool{}, nodes: map[string][]*v1alpha1.NodeAttestation{},
+	}
 	for i := range list.Items {
 		l.last.add(&list.Items[i])
 	}
 	return nil
 }
 
-// add keeps what is asked for: tokens, and the entries of each node as far as it matters
-// which of them are revoked.
+// add keeps the tokens of an entry, and the fields that identify it and show whether it is revoked.
 func (l *listed) add(entry *v1alpha1.NodeAttestation) {
 	for _, id := range entry.TokenIDs() {
 		l.tokens[id] = true
@@ -113,15 +115,15 @@ func (l *listed) add(entry *v1alpha1.NodeAttestation) {
 	l.nodes[kept.Spec.NodeName] = append(l.nodes[kept.Spec.NodeName], kept)
 }
 
-// forget drops what is known of a request that is gone.
+// forget removes a deleted request.
 func (l *listing) forget(request types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.asked, request)
 }
 
-// checkToken returns nil if no entry names a token. It is errBehind if that is not known
-// yet, or if the cache has not heard of the entry that does.
+// checkToken returns nil if no entry names a token. It returns errBehind if that is not known yet,
+// or if the cache does not have the entry yet.
 func (l *listing) checkToken(ctx context.Context, request types.UID, id string) error {
 	list, err := l.after(ctx, request)
 	if err == nil && list.tokens[id] {
@@ -133,9 +135,9 @@ func (l *listing) checkToken(ctx context.Context, request types.UID, id string) 
 	return nil
 }
 
-// revoked returns the entries of a node, all of which are revoked; none if the ledger does
-// not have the node. It is errBehind if that is not known yet, or if the cache has not
-// heard of one that is not revoked.
+// revoked returns the entries of a node if all of them are revoked; none if the ledger does not
+// have the node. It returns errBehind if that is not known yet, or if the cache does not have an
+// entry that is not revoked.
 func (l *listing) revoked(ctx context.Context, request types.UID, node string) ([]*v1alpha1.NodeAttestation, error) {
 	list, err := l.after(ctx, request)
 	if err != nil {

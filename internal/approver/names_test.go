@@ -14,11 +14,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// TestARequestWithALongName: API servers take names of any length and nearly any
-// characters. The ledger's schema does not: a status with such a name would never be
-// written, and the certificates of the machine would not be recorded.
+// API servers accept names of any length with nearly any characters. The ledger's schema does not:
+// a status with such a name could not be written, and the certificates of the machine would not be
+// recorded.
 func TestARequestWithALongName(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{Workers: 1})
 	long := "a" + strings.Repeat("n", 300)
@@ -27,27 +27,29 @@ func TestARequestWithALongName(t *testing.T) {
 	s.put(requestPath("it"), withToken(t, "aaaaaa", key, "worker-1"))
 	s.await("it", "Approved ClientCertificateApproved")
 	if got := decision(s.request(long)); got != "" {
-		t.Errorf("a request with a name of %d bytes is %s, want it left alone", len(long), got)
+		t.Errorf("a request with a name of %d bytes is %s, want no decision", len(long), got)
 	}
-	// Somebody else approves it.
+	// Another approver approves it.
 	csr := s.request(long)
-	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Manual"}}
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Manual"},
+	}
 	s.put(requestPath(long), csr)
 	s.issue(long, time.Now().Add(time.Hour))
 	s.until("the certificate is in the ledger", func() bool { return len(s.entry("aws-i-1").Status.Credentials) == 1 })
 	if got := s.entry("aws-i-1").Status.CertificateRequest; len(got) > 253 {
-		t.Errorf("the ledger has a request's name of %d bytes, and its schema takes 253", len(got))
+		t.Errorf("the ledger has a request's name of %d bytes, and its schema allows 253", len(got))
 	}
 }
 
-// TestConditionsOfTheLedgerAreOneLine: what others write into a request is quoted in the
-// entry's condition.
+// The entry's condition quotes texts that others write to a request.
 func TestConditionsOfTheLedgerAreOneLine(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	csr := withToken(t, "aaaaaa", newKey(t), "worker-1")
 	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "Manual", Message: "no\n\x1b[31mé" + strings.Repeat("\n", 2000),
+		Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue,
+		Reason: "Manual", Message: "no\n\x1b[31mé" + strings.Repeat("\n", 2000),
 	}}
 	s.put(requestPath("it"), csr)
 	s.start(approver.Options{})
@@ -58,15 +60,15 @@ func TestConditionsOfTheLedgerAreOneLine(t *testing.T) {
 		}
 		return condition != ""
 	})
-	if want := `certificate signing request it: no\n\x1b[31mé\n`; !strings.HasPrefix(condition, want) || strings.ContainsAny(condition, "\n\x1b") || len(condition) > 1024 {
+	want := `certificate signing request it: no\n\x1b[31mé\n`
+	if !strings.HasPrefix(condition, want) || strings.ContainsAny(condition, "\n\x1b") || len(condition) > 1024 {
 		t.Errorf("the condition has %d bytes: %.80q, want it to begin with %q", len(condition), condition, want)
 	}
 }
 
-// TestALargeRequestIsDecidedAsASmallOne: what the informer does not keep is read from the
-// API server, and is still there afterwards.
-func TestALargeRequestIsDecidedAsASmallOne(t *testing.T) {
-	s := newStand(t, fakeapiserver.Options{})
+// A decision does not remove the parts of a request that the informer does not keep.
+func TestLargeRequestsAreDecidedLikeSmallOnes(t *testing.T) {
+	s := newTestCluster(t, fakeapiserver.Options{})
 	s.machine("aws-i-1", "worker-1", "aaaaaa")
 	s.start(approver.Options{})
 	for name, tc := range map[string]struct {
@@ -83,8 +85,10 @@ func TestALargeRequestIsDecidedAsASmallOne(t *testing.T) {
 		tc.csr.Spec.Extra = map[string]certificatesv1.ExtraValue{"b": {strings.Repeat("x", 200<<10)}}
 		s.put(requestPath(name), tc.csr)
 		s.await(name, tc.want)
-		if csr := s.request(name); len(csr.Annotations["a"]) != 200<<10 || len(csr.Spec.Extra["b"][0]) != 200<<10 || len(csr.Finalizers) != 1 || len(csr.Spec.Request) == 0 {
-			t.Errorf("request %s lost a part of itself when it was decided", name)
+		csr := s.request(name)
+		if len(csr.Annotations["a"]) != 200<<10 || len(csr.Spec.Extra["b"][0]) != 200<<10 ||
+			len(csr.Finalizers) != 1 || len(csr.Spec.Request) == 0 {
+			t.Errorf("request %s lost a part when it was decided", name)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/approve"
 )
 
-// judgeNode decides about the request of a node.
-func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
+// decideNode decides about the request of a node.
+func (c *Controller) decideNode(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (approve.Answer, error) {
 	claim := approve.ClaimOf(csr)
 	q := &approve.Question{Request: csr, Now: c.opts.Clock(), SelfNodeServer: true, Options: c.policy}
 	var err error
@@ -28,7 +28,7 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	}
 	answer := approve.Decide(q)
 	if answer.Code == approve.AnotherMachinesCredential {
-		// The certificate may be too new to be in the entry, and the other entry may be gone.
+		// The entry may not have the certificate yet, and the other entry may be deleted.
 		if err := c.readCredentials(q.Entries); err != nil {
 			return approve.Answer{}, err
 		}
@@ -40,16 +40,16 @@ func (c *Controller) judgeNode(ctx context.Context, csr *certificatesv1.Certific
 	if claim.Kind != approve.Serving || answer.Outcome != approve.Approve {
 		return answer, nil
 	}
-	// The API server is asked last, and only about what would be approved.
+	// The API server is asked last, and only if the request would be approved.
 	if q.SelfNodeServer, err = c.maySelfNodeServer(ctx, csr); err != nil {
 		return approve.Answer{}, err
 	}
 	return approve.Decide(q), nil
 }
 
-// entriesOf returns the ledger's entries of a node. The one that counts is read
-// from the API server, so that a revocation takes effect at once; that there is
-// none is believed only of a list of the API server, never of the cache.
+// entriesOf returns the ledger's entries of a node. The entry that counts is read from the API
+// server, so that a revocation takes effect at once. Only a list of the API server, never the
+// cache, can show that there is none.
 func (c *Controller) entriesOf(ctx context.Context, request types.UID, node string) ([]*v1alpha1.NodeAttestation, error) {
 	for _, known := range c.opts.Known.ByNode(node) {
 		if known.Phase() == v1alpha1.Revoked {
@@ -66,8 +66,7 @@ func (c *Controller) entriesOf(ctx context.Context, request types.UID, node stri
 	return c.listing.revoked(ctx, request, node)
 }
 
-// readAgain reads entries from the API server that are known from the cache, each once.
-// Those that are gone are left out.
+// readAgain reads cached entries from the API server, each once. It omits deleted entries.
 func (c *Controller) readAgain(ctx context.Context, known []*v1alpha1.NodeAttestation) ([]*v1alpha1.NodeAttestation, error) {
 	read := map[string]bool{}
 	var entries []*v1alpha1.NodeAttestation
@@ -88,9 +87,9 @@ func (c *Controller) readAgain(ctx context.Context, known []*v1alpha1.NodeAttest
 	return entries, nil
 }
 
-// readCredentials adds the certificates that were issued to machines and are not in their
-// entries yet. The informer tells of a certificate before it tells of a request that was
-// made with it. The entries are nobody else's.
+// readCredentials adds certificates that were issued to machines and are not in their entries yet.
+// The informer receives a certificate before a request that was made with it. The entries must not
+// be shared.
 func (c *Controller) readCredentials(entries []*v1alpha1.NodeAttestation) error {
 	for _, entry := range entries {
 		if entry.Phase() == v1alpha1.Revoked {

@@ -16,25 +16,32 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// TestTheEntryChangesWhileATokenIsBound: the approver has read the entry, and something
-// else changes it before the key is written. Whoever comes first wins.
+// Changes of an entry.
+func anotherToken(e *v1alpha1.NodeAttestation) { e.Spec.TokenID = "cccccc" }
+func revocation(e *v1alpha1.NodeAttestation)   { e.Status.Phase = v1alpha1.Revoked }
+func newerEvidence(e *v1alpha1.NodeAttestation) {
+	e.Spec.EvidenceTime = &metav1.Time{Time: e.Spec.AttestedTime.Time}
+}
+
+// The approver has read the entry, and another client changes it before the key is written. The
+// first write wins.
 func TestTheEntryChangesWhileATokenIsBound(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*v1alpha1.NodeAttestation)
 		want   string
 	}{
-		{"the machine is given another token", func(e *v1alpha1.NodeAttestation) { e.Spec.TokenID = "cccccc" }, "Denied TokenUnknown"},
-		{"the machine is revoked", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked }, "Denied AttestationRevoked"},
+		{"the machine is given another token", anotherToken, "Denied TokenUnknown"},
+		{"the machine is revoked", revocation, "Denied AttestationRevoked"},
 		{"another approver binds the token to another key", bound("sha256:00"), "Denied TokenAlreadyUsed"},
 		{"the machine is given another name", func(e *v1alpha1.NodeAttestation) { e.Spec.NodeName = "worker-2" }, "Denied WrongNodeName"},
-		{"the machine's evidence is newer", func(e *v1alpha1.NodeAttestation) { e.Spec.EvidenceTime = &metav1.Time{Time: e.Spec.AttestedTime.Time} }, "Approved ClientCertificateApproved"},
+		{"the machine's evidence is newer", newerEvidence, "Approved ClientCertificateApproved"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			var s *stand
+			var s *testCluster
 			meanwhile := sync.OnceFunc(func() { s.change("aws-i-1", tc.change) })
-			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+			s = newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/nodeattestations/aws-i-1/status") {
 					meanwhile()
 				}
@@ -48,23 +55,22 @@ func TestTheEntryChangesWhileATokenIsBound(t *testing.T) {
 	}
 }
 
-// TestTheEntryChangesBeforeTheApproval: the token is bound, the approval fails, and
-// something else changes the entry before the next try.
+// The token is bound, the approval fails, and another client changes the entry before the retry.
 func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*v1alpha1.NodeAttestation)
 		want   string
 	}{
-		{"the machine is given another token", func(e *v1alpha1.NodeAttestation) { e.Spec.TokenID = "cccccc" }, "Denied TokenUnknown"},
-		{"the machine is revoked", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked }, "Denied AttestationRevoked"},
-		{"the machine's evidence is newer", func(e *v1alpha1.NodeAttestation) { e.Spec.EvidenceTime = &metav1.Time{Time: e.Spec.AttestedTime.Time} }, "Approved ClientCertificateApproved"},
+		{"the machine is given another token", anotherToken, "Denied TokenUnknown"},
+		{"the machine is revoked", revocation, "Denied AttestationRevoked"},
+		{"the machine's evidence is newer", newerEvidence, "Approved ClientCertificateApproved"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
-			var s *stand
+			var s *testCluster
 			var failed atomic.Bool
-			s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+			s = newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 				if strings.HasSuffix(r.URL.Path, "/approval") && failed.CompareAndSwap(false, true) {
 					if s.entry("aws-i-1").BoundKey() == "" {
 						t.Error("an approval is written before the token is bound")
@@ -82,11 +88,11 @@ func TestTheEntryChangesBeforeTheApproval(t *testing.T) {
 	}
 }
 
-// TestManyRequestsOfATokenThatNoEntryNames: whoever has a token that was replaced makes
-// any number of requests with it. They share what is listed.
-func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
+// The owner of a replaced token can create any number of requests with it. They share the lists of
+// the ledger.
+func TestRequestsWithUnknownTokensShareLists(t *testing.T) {
 	var lists atomic.Int64
-	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+	s := newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.Query().Get("watch") == "" {
 			lists.Add(1)
 		}
@@ -106,13 +112,13 @@ func TestManyRequestsOfATokenThatNoEntryNames(t *testing.T) {
 	}
 }
 
-// TestManyRequestsOfNodesThatTheLedgerDoesNotHave: whoever has the certificate of such a
-// node makes any number of requests. The ledger is listed once a second for all of them,
-// and for requests of unknown tokens too. The seconds are those of the approver's clock.
-func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
+// The owner of a certificate of such a node can create any number of requests. The ledger is listed
+// once a second for all of them, and for requests with unknown tokens too. The seconds are those of
+// the approver's clock.
+func TestRequestsOfUnattestedNodesShareLists(t *testing.T) {
 	var lists, seconds atomic.Int64
 	var tries sync.Map // by the path of the request
-	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+	s := newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" { // the informer has parameters
 			lists.Add(1)
 		}
@@ -123,7 +129,7 @@ func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 		return fakeapiserver.NoFault
 	}})
 	s.machine("aws-i-1", "worker-1", "bbbbbb")
-	s.machine("aws-i-2", "worker-2", "cccccc", func(e *v1alpha1.NodeAttestation) { e.Status.Phase = v1alpha1.Revoked })
+	s.machine("aws-i-2", "worker-2", "cccccc", revocation)
 	const requests = 60
 	name := func(i int) string { return fmt.Sprintf("it-%d", i) }
 	want := map[string]string{}
@@ -153,7 +159,7 @@ func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 			if decision(s.request(name(i))) != "" {
 				return true
 			}
-			if lists.Load() > seconds.Load() { // this second has had its list
+			if lists.Load() > seconds.Load() { // the list of this second is done
 				seconds.Add(1)
 			}
 			return false
@@ -169,12 +175,11 @@ func TestManyRequestsOfNodesThatTheLedgerDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAnEntryThatComesWhileTheLedgerIsListed: the node was not in the ledger when its
-// request was looked at first.
-func TestAnEntryThatComesWhileTheLedgerIsListed(t *testing.T) {
-	var s *stand
+// The node was not in the ledger when its request was evaluated first.
+func TestAnEntryThatIsCreatedDuringAList(t *testing.T) {
+	var s *testCluster
 	meanwhile := sync.OnceFunc(func() { s.machine("aws-i-9", "worker-9", "bbbbbb") })
-	s = newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+	s = newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" {
 			meanwhile()
 		}
@@ -185,21 +190,21 @@ func TestAnEntryThatComesWhileTheLedgerIsListed(t *testing.T) {
 	s.await("it", "Approved RenewalApproved")
 }
 
-// TestAListThatFailsIsNoAnswer: nothing is denied while the ledger cannot be listed.
-func TestAListThatFailsIsNoAnswer(t *testing.T) {
+// No request is denied while the ledger cannot be listed.
+func TestAFailedListIsAnError(t *testing.T) {
 	var lists atomic.Int64
-	s := newStand(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
+	s := newTestCluster(t, fakeapiserver.Options{Fault: func(r *http.Request) fakeapiserver.Fault {
 		if strings.HasSuffix(r.URL.Path, "/nodeattestations") && r.URL.RawQuery == "" && lists.Add(1) == 1 {
 			return fakeapiserver.Unavailable
 		}
 		return fakeapiserver.NoFault
 	}})
-	told := &events{}
-	s.start(approver.Options{Observer: told})
+	reported := &events{}
+	s.start(approver.Options{Observer: reported})
 	s.put(requestPath("it"), ofNode(t, "worker-9"))
 	s.await("it", "Denied NotAttested")
-	s.until("the observer is told of the denial", func() bool { return len(told.of("it")) > 1 })
-	if got := told.of("it"); got[0] != "error" || lists.Load() < 2 {
-		t.Errorf("the observer was told %v after %d lists", got, lists.Load())
+	s.until("the denial is reported", func() bool { return len(reported.of("it")) > 1 })
+	if got := reported.of("it"); got[0] != "error" || lists.Load() < 2 {
+		t.Errorf("reported %v after %d lists", got, lists.Load())
 	}
 }

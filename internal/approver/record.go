@@ -14,14 +14,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// record brings the status of one entry of the ledger up to date.
+// record updates the status of one entry of the ledger.
 func (c *Controller) record(ctx context.Context, name string) error {
 	known, exists := c.opts.Known.Get(name)
 	if !exists {
 		return nil
 	}
 	if err := c.fresh(); err != nil {
-		return fmt.Errorf("record what became of nodeattestation %s: %w", name, err)
+		return fmt.Errorf("update the status of nodeattestation %s: %w", name, err)
 	}
 	requests, err := c.evidenceOf(known)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Controller) record(ctx context.Context, name string) error {
 	return nil
 }
 
-// evidenceOf returns the requests about a machine.
+// evidenceOf returns the evidence about a machine.
 func (c *Controller) evidenceOf(entry *v1alpha1.NodeAttestation) (*evidence, error) {
 	v := &evidence{now: c.opts.Clock()}
 	var err error
@@ -58,8 +58,7 @@ func (c *Controller) evidenceOf(entry *v1alpha1.NodeAttestation) (*evidence, err
 	return v, nil
 }
 
-// requestsOf returns a user's requests for kubelets' client certificates, by an
-// index.
+// requestsOf returns a user's requests for kubelets' client certificates from an index.
 func (c *Controller) requestsOf(index, user string) ([]*request, error) {
 	objects, err := c.requests.GetIndexer().ByIndex(index, user)
 	if err != nil {

@@ -16,38 +16,38 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Reasons of the conditions of an entry, beside the codes of package approve.
+// Reasons of the conditions of an entry, in addition to the codes of package approve.
 const (
 	// NodeRegistered: the node exists.
 	NodeRegistered verdict.Code = "NodeRegistered"
-	// IssuanceFailed: the signer did not issue what was approved.
+	// IssuanceFailed: the signer did not issue an approved certificate.
 	IssuanceFailed verdict.Code = "IssuanceFailed"
-	// DeniedElsewhere: somebody other than this approver denied the request.
+	// DeniedElsewhere: another approver denied the request.
 	DeniedElsewhere verdict.Code = "DeniedElsewhere"
 )
 
-// What the ledger's schema, and people, take of text that others wrote.
+// Limits of text that others wrote, in the ledger's schema and in conditions.
 const (
 	maxRequestName      = 253
 	maxConditionMessage = 1024
 )
 
-// evidence is what the cluster shows of a machine, from which the status of its
-// entry follows.
+// evidence is the state of the cluster that concerns a machine. The status of its entry is derived
+// from it.
 type evidence struct {
-	// token are the requests made with the token in the entry's spec, renewals
-	// those of the node of that name.
+	// token are the requests that were made with the token in the entry's spec, renewals those
+	// of the node in the entry's spec.
 	token, renewals []*request
-	// node is the node of that name; nil if it does not exist.
+	// node is that node; nil if it does not exist.
 	node *corev1.Node
-	// alone tells that no other machine that has or had the node's name may have a
-	// certificate that is valid.
+	// alone is true if no other machine that has or had the node's name may have a valid
+	// certificate.
 	alone bool
 	now   time.Time
 }
 
-// recordIn changes the status of an entry as far as there is evidence. What is
-// not there any more takes nothing back: requests are cleared away after an hour.
+// recordIn updates the status of an entry from the evidence. Missing evidence removes nothing,
+// because requests are deleted after an hour.
 func (v *evidence) recordIn(entry *v1alpha1.NodeAttestation) {
 	v.recordCertificate(entry)
 	v.recordRenewals(entry)
@@ -66,8 +66,8 @@ func aboutToken(entry *v1alpha1.NodeAttestation) []metav1.Condition {
 	return entry.Status.Conditions
 }
 
-// begin makes the status one about the token in spec.
-func begin(entry *v1alpha1.NodeAttestation) {
+// beginStatus resets the status if it is about another token than that in spec.
+func beginStatus(entry *v1alpha1.NodeAttestation) {
 	status := &entry.Status
 	if status.TokenID == entry.Spec.TokenID {
 		return
@@ -80,58 +80,59 @@ func begin(entry *v1alpha1.NodeAttestation) {
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionRegistered)
 }
 
-// recordCertificate looks for the certificate that the token was turned into.
+// recordCertificate records the certificate that was issued for the token.
 func (v *evidence) recordCertificate(entry *v1alpha1.NodeAttestation) {
 	for _, csr := range byName(v.token) {
 		certificate := csr.of(entry.Spec.NodeName)
 		if certificate == nil {
 			continue
 		}
-		begin(entry)
+		beginStatus(entry)
 		if entry.Status.CertificateRequest == "" {
 			entry.Status.CertificateRequest = cut(csr.Name, maxRequestName)
 		}
-		extend(entry, certificate.end)
+		extendExpiration(entry, certificate.end)
 		if entry.Status.Phase == v1alpha1.Issued || entry.Status.Phase == "" {
 			entry.Status.Phase = v1alpha1.Certified
 		}
 		if !meta.IsStatusConditionTrue(entry.Status.Conditions, v1alpha1.ConditionCertified) {
-			v.set(entry, v1alpha1.ConditionCertified, metav1.ConditionTrue, approve.ClientCertificateApproved, "the client certificate was issued")
+			v.set(entry, v1alpha1.ConditionCertified, metav1.ConditionTrue,
+				approve.ClientCertificateApproved, "the client certificate was issued")
 		}
 	}
 }
 
-// recordRenewals notes how long the machine's certificates last. What a node's
-// name got after its machine was revoked is another machine's.
+// recordRenewals records the expiration of the machine's certificates. Certificates that were
+// requested after the machine was revoked belong to another machine.
 func (v *evidence) recordRenewals(entry *v1alpha1.NodeAttestation) {
 	if entry.Status.CertificateExpiration == nil {
-		return // it is not this machine's name yet
+		return // the machine does not have the name yet
 	}
 	for _, csr := range v.renewals {
 		if !v.beforeRevocation(entry, csr) {
 			continue
 		}
 		if certificate := csr.of(entry.Spec.NodeName); certificate != nil {
-			extend(entry, certificate.end)
+			extendExpiration(entry, certificate.end)
 		}
 	}
 }
 
-// beforeRevocation reports whether a request was made before the machine was revoked, as
-// far as is known when that was.
+// beforeRevocation reports whether a request was made before the machine was revoked, or the time
+// of the revocation is not known.
 func (v *evidence) beforeRevocation(entry *v1alpha1.NodeAttestation, csr *request) bool {
 	revoked := meta.FindStatusCondition(entry.Status.Conditions, v1alpha1.ConditionRevoked)
 	return revoked == nil || csr.CreationTimestamp.Before(&revoked.LastTransitionTime)
 }
 
-// extend notes the end of a certificate, if it is later than those known.
-func extend(entry *v1alpha1.NodeAttestation, end time.Time) {
+// extendExpiration sets the expiration to that of a certificate, if it is later.
+func extendExpiration(entry *v1alpha1.NodeAttestation, end time.Time) {
 	if known := entry.Status.CertificateExpiration; known == nil || known.Time.Before(end) {
 		entry.Status.CertificateExpiration = &metav1.Time{Time: end}
 	}
 }
 
-// recordDenial notes why there is no certificate: the last denial or failure.
+// recordDenial records why there is no certificate: the last denial or failure.
 func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 	var last *certificatesv1.CertificateSigningRequestCondition
 	var request string
@@ -143,7 +144,7 @@ func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 	if last == nil {
 		return
 	}
-	begin(entry)
+	beginStatus(entry)
 	code := verdict.Code(last.Reason)
 	switch {
 	case last.Type == certificatesv1.CertificateFailed:
@@ -154,7 +155,7 @@ func (v *evidence) recordDenial(entry *v1alpha1.NodeAttestation) {
 	v.set(entry, v1alpha1.ConditionCertified, metav1.ConditionFalse, code, kindRequest+" "+request+": "+last.Message)
 }
 
-// recordNode notes the node of a machine that has its certificate.
+// recordNode records the node of a machine that has its certificate.
 func (v *evidence) recordNode(entry *v1alpha1.NodeAttestation) {
 	phase := entry.Phase()
 	if v.node == nil || (phase != v1alpha1.Certified && phase != v1alpha1.Registered) {
@@ -166,14 +167,16 @@ func (v *evidence) recordNode(entry *v1alpha1.NodeAttestation) {
 	}
 }
 
-func (v *evidence) set(entry *v1alpha1.NodeAttestation, kind string, status metav1.ConditionStatus, code verdict.Code, message string) {
+func (v *evidence) set(
+	entry *v1alpha1.NodeAttestation, kind string, status metav1.ConditionStatus, code verdict.Code, message string,
+) {
 	meta.SetStatusCondition(&entry.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: string(code), Message: cut(oneLine(message), maxConditionMessage),
 		ObservedGeneration: entry.Generation, LastTransitionTime: metav1.NewTime(v.now),
 	})
 }
 
-// oneLine escapes what is not printed.
+// oneLine escapes characters that cannot be printed.
 func oneLine(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -2,16 +2,15 @@ package approver
 
 import "github.com/node-authorizer/node-authorizer/internal/staleness"
 
-// Synced reports whether what decisions need has been read: the requests, the
-// nodes and the ledger.
+// Synced reports whether the requests, the nodes and the ledger have been read.
 func (c *Controller) Synced() bool {
 	return c.requests.HasSynced() && c.nodes.HasSynced() && c.opts.Known.Synced()
 }
 
-// Ages are those of the requests and the nodes.
+// Ages returns the ages of the requests and the nodes.
 func (c *Controller) Ages() []staleness.Aged { return []staleness.Aged{c.requestsAge, c.nodesAge} }
 
-// fresh returns an error while what decisions depend on is too old.
+// fresh returns an error if a copy that decisions depend on is too old.
 func (c *Controller) fresh() error {
 	for _, check := range []func() error{c.requestsAge.Check, c.nodesAge.Check, c.opts.Known.Fresh} {
 		if err := check(); err != nil {

@@ -21,51 +21,56 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// storm fails requests at random, a number of times.
-type storm struct {
+// randomFaults makes random requests fail, a limited number of times.
+type randomFaults struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	left   int
-	met    map[fakeapiserver.Fault]int
+	made   map[fakeapiserver.Fault]int
 }
 
-func (s *storm) of(r *http.Request) fakeapiserver.Fault {
+func (s *randomFaults) of(r *http.Request) fakeapiserver.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left == 0 || s.random.IntN(3) > 0 {
 		return fakeapiserver.NoFault
 	}
-	fault := []fakeapiserver.Fault{fakeapiserver.Unavailable, fakeapiserver.Internal, fakeapiserver.Cut, fakeapiserver.AnswerLost}[s.random.IntN(4)]
+	fault := allFaults()[s.random.IntN(4)]
 	if r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" && fault == fakeapiserver.AnswerLost {
-		fault = fakeapiserver.Cut // an answer to a watch has no end that could be lost
+		fault = fakeapiserver.Cut // the answer to a watch cannot be lost
 	}
 	s.left--
-	s.met[fault]++
+	s.made[fault]++
 	return fault
 }
 
-// unmet are the faults that did not happen.
-func (s *storm) unmet() (faults []fakeapiserver.Fault) {
+func allFaults() []fakeapiserver.Fault {
+	return []fakeapiserver.Fault{
+		fakeapiserver.Unavailable, fakeapiserver.Internal, fakeapiserver.Cut, fakeapiserver.AnswerLost,
+	}
+}
+
+// missing returns the faults that did not occur.
+func (s *randomFaults) missing() (faults []fakeapiserver.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, fault := range []fakeapiserver.Fault{fakeapiserver.Unavailable, fakeapiserver.Internal, fakeapiserver.Cut, fakeapiserver.AnswerLost} {
-		if s.met[fault] == 0 {
+	for _, fault := range allFaults() {
+		if s.made[fault] == 0 {
 			faults = append(faults, fault)
 		}
 	}
 	return faults
 }
 
-// TestTwoLeadersUnderFaults has two approvers decide the same requests at once,
-// each certain that it leads, while every call to the API server may fail before
-// or after it takes effect.
+// Two approvers that both lead decide the same requests, while every call to the API server may
+// fail before or after it takes effect.
 func TestTwoLeadersUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			weather := &storm{random: rand.New(rand.NewPCG(seed, 0)), left: 250, met: map[fakeapiserver.Fault]int{}}
-			s := newStand(t, fakeapiserver.Options{Fault: weather.of})
-			names := s.crowd()
+			faults := &randomFaults{random: rand.New(rand.NewPCG(seed, 0)), left: 250, made: map[fakeapiserver.Fault]int{}}
+			s := newTestCluster(t, fakeapiserver.Options{Fault: faults.of})
+			names := s.createRequests()
 			for range 2 {
 				s.start(approver.Options{})
 			}
@@ -73,8 +78,8 @@ func TestTwoLeadersUnderFaults(t *testing.T) {
 				s.until(name+" is decided", func() bool { return decision(s.request(name)) != "" })
 			}
 			s.check(names)
-			for _, fault := range weather.unmet() {
-				t.Errorf("fault %d was never met", fault)
+			for _, fault := range faults.missing() {
+				t.Errorf("fault %d did not occur", fault)
 			}
 		})
 	}
@@ -82,9 +87,9 @@ func TestTwoLeadersUnderFaults(t *testing.T) {
 
 const machines = 8
 
-// crowd makes machines with a token each, and for each token three keys with two
-// requests each; two machines claim one name; some requests others have decided.
-func (s *stand) crowd() (names []string) {
+// createRequests creates machines with a token each, and for each token three keys with two requests
+// each. Two machines have the same name, and others have decided some requests.
+func (s *testCluster) createRequests() (names []string) {
 	for m := range machines {
 		token, node := fmt.Sprintf("tok%03d", m), fmt.Sprintf("worker-%d", m)
 		s.machine("aws-i-"+node, node, token)
@@ -97,14 +102,16 @@ func (s *stand) crowd() (names []string) {
 			}
 		}
 		for name, csr := range map[string]*certificatesv1.CertificateSigningRequest{
-			token + "-renewal": ofNode(s.t, node), token + "-serving": ofNode(s.t, node, "10.0.0.7"), token + "-stranger": ofNode(s.t, "stranger"),
+			token + "-renewal": ofNode(s.t, node), token + "-serving": ofNode(s.t, node, "10.0.0.7"),
+			token + "-unattested": ofNode(s.t, "unattested"),
 		} {
 			s.put(requestPath(name), csr)
 			names = append(names, name)
 		}
 		decided := withToken(s.t, token, newKey(s.t), node)
+		types := []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}
 		decided.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
-			Type:   []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied}[m%2],
+			Type:   types[m%2],
 			Status: corev1.ConditionTrue, Reason: "Manual",
 		}}
 		s.put(requestPath(token+"-manual"), decided)
@@ -119,9 +126,9 @@ func (s *stand) crowd() (names []string) {
 	return names
 }
 
-// check wants one key for each token, one machine for the shared name, and every
-// decision to have stayed as it was.
-func (s *stand) check(names []string) {
+// check checks that each token was used for one key, one machine has the shared name, and no decision
+// was changed.
+func (s *testCluster) check(names []string) {
 	s.t.Helper()
 	for m := range machines {
 		token := fmt.Sprintf("tok%03d", m)
@@ -140,34 +147,37 @@ func (s *stand) check(names []string) {
 		}
 		bound := s.entry("aws-i-worker-" + strconv.Itoa(m)).BoundKey()
 		if len(approved) != 1 || approved[bound] != 2 {
-			s.t.Errorf("token %s: approved %v, bound to %s; want both requests of this key and no other", token, approved, bound)
+			s.t.Errorf("token %s: approved %v, bound to %s; want both requests of this key and no other",
+				token, approved, bound)
 		}
 		if keys := s.keysOf("aws-i-worker-" + strconv.Itoa(m)); len(keys) != 1 {
 			s.t.Errorf("token %s has been bound to %v", token, keys)
 		}
 		for name, want := range map[string]string{
-			"-renewal": "Approved RenewalApproved", "-serving": "Approved ServingCertificateApproved", "-stranger": "Denied NotAttested",
+			"-renewal": "Approved RenewalApproved", "-serving": "Approved ServingCertificateApproved",
+			"-unattested": "Denied NotAttested",
 		} {
 			if got := decision(s.request(token + name)); got != want {
 				s.t.Errorf("request %s%s: %s, want %s", token, name, got, want)
 			}
 		}
 		if versions, err := s.api.History(requestPath(token + "-manual")); err != nil || len(versions) != 1 {
-			s.t.Errorf("a request that was decided by hand had %d versions, %v", len(versions), err)
+			s.t.Errorf("a manually decided request had %d versions, %v", len(versions), err)
 		}
 	}
-	if first, second := decision(s.request("same01")), decision(s.request("same02")); first != "Approved ClientCertificateApproved" || second != "Denied NameTaken" {
+	first, second := decision(s.request("same01")), decision(s.request("same02"))
+	if first != "Approved ClientCertificateApproved" || second != "Denied NameTaken" {
 		s.t.Errorf("of two machines with one name the older is %s, the younger %s", first, second)
 	}
 	for _, name := range names {
 		if versions, err := s.api.History(requestPath(name)); err != nil || len(versions) != 2 {
-			s.t.Errorf("request %s had %d versions, %v; want it as it was made and as it was decided", name, len(versions), err)
+			s.t.Errorf("request %s had %d versions, %v; want one from its creation and one from its decision", name, len(versions), err)
 		}
 	}
 }
 
-// keysOf returns every key that an entry's token was ever bound to.
-func (s *stand) keysOf(name string) []string {
+// keysOf returns all keys that an entry's token has been bound to.
+func (s *testCluster) keysOf(name string) []string {
 	s.t.Helper()
 	versions, err := s.api.History(entryPath(name))
 	if err != nil {

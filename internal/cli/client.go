@@ -109,7 +109,7 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
 		return err
 	}
-	j.Tell = func(line string) { a.tell("", line) }
+	j.Report = func(line string) { a.tell("", line) }
 	result, err := client.Run(ctx, j.Options)
 	switch {
 	case err != nil:

@@ -16,27 +16,27 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// quiet is a cluster that knows every node and tells of nothing.
-type quiet struct{}
+// unchanging is a cluster that knows every node and never changes.
+type unchanging struct{}
 
-func (quiet) OnChange(func(string)) func() { return func() {} }
-func (quiet) KnowsNode(string) bool        { return true }
+func (unchanging) OnChange(func(string)) func() { return func() {} }
+func (unchanging) KnowsNode(string) bool        { return true }
 
-// BenchmarkUnderAttack measures what a node that asks for all it may not have
-// costs, while as many of its requests wait as may: its next request, which is
-// answered at once, a change that concerns another node, and a change that
-// concerns it, up to the last look at its questions.
+// BenchmarkUnderAttack measures the cost of a node that asks for objects that it may not
+// read, while its maximum number of requests waits. It measures its next request, which is
+// answered at once, a change that concerns another node, and a change that concerns this
+// node, up to the last probe of its questions.
 func BenchmarkUnderAttack(b *testing.B) {
 	node := nodeauthz.New(graph.New(), kubeversion.For(kubeversion.Latest))
-	looks := make(chan struct{}, DefaultMaxPerNode)
-	w := New(quiet{}, Options{})
+	probes := make(chan struct{}, DefaultMaxPerNode)
+	w := New(unchanging{}, Options{})
 	defer w.Stop()
 	authorize := w.Authorize(time.Hour, func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
 		return decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node, Stale: true}, nil
 	}, func(req *access.Request) bool {
 		allowed := node.Decide(req).Decision == verdict.Allow
-		looks <- struct{}{}
+		probes <- struct{}{}
 		return allowed
 	})
 	request := func(i int) *access.Request {
@@ -69,7 +69,7 @@ func BenchmarkUnderAttack(b *testing.B) {
 		for b.Loop() {
 			w.queues.changed("worker")
 			for range DefaultMaxPerNode {
-				<-looks
+				<-probes
 			}
 		}
 	})

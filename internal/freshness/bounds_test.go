@@ -15,8 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// all puts requests to an evaluator at once and returns how many it allowed,
-// when all are answered.
+// all sends requests to an evaluator at once. The returned function waits for all answers
+// and returns how many were allowed.
 func all(t *testing.T, evaluate decision.Authorize, requests []*access.Request) func() (allowed int) {
 	var running sync.WaitGroup
 	opinions := make([]decision.Opinion, len(requests))
@@ -48,23 +48,24 @@ func times(n int, req func(i int) *access.Request) []*access.Request {
 	return requests
 }
 
-// Thousands of requests that ask the same are looked at once for each change.
-func TestOneLookForAllThatAskTheSame(t *testing.T) {
+// Any number of identical requests causes one probe per change.
+func TestIdenticalRequestsShareOneProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests, changes = 5000, 10
 		c, o := newCluster(), &outcomes{}
 		w := freshness.New(c, freshness.Options{Waited: o.waited, MaxPerNode: requests, MaxTotal: requests})
 		defer w.Stop()
-		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), times(requests, func(int) *access.Request { return get("worker", "db") }))
+		ask := times(requests, func(int) *access.Request { return get("worker", "db") })
+		answered := all(t, w.Authorize(limit, c.evaluate, c.probe), ask)
 		for range changes {
 			c.relate("worker", "else")
 			synctest.Wait()
 		}
 		if n := c.probed.Load(); n != changes {
-			t.Errorf("%d changes made for %d looks", changes, n)
+			t.Errorf("%d changes caused %d probes", changes, n)
 		}
 		if n := c.asked.Load(); n != requests {
-			t.Errorf("the evaluator was asked %d times before the relation came, want once for each of %d", n, requests)
+			t.Errorf("the evaluator was asked %d times before the relation arrived, want once for each of %d", n, requests)
 		}
 		c.relate("worker", "db")
 		if n := answered(); n != requests {
@@ -74,8 +75,7 @@ func TestOneLookForAllThatAskTheSame(t *testing.T) {
 	})
 }
 
-// A change makes for looks at the questions of the node that it concerns alone.
-func TestChangesOfOtherNodesCostNothing(t *testing.T) {
+func TestAChangeProbesOnlyTheQuestionsOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		w := freshness.New(c, freshness.Options{})
@@ -86,14 +86,14 @@ func TestChangesOfOtherNodesCostNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := c.probed.Load(); n != 0 {
-			t.Errorf("looked %d times", n)
+			t.Errorf("%d probes, want none", n)
 		}
 		answered()
 	})
 }
 
-// Changes that come while questions are looked at are dealt with together.
-func TestChangesInTheMeantimeAreOneBatch(t *testing.T) {
+// Changes that arrive during a probe are handled in one batch.
+func TestChangesDuringAProbeAreOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		w := freshness.New(c, freshness.Options{})
@@ -104,30 +104,33 @@ func TestChangesInTheMeantimeAreOneBatch(t *testing.T) {
 			return c.probe(req)
 		}
 		answered := all(t, w.Authorize(limit, c.evaluate, probe), []*access.Request{get("worker", "db")})
-		c.tell("worker")
+		c.notify("worker")
 		synctest.Wait()
 		for range 1000 {
-			c.tell("worker")
+			c.notify("worker")
 		}
 		close(hold)
 		synctest.Wait()
-		if n := c.probed.Load(); n != 2 { // the look under way, and one for all that came meanwhile
-			t.Errorf("looked %d times", n)
+		if n := c.probed.Load(); n != 2 { // the probe in flight, and one for the later changes
+			t.Errorf("%d probes, want 2", n)
 		}
 		answered()
 	})
 }
 
-func TestTooManyAreAnsweredAtOnce(t *testing.T) {
+func TestTooManyWaitingRequestsAreAnsweredAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		opts   freshness.Options
 		node   func(i int) string
 		waits  int
-		others int // requests of another node that wait nevertheless
+		others int // requests of another node that may still wait
 	}{
 		{"of one node", freshness.Options{MaxPerNode: 10}, func(int) string { return "worker" }, 10, 1},
-		{"of all nodes", freshness.Options{MaxTotal: 10}, func(i int) string { return fmt.Sprintf("node-%d", i) }, 10, 0},
+		{
+			"of all nodes", freshness.Options{MaxTotal: 10},
+			func(i int) string { return fmt.Sprintf("node-%d", i) }, 10, 0,
+		},
 		{"of one node, by default", freshness.Options{}, func(int) string { return "worker" }, freshness.DefaultMaxPerNode, 1},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -138,7 +141,8 @@ func TestTooManyAreAnsweredAtOnce(t *testing.T) {
 				w := freshness.New(c, tc.opts)
 				defer w.Stop()
 				evaluate := w.Authorize(limit, c.evaluate, c.probe)
-				answered := all(t, evaluate, times(requests, func(i int) *access.Request { return get(tc.node(i), fmt.Sprintf("secret-%d", i)) }))
+				ask := times(requests, func(i int) *access.Request { return get(tc.node(i), fmt.Sprintf("secret-%d", i)) })
+				answered := all(t, evaluate, ask)
 				o.want(t, map[string]int{"authorize limited": requests - tc.waits})
 				other := all(t, evaluate, []*access.Request{get("other", "db")})
 				answered()
@@ -147,7 +151,7 @@ func TestTooManyAreAnsweredAtOnce(t *testing.T) {
 					"authorize limited": requests - tc.waits + 1 - tc.others,
 					"authorize expired": tc.waits + tc.others,
 				})
-				// Whoever comes after them waits again.
+				// Later requests may wait again.
 				all(t, evaluate, []*access.Request{get("worker", "db")})()
 				o.want(t, map[string]int{
 					"authorize limited": requests - tc.waits + 1 - tc.others,
@@ -158,8 +162,8 @@ func TestTooManyAreAnsweredAtOnce(t *testing.T) {
 	}
 }
 
-// A caller may use the request for something else as soon as it is answered,
-// while others that ask the same still wait.
+// A caller may reuse the request as soon as it is answered, while identical requests
+// still wait.
 func TestRequestsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
@@ -182,7 +186,7 @@ func TestRequestsAreNotKept(t *testing.T) {
 		answered := all(t, evaluate, []*access.Request{get("worker", "db")})
 		cancel()
 		<-done
-		first.User, first.Name, first.Groups[0] = "used", "for something else", "now"
+		first.User, first.Name, first.Groups[0] = "reused", "other", "else"
 		c.relate("worker", "db")
 		if answered() != 1 {
 			t.Error("the second request was not allowed")
@@ -190,9 +194,9 @@ func TestRequestsAreNotKept(t *testing.T) {
 	})
 }
 
-// Whenever a relation comes within the time, the request is allowed: no news is
-// lost, however requests and changes meet.
-func TestNoNewsIsLost(t *testing.T) {
+// A request is allowed whenever its relation arrives in time, in any order of requests and
+// changes.
+func TestNoChangeIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes, secrets = 20, 100
 		c, o := newCluster(), &outcomes{}

@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Authorize wraps an evaluator of access reviews. An opinion that is stale is
-// held back, at most for the given time; 0 holds nothing back. Related reports,
-// at little cost and for a copy of the request, whether the graph now shows the
-// relation that was missing; only then the evaluator is asked again.
+// Authorize wraps an evaluator of access reviews. A request whose opinion is stale waits,
+// at most for the given time; 0 means that no request waits. Related is a cheap check, on a
+// copy of the request, whether the graph now shows the missing relation. Only if it does,
+// the evaluator is asked again.
 func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related func(*access.Request) bool) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		complete, asked := w.complete(), w.queues.changes.Load()
@@ -31,7 +31,7 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 		if limit <= 0 {
 			return opinion, nil
 		}
-		w.hold(ctx, kindAuthorize, opinion.Node, limit, accessQuestion(req, related, asked), func() bool {
+		w.wait(ctx, kindAuthorize, opinion.Node, limit, accessQuestion(req, related, asked), func() bool {
 			opinion, err = next(ctx, req)
 			return err == nil && opinion.Stale
 		})
@@ -39,7 +39,7 @@ func (w *Waiter) Authorize(limit time.Duration, next decision.Authorize, related
 	}
 }
 
-// relationKey is what a missing relation depends on, for requests of one node.
+// relationKey identifies a missing relation, for requests of one node.
 type relationKey struct{ verb, group, resource, subresource, namespace, name string }
 
 func accessQuestion(req *access.Request, related func(*access.Request) bool, asked uint64) *question {
@@ -52,9 +52,9 @@ func accessQuestion(req *access.Request, related func(*access.Request) bool, ask
 	}
 }
 
-// Admit wraps an evaluator of admission requests. An answer that is stale is
-// held back, at most for the given time; 0 holds nothing back. The evaluator is
-// asked again after changes that concern the node.
+// Admit wraps an evaluator of admission requests. A request whose answer is stale waits,
+// at most for the given time; 0 means that no request waits. The evaluator is asked again
+// after each change that concerns the node.
 func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		complete, asked := w.complete(), w.queues.changes.Load()
@@ -68,7 +68,7 @@ func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit 
 		if limit <= 0 {
 			return answer
 		}
-		w.hold(ctx, kindAdmit, answer.Node, limit, &question{asked: asked}, func() bool {
+		w.wait(ctx, kindAdmit, answer.Node, limit, &question{asked: asked}, func() bool {
 			answer = next(ctx, req)
 			return answer.Stale
 		})
@@ -76,7 +76,7 @@ func (w *Waiter) Admit(limit time.Duration, next decision.Admit) decision.Admit 
 	}
 }
 
-// notSynced makes a refusal an error that clients try again after.
+// notSynced turns a refusal into an error, so that clients try again.
 func notSynced(refused noderestriction.Answer) noderestriction.Answer {
 	return noderestriction.Answer{
 		Decision: verdict.Deny, Code: decision.NotSynced, Node: refused.Node, Rule: refused.Rule,

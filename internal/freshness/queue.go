@@ -5,54 +5,52 @@ import (
 	"sync/atomic"
 )
 
-// question is what requests wait for an answer to.
+// question is a question for whose answer requests wait.
 type question struct {
-	// key is the same for questions that have the same answer; nil for one that
-	// is like no other.
+	// key is equal for questions that have the same answer; nil if the question is unique.
 	key any
-	// probe reports, at little cost, whether the answer has changed; nil for
-	// questions that have to be asked to know. It is called after the request
-	// that it came with may be gone.
+	// probe is a cheap check whether the answer has changed; nil if only the evaluator can
+	// say that. It may be called after its request is gone.
 	probe func() bool
-	// asked is the count of changes at which it was last asked.
+	// asked is the number of changes when the question was last evaluated.
 	asked uint64
 }
 
-// queues are the requests that wait, by node.
+// queues hold the waiting requests, by node.
 type queues struct {
 	maxPerNode, maxTotal int
-	// changes counts changes. A question that was asked at one count and comes to
-	// wait at the same has missed none.
+	// changes counts changes. If it has not moved since a question was evaluated, the
+	// question missed no change.
 	changes atomic.Uint64
 	// waiting counts requests, so that changes cost nothing while none waits.
 	waiting atomic.Int64
 
 	mu     sync.Mutex
 	byNode map[string]*queue
-	// dirty are the nodes that changes concern; while there are any, one
-	// goroutine looks at them.
+	// dirty holds the nodes that have changes to handle. While it is not empty, one
+	// goroutine probes the questions of these nodes.
 	dirty    map[*queue]struct{}
 	checking bool
 }
 
-// queue is the requests of one node.
+// queue holds the waiting requests of one node.
 type queue struct {
-	node    string
-	waiting int
-	asked   map[any]*asked
+	node      string
+	waiting   int
+	questions map[any]*pendingQuestion
 }
 
-// asked is a question and the requests that wait for its answer.
-type asked struct {
-	probe func() bool
-	turns map[*turn]struct{}
+// pendingQuestion is a question and the requests that wait for its answer.
+type pendingQuestion struct {
+	probe   func() bool
+	waiters map[*waiter]struct{}
 }
 
-// turn is one request that waits.
-type turn struct {
+// waiter is one request that waits.
+type waiter struct {
 	queue *queue
 	key   any
-	wake  chan struct{} // holds one element: asking is worth it
+	wake  chan struct{} // has one element if the evaluator should be asked again
 }
 
 func newQueues(maxPerNode, maxTotal int) *queues {
@@ -62,11 +60,10 @@ func newQueues(maxPerNode, maxTotal int) *queues {
 	}
 }
 
-// enter lets a request wait, or returns nil when too many do already. What has
-// changed since the question was asked has been looked at when enter returns, or
-// will be.
-func (qs *queues) enter(node string, q *question) *turn {
-	t := &turn{key: q.key, wake: make(chan struct{}, 1)}
+// enter adds a waiting request. It returns nil if too many wait already. Changes since the
+// question was evaluated have been probed when enter returns, or will be.
+func (qs *queues) enter(node string, q *question) *waiter {
+	t := &waiter{key: q.key, wake: make(chan struct{}, 1)}
 	if t.key == nil {
 		t.key = t
 	}
@@ -74,12 +71,12 @@ func (qs *queues) enter(node string, q *question) *turn {
 		return nil
 	}
 	if qs.changes.Load() != q.asked && (q.probe == nil || q.probe()) {
-		t.rouse()
+		t.notify()
 	}
 	return t
 }
 
-func (qs *queues) add(t *turn, node string, probe func() bool) bool {
+func (qs *queues) add(t *waiter, node string, probe func() bool) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.byNode[node]
@@ -87,27 +84,27 @@ func (qs *queues) add(t *turn, node string, probe func() bool) bool {
 		return false
 	}
 	if q == nil {
-		q = &queue{node: node, asked: map[any]*asked{}}
+		q = &queue{node: node, questions: map[any]*pendingQuestion{}}
 		qs.byNode[node] = q
 	}
-	a := q.asked[t.key]
+	a := q.questions[t.key]
 	if a == nil {
-		a = &asked{probe: probe, turns: map[*turn]struct{}{}}
-		q.asked[t.key] = a
+		a = &pendingQuestion{probe: probe, waiters: map[*waiter]struct{}{}}
+		q.questions[t.key] = a
 	}
-	a.turns[t] = struct{}{}
+	a.waiters[t] = struct{}{}
 	t.queue = q
 	q.waiting++
 	qs.waiting.Add(1)
 	return true
 }
 
-func (qs *queues) leave(t *turn) {
+func (qs *queues) leave(t *waiter) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q, a := t.queue, t.queue.asked[t.key]
-	if delete(a.turns, t); len(a.turns) == 0 {
-		delete(q.asked, t.key)
+	q, a := t.queue, t.queue.questions[t.key]
+	if delete(a.waiters, t); len(a.waiters) == 0 {
+		delete(q.questions, t.key)
 	}
 	if q.waiting--; q.waiting == 0 {
 		delete(qs.byNode, q.node)
@@ -116,16 +113,16 @@ func (qs *queues) leave(t *turn) {
 	qs.waiting.Add(-1)
 }
 
-// rouse makes the request ask again, once for any number of reasons.
-func (t *turn) rouse() {
+// notify makes the request ask the evaluator again. Several calls may count as one.
+func (t *waiter) notify() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// changed is told of each change. It returns at once: changes that come while
-// questions are looked at are dealt with together.
+// changed handles one change. It returns at once: changes that arrive during a probe are
+// handled in one batch.
 func (qs *queues) changed(node string) {
 	qs.changes.Add(1)
 	if qs.waiting.Load() == 0 {
@@ -146,29 +143,28 @@ func (qs *queues) changed(node string) {
 	}
 }
 
-// check looks at the questions of nodes that changes concern, until there are
-// none.
+// check probes the questions of dirty nodes until there are none.
 func (qs *queues) check() {
 	for batch := qs.batch(); batch != nil; batch = qs.batch() {
 		for _, a := range batch {
 			if a.probe == nil || a.probe() {
-				qs.rouse(a)
+				qs.notifyAll(a)
 			}
 		}
 	}
 }
 
-// batch takes the questions to look at next; nil when there are none.
-func (qs *queues) batch() []*asked {
+// batch returns the next questions to probe; nil if there are none.
+func (qs *queues) batch() []*pendingQuestion {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if len(qs.dirty) == 0 {
 		qs.checking = false
 		return nil
 	}
-	batch := []*asked{}
+	batch := []*pendingQuestion{}
 	for q := range qs.dirty {
-		for _, a := range q.asked {
+		for _, a := range q.questions {
 			batch = append(batch, a)
 		}
 	}
@@ -176,10 +172,10 @@ func (qs *queues) batch() []*asked {
 	return batch
 }
 
-func (qs *queues) rouse(a *asked) {
+func (qs *queues) notifyAll(a *pendingQuestion) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	for t := range a.turns {
-		t.rouse()
+	for t := range a.waiters {
+		t.notify()
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 )
 
-// FuzzQueues: however requests come, change their answers and go, those whose
-// answer has changed are woken, the limits hold, and nothing is left behind when
-// all have gone.
+// FuzzQueues adds requests, changes their answers and removes them in any order. Requests
+// whose answer has changed are woken, the limits hold, and the queues are empty when all
+// requests are gone.
 func FuzzQueues(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03"))
 	f.Add([]byte("\x00\x00\x00\x00\x00\x01\x02\x40\x41\x80\x81\xc0"))
@@ -28,33 +28,33 @@ func FuzzQueues(f *testing.F) {
 				}
 			}
 			synctest.Wait()
-			m.allWoken()
+			m.checkWoken()
 			for len(m.waiting) > 0 {
 				m.leave(0)
 			}
 			synctest.Wait()
-			m.nothingLeft()
+			m.checkEmpty()
 		})
 	})
 }
 
-// queuesModel is what should be true of queues.
+// queuesModel is the expected state of queues.
 type queuesModel struct {
 	t       *testing.T
 	queues  *queues
-	waiting []waitingTurn
-	// related has the questions, by node and number, whose answer has changed.
+	waiting []waitingRequest
+	// related holds the questions, by node and number, whose answer has changed.
 	related sync.Map
 }
 
-type waitingTurn struct {
-	turn     *turn
+type waitingRequest struct {
+	waiter   *waiter
 	question [2]int
 	probed   bool
 }
 
-// step takes the action from the highest bits of a byte, and node and question from
-// the lowest.
+// step reads the action from the highest bits of a byte, and the node and the question
+// from the lowest bits.
 func (m *queuesModel) step(b byte) {
 	about := [2]int{int(b) & 3, int(b) >> 2 & 3}
 	switch b >> 6 {
@@ -86,7 +86,7 @@ func (m *queuesModel) enter(about [2]int, probed bool) {
 		return // the evaluator would have allowed it
 	}
 	if t := m.queues.enter(nodeNamed(about[0]), q); t != nil {
-		m.waiting = append(m.waiting, waitingTurn{t, about, probed})
+		m.waiting = append(m.waiting, waitingRequest{t, about, probed})
 	}
 }
 
@@ -96,22 +96,23 @@ func (m *queuesModel) isRelated(about [2]int) bool {
 }
 
 func (m *queuesModel) leave(i int) {
-	m.queues.leave(m.waiting[i].turn)
+	m.queues.leave(m.waiting[i].waiter)
 	m.waiting = append(m.waiting[:i], m.waiting[i+1:]...)
 }
 
-func (m *queuesModel) allWoken() {
+func (m *queuesModel) checkWoken() {
 	for _, w := range m.waiting {
-		if m.isRelated(w.question) && len(w.turn.wake) == 0 {
+		if m.isRelated(w.question) && len(w.waiter.wake) == 0 {
 			m.t.Errorf("the request about %v was not woken", w.question)
 		}
 	}
 }
 
-func (m *queuesModel) nothingLeft() {
+func (m *queuesModel) checkEmpty() {
 	m.queues.mu.Lock()
 	defer m.queues.mu.Unlock()
-	if n := m.queues.waiting.Load(); n != 0 || len(m.queues.byNode) > 0 || len(m.queues.dirty) > 0 || m.queues.checking {
-		m.t.Errorf("left behind: %d requests, %d queues, %d to look at, looking %v", n, len(m.queues.byNode), len(m.queues.dirty), m.queues.checking)
+	qs := m.queues
+	if n := qs.waiting.Load(); n != 0 || len(qs.byNode) > 0 || len(qs.dirty) > 0 || qs.checking {
+		m.t.Errorf("left: %d requests, %d queues, %d dirty, checking %v", n, len(qs.byNode), len(qs.dirty), qs.checking)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Nodes come and go; nothing is left of those that do not wait.
-func TestNothingIsLeftOfAWait(t *testing.T) {
+func TestQueuesAreEmptyAfterAllWaits(t *testing.T) {
 	qs := newQueues(10, 1000)
 	var running sync.WaitGroup
 	for i := range 8 {
@@ -26,6 +25,6 @@ func TestNothingIsLeftOfAWait(t *testing.T) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if len(qs.byNode) != 0 || len(qs.dirty) != 0 || qs.waiting.Load() != 0 {
-		t.Errorf("left: %d nodes, %d to look at, %d requests", len(qs.byNode), len(qs.dirty), qs.waiting.Load())
+		t.Errorf("left: %d nodes, %d dirty, %d requests", len(qs.byNode), len(qs.dirty), qs.waiting.Load())
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Until the state has been read, nothing is refused for want of news, and
-// nothing is allowed that the state does not show.
+// Until the state has been read, a refusal that a lag could explain is an error, and only
+// what the state shows is allowed.
 func TestRefusalsBeforeTheSyncAreErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
@@ -26,9 +26,10 @@ func TestRefusalsBeforeTheSyncAreErrors(t *testing.T) {
 		defer w.Stop()
 		authorize, admit := w.Authorize(limit, c.evaluate, c.probe), w.Admit(limit, c.admit)
 		begin := time.Now()
-		for _, node := range []string{"worker", "unheard-of"} {
+		for _, node := range []string{"worker", "unknown"} {
 			opinion, err := authorize(t.Context(), get(node, "db"))
-			if !errors.Is(err, nodeauthz.ErrNotSynced) || opinion.Decision != verdict.NoOpinion || opinion.Code != decision.NotSynced || opinion.Node != node {
+			if !errors.Is(err, nodeauthz.ErrNotSynced) || opinion.Decision != verdict.NoOpinion ||
+				opinion.Code != decision.NotSynced || opinion.Node != node {
 				t.Errorf("%s: opinion %+v, error %v", node, opinion, err)
 			}
 			answer := admit(t.Context(), &noderestriction.Request{User: node, Name: "api"})
@@ -38,27 +39,27 @@ func TestRefusalsBeforeTheSyncAreErrors(t *testing.T) {
 			}
 		}
 		if time.Since(begin) != 0 {
-			t.Error("waited for what is no news")
+			t.Error("a request waited before the sync")
 		}
 		c.relate("worker", "shown")
 		if opinion, err := authorize(t.Context(), get("worker", "shown")); err != nil || opinion.Decision != verdict.Allow {
-			t.Errorf("what the state shows already is not allowed: %+v, %v", opinion, err)
+			t.Errorf("a relation that the state shows is not allowed: %+v, %v", opinion, err)
 		}
 
 		synced = true
-		if opinion, err := authorize(t.Context(), get("worker", "db")); err != nil || opinion.Decision != verdict.NoOpinion || opinion.Code != nodeauthz.NoPathToObject {
+		opinion, err := authorize(t.Context(), get("worker", "db"))
+		if err != nil || opinion.Decision != verdict.NoOpinion || opinion.Code != nodeauthz.NoPathToObject {
 			t.Errorf("after the sync: opinion %+v, error %v", opinion, err)
 		}
-		synced = false // is not asked any more
+		synced = false // Synced is not called again
 		if answer := admit(t.Context(), &noderestriction.Request{User: "worker", Name: "api"}); answer.Status != 404 {
 			t.Errorf("after the sync: answer %+v", answer)
 		}
 	})
 }
 
-// A state that syncs while the evaluator decides may have been incomplete when
-// it did.
-func TestSyncDuringADecisionIsTooLate(t *testing.T) {
+// If the state syncs during an evaluation, the evaluator may have seen an incomplete state.
+func TestSyncDuringAnEvaluationIsTooLate(t *testing.T) {
 	c := newCluster()
 	synced := false
 	w := freshness.New(c, freshness.Options{Synced: func() bool { return synced }})
@@ -73,15 +74,17 @@ func TestSyncDuringADecisionIsTooLate(t *testing.T) {
 	}
 }
 
-func TestOtherAnswersAreNotHeldBack(t *testing.T) {
+func TestOtherAnswersDoNotWait(t *testing.T) {
 	broken := errors.New("webhook audit: connection refused")
 	for rule, given := range map[string]struct {
 		opinion decision.Opinion
 		err     error
 	}{
-		"an allow":                             {decision.Opinion{Decision: verdict.Allow, Node: "worker"}, nil},
-		"a refusal that news would not change": {decision.Opinion{Decision: verdict.NoOpinion, Node: "worker", Code: nodeauthz.VerbNotAllowed}, nil},
-		"an error":                             {decision.Opinion{Node: "worker", Stale: true}, broken},
+		"an allow": {decision.Opinion{Decision: verdict.Allow, Node: "worker"}, nil},
+		"a refusal that no change can turn": {
+			decision.Opinion{Decision: verdict.NoOpinion, Node: "worker", Code: nodeauthz.VerbNotAllowed}, nil,
+		},
+		"an error": {decision.Opinion{Node: "worker", Stale: true}, broken},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,9 +111,13 @@ func TestWritesWaitForTheWatch(t *testing.T) {
 		outcome string
 		asked   int64
 	}{
-		{"the pod comes in time", func(c *cluster) { c.tell("worker"); synctest.Wait(); c.relate("worker", "api") }, 200, "admit arrived", 3},
-		{"it does not", func(*cluster) {}, 404, "admit expired", 1},
-		{"it comes to another node", func(c *cluster) { c.relate("other", "api") }, 404, "admit expired", 1},
+		{
+			"the pod arrives in time",
+			func(c *cluster) { c.notify("worker"); synctest.Wait(); c.relate("worker", "api") },
+			200, "admit arrived", 3,
+		},
+		{"the pod does not arrive", func(*cluster) {}, 404, "admit expired", 1},
+		{"the pod arrives on another node", func(c *cluster) { c.relate("other", "api") }, 404, "admit expired", 1},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,23 +141,24 @@ func TestWritesWaitForTheWatch(t *testing.T) {
 	}
 }
 
-// What changes between the decision and the wait is not missed.
-func TestNewsBeforeTheWait(t *testing.T) {
+// A change between the evaluation and the wait is not missed.
+func TestChangeBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, o := newCluster(), &outcomes{}
 		w := freshness.New(c, freshness.Options{Waited: o.waited})
 		defer w.Stop()
-		late := false
+		changed := false
 		evaluate := w.Authorize(limit, func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 			opinion, err := c.evaluate(ctx, req)
-			if !late {
-				late = true
+			if !changed {
+				changed = true
 				c.relate("worker", "db")
 			}
 			return opinion, err
 		}, c.probe)
 		begin := time.Now()
-		if opinion, err := evaluate(t.Context(), get("worker", "db")); err != nil || opinion.Decision != verdict.Allow || time.Since(begin) != 0 {
+		opinion, err := evaluate(t.Context(), get("worker", "db"))
+		if err != nil || opinion.Decision != verdict.Allow || time.Since(begin) != 0 {
 			t.Errorf("%v, %v after %v", opinion.Decision, err, time.Since(begin))
 		}
 		o.want(t, map[string]int{"authorize arrived": 1})

@@ -7,45 +7,44 @@ import (
 	"time"
 )
 
-// Cluster is the state that lags. The state of package source is one.
+// Cluster is the state that lags behind the API server, such as that of package source.
 type Cluster interface {
-	// OnChange calls f after every change that the state shows, with the node
-	// that it concerns, or with the empty name when it could concern any.
+	// OnChange calls f after each change of the state with the node that the change
+	// concerns, or with the empty name if it could concern any node.
 	OnChange(f func(node string)) (stop func())
-	// KnowsNode reports whether the cluster has the node, or something is
-	// related to it.
+	// KnowsNode reports whether the cluster has the node, or an object that is related to
+	// it.
 	KnowsNode(name string) bool
 }
 
-// The limits that hold when Options sets none. A kubelet sends at most 100
-// requests in a burst, by its own default.
+// The default limits. By its own default, a kubelet sends at most 100 requests in a burst.
 const (
 	DefaultMaxPerNode = 256
 	DefaultMaxTotal   = 4096
 )
 
-// Options say how a Waiter waits. The zero value has the defaults.
+// Options configure a Waiter. The zero value means the defaults.
 type Options struct {
-	// Synced reports whether the state holds all that the cluster has. It is
-	// asked until it has once said so. Nil: the state is complete.
+	// Synced reports whether the state has been read completely. It is not called again
+	// after it has returned true. Nil means that the state is complete.
 	Synced func() bool
-	// MaxPerNode is how many requests of one node may wait at once, MaxTotal how
-	// many of all nodes. What comes beyond is answered at once.
+	// MaxPerNode and MaxTotal limit how many requests of one node and of all nodes may
+	// wait at once. Further requests are answered at once.
 	MaxPerNode, MaxTotal int
-	// Waited, if set, is told of every wait: for which kind of question
-	// ("authorize", "admit"), how it ended and how long it took.
+	// Waited, if set, is called after each wait with the kind of question ("authorize",
+	// "admit"), the outcome of the wait and its duration.
 	Waited func(kind, outcome string, took time.Duration)
 }
 
-// How a wait ends.
+// The outcomes of a wait.
 const (
-	// Arrived: the answer is not one that lag could explain any more.
+	// Arrived: the new answer is not one that a lag could explain.
 	Arrived = "arrived"
-	// Expired: the time was up, and the refusal stands.
+	// Expired: the time limit passed, and the refusal stands.
 	Expired = "expired"
 	// Canceled: the request's context ended.
 	Canceled = "canceled"
-	// Limited: the node has too many requests waiting; there was no wait.
+	// Limited: too many requests of the node wait; this one did not.
 	Limited = "limited"
 )
 
@@ -55,12 +54,12 @@ const (
 	kindAdmit     = "admit"
 )
 
-// Waiter holds back refusals that a lag could explain. Create one with New; it
-// is safe for concurrent use.
+// Waiter makes requests wait whose refusal a lag could explain. Create one with New; it is
+// safe for concurrent use.
 type Waiter struct {
 	cluster Cluster
 	opts    Options
-	synced  atomic.Bool // opts.Synced was true once
+	synced  atomic.Bool // opts.Synced has returned true
 	stop    func()
 	queues  *queues
 }
@@ -77,12 +76,11 @@ func New(cluster Cluster, opts Options) *Waiter {
 	return w
 }
 
-// Stop ends the following of changes. Requests that wait do so until their time
-// is up.
+// Stop unsubscribes from changes. Requests that wait do so until their time limit.
 func (w *Waiter) Stop() { w.stop() }
 
-// complete reports whether the state is complete. It is asked before a question
-// is put to the evaluator: what the evaluator then says is about all there is.
+// complete reports whether the state is complete. It is called before the evaluator is, so
+// that the evaluator's answer is based on the complete state.
 func (w *Waiter) complete() bool {
 	if w.synced.Load() {
 		return true
@@ -94,11 +92,10 @@ func (w *Waiter) complete() bool {
 	return true
 }
 
-// hold lets a request of a node wait, at most for the given time, and calls ask
-// whenever its answer may have changed, until that returns false: the answer is
-// not stale any more. The question's probe, if it has one, says when asking is
-// worth it.
-func (w *Waiter) hold(ctx context.Context, kind, node string, limit time.Duration, q *question, ask func() (stale bool)) {
+// wait makes a request of a node wait, at most for the given time. It calls ask whenever the
+// answer may have changed, until ask returns false: the answer is not stale. If the question
+// has a probe, ask is only called after the probe returned true.
+func (w *Waiter) wait(ctx context.Context, kind, node string, limit time.Duration, q *question, ask func() (stale bool)) {
 	if !w.cluster.KnowsNode(node) {
 		return
 	}

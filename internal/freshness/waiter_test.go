@@ -17,12 +17,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// limit is how long refusals are held back, in bubbles where waiting takes no
-// time.
+// limit is the time limit of waits, in synctest bubbles, where waiting takes no real time.
 const limit = 250 * time.Millisecond
 
-// cluster is a state in which nodes are related to secrets. It counts what it
-// is asked.
+// cluster is a state in which nodes are related to secrets. It counts evaluations and
+// probes.
 type cluster struct {
 	mu        sync.Mutex
 	related   map[[2]string]bool // node, secret
@@ -38,17 +37,17 @@ func (c *cluster) OnChange(f func(string)) func() {
 	return func() { c.listeners = nil }
 }
 
-func (c *cluster) KnowsNode(name string) bool { return name != "unheard-of" }
+func (c *cluster) KnowsNode(name string) bool { return name != "unknown" }
 
-// relate lets the watch bring a relation.
+// relate adds a relation, as a watch would.
 func (c *cluster) relate(node, secret string) {
 	c.mu.Lock()
 	c.related[[2]string{node, secret}] = true
 	c.mu.Unlock()
-	c.tell(node)
+	c.notify(node)
 }
 
-func (c *cluster) tell(node string) {
+func (c *cluster) notify(node string) {
 	for _, f := range c.listeners {
 		f(node)
 	}
@@ -60,7 +59,7 @@ func (c *cluster) has(node, secret string) bool {
 	return c.related[[2]string{node, secret}]
 }
 
-// evaluate allows what the cluster relates at the time.
+// evaluate allows access to related secrets.
 func (c *cluster) evaluate(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	c.asked.Add(1)
 	if c.has(req.User, req.Name) {
@@ -74,20 +73,22 @@ func (c *cluster) probe(req *access.Request) bool {
 	return c.has(req.User, req.Name)
 }
 
-// admit allows writes for pods that the cluster relates at the time.
+// admit allows writes of related pods.
 func (c *cluster) admit(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
 	c.asked.Add(1)
 	if c.has(req.User, req.Name) {
 		return noderestriction.Answer{Decision: verdict.Allow, Node: req.User, Status: 200}
 	}
-	return noderestriction.Answer{Decision: verdict.Deny, Code: noderestriction.PodNotFound, Node: req.User, Status: 404, Stale: true}
+	return noderestriction.Answer{
+		Decision: verdict.Deny, Code: noderestriction.PodNotFound, Node: req.User, Status: 404, Stale: true,
+	}
 }
 
 func get(node, secret string) *access.Request {
 	return &access.Request{User: node, Verb: "get", Resource: "secrets", Namespace: "shop", Name: secret, ResourceRequest: true}
 }
 
-// outcomes counts how waits end.
+// outcomes counts the outcomes of waits.
 type outcomes struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -124,41 +125,41 @@ func TestRequestWaitsForTheWatch(t *testing.T) {
 		took      time.Duration
 	}{
 		{
-			rule: "a relation that comes in time makes it an allow", node: "worker", limit: limit,
+			rule: "a relation that arrives in time makes it an allow", node: "worker", limit: limit,
 			meanwhile: func(c *cluster, _ func()) { time.Sleep(20 * time.Millisecond); c.relate("worker", "db") },
 			want:      verdict.Allow, outcome: "authorize arrived", took: 20 * time.Millisecond,
 		},
 		{
-			rule: "a relation that comes through a change that could concern any node does, too", node: "worker", limit: limit,
+			rule: "so does a change that could concern any node", node: "worker", limit: limit,
 			meanwhile: func(c *cluster, _ func()) {
 				time.Sleep(20 * time.Millisecond)
 				c.mu.Lock()
 				c.related[[2]string{"worker", "db"}] = true
 				c.mu.Unlock()
-				c.tell("")
+				c.notify("")
 			},
 			want: verdict.Allow, outcome: "authorize arrived", took: 20 * time.Millisecond,
 		},
 		{
-			rule: "without one it stays a refusal when the time is up", node: "worker", limit: limit,
+			rule: "without the relation it is a refusal after the time limit", node: "worker", limit: limit,
 			meanwhile: func(*cluster, func()) {}, want: verdict.NoOpinion, outcome: "authorize expired", took: limit,
 		},
 		{
-			rule: "what is related to others does not count", node: "worker", limit: limit,
-			meanwhile: func(c *cluster, _ func()) { c.relate("other", "db"); c.relate("worker", "else"); c.tell("") },
+			rule: "a relation of another node or object does not count", node: "worker", limit: limit,
+			meanwhile: func(c *cluster, _ func()) { c.relate("other", "db"); c.relate("worker", "else"); c.notify("") },
 			want:      verdict.NoOpinion, outcome: "authorize expired", took: limit,
 		},
 		{
-			rule: "a caller that goes away ends the wait", node: "worker", limit: limit,
+			rule: "a wait ends with the request's context", node: "worker", limit: limit,
 			meanwhile: func(_ *cluster, cancel func()) { time.Sleep(30 * time.Millisecond); cancel() },
 			want:      verdict.NoOpinion, outcome: "authorize canceled", took: 30 * time.Millisecond,
 		},
 		{
-			rule: "a node that the cluster does not know does not wait", node: "unheard-of", limit: limit,
+			rule: "a request of an unknown node does not wait", node: "unknown", limit: limit,
 			meanwhile: func(*cluster, func()) {}, want: verdict.NoOpinion,
 		},
 		{
-			rule: "nothing waits when it is off", node: "worker", limit: 0,
+			rule: "with limit 0 no request waits", node: "worker", limit: 0,
 			meanwhile: func(*cluster, func()) {}, want: verdict.NoOpinion,
 		},
 	} {
@@ -177,7 +178,7 @@ func TestRequestWaitsForTheWatch(t *testing.T) {
 					t.Errorf("decision %v, error %v, want %v", opinion.Decision, err, tc.want)
 				}
 				if took := time.Since(begin); took != tc.took || o.took != tc.took {
-					t.Errorf("took %v, told %v, want %v", took, o.took, tc.took)
+					t.Errorf("took %v, reported %v, want %v", took, o.took, tc.took)
 				}
 				if tc.outcome == "" {
 					o.want(t, nil)

@@ -28,7 +28,7 @@ const limit = 2 * time.Minute
 func tooOld(t *testing.T, live *mappings.Live, arn, says string) {
 	t.Helper()
 	mapping, found, err := live.Find(arn, account)
-	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: what was read of ") || !strings.Contains(err.Error(), says) {
+	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: the copy of ") || !strings.Contains(err.Error(), says) {
 		t.Errorf("got %+v, %v, %v; want an error that says %q", mapping, found, err, says)
 	}
 	if err := live.TooOld(); err == nil {
@@ -55,7 +55,7 @@ func TestASourceThatIsNotHeardFromMapsNobody(t *testing.T) {
 	clock.pass(1)
 	tooOld(t, live, nodeRole, "ConfigMap kube-system/aws-auth is 2m0s old")
 	tooOld(t, live, opsRole, "ConfigMap kube-system/aws-auth is 2m0s old")
-	tooOld(t, live, ada, "nothing was heard of it")
+	tooOld(t, live, ada, "nothing was received from it")
 	for _, s := range live.Sources() {
 		if s.TooOld == nil || s.Healthy() || s.Age != limit+1 {
 			t.Errorf("%s: too old %v, healthy %v, age %v", s.Name, s.TooOld, s.Healthy(), s.Age)

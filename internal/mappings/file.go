@@ -52,11 +52,11 @@ func (f *file) look(s *source, atOnce bool) {
 	f.seen = text
 	switch {
 	case f.taken != nil && bytes.Equal(text, f.taken):
-		s.age.Heard()
+		s.age.MarkCurrent()
 		s.unreachable(nil)
 	case settled:
 		f.taken = text
-		s.age.Heard()
+		s.age.MarkCurrent()
 		s.take(iam.ParseFile(text, f.path))
 	}
 }

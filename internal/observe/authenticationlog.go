@@ -14,9 +14,9 @@ const (
 	tokenNotDecided = "token could not be examined"
 )
 
-// Authenticate logs the bearer tokens that get no user, by code and detail: who
-// signed is in there as far as it is known. Each code has the share that a node has
-// of other refusals, and so have errors.
+// Authenticate logs the bearer tokens that do not authenticate a user, with code and
+// detail. The detail names the signer if it is known. The lines of each code, and those of
+// errors, have the same share of the limit as one node has.
 func (r *Refusals) Authenticate(next review.Authenticate) review.Authenticate {
 	return func(ctx context.Context, token string) (*iam.User, error) {
 		user, err := next(ctx, token)
@@ -30,7 +30,7 @@ func (r *Refusals) Authenticate(next review.Authenticate) review.Authenticate {
 	}
 }
 
-// Unasked logs a token review that was refused without a look at its token.
+// Unasked logs a token review that was refused without verifying its token.
 func (r *Refusals) Unasked(refusal *iam.Refusal) {
 	if r.logger.Enabled() && r.limit.allows(typeAuthenticate+" "+string(refusal.Code)) {
 		r.log(tokenRefused, new(line).add("type", typeAuthenticate).
@@ -38,9 +38,8 @@ func (r *Refusals) Unasked(refusal *iam.Refusal) {
 	}
 }
 
-// secrets are the parts of a token that make it one, wherever an error of a library
-// may have quoted them.
+// secrets matches the secret parts of a token, in case the error of a library quotes them.
 var secrets = regexp.MustCompile(`(?i)(x-amz-(?:signature|security-token)(?:=|%3d)|k8s-aws-v1\.)[^\s&"']*`)
 
-// withoutSecrets is the last resort: whoever makes errors leaves tokens out of them.
+// withoutSecrets is the last line of defense: errors should not contain tokens at all.
 func withoutSecrets(text string) string { return secrets.ReplaceAllString(text, "${1}…") }

@@ -32,13 +32,15 @@ type authentications struct {
 
 func newAuthentications() authentications {
 	return authentications{
-		tokens: counters("authentications_total", "Bearer tokens by what became of them and code of the reason.", "outcome", "code"),
-		tokenSeconds: histograms("authentication_duration_seconds", "Time to find out whose a bearer token is, by what became of it.",
-			requestBuckets(), "outcome"),
-		tokenCache:  counters("token_cache_total", "Well-formed tokens by whether their caller was known from before.", "result"),
-		stsRequests: counters("sts_requests_total", "Questions to STS whose a token is, by what became of them.", "outcome"),
-		stsSeconds:  histograms("sts_request_duration_seconds", "Time that a question to STS took, by what became of it.", requestBuckets(), "outcome"),
-		ec2Requests: counters("instance_requests_total", "Requests to EC2 and IAM about instances by what became of them.", "service", "outcome"),
+		tokens: counters("authentications_total", "Bearer tokens by outcome and code of the reason.", "outcome", "code"),
+		tokenSeconds: histograms("authentication_duration_seconds",
+			"Time to authenticate a bearer token, by outcome.", requestBuckets(), "outcome"),
+		tokenCache:  counters("token_cache_total", "Well-formed tokens by whether their caller was in the cache.", "result"),
+		stsRequests: counters("sts_requests_total", "Requests to STS about tokens, by outcome.", "outcome"),
+		stsSeconds: histograms("sts_request_duration_seconds",
+			"Time of a request to STS, by outcome.", requestBuckets(), "outcome"),
+		ec2Requests: counters("instance_requests_total",
+			"Requests to EC2 and IAM about instances, by outcome.", "service", "outcome"),
 	}
 }
 
@@ -46,7 +48,7 @@ func (a *authentications) all() []metrics.Registerable {
 	return []metrics.Registerable{a.tokens, a.tokenSeconds, a.tokenCache, a.stsRequests, a.stsSeconds, a.ec2Requests}
 }
 
-// Authenticate counts and times what becomes of bearer tokens.
+// Authenticate counts and times authentications of bearer tokens.
 func (m *Metrics) Authenticate(next review.Authenticate) review.Authenticate {
 	return func(ctx context.Context, token string) (*iam.User, error) {
 		begin := time.Now()
@@ -72,12 +74,12 @@ func authenticationOutcome(user *iam.User, err error) (outcome string, code verd
 	return outcomeError, ""
 }
 
-// Unasked counts a token review that was refused without a look at its token.
+// Unasked counts a token review that was refused without verifying its token.
 func (m *Metrics) Unasked(refusal *iam.Refusal) {
 	m.tokens.WithLabelValues(outcomeRefused, string(refusal.Code)).Inc()
 }
 
-// TokenCache counts a token by whether its caller was known from before.
+// TokenCache counts a token by whether its caller was in the cache.
 func (m *Metrics) TokenCache(hit bool) {
 	result := "miss"
 	if hit {
@@ -86,34 +88,34 @@ func (m *Metrics) TokenCache(hit bool) {
 	m.tokenCache.WithLabelValues(result).Inc()
 }
 
-// STSRequest counts and times a question to STS. The outcome is a fixed word
-// of package sts. The status is that of HTTP, 0 if there was no answer.
+// STSRequest counts and times a request to STS. The outcome is a constant of package sts.
+// The status is the HTTP status, 0 if there was no response.
 func (m *Metrics) STSRequest(outcome string, _ int, took time.Duration) {
 	m.stsRequests.WithLabelValues(outcome).Inc()
 	m.stsSeconds.WithLabelValues(outcome).Observe(took.Seconds())
 }
 
-// EC2Request counts a request to EC2 or IAM. The outcome is a fixed word of package
+// EC2Request counts a request to EC2 or IAM. The outcome is a constant of package
 // instances.
 func (m *Metrics) EC2Request(service, outcome string) {
 	m.ec2Requests.WithLabelValues(service, outcome).Inc()
 }
 
-// MappingSource is a source of mappings as it is now.
+// MappingSource is the current state of a source of mappings.
 type MappingSource struct {
 	// Name is the kind of source: "File", "ConfigMap" or "IdentityMapping".
 	Name string
-	// Healthy is false while the source, or a part of it, cannot be read, so that what
-	// was read last is still in force, or nothing is.
+	// Healthy is false if the source, or a part of it, cannot be read. Then the mappings
+	// that were read last stay in force, if there are any.
 	Healthy bool
-	// Mappings are those in force, by kind.
+	// Mappings counts the mappings in force, by kind.
 	Mappings map[iam.MappingKind]int
-	// Findings are what is wrong with what is written there.
+	// Findings are the mistakes in the source.
 	Findings []finding.Finding
 }
 
-// WatchMappings exports the sources of mappings, as they are when metrics are asked
-// for. It may be called once.
+// WatchMappings exports the state of the sources of mappings at each scrape. It must not be
+// called twice.
 func (m *Metrics) WatchMappings(sources func() []MappingSource) {
 	desc := func(name, help string, labels ...string) *metrics.Desc {
 		return metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, "")
@@ -121,9 +123,8 @@ func (m *Metrics) WatchMappings(sources func() []MappingSource) {
 	m.registry.CustomMustRegister(&mappingCollector{
 		sources:  sources,
 		mappings: desc("mappings", "Mappings of IAM identities in force by source and kind.", "source", "kind"),
-		findings: desc("mapping_findings", "What is wrong with what is written in a source of mappings, by severity and code.",
-			"source", "severity", "code"),
-		healthy: desc("mapping_source_healthy", "1 when all of a source of mappings can be read.", "source"),
+		findings: desc("mapping_findings", "Mistakes in a source of mappings, by severity and code.", "source", "severity", "code"),
+		healthy:  desc("mapping_source_healthy", "1 when all of a source of mappings can be read.", "source"),
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 
 const secretToken = "k8s-aws-v1.c2VjcmV0"
 
-// always authenticates every token so.
+// always returns an evaluator that gives every token the same result.
 func always(user *iam.User, err error) review.Authenticate {
 	return func(context.Context, string) (*iam.User, error) { return user, err }
 }
@@ -70,7 +70,7 @@ func TestAuthenticationsAreCounted(t *testing.T) {
 	}
 }
 
-func TestSourcesOfMappingsAreExportedAsTheyAre(t *testing.T) {
+func TestScrapesShowTheCurrentSourcesOfMappings(t *testing.T) {
 	m := observe.NewMetrics()
 	var sources []observe.MappingSource
 	m.WatchMappings(func() []observe.MappingSource { return sources })
@@ -82,7 +82,9 @@ func TestSourcesOfMappingsAreExportedAsTheyAre(t *testing.T) {
 	sources = []observe.MappingSource{
 		{Name: "File", Healthy: true, Mappings: map[iam.MappingKind]int{iam.RoleMapping: 3, iam.AccountMapping: 1}},
 		{Name: "ConfigMap", Findings: []finding.Finding{
-			{Code: iam.MappingSyntax, Severity: finding.Error}, {Code: iam.MappingInvalid, Severity: finding.Error}, {Code: iam.MappingInvalid, Severity: finding.Error},
+			{Code: iam.MappingSyntax, Severity: finding.Error},
+			{Code: iam.MappingInvalid, Severity: finding.Error},
+			{Code: iam.MappingInvalid, Severity: finding.Error},
 		}},
 	}
 	want(t, m,
@@ -98,7 +100,7 @@ func TestSourcesOfMappingsAreExportedAsTheyAre(t *testing.T) {
 	sources = nil
 	for _, line := range scrape(t, m) {
 		if strings.HasPrefix(line, "node_authorizer_mapping") {
-			t.Errorf("it stays: %s", line)
+			t.Errorf("unexpected: %s", line)
 		}
 	}
 }
@@ -110,23 +112,27 @@ func TestLinesOfTokens(t *testing.T) {
 		err  error
 		want string // empty: none
 	}{
-		{"a user is no news", aNode(), nil, ""},
+		{"a user is not logged", aNode(), nil, ""},
 		{
 			"a refusal says which check failed", nil, iam.Refuse("NotMapped", "nothing maps arn:aws:iam::111122223333:role/other"),
-			`"level"=0 "msg"="token refused" "type"="authenticate" "code"="NotMapped" "detail"="nothing maps arn:aws:iam::111122223333:role/other"`,
+			`"level"=0 "msg"="token refused" "type"="authenticate" "code"="NotMapped" ` +
+				`"detail"="nothing maps arn:aws:iam::111122223333:role/other"`,
 		},
 		{
-			"an error is no refusal", nil, errors.New("asking EC2: connection refused"),
+			"an error is not a refusal", nil, errors.New("asking EC2: connection refused"),
 			`"level"=0 "msg"="token could not be examined" "type"="authenticate" "error"="asking EC2: connection refused"`,
 		},
 		{
-			"nor is it when AWS throttles", nil, &iam.Throttled{Service: "STS", Detail: "Rate exceeded"},
+			"throttling by AWS is not a refusal", nil, &iam.Throttled{Service: "STS", Detail: "Rate exceeded"},
 			`"level"=0 "msg"="token could not be examined" "type"="authenticate" "error"="STS throttles: Rate exceeded"`,
 		},
 		{
-			"what an error quotes of a token is left out", nil,
-			errors.New(`Get "https://sts.amazonaws.com/?X-Amz-Security-Token=IQoJb3Jp%2F&x-amz-signature=0a1b": k8s-aws-v1.c2VjcmV0 x%26X-Amz-Signature%3D0a1b`),
-			`"level"=0 "msg"="token could not be examined" "type"="authenticate" "error"="Get \"https://sts.amazonaws.com/?X-Amz-Security-Token=…&x-amz-signature=…\": k8s-aws-v1.… x%26X-Amz-Signature%3D…"`,
+			"the parts of a token that an error quotes are left out", nil,
+			errors.New(`Get "https://sts.amazonaws.com/?X-Amz-Security-Token=IQoJb3Jp%2F&x-amz-signature=0a1b": ` +
+				`k8s-aws-v1.c2VjcmV0 x%26X-Amz-Signature%3D0a1b`),
+			`"level"=0 "msg"="token could not be examined" "type"="authenticate" ` +
+				`"error"="Get \"https://sts.amazonaws.com/?X-Amz-Security-Token=…&x-amz-signature=…\": ` +
+				`k8s-aws-v1.… x%26X-Amz-Signature%3D…"`,
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -135,18 +141,18 @@ func TestLinesOfTokens(t *testing.T) {
 			if user, err := r.Authenticate(always(tc.user, tc.err))(t.Context(), secretToken); user != tc.user || !errors.Is(err, tc.err) {
 				t.Errorf("%+v, %v", user, err)
 			}
-			if got := strings.Join(j.take(), "\n"); got != tc.want {
+			if got := strings.Join(j.drain(), "\n"); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
 	}
 }
 
-// One kind of refusal without end leaves room for the others, and for errors.
+// If refusals of one code repeat without end, other codes and errors are still logged.
 func TestRefusedTokensDoNotFillTheLog(t *testing.T) {
 	j := &journal{}
 	left := 0
-	r := observe.NewRefusals(j.logger(0), observe.RefusalOptions{PerSecond: 0.001, Burst: 10, NotLogged: func(n int) { left += n }})
+	r := observe.NewRefusals(j.logger(0), tenLines(&left))
 	ask := func(err error) { _, _ = r.Authenticate(always(nil, err))(t.Context(), secretToken) }
 	for range 100 {
 		ask(iam.Refuse("TokenExpired", "it was signed an hour ago"))
@@ -154,8 +160,9 @@ func TestRefusedTokensDoNotFillTheLog(t *testing.T) {
 	ask(iam.Refuse("NotMapped", "nothing maps it"))
 	ask(errors.New("connection refused"))
 	r.Unasked(iam.Refuse(review.AudienceMismatch, "x"))
-	if lines := strings.Join(j.take(), "\n"); strings.Count(lines, "\n") != 7 || left != 95 ||
-		!strings.Contains(lines, "NotMapped") || !strings.Contains(lines, "connection refused") || !strings.Contains(lines, "AudienceMismatch") {
+	lines := strings.Join(j.drain(), "\n")
+	if strings.Count(lines, "\n") != 7 || left != 95 || !strings.Contains(lines, "NotMapped") ||
+		!strings.Contains(lines, "connection refused") || !strings.Contains(lines, "AudienceMismatch") {
 		t.Errorf("%d left out of\n%s", left, lines)
 	}
 }
@@ -166,7 +173,7 @@ func TestRefusedTokensAreNotLoggedBelowTheLevel(t *testing.T) {
 	for _, err := range []error{iam.Refuse("NotMapped", "x"), errors.New("y")} {
 		_, _ = r.Authenticate(always(nil, err))(t.Context(), secretToken)
 	}
-	if lines := j.take(); len(lines) > 0 {
+	if lines := j.drain(); len(lines) > 0 {
 		t.Errorf("logged %q", lines)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	typeAuthorize = "authorize"
 	typeAdmit     = "admit"
 	typeMutate    = "mutate"
-	// typeAuthenticate is that of log lines only.
+	// typeAuthenticate appears only in the log.
 	typeAuthenticate = "authenticate"
 )
 
@@ -51,8 +51,8 @@ func (m *Metrics) Authorize(next decision.Authorize) decision.Authorize {
 	}
 }
 
-// Admit counts the answers of an evaluator of admission requests. One that says
-// "try again" is an error.
+// Admit counts the answers of an evaluator of admission requests. An answer that asks the
+// client to try again counts as an error.
 func (m *Metrics) Admit(next decision.Admit) decision.Admit {
 	return func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 		answer := next(ctx, req)
@@ -65,7 +65,7 @@ func (m *Metrics) Admit(next decision.Admit) decision.Admit {
 	}
 }
 
-// Mutated counts a pod that was asked about, changed or not.
+// Mutated counts a pod that was sent to the mutating webhook, changed or not.
 func (m *Metrics) Mutated(changed bool) {
 	code := "Unchanged"
 	if changed {
@@ -92,8 +92,8 @@ const (
 	otherResource = "other"
 )
 
-// resourceLabel is the name of a resource that nodes use, and one for all
-// others: the labels of a metric must not depend on what callers ask.
+// resourceLabel returns the name of a resource that nodes use, and "other" for all others:
+// callers must not be able to create label values.
 func resourceLabel(group, resource string) string {
 	if label, known := resourceLabels[groupResource{group, resource}]; known {
 		return label
@@ -103,7 +103,7 @@ func resourceLabel(group, resource string) string {
 
 type groupResource struct{ group, resource string }
 
-// resourceLabels is a table and never changes.
+// resourceLabels is constant.
 var resourceLabels = map[groupResource]string{
 	{"", "configmaps"}:             "configmaps",
 	{"", "endpoints"}:              "endpoints",

@@ -28,8 +28,8 @@ func (m *Metrics) HTTP(endpoint string, next http.Handler) http.Handler {
 	})
 }
 
-// statusLabel is "none" for a request that ended without an answer, because its
-// handler panicked.
+// statusLabel returns "none" for a request without a response, because its handler
+// panicked.
 func statusLabel(status int) string {
 	if status == 0 {
 		return "none"
@@ -37,7 +37,7 @@ func statusLabel(status int) string {
 	return strconv.Itoa(status)
 }
 
-// statusRecorder remembers the status of an answer.
+// statusRecorder records the status of a response.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int
@@ -59,5 +59,5 @@ func (r *statusRecorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the writer.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

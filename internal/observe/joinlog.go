@@ -6,8 +6,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 )
 
-// Attested logs a machine's request: each join, and refusals and errors as the
-// limit allows. An address has the share that a node has of other refusals.
+// Attested logs a machine's request for a token. Every issued token is logged; refusals and
+// errors are subject to the limit, in which an address has the same share as a node.
 func (r *Refusals) Attested(event *bootstrap.Event) {
 	address := event.RemoteAddr.String()
 	l := new(line).add("node", event.Asked).add("instance", event.InstanceID).add("address", address).
@@ -29,8 +29,8 @@ func attestationMessage(outcome bootstrap.Outcome) string {
 	return "machine could not be attested"
 }
 
-// Decided logs a decision about a CertificateSigningRequest: each approval, and
-// denials and errors as the limit allows.
+// Decided logs a decision about a CertificateSigningRequest. Every approval is logged;
+// denials and errors are subject to the limit.
 func (r *Refusals) Decided(event *approver.Event) {
 	l := new(line).add("node", event.Node).add("request", event.Request).add("kind", event.Kind.String()).
 		add("code", string(event.Code)).add("reason", event.Message)
@@ -44,7 +44,7 @@ func (r *Refusals) Decided(event *approver.Event) {
 	}
 }
 
-// logLimited logs a denial or an error about a node, if the limit allows.
+// logLimited logs a denial or an error about a node if the limit allows it.
 func (r *Refusals) logLimited(message string, l *line, event *approver.Event) {
 	if r.logger.Enabled() && r.limit.allows(event.Node) {
 		r.log(message, l, event.Err)

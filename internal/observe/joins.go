@@ -9,8 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 )
 
-// certificateOutcome is how the decision about a CertificateSigningRequest is called in
-// metrics.
+// certificateOutcome returns the label value for the decision about a
+// CertificateSigningRequest.
 func certificateOutcome(event *approver.Event) string {
 	switch {
 	case event.Err != nil:
@@ -23,7 +23,7 @@ func certificateOutcome(event *approver.Event) string {
 	return "left"
 }
 
-// joins are the metrics of machines that join.
+// joins holds the metrics of machines that join.
 type joins struct {
 	attestations    *metrics.CounterVec
 	attestSeconds   *metrics.HistogramVec
@@ -34,19 +34,21 @@ type joins struct {
 
 func newJoins() joins {
 	return joins{
-		attestations: counters("attestations_total", "Machines' requests for tokens by attestor, outcome and code of the reason.",
-			"attestor", "outcome", "code"),
-		attestSeconds: histograms("attestation_duration_seconds", "Time from a machine's request to its answer.", requestBuckets(), "attestor", "outcome"),
-		certificates: counters("certificate_requests_total", "Decisions about CertificateSigningRequests by kind, outcome and code of the reason.",
-			"kind", "outcome", "code"),
-		certificateTime: histograms("certificate_request_duration_seconds", "Time from the creation of a CertificateSigningRequest to a decision about it.",
+		attestations: counters("attestations_total",
+			"Machines' requests for tokens by attestor, outcome and code of the reason.", "attestor", "outcome", "code"),
+		attestSeconds: histograms("attestation_duration_seconds",
+			"Time from a machine's request to its answer.", requestBuckets(), "attestor", "outcome"),
+		certificates: counters("certificate_requests_total",
+			"Decisions about CertificateSigningRequests by kind, outcome and code of the reason.", "kind", "outcome", "code"),
+		certificateTime: histograms("certificate_request_duration_seconds",
+			"Time from the creation of a CertificateSigningRequest to a decision about it.",
 			decisionBuckets(), "kind", "outcome"),
-		leader: gauge("approver_leader", "1 when this replica decides about CertificateSigningRequests."),
+		leader: gauge("approver_leader", "1 if this replica decides about CertificateSigningRequests."),
 	}
 }
 
-// decisionBuckets go from seconds, which is how exactly the API server tells when
-// something was created, to what a kubelet waits for its certificate.
+// decisionBuckets begin at one second, which is the precision of creation timestamps, and
+// end at the time that a kubelet waits for its certificate.
 func decisionBuckets() []float64 { return []float64{1, 2, 3, 5, 10, 30, 60, 300, 900} }
 
 func (j *joins) all() []metrics.Registerable {
@@ -67,21 +69,22 @@ func (m *Metrics) Decided(event *approver.Event) {
 	m.certificateTime.WithLabelValues(kind, outcome).Observe(event.Waited.Seconds())
 }
 
-// HasApprover exports whether this replica leads. It is called once.
+// HasApprover registers the metric of the leader. It must not be called twice.
 func (m *Metrics) HasApprover() {
 	m.registry.MustRegister(m.leader)
 	m.Leading(false)
 }
 
-// Leading tells whether this replica decides about CertificateSigningRequests.
+// Leading sets whether this replica decides about CertificateSigningRequests.
 func (m *Metrics) Leading(leads bool) { m.leader.Set(one(leads)) }
 
-// WatchLedger exports the number of ledger entries in each phase, as it is when
-// metrics are asked for. It may be called once.
+// WatchLedger exports the current number of ledger entries in each phase at each scrape. It
+// must not be called twice.
 func (m *Metrics) WatchLedger(entries func() []*v1alpha1.NodeAttestation) {
 	m.registry.CustomMustRegister(&ledgerCollector{
 		entries: entries,
-		count:   metrics.NewDesc(prefix+"ledger_entries", "Entries of the ledger by phase.", []string{"phase"}, nil, metrics.ALPHA, ""),
+		count: metrics.NewDesc(prefix+"ledger_entries", "Entries of the ledger by phase.",
+			[]string{"phase"}, nil, metrics.ALPHA, ""),
 	})
 }
 
@@ -96,7 +99,9 @@ func (c *ledgerCollector) DescribeWithStability(ch chan<- *metrics.Desc) { ch <-
 
 // CollectWithStability implements metrics.StableCollector.
 func (c *ledgerCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	entries := map[v1alpha1.Phase]int{v1alpha1.Issued: 0, v1alpha1.Certified: 0, v1alpha1.Registered: 0, v1alpha1.Revoked: 0}
+	entries := map[v1alpha1.Phase]int{
+		v1alpha1.Issued: 0, v1alpha1.Certified: 0, v1alpha1.Registered: 0, v1alpha1.Revoked: 0,
+	}
 	for _, entry := range c.entries() {
 		entries[entry.Phase()]++
 	}

@@ -19,7 +19,8 @@ import (
 
 func attestation(outcome bootstrap.Outcome, code verdict.Code) *bootstrap.Event {
 	return &bootstrap.Event{
-		Attestor: "aws", Outcome: outcome, Code: code, Asked: "ip-10-0-0-7.ec2.internal", RemoteAddr: netip.MustParseAddr("10.0.0.7"), InstanceID: "i-0123456789abcdef0",
+		Attestor: "aws", Outcome: outcome, Code: code, Asked: "ip-10-0-0-7.ec2.internal",
+		RemoteAddr: netip.MustParseAddr("10.0.0.7"), InstanceID: "i-0123456789abcdef0",
 		Detail: "the instance runs in vpc-1", Duration: 20 * time.Millisecond,
 	}
 }
@@ -30,7 +31,8 @@ func TestJoinsAreCounted(t *testing.T) {
 	m.Attested(attestation(bootstrap.Refused, "WrongVPC"))
 	m.Attested(attestation(bootstrap.Refused, "WrongVPC"))
 	m.Decided(&approver.Event{
-		Request: "csr-1", Kind: approve.Client, Outcome: approve.Approve, Code: "ClientCertificateApproved", Node: "worker-1", Waited: time.Second,
+		Request: "csr-1", Kind: approve.Client, Outcome: approve.Approve,
+		Code: "ClientCertificateApproved", Node: "worker-1", Waited: time.Second,
 	})
 	m.HasApprover()
 	want(t, m, `node_authorizer_approver_leader 0`)
@@ -38,7 +40,7 @@ func TestJoinsAreCounted(t *testing.T) {
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation {
 		certified := &v1alpha1.NodeAttestation{}
 		certified.Status.Phase = v1alpha1.Certified
-		// The machine was attested again since.
+		// This machine was attested again.
 		again := &v1alpha1.NodeAttestation{}
 		again.Spec.TokenID, again.Status.TokenID, again.Status.Phase = "newone", "oldone", v1alpha1.Registered
 		return []*v1alpha1.NodeAttestation{certified, {}, again}
@@ -64,7 +66,7 @@ func TestJoinsAreCounted(t *testing.T) {
 	}
 }
 
-func TestReplicasWithoutAnApproverDoNotTellWhoLeads(t *testing.T) {
+func TestReplicasWithoutAnApproverDoNotExportTheLeader(t *testing.T) {
 	for _, line := range scrape(t, observe.NewMetrics()) {
 		if strings.HasPrefix(line, "node_authorizer_approver_leader") {
 			t.Errorf("unexpected %s", line)
@@ -77,6 +79,7 @@ func TestLinesOfJoins(t *testing.T) {
 	failed.Detail, failed.Err = "", errors.New("get node: connection refused")
 	unnamed := attestation(bootstrap.Refused, "SignatureInvalid")
 	unnamed.InstanceID = ""
+	const ofTheMachine = `"node"="ip-10-0-0-7.ec2.internal" "instance"="i-0123456789abcdef0" "address"="10.0.0.7" "attestor"="aws" `
 	for _, tc := range []struct {
 		rule string
 		log  func(*observe.Refusals)
@@ -89,46 +92,58 @@ func TestLinesOfJoins(t *testing.T) {
 				joined.Detail = ""
 				r.Attested(joined)
 			},
-			`"level"=0 "msg"="machine attested: token issued" "node"="ip-10-0-0-7.ec2.internal" "instance"="i-0123456789abcdef0" "address"="10.0.0.7" "attestor"="aws" "code"="TokenIssued"`,
+			`"level"=0 "msg"="machine attested: token issued" ` + ofTheMachine + `"code"="TokenIssued"`,
 		},
 		{
 			"a retry",
 			func(r *observe.Refusals) { r.Attested(attestation(bootstrap.Repeated, "TokenRepeated")) },
-			`"level"=0 "msg"="machine attested again: same token" "node"="ip-10-0-0-7.ec2.internal" "instance"="i-0123456789abcdef0" "address"="10.0.0.7" "attestor"="aws" "code"="TokenRepeated" "detail"="the instance runs in vpc-1"`,
+			`"level"=0 "msg"="machine attested again: same token" ` + ofTheMachine +
+				`"code"="TokenRepeated" "detail"="the instance runs in vpc-1"`,
 		},
 		{
-			"a refusal, of a machine that is not known",
+			"a refusal of an unidentified machine",
 			func(r *observe.Refusals) { r.Attested(unnamed) },
-			`"level"=0 "msg"="machine refused" "node"="ip-10-0-0-7.ec2.internal" "address"="10.0.0.7" "attestor"="aws" "code"="SignatureInvalid" "detail"="the instance runs in vpc-1"`,
+			`"level"=0 "msg"="machine refused" "node"="ip-10-0-0-7.ec2.internal" "address"="10.0.0.7" "attestor"="aws" ` +
+				`"code"="SignatureInvalid" "detail"="the instance runs in vpc-1"`,
 		},
 		{
 			"an error",
 			func(r *observe.Refusals) { r.Attested(failed) },
-			`"level"=0 "msg"="machine could not be attested" "node"="ip-10-0-0-7.ec2.internal" "instance"="i-0123456789abcdef0" "address"="10.0.0.7" "attestor"="aws" "code"="BootstrapUnavailable" "error"="get node: connection refused"`,
+			`"level"=0 "msg"="machine could not be attested" ` + ofTheMachine +
+				`"code"="BootstrapUnavailable" "error"="get node: connection refused"`,
 		},
 		{
 			"an approval",
 			func(r *observe.Refusals) {
-				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Renewal, Outcome: approve.Approve, Code: "RenewalApproved", Node: "worker-1", Message: "as before"})
+				r.Decided(&approver.Event{
+					Request: "csr-1", Kind: approve.Renewal, Outcome: approve.Approve,
+					Code: "RenewalApproved", Node: "worker-1", Message: "as before",
+				})
 			},
-			`"level"=0 "msg"="certificate request approved" "node"="worker-1" "request"="csr-1" "kind"="renewal" "code"="RenewalApproved" "reason"="as before"`,
+			`"level"=0 "msg"="certificate request approved" "node"="worker-1" "request"="csr-1" ` +
+				`"kind"="renewal" "code"="RenewalApproved" "reason"="as before"`,
 		},
 		{
 			"a denial",
 			func(r *observe.Refusals) {
-				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Client, Outcome: approve.Deny, Code: "WrongNodeName", Node: "worker-1", Message: "it asks for worker-2"})
+				r.Decided(&approver.Event{
+					Request: "csr-1", Kind: approve.Client, Outcome: approve.Deny,
+					Code: "WrongNodeName", Node: "worker-1", Message: "it asks for worker-2",
+				})
 			},
-			`"level"=0 "msg"="certificate request denied" "node"="worker-1" "request"="csr-1" "kind"="client" "code"="WrongNodeName" "reason"="it asks for worker-2"`,
+			`"level"=0 "msg"="certificate request denied" "node"="worker-1" "request"="csr-1" ` +
+				`"kind"="client" "code"="WrongNodeName" "reason"="it asks for worker-2"`,
 		},
 		{
 			"a request that could not be decided",
 			func(r *observe.Refusals) {
 				r.Decided(&approver.Event{Request: "csr-1", Kind: approve.Client, Err: errors.New("get secret: timeout")})
 			},
-			`"level"=0 "msg"="certificate request could not be decided" "request"="csr-1" "kind"="client" "error"="get secret: timeout"`,
+			`"level"=0 "msg"="certificate request could not be decided" "request"="csr-1" ` +
+				`"kind"="client" "error"="get secret: timeout"`,
 		},
 		{
-			"nothing about others' requests",
+			"a request of another signer is not logged",
 			func(r *observe.Refusals) {
 				r.Decided(&approver.Event{Request: "csr-1", Outcome: approve.Leave, Code: "NotOurs"})
 			},
@@ -138,19 +153,19 @@ func TestLinesOfJoins(t *testing.T) {
 		t.Run(tc.rule, func(t *testing.T) {
 			j := &journal{}
 			tc.log(observe.NewRefusals(j.logger(0), plenty()))
-			if got := strings.Join(j.take(), "\n"); got != tc.want {
+			if got := strings.Join(j.drain(), "\n"); got != tc.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
 			}
 		})
 	}
 }
 
-// One address that asks without end leaves room for others, and joins are logged
-// whatever the limit.
+// If one address repeats its request without end, refusals of other addresses are still
+// logged. Joins are not limited.
 func TestRefusedMachinesDoNotFillTheLog(t *testing.T) {
 	j := &journal{}
 	left := 0
-	r := observe.NewRefusals(j.logger(0), observe.RefusalOptions{PerSecond: 0.001, Burst: 10, NotLogged: func(n int) { left += n }})
+	r := observe.NewRefusals(j.logger(0), tenLines(&left))
 	for range 100 {
 		r.Attested(attestation(bootstrap.Refused, "WrongVPC"))
 	}
@@ -162,7 +177,7 @@ func TestRefusedMachinesDoNotFillTheLog(t *testing.T) {
 		joined.Asked = fmt.Sprintf("worker-%d", i)
 		r.Attested(joined)
 	}
-	lines := j.take()
+	lines := j.drain()
 	refused, joined := 0, 0
 	for _, line := range lines {
 		if strings.Contains(line, `"machine refused"`) {
@@ -179,7 +194,7 @@ func TestRefusedMachinesDoNotFillTheLog(t *testing.T) {
 		t.Error("the refusal of another machine is not logged")
 	}
 	r.Flush()
-	if lines := j.take(); len(lines) != 1 || !strings.Contains(lines[0], `"refusals left out of the log" "count"=95`) {
+	if lines := j.drain(); len(lines) != 1 || !strings.Contains(lines[0], `"refusals left out of the log" "count"=95`) {
 		t.Errorf("got %q", lines)
 	}
 }

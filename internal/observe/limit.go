@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// summaryAfter is how long after the first line that was left out their
-	// number is written.
+	// summaryAfter is the time from the first dropped line to the line with the number of
+	// dropped lines.
 	summaryAfter = 10 * time.Second
-	// maxShares is how many nodes have a share of their own at once.
+	// maxShares limits how many nodes have a share of their own at once.
 	maxShares = 1024
 )
 
-// limit says which lines are written, and counts the others.
+// limit decides which lines are written, and counts the others.
 type limit struct {
 	opts    RefusalOptions
 	summary func(n int)
@@ -51,8 +51,8 @@ func (l *limit) allows(node string) bool {
 	return allowed
 }
 
-// share is half of the limit, for one node. Beyond a number of nodes all begin
-// anew; the total holds in any case.
+// share returns the limit of one node, which is half of the total. If there are too many
+// nodes, all shares are reset; the total limit holds in any case.
 func (l *limit) share(node string) *rate.Limiter {
 	share := l.shares[node]
 	if share == nil {
@@ -65,7 +65,7 @@ func (l *limit) share(node string) *rate.Limiter {
 	return share
 }
 
-// flush writes how many lines were left out.
+// flush writes the number of dropped lines.
 func (l *limit) flush() {
 	l.mu.Lock()
 	n := l.leftOut

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever makes up names of nodes does not make the log remember them all.
-func TestSharesDoNotPileUp(t *testing.T) {
+// A caller that makes up names of nodes cannot fill the memory.
+func TestTheNumberOfSharesIsLimited(t *testing.T) {
 	l := newLimit(RefusalOptions{PerSecond: 1, Burst: 1, NotLogged: func(int) {}}, func(int) {})
 	for i := range 3 * maxShares {
 		l.allows(fmt.Sprintf("node-%d", i))

@@ -9,16 +9,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// Cluster is a state that is followed. The live state of package source is one.
+// Cluster is a state that is kept up to date, such as the live state of package source.
 type Cluster interface {
 	State() *source.State
 	Resources() []source.Watched
-	// Resets is how often the state was dropped.
+	// Resets is how often the state was dropped and read again.
 	Resets() uint64
 }
 
-// Watch exports the size of a state and how it is followed, as they are when
-// metrics are asked for. It may be called once.
+// Watch exports the current size of a state and the condition of its watches at each
+// scrape. It must not be called twice.
 func (m *Metrics) Watch(cluster Cluster) {
 	m.registry.CustomMustRegister(newLiveCollector(cluster))
 }
@@ -38,25 +38,31 @@ func newLiveCollector(cluster Cluster) *liveCollector {
 	}
 	return &liveCollector{
 		cluster:    cluster,
-		objects:    desc("graph_objects", "Objects in the graph by kind, nodes left out.", "kind"),
-		nodes:      desc("graph_nodes", "Nodes that something in the graph is related to."),
+		objects:    desc("graph_objects", "Objects in the graph by kind, without nodes.", "kind"),
+		nodes:      desc("graph_nodes", "Nodes to which an object in the graph is related."),
 		references: desc("graph_references", "References between objects and nodes in the graph."),
-		synced:     desc("watch_synced", "1 when all objects of the resource have been read and changes are followed.", "resource"),
+		synced:     desc("watch_synced", "1 if all objects of the resource have been read and its watch works.", "resource"),
 		lastEvent: desc("watch_last_event_timestamp_seconds",
 			"When the API server last sent an object or a bookmark, in seconds since 1970.", "resource"),
-		errors:     desc("watch_errors_total", "Requests and watches that failed and were tried again.", "resource"),
-		unreadable: desc("missing_rights", "1 when the resource may not be read, so that answers may be incomplete.", "resource"),
-		age:        desc("watch_age_seconds", "For how long the resource may have changed without the state showing it.", "resource"),
+		errors: desc("watch_errors_total", "Requests and watches that failed and were retried.", "resource"),
+		unreadable: desc("missing_rights",
+			"1 if the server may not read the resource, so that answers may be incomplete.", "resource"),
+		age: desc("watch_age_seconds", "Time since the API server last confirmed the state of the resource.", "resource"),
 		stale: desc("watch_stale",
-			"1 when the resource is older than cluster.maxStaleness or read anew, so that answers that depend on it are errors.", "resource"),
-		differences: desc("watch_differences_total", "Objects that a list showed otherwise than the state, and of which the watch had not told.", "resource"),
-		resets:      desc("state_resets_total", "Times that the state was dropped and read anew, because the API server has another history."),
+			"1 if the resource is older than cluster.maxStaleness or is read again, so that answers that depend on it are errors.",
+			"resource"),
+		differences: desc("watch_differences_total",
+			"Objects that differ between a list and the state, and for which the watch sent no event.", "resource"),
+		resets: desc("state_resets_total",
+			"How often the state was dropped and read again, because the API server has another history."),
 	}
 }
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *liveCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{c.objects, c.nodes, c.references, c.synced, c.lastEvent, c.errors, c.unreadable, c.age, c.stale, c.differences, c.resets} {
+	for _, d := range []*metrics.Desc{
+		c.objects, c.nodes, c.references, c.synced, c.lastEvent, c.errors, c.unreadable, c.age, c.stale, c.differences, c.resets,
+	} {
 		ch <- d
 	}
 }
@@ -78,7 +84,7 @@ func (c *liveCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	for _, w := range c.cluster.Resources() {
 		resource := w.Resource.String()
 		if w.Following == source.NotServed {
-			continue // nothing can be missing
+			continue // the API server has no such objects
 		}
 		gauge(c.synced, one(w.Following == source.Followed), resource)
 		gauge(c.unreadable, one(w.Following == source.Unreadable), resource)

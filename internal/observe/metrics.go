@@ -33,28 +33,30 @@ type Metrics struct {
 	authentications
 }
 
-// NewMetrics returns metrics that nothing has been counted in.
+// NewMetrics returns metrics with all counts at zero.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: metrics.NewKubeRegistry(),
 		decisions: counters("decisions_total",
 			"Decisions by type, outcome, code of the reason and resource.", "type", "decision", "code", "resource"),
-		requests:   counters("requests_total", "HTTP requests by endpoint and status code.", "endpoint", "status"),
-		duration:   histograms("request_duration_seconds", "Time from a request's arrival to its answer, waits included.", requestBuckets(), "endpoint"),
-		inFlight:   gauges("requests_in_flight", "Requests that are being answered.", "endpoint"),
-		bodyErrors: counters("request_body_errors_total", "Requests that were no question, by what was wrong with them.", "endpoint", "reason"),
+		requests: counters("requests_total", "HTTP requests by endpoint and status code.", "endpoint", "status"),
+		duration: histograms("request_duration_seconds",
+			"Time from the arrival of a request to its answer, including waits.", requestBuckets(), "endpoint"),
+		inFlight: gauges("requests_in_flight", "Requests that are being answered.", "endpoint"),
+		bodyErrors: counters("request_body_errors_total",
+			"Requests without a valid body, by what was wrong with them.", "endpoint", "reason"),
 		waits: counters("freshness_waits_total",
-			"Refusals that were held back for want of news, by how the wait ended.", "type", "outcome"),
-		waitSeconds: histograms("freshness_wait_seconds", "How long refusals were held back.", waitBuckets(), "type", "outcome"),
+			"Requests that waited because a lag of the watch could explain a refusal, by outcome.", "type", "outcome"),
+		waitSeconds: histograms("freshness_wait_seconds", "How long these requests waited.", waitBuckets(), "type", "outcome"),
 		accessReviews: counter("access_review_errors_total",
 			"SubjectAccessReviews for audiences and signers that the cluster did not answer."),
 		tooOld: counters("stale_answers_total",
-			"Answers that were errors because the state of the cluster was too old for them.", "endpoint"),
-		notLogged: counter("refusals_not_logged_total", "Refusals that the limit on log lines left out."),
+			"Answers that were errors because the state of the cluster was too old.", "endpoint"),
+		notLogged: counter("refusals_not_logged_total", "Refusals that were not logged because of the rate limit."),
 		certificateUntil: gauges("certificate_expiration_timestamp_seconds",
 			"When the certificate in a file expires, in seconds since 1970.", "file"),
-		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be used."),
-		build: gauges("build_info", "What runs; always 1.",
+		certificateFails: counter("certificate_reload_errors_total", "Changed certificate files that could not be loaded."),
+		build: gauges("build_info", "The running version; always 1.",
 			"version", "commit", "go_version", "kubernetes_version"),
 		joins:           newJoins(),
 		authentications: newAuthentications(),
@@ -76,7 +78,7 @@ func (m *Metrics) Handler() http.Handler {
 	return metrics.HandlerFor(m.registry, metrics.HandlerOpts{ErrorHandling: metrics.ContinueOnError})
 }
 
-// Build is what runs.
+// Build describes the running version.
 type Build struct {
 	Version string
 	Commit  string
@@ -84,7 +86,7 @@ type Build struct {
 	KubernetesVersion string
 }
 
-// Build tells what runs.
+// Build exports the running version.
 func (m *Metrics) Build(b Build) {
 	m.build.Reset()
 	m.build.WithLabelValues(b.Version, b.Commit, runtime.Version(), b.KubernetesVersion).Set(1)
@@ -96,7 +98,7 @@ func (m *Metrics) Waited(kind, outcome string, took time.Duration) {
 	m.waitSeconds.WithLabelValues(kind, outcome).Observe(took.Seconds())
 }
 
-// BodyError returns what counts an endpoint's requests that were no questions.
+// BodyError returns a function that counts requests without a valid body to an endpoint.
 func (m *Metrics) BodyError(endpoint string) func(reason string) {
 	return func(reason string) { m.bodyErrors.WithLabelValues(endpoint, reason).Inc() }
 }
@@ -104,21 +106,22 @@ func (m *Metrics) BodyError(endpoint string) func(reason string) {
 // AccessReviewFailed counts a SubjectAccessReview that was not answered.
 func (m *Metrics) AccessReviewFailed() { m.accessReviews.Inc() }
 
-// TooOld counts an answer that was an error because what is known is too old for it.
+// TooOld counts an answer that was an error because a copy is too old.
 func (m *Metrics) TooOld(endpoint string) { m.tooOld.WithLabelValues(endpoint).Inc() }
 
-// RefusalsNotLogged counts refusals that were left out of the log.
+// RefusalsNotLogged counts refusals that the limit kept out of the log.
 func (m *Metrics) RefusalsNotLogged(n int) { m.notLogged.Add(float64(n)) }
 
-// CertificateExpires tells when the first certificate in a file to expire does.
+// CertificateExpires sets when the first of the certificates in a file expires.
 func (m *Metrics) CertificateExpires(file string, at time.Time) {
 	m.certificateUntil.WithLabelValues(file).Set(float64(at.Unix()))
 }
 
-// CertificateReloadFailed counts a changed file that could not be used.
+// CertificateReloadFailed counts a changed file that could not be loaded.
 func (m *Metrics) CertificateReloadFailed() { m.certificateFails.Inc() }
 
-// requestBuckets go from a decision alone to the longest timeout of a webhook.
+// requestBuckets begin at the time of a single decision and end at the longest timeout of a
+// webhook.
 func requestBuckets() []float64 {
 	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 }

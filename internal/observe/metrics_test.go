@@ -30,8 +30,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// scrape returns the lines that a Prometheus server would get, sorted, without
-// comments and without the runtime's own metrics.
+// scrape returns the lines of a scrape, sorted, without comments and without the metrics of
+// the Go runtime.
 func scrape(t *testing.T, m *observe.Metrics) []string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -49,7 +49,7 @@ func scrape(t *testing.T, m *observe.Metrics) []string {
 	return lines
 }
 
-// want checks that lines are among those of a scrape.
+// want checks that a scrape contains the lines.
 func want(t *testing.T, m *observe.Metrics, lines ...string) {
 	t.Helper()
 	got := scrape(t, m)
@@ -60,12 +60,12 @@ func want(t *testing.T, m *observe.Metrics, lines ...string) {
 	}
 }
 
-// says is an evaluator that always says the same.
+// says returns an evaluator that always gives the same opinion.
 func says(opinion decision.Opinion, err error) decision.Authorize {
 	return func(context.Context, *access.Request) (decision.Opinion, error) { return opinion, err }
 }
 
-// answers is the same for writes.
+// answers returns an evaluator of writes that always gives the same answer.
 func answers(answer noderestriction.Answer) decision.Admit {
 	return func(context.Context, *noderestriction.Request) noderestriction.Answer { return answer }
 }
@@ -104,7 +104,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 			`{code="AlwaysDeny",decision="deny",resource="secrets",type="authorize"}`,
 		},
 		{
-			"an error, whatever comes with it",
+			"an error, even with an opinion",
 			decision.Opinion{Decision: verdict.Allow, Code: "NotSynced"},
 			errors.New("not yet"), secret(),
 			`{code="NotSynced",decision="error",resource="secrets",type="authorize"}`,
@@ -117,7 +117,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 			`{code="OwnName",decision="allow",resource="leases.coordination.k8s.io",type="authorize"}`,
 		},
 		{
-			"what callers make up is all the same",
+			"made-up resources share one label",
 			decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource},
 			nil,
 			&access.Request{Group: "made.up", Resource: "secrets", ResourceRequest: true},
@@ -134,7 +134,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 			m := observe.NewMetrics()
 			opinion, err := m.Authorize(says(tc.opinion, tc.err))(t.Context(), tc.req)
 			if opinion.Code != tc.opinion.Code || !errors.Is(err, tc.err) {
-				t.Errorf("the answer has become %+v, %v", opinion, err)
+				t.Errorf("the answer is changed to %+v, %v", opinion, err)
 			}
 			want(t, m, "node_authorizer_decisions_total"+tc.want+" 1")
 		})
@@ -193,8 +193,8 @@ func TestRequestsAreCountedAndTimed(t *testing.T) {
 	)
 }
 
-// A controller of the answer reaches the writer behind ours.
-func TestAnswersCanStillBeControlled(t *testing.T) {
+// http.ResponseController reaches the wrapped writer.
+func TestResponseControllersWork(t *testing.T) {
 	m := observe.NewMetrics()
 	handler := m.HTTP("authorize", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := http.NewResponseController(w).Flush(); err != nil {
@@ -204,7 +204,7 @@ func TestAnswersCanStillBeControlled(t *testing.T) {
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 }
 
-// cluster is a state that was read from a file, followed as is said here.
+// cluster is a state that was read from a file, with the given watches.
 type cluster struct {
 	state    *source.State
 	resource []source.Watched
@@ -218,20 +218,26 @@ func watchedCluster(t *testing.T) cluster {
 	t.Helper()
 	state, err := source.LoadFiles(t.Context(), []string{"-"}, source.FileOptions{Stdin: strings.NewReader(`{
 		"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "api"},
-		"spec": {"nodeName": "worker-1", "serviceAccountName": "api", "containers": [{"name": "api", "envFrom": [{"secretRef": {"name": "db"}}]}]}
+		"spec": {
+			"nodeName": "worker-1", "serviceAccountName": "api",
+			"containers": [{"name": "api", "envFrom": [{"secretRef": {"name": "db"}}]}]
+		}
 	}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cluster{state, []source.Watched{
-		{Resource: schema.GroupResource{Resource: "pods"}, Following: source.Followed, LastEvent: time.Unix(1700000000, 5e8), Age: 90 * time.Second, Stale: true, Differences: 4, Errors: 2},
+		{
+			Resource: schema.GroupResource{Resource: "pods"}, Following: source.Followed, LastEvent: time.Unix(1700000000, 5e8),
+			Age: 90 * time.Second, Stale: true, Differences: 4, Errors: 2,
+		},
 		{Resource: schema.GroupResource{Resource: "nodes"}, Following: source.Reading},
 		{Resource: schema.GroupResource{Resource: "persistentvolumes"}, Following: source.Unreadable, Errors: 1},
 		{Resource: schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"}, Following: source.NotServed},
 	}}
 }
 
-func TestSizeAndLagAreThoseOfTheMoment(t *testing.T) {
+func TestScrapesShowTheCurrentSizeAndLag(t *testing.T) {
 	m := observe.NewMetrics()
 	m.Watch(watchedCluster(t))
 	want(t, m,
@@ -262,7 +268,7 @@ func TestSizeAndLagAreThoseOfTheMoment(t *testing.T) {
 	}
 }
 
-// everything touches every metric once.
+// everything returns metrics in which every metric has a value.
 func everything(t *testing.T) *observe.Metrics {
 	t.Helper()
 	m := observe.NewMetrics()
@@ -284,15 +290,17 @@ func everything(t *testing.T) *observe.Metrics {
 	m.STSRequest("answered", http.StatusOK, time.Millisecond)
 	m.EC2Request("EC2", "answered")
 	m.WatchMappings(func() []observe.MappingSource {
-		return []observe.MappingSource{{Name: "File", Findings: []finding.Finding{{Code: "MappingSyntax", Severity: finding.Error}}}}
+		findings := []finding.Finding{{Code: "MappingSyntax", Severity: finding.Error}}
+		return []observe.MappingSource{{Name: "File", Findings: findings}}
 	})
 	m.HasApprover()
 	m.WatchLedger(func() []*v1alpha1.NodeAttestation { return nil })
 	age := staleness.New("nodes", time.Minute, nil)
-	age.Heard()
+	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
-	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
+	notFound := m.HTTP("authorize", http.NotFoundHandler())
+	notFound.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil))
 	return m
 }
 
@@ -307,14 +315,15 @@ func TestOtherEventsAreCounted(t *testing.T) {
 		`node_authorizer_certificate_expiration_timestamp_seconds{file="/tls/tls.crt"} 1.9e+09`,
 		`node_authorizer_certificate_reload_errors_total 1`,
 	)
-	builds := slices.DeleteFunc(scrape(t, m), func(line string) bool { return !strings.HasPrefix(line, "node_authorizer_build_info") })
+	builds := slices.DeleteFunc(scrape(t, m), func(line string) bool {
+		return !strings.HasPrefix(line, "node_authorizer_build_info")
+	})
 	if len(builds) != 1 || !strings.Contains(builds[0], `kubernetes_version="1.36"`) {
-		t.Errorf("builds are %q, want the last one alone", builds)
+		t.Errorf("builds are %q, want only the last one", builds)
 	}
 }
 
-// TestMetricsPageHasEveryMetric compares the metrics that are exported with
-// those that the page explains.
+// TestMetricsPageHasEveryMetric compares the exported metrics with docs/metrics.md.
 func TestMetricsPageHasEveryMetric(t *testing.T) {
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -345,7 +354,7 @@ func TestMetricsPageHasEveryMetric(t *testing.T) {
 	}
 }
 
-// However many names callers make up, the number of time series stays small.
+// The number of time series stays small, however many names callers make up.
 func TestLabelsDoNotGrowWithRequests(t *testing.T) {
 	m := observe.NewMetrics()
 	evaluate := m.Authorize(says(decision.Opinion{Decision: verdict.NoOpinion, Code: nodeauthz.NoRuleForResource}, nil))
@@ -354,7 +363,8 @@ func TestLabelsDoNotGrowWithRequests(t *testing.T) {
 		all.Go(func() {
 			for i := range 1000 {
 				req := secret()
-				req.User, req.Resource, req.Group, req.Verb = "user-"+string(rune('a'+i%26)), strings.Repeat("r", i), "g", strings.Repeat("v", i)
+				req.User, req.Resource = "user-"+string(rune('a'+i%26)), strings.Repeat("r", i)
+				req.Group, req.Verb = "g", strings.Repeat("v", i)
 				if _, err := evaluate(t.Context(), req); err != nil {
 					t.Error(err)
 				}

@@ -13,24 +13,23 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// RefusalOptions say how refusals are logged.
+// RefusalOptions configure the log of refusals.
 type RefusalOptions struct {
-	// Verbosity is the level of the lines: they are written when the logger's is
-	// at least as high.
+	// Verbosity is the level of the lines: they are written if the logger's verbosity is
+	// at least this high.
 	Verbosity int
-	// PerSecond is how many lines are written in the long run, Burst how many at
-	// once. One node gets at most half of both, so that it cannot keep others
-	// out of the log.
+	// PerSecond and Burst are the rate limit of lines. One node gets at most half of both,
+	// so that it cannot keep others out of the log.
 	PerSecond float64
 	Burst     int
-	// NotLogged, if set, is told of the number of refusals left out.
+	// NotLogged, if set, is called with the number of refusals that were not logged.
 	NotLogged func(n int)
 }
 
 // Refusals is the log of refusals. It is safe for concurrent use.
 type Refusals struct {
 	logger logr.Logger
-	// always is for the good news that a refusal may be compared with.
+	// always writes approvals and issued tokens, which are not limited.
 	always logr.Logger
 	limit  *limit
 }
@@ -47,20 +46,18 @@ func NewRefusals(logger logr.Logger, opts RefusalOptions) *Refusals {
 	})}
 }
 
-// Flush writes how many refusals have been left out since that was last said.
+// Flush writes the number of refusals that were not logged since the last summary.
 func (r *Refusals) Flush() { r.limit.flush() }
 
 const (
 	refused    = "request refused"
 	notDecided = "request could not be decided"
-	// notAllowed leaves room for another authorizer of the API server, which may
-	// still allow the request.
+	// notAllowed: another authorizer of the API server may still allow the request.
 	notAllowed = "request not allowed"
 )
 
-// Authorize logs the refusals of an evaluator of access reviews. A user who is
-// not a node and about whom nobody has an opinion is not refused: that is for
-// other authorizers to do.
+// Authorize logs the refusals of an evaluator of access reviews. If the user is not a node
+// and there is no opinion, this is not a refusal: the decision is that of other authorizers.
 func (r *Refusals) Authorize(next decision.Authorize) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
@@ -109,14 +106,14 @@ func (r *Refusals) log(message string, l *line, err error) {
 	r.logger.Info(message, l.fields...)
 }
 
-// line is the fields of a log line, as names and values in turn.
+// line holds the fields of a log line: alternating names and values.
 type line struct{ fields []any }
 
-// maxValue is how much of a value is logged, in bytes. Names of objects are
-// shorter; what callers make up may not be.
+// maxValue is the maximum length of a logged value, in bytes. Names of objects are shorter;
+// values from callers may not be.
 const maxValue = 512
 
-// add leaves out what is empty.
+// add adds a field, unless its value is empty.
 func (l *line) add(name, value string) *line {
 	if value == "" {
 		return l
@@ -138,7 +135,8 @@ func (l *line) identity(node, user string) *line {
 func accessLine(req *access.Request, opinion *decision.Opinion) *line {
 	l := new(line).add("type", typeAuthorize).identity(opinion.Node, req.User).add("verb", req.Verb)
 	if req.ResourceRequest {
-		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).add("namespace", req.Namespace).add("name", req.Name)
+		l.add("resource", qualified(req.Group, req.Resource, req.Subresource)).
+			add("namespace", req.Namespace).add("name", req.Name)
 	} else {
 		l.add("path", req.Path)
 	}

@@ -14,9 +14,10 @@ func TestAgesOfSources(t *testing.T) {
 	m := observe.NewMetrics()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	old, young, never := staleness.New("old", time.Minute, clock), staleness.New("young", time.Hour, clock), staleness.New("never", time.Minute, clock)
-	old.Heard()
-	young.Heard()
+	old, young := staleness.New("old", time.Minute, clock), staleness.New("young", time.Hour, clock)
+	never := staleness.New("never", time.Minute, clock)
+	old.MarkCurrent()
+	young.MarkCurrent()
 	m.WatchAges([]staleness.Aged{old, young, never})
 	now = now.Add(61 * time.Second)
 	want(t, m,
@@ -32,11 +33,12 @@ func TestAgesOfSources(t *testing.T) {
 	}
 }
 
-// TestAnswersFromOldCopiesAreCounted counts errors that are due to old copies, and no
-// others.
+// Only errors that are caused by stale copies are counted.
 func TestAnswersFromOldCopiesAreCounted(t *testing.T) {
 	m := observe.NewMetrics()
-	tooOld := fmt.Errorf("not decided: %w", &staleness.Error{Source: "ConfigMap kube-system/aws-auth", Age: 3 * time.Minute, Max: 2 * time.Minute})
+	tooOld := fmt.Errorf("not decided: %w", &staleness.Error{
+		Source: "ConfigMap kube-system/aws-auth", Age: 3 * time.Minute, Max: 2 * time.Minute,
+	})
 	for _, err := range []error{tooOld, fmt.Errorf("another: %w", fmt.Errorf("error")), nil} {
 		_, _ = m.Authenticate(always(nil, err))(t.Context(), secretToken)
 		m.Attested(&bootstrap.Event{Attestor: "aws", Outcome: bootstrap.Failed, Err: err})

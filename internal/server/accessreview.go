@@ -15,26 +15,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// accessReviewTimeout is how long the API server may take for one answer. It
-// waits for ours meanwhile, 10 seconds by default.
+// accessReviewTimeout limits one request to the API server. Meanwhile the API server waits
+// for this server's answer, 10 seconds by default.
 const accessReviewTimeout = 3 * time.Second
 
-// accessReviewRetry is how a request that failed is tried again.
+// accessReviewRetry is the backoff of failed requests.
 func accessReviewRetry() *wait.Backoff {
 	return &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
 }
 
-// accessReviews puts the extra authorization checks to the API server, whose
-// authorizers decide: RBAC, for example.
+// accessReviews sends the extra authorization checks to the API server. Its authorizers, such
+// as RBAC, decide.
 type accessReviews struct {
 	authorizer authorizer.Authorizer
-	failed     func() // counts
+	failed     func() // counts failed requests
 }
 
 func newAccessReviews(cluster *rest.Config, config v1alpha1.AccessReviews, failed func()) (*accessReviews, error) {
 	cluster = rest.CopyConfig(cluster)
 	cluster.Timeout = accessReviewTimeout
-	cluster.QPS = -1 // the API server limits by itself
+	cluster.QPS = -1 // only the API server limits
 	client, err := authorizationclient.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("connect to cluster %s: %w", cluster.Host, err)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors are those on which this process may run.
+// processors returns the processors on which this process may run.
 func processors() []int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -33,21 +33,21 @@ func setOf(processors []int) *unix.CPUSet {
 	return set
 }
 
-// place lets all threads of this process run on the processors only.
-func place(b testing.TB, on []int) {
+// pin makes all threads of this process run on the given processors only.
+func pin(b testing.TB, on []int) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, task := range tasks {
 		if id, err := strconv.Atoi(task.Name()); err == nil {
-			_ = unix.SchedSetaffinity(id, setOf(on)) // a thread that has ended needs no place
+			_ = unix.SchedSetaffinity(id, setOf(on)) // the thread may have ended
 		}
 	}
 }
 
-// startOn starts a process that runs on the processors only; without any, on all that
-// this process has.
+// startOn starts a process that runs on the given processors only; without any, on all
+// processors of this process.
 func startOn(process *exec.Cmd, on []int) error {
 	if len(on) == 0 {
 		return process.Start()
@@ -58,7 +58,7 @@ func startOn(process *exec.Cmd, on []int) error {
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		return err
 	}
-	if err := unix.SchedSetaffinity(0, setOf(on)); err != nil { // processes inherit it
+	if err := unix.SchedSetaffinity(0, setOf(on)); err != nil { // the process inherits it
 		return err
 	}
 	err := process.Start()

@@ -10,10 +10,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// agesInterval is how often it is seen whether copies have become too old.
+// agesInterval is how often the ages of copies are checked.
 const agesInterval = time.Second
 
-// checkAges returns which copies are too old.
+// checkAges returns an error that names the copies that are too old.
 func checkAges(ages []staleness.Aged) error {
 	var old []error
 	for _, a := range ages {
@@ -22,8 +22,8 @@ func checkAges(ages []staleness.Aged) error {
 	return errors.Join(old...)
 }
 
-// logAges logs once when a copy has become too old, with the cause, and once when it
-// is no more, until the context ends.
+// logAges logs once when a copy becomes too old, with the cause, and once when it is current
+// again, until the context ends.
 func logAges(ctx context.Context, logger logr.Logger, ages []staleness.Aged) {
 	ticker := time.NewTicker(agesInterval)
 	defer ticker.Stop()
@@ -38,9 +38,10 @@ func logAges(ctx context.Context, logger logr.Logger, ages []staleness.Aged) {
 			err := a.Check()
 			switch {
 			case err != nil && !old[i]:
-				logger.Error(err, "what was read is too old: what depends on it is an error, and the server is not ready", "source", a.Source())
+				logger.Error(err, "a copy is too old: answers that depend on it are errors, and the server is not ready",
+					"source", a.Source())
 			case err == nil && old[i]:
-				logger.Info("what was read is not too old any more", "source", a.Source())
+				logger.Info("a copy is current again", "source", a.Source())
 			}
 			old[i] = err != nil
 		}

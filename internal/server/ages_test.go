@@ -23,12 +23,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
+func TestACopyThatIsTooOldIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &testListeners{t: t, log: &logLines{}}
-		old, young := staleness.New("ConfigMap kube-system/aws-auth", 2*time.Minute, nil), staleness.New("nodes", time.Hour, nil)
-		old.Heard()
-		young.Heard()
+		old := staleness.New("ConfigMap kube-system/aws-auth", 2*time.Minute, nil)
+		young := staleness.New("nodes", time.Hour, nil)
+		old.MarkCurrent()
+		young.MarkCurrent()
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { logAges(ctx, s.log.logger(), []staleness.Aged{old, young}) })
@@ -37,13 +38,14 @@ func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			log := s.log.String()
-			if got := strings.Count(log, "what was read is too old"); got != wantOld {
+			if got := strings.Count(log, "a copy is too old"); got != wantOld {
 				t.Errorf("logged %d times that it is too old, want %d:\n%s", got, wantOld, log)
 			}
-			if got := strings.Count(log, "what was read is not too old any more"); got != wantOver {
-				t.Errorf("logged %d times that it is over, want %d:\n%s", got, wantOver, log)
+			if got := strings.Count(log, "a copy is current again"); got != wantOver {
+				t.Errorf("logged %d times that it is current, want %d:\n%s", got, wantOver, log)
 			}
-			if wantOld > 0 && (!strings.Contains(log, "ConfigMap kube-system/aws-auth") || !strings.Contains(log, "the API server answers 401")) {
+			if wantOld > 0 &&
+				(!strings.Contains(log, "ConfigMap kube-system/aws-auth") || !strings.Contains(log, "the API server answers 401")) {
 				t.Errorf("the log does not name the source and the cause:\n%s", log)
 			}
 		}
@@ -51,7 +53,7 @@ func TestWhatIsTooOldIsLoggedOnce(t *testing.T) {
 		count(0, 0)
 		time.Sleep(20 * time.Minute)
 		count(1, 0)
-		old.Heard()
+		old.MarkCurrent()
 		time.Sleep(time.Minute)
 		count(1, 1)
 		stop()
@@ -81,31 +83,34 @@ func TestMappingsThatAreTooOldAreNotReady(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the file is missed", func() bool {
+	eventually(t, "the missing file is noticed", func() bool {
 		note, err := r.mappingsRead()
 		return err == nil && strings.Contains(note, "cannot be followed")
 	})
 	elapsed.Store(int64(2*time.Minute + time.Second))
-	if _, err := r.mappingsRead(); err == nil || !strings.Contains(err.Error(), "what was read of file "+path+" is 2m1s old, and cluster.maxStaleness is 2m0s: ") {
+	_, err = r.mappingsRead()
+	if err == nil || !strings.Contains(err.Error(), "the copy of file "+path+" is 2m1s old, and cluster.maxStaleness is 2m0s: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestMachinesAreNotServedFromAnOldLedger has an API server whose watches are silent.
+// The watches of the API server send nothing.
 func TestMachinesAreNotServedFromAnOldLedger(t *testing.T) {
 	t.Parallel()
 	cluster := fakeapiserver.New(fakeapiserver.Options{})
 	t.Cleanup(cluster.Close)
-	s := &joinServer{cluster: cluster, asked: &requests{}, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
+	s := &joinServer{cluster: cluster, asked: &requests{}}
+	s.testServer = startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		onlyMachines(c)
 		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
 		c.Approver.Enabled = true
 		c.Cluster.MaxStaleness = metav1.Duration{Duration: time.Second}
-	})}
+	})
 	eventually(t, "it is not ready", func() bool {
 		got := s.probe()
-		return got.status == 503 && strings.Contains(got.body, "[-]ledger-sync failed: what was read of nodeattestations.node-authorizer.io is ") &&
-			strings.Contains(got.body, "[-]approver failed: what was read of ")
+		return got.status == 503 &&
+			strings.Contains(got.body, "[-]ledger-sync failed: the copy of nodeattestations.node-authorizer.io is ") &&
+			strings.Contains(got.body, "[-]approver failed: the copy of ")
 	})
 	status, answer := s.ask(nil, "worker-1", "{}")
 	if status != 503 || answer.Status.Token != "" || !strings.HasPrefix(answer.Status.Reason, "BootstrapUnavailable: ") {
@@ -114,14 +119,19 @@ func TestMachinesAreNotServedFromAnOldLedger(t *testing.T) {
 	if got := s.metric(`node_authorizer_stale_answers_total{endpoint="bootstrap"}`); got != "1" {
 		t.Errorf("counted %q times", got)
 	}
-	eventually(t, "it is logged", func() bool { return strings.Count(s.log.String(), "what was read is too old") == 3 })
+	eventually(t, "it is logged", func() bool { return strings.Count(s.log.String(), "a copy is too old") == 3 })
 	n := 0
-	eventually(t, "it is ready when it hears from the API server", func() bool {
+	eventually(t, "it is ready when the API server sends events", func() bool {
 		n++
-		s.put("/apis/node-authorizer.io/v1alpha1/nodeattestations/other", &ledgerv1alpha1.NodeAttestation{Spec: ledgerv1alpha1.NodeAttestationSpec{NodeName: fmt.Sprint("other-", n)}})
-		s.put("/api/v1/nodes/other", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"n": fmt.Sprint(n)}}})
+		s.put("/apis/node-authorizer.io/v1alpha1/nodeattestations/other", &ledgerv1alpha1.NodeAttestation{
+			Spec: ledgerv1alpha1.NodeAttestationSpec{NodeName: fmt.Sprint("other-", n)},
+		})
+		s.put("/api/v1/nodes/other", &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"n": fmt.Sprint(n)}},
+		})
 		s.put("/apis/certificates.k8s.io/v1/certificatesigningrequests/other", map[string]any{
-			"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": map[string]any{"labels": map[string]any{"n": fmt.Sprint(n)}},
+			"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+			"metadata": map[string]any{"labels": map[string]any{"n": fmt.Sprint(n)}},
 		})
 		return s.probe().status == 200
 	})

@@ -19,31 +19,39 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
-// sharedCluster is the cluster that both are asked about: pod web of shop on node a,
-// with a secret, a volume and a volume of a CSI driver.
+// sharedCluster returns the objects of the cluster for both: pod web of shop on node a, with a
+// secret, a volume and a volume of a CSI driver.
 func sharedCluster() map[string][]string {
 	const bound = `"claimRef": {"namespace": "shop", "name": %q}`
 	return map[string][]string{
 		"nodes": {`{"metadata": {"name": "a", "uid": "uid-a"}}`, `{"metadata": {"name": "b", "uid": "uid-b"}}`},
-		"pods": {`{"metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"}, "spec": {"nodeName": "a", "serviceAccountName": "default",
-			"volumes": [{"name": "s", "secret": {"secretName": "db"}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
-			{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "vault"}}]}}]}}`},
+		"pods": {`{"metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"},
+			"spec": {"nodeName": "a", "serviceAccountName": "default", "volumes": [
+				{"name": "s", "secret": {"secretName": "db"}},
+				{"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+				{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token", "audience": "vault"}}]}}]}}`},
 		"serviceaccounts":        {`{"metadata": {"namespace": "shop", "name": "default", "uid": "uid-default"}}`},
 		"persistentvolumeclaims": {`{"metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv"}}`},
 		"persistentvolumes": {`{"metadata": {"name": "pv"}, "spec": {` + fmt.Sprintf(bound, "data") + `,
 			"csi": {"driver": "disk.example", "volumeHandle": "1", "nodePublishSecretRef": {"namespace": "shop", "name": "disk"}}}}`},
-		"csidrivers":        {`{"metadata": {"name": "disk.example"}, "spec": {"tokenRequests": [{"audience": "disk"}]}}`},
-		"volumeattachments": {`{"metadata": {"name": "va"}, "spec": {"nodeName": "a", "attacher": "disk.example", "source": {"persistentVolumeName": "pv"}}}`},
-		"resourceslices":    {`{"metadata": {"name": "slice"}, "spec": {"nodeName": "a", "driver": "gpu.example", "pool": {"name": "a"}}}`},
-		"clusterroles":      {`{"metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]}`},
-		"clusterrolebindings": {`{"metadata": {"name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+		"csidrivers": {`{"metadata": {"name": "disk.example"}, "spec": {"tokenRequests": [{"audience": "disk"}]}}`},
+		"volumeattachments": {`{"metadata": {"name": "va"},
+			"spec": {"nodeName": "a", "attacher": "disk.example", "source": {"persistentVolumeName": "pv"}}}`},
+		"resourceslices": {`{"metadata": {"name": "slice"}, "spec": {"nodeName": "a", "driver": "gpu.example", "pool": {"name": "a"}}}`},
+		"clusterroles": {`{"metadata": {"name": "reader"},
+			"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]}`},
+		"clusterrolebindings": {`{"metadata": {"name": "reader"},
+			"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
 			"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`},
-		"roles":        {`{"metadata": {"namespace": "shop", "name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}`},
-		"rolebindings": {`{"metadata": {"namespace": "shop", "name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}, "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`},
+		"roles": {`{"metadata": {"namespace": "shop", "name": "reader"},
+			"rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}`},
+		"rolebindings": {`{"metadata": {"namespace": "shop", "name": "reader"},
+			"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+			"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`},
 	}
 }
 
-// sharedReviews are questions about it, by what they are.
+// sharedReviews returns reviews for both, by description.
 func sharedReviews() map[string]string {
 	reviews := map[string]string{}
 	for _, user := range []string{"system:node:a", "system:node:b", "alice"} {
@@ -55,8 +63,10 @@ func sharedReviews() map[string]string {
 			"get secrets shop db", "get secrets shop disk", "get secrets shop other", "list secrets shop -",
 			"get configmaps shop kube-root-ca.crt", "get configmaps shop other", "get pods shop web", "get pods shop other",
 			"get persistentvolumeclaims shop data", "get persistentvolumes - pv", "get persistentvolumes - other",
-			"get serviceaccounts shop default", "get serviceaccounts shop other", "create serviceaccounts/token shop default", "create serviceaccounts/token shop other",
-			"get nodes - a", "get services shop web", "get volumeattachments.storage.k8s.io - va", "get volumeattachments.storage.k8s.io - other",
+			"get serviceaccounts shop default", "get serviceaccounts shop other",
+			"create serviceaccounts/token shop default", "create serviceaccounts/token shop other",
+			"get nodes - a", "get services shop web",
+			"get volumeattachments.storage.k8s.io - va", "get volumeattachments.storage.k8s.io - other",
 			"get resourceslices.resource.k8s.io - slice", "delete resourceslices.resource.k8s.io - other",
 			"get resourceclaims.resource.k8s.io shop other", "get podcertificaterequests.certificates.k8s.io shop other",
 		} {
@@ -64,21 +74,26 @@ func sharedReviews() map[string]string {
 		}
 		for _, audience := range []string{"vault", "disk", "other"} {
 			for _, pod := range []string{"web", "other"} {
-				reviews[user+": token for "+audience+" of pod "+pod] = admissionReview(user, groups, "CREATE", "serviceaccounts", "token", "default",
+				review := user + ": token for " + audience + " of pod " + pod
+				reviews[review] = admissionReview(user, groups, "CREATE", "serviceaccounts", "token", "default",
 					`"kind": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}`,
-					fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"namespace": "shop", "name": "default"},
-						"spec": {"audiences": [%q], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": %q, "uid": "uid-%s"}}}`, audience, pod, pod))
+					fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+						"metadata": {"namespace": "shop", "name": "default"}, "spec": {"audiences": [%q],
+						"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": %q, "uid": "uid-%s"}}}`, audience, pod, pod))
 			}
 		}
 		for _, pod := range []string{"web", "other"} {
 			reviews[user+": eviction of pod "+pod] = admissionReview(user, groups, "CREATE", "pods", "eviction", pod,
 				`"kind": {"group": "policy", "version": "v1", "kind": "Eviction"}`,
 				fmt.Sprintf(`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"namespace": "shop", "name": %q}}`, pod))
-			reviews[user+": deletion of pod "+pod] = admissionReview(user, groups, "DELETE", "pods", "", pod, `"kind": {"version": "v1", "kind": "Pod"}`, "null")
+			reviews[user+": deletion of pod "+pod] = admissionReview(user, groups, "DELETE", "pods", "", pod,
+				`"kind": {"version": "v1", "kind": "Pod"}`, "null")
 		}
-		reviews[user+": mirror pod"] = admissionReview(user, groups, "CREATE", "pods", "", "mirror", `"kind": {"version": "v1", "kind": "Pod"}`,
-			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "mirror", "annotations": {"kubernetes.io/config.mirror": "1"},
-			"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "uid-a", "controller": true}]}, "spec": {"nodeName": "a"}}`)
+		reviews[user+": mirror pod"] = admissionReview(user, groups, "CREATE", "pods", "", "mirror",
+			`"kind": {"version": "v1", "kind": "Pod"}`,
+			`{"apiVersion": "v1", "kind": "Pod", "spec": {"nodeName": "a"},
+			"metadata": {"namespace": "shop", "name": "mirror", "annotations": {"kubernetes.io/config.mirror": "1"},
+			"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "uid-a", "controller": true}]}}`)
 	}
 	return reviews
 }
@@ -94,7 +109,8 @@ func accessReview(user, groups string, asked []string) string {
 	if name == "-" {
 		name = ""
 	}
-	return fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": %q, "groups": %s, "resourceAttributes":
+	return fmt.Sprintf(`{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+		"spec": {"user": %q, "groups": %s, "resourceAttributes":
 		{"verb": %q, "group": %q, "version": "v1", "resource": %q, "subresource": %q, "namespace": %q, "name": %q}}}`,
 		user, groups, asked[0], group, resource, subresource, namespace, name)
 }
@@ -102,10 +118,11 @@ func accessReview(user, groups string, asked []string) string {
 func admissionReview(user, groups, operation, resource, subresource, name, kind, object string) string {
 	return fmt.Sprintf(`{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1", %s,
 		"resource": {"version": "v1", "resource": %q}, "subResource": %q, "name": %q, "namespace": "shop", "operation": %q,
-		"userInfo": {"username": %q, "groups": %s}, "object": %s, "oldObject": null}}`, kind, resource, subresource, name, operation, user, groups, object)
+		"userInfo": {"username": %q, "groups": %s}, "object": %s, "oldObject": null}}`,
+		kind, resource, subresource, name, operation, user, groups, object)
 }
 
-// outcome is what an answer comes to: allowed, refused, or not decided.
+// outcome returns the outcome in an answer: allowed, refused, or not decided.
 func outcome(t *testing.T, answer string) string {
 	t.Helper()
 	if strings.Contains(answer, `"AdmissionReview"`) {
@@ -137,16 +154,16 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
-// TestServerAndCommandLineAgree puts the same questions about the same cluster to the
-// webhooks of a server and to the command review, with every right to read missing in
-// turn.
+// The webhooks of a server and the command review give the same answers about the same cluster,
+// with each right to read missing in one of the runs.
 func TestServerAndCommandLineAgree(t *testing.T) {
 	t.Parallel()
 	missing := []string{"none"}
 	for resource := range sharedCluster() {
 		missing = append(missing, resource)
 	}
-	const chain = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"
+	const chain = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n" +
+		"authorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"
 	for mode, authorization := range map[string]string{"Node": "", "Chain": chain} {
 		for _, resource := range missing {
 			t.Run(mode+" without "+resource, func(t *testing.T) {
@@ -155,7 +172,7 @@ func TestServerAndCommandLineAgree(t *testing.T) {
 				var asked, documents []string
 				for question, document := range sharedReviews() {
 					if isAdmission(document) && strings.Contains(resource, "role") {
-						continue // the server asks the API server what the command line asks RBAC
+						continue // the server asks the API server, the command line asks RBAC
 					}
 					asked, documents = append(asked, question), append(documents, document)
 				}
@@ -177,8 +194,8 @@ func TestServerAndCommandLineAgree(t *testing.T) {
 
 func isAdmission(document string) bool { return strings.Contains(document, `"AdmissionReview"`) }
 
-// asCommandLine is set in the environment of processes that are the command line. It sets
-// the logger of client-go, of which a process has one, and the servers of the tests use it.
+// asCommandLine is set in the environment of child processes that run the command line. They are
+// processes because the logger of client-go is global.
 const asCommandLine = "NODE_AUTHORIZER_TEST_COMMAND_LINE"
 
 func TestMain(m *testing.M) {

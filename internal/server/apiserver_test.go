@@ -12,8 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// apiServer is a fake API server with the kinds that webhooks look at, which can be down
-// and forbid to read resources.
+// apiServer is a fake API server with the resources that the webhooks read. It can be down, and
+// forbid to read resources.
 type apiServer struct {
 	*fakeapiserver.Server
 	URL string
@@ -24,17 +24,23 @@ type apiServer struct {
 	version   string
 	forbidden map[string]bool // by resource
 	reviews   []authorizationv1.SubjectAccessReviewSpec
-	// answer is for access reviews.
+	// answer answers access reviews.
 	answer func(authorizationv1.SubjectAccessReviewSpec) (allowed bool, status int)
 }
 
-// apiKinds is what an apiServer serves.
+// apiKinds are the resources of an apiServer.
 func apiKinds() map[string]map[string]string {
 	return map[string]map[string]string{
-		"v1":                           {"pods": "Pod", "nodes": "Node", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount"},
-		"storage.k8s.io/v1":            {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
-		"resource.k8s.io/v1":           {"resourceslices": "ResourceSlice"},
-		"rbac.authorization.k8s.io/v1": {"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding"},
+		"v1": {
+			"pods": "Pod", "nodes": "Node", "persistentvolumes": "PersistentVolume",
+			"persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount",
+		},
+		"storage.k8s.io/v1":  {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
+		"resource.k8s.io/v1": {"resourceslices": "ResourceSlice"},
+		"rbac.authorization.k8s.io/v1": {
+			"roles": "Role", "rolebindings": "RoleBinding",
+			"clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding",
+		},
 	}
 }
 
@@ -68,14 +74,14 @@ func (a *apiServer) fault(r *http.Request) fakeapiserver.Fault {
 	return fakeapiserver.NoFault
 }
 
-// change changes how the server answers.
+// change changes the behavior of the server.
 func (a *apiServer) change(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f()
 }
 
-// stop ends all watches and answers nothing until start.
+// stop ends all watches and answers no request until start.
 func (a *apiServer) stop() {
 	a.change(func() { a.down = true })
 	a.Disconnect()

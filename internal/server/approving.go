@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/approver"
 )
 
-// newApprover makes the controller that decides certificate requests.
+// newApprover returns the controller that decides certificate requests.
 func newApprover(j *join) (*approver.Controller, error) {
 	a := &j.config.Approver
 	host, err := os.Hostname()
@@ -20,7 +20,7 @@ func newApprover(j *join) (*approver.Controller, error) {
 	return approver.New(approver.Options{
 		Client: j.client, Ledger: j.ledger, Known: j.known,
 		UnattestedNodes: string(a.UnattestedNodes), ServingAddresses: string(a.ServingAddresses),
-		// Two servers on one host, or one after the other, are not the same.
+		// Servers on one host, concurrent or in succession, have different identities.
 		Identity:       host + "_" + rand.Text(),
 		LeaseNamespace: a.LeaderElection.Namespace, LeaseName: a.LeaderElection.Name,
 		LeaseDuration: a.LeaderElection.LeaseDuration.Duration,
@@ -31,17 +31,17 @@ func newApprover(j *join) (*approver.Controller, error) {
 	})
 }
 
-// approve takes part in the approver's election until the context ends, and then
-// gives its lease to others.
+// approve takes part in the approver's election until the context ends, and then releases the
+// lease.
 func (j *join) approve(ctx context.Context) {
 	if err := j.approver.Run(ctx); err != nil && ctx.Err() == nil {
-		j.logger.Error(err, "the approver ended: nobody here decides certificate requests")
+		j.logger.Error(err, "the approver ended: this server does not decide certificate requests")
 	}
 }
 
 var errApproverReads = errors.New("reading certificatesigningrequests and nodes: if this stays, let the server list and watch them")
 
-// approving holds when the approver leads, or could, by what is not too old.
+// approving is a readiness check: the approver leads, or could lead, with copies that are current.
 func (j *join) approving() (string, error) {
 	if !j.approver.Synced() {
 		return "", errApproverReads

@@ -30,34 +30,37 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// attackedEnv makes the test's program the server that benchmarks attack, so that its
-// memory is that of nothing else.
+// attackedEnv makes the test binary run as the server that benchmarks attack, so that its memory
+// can be measured.
 const attackedEnv = "NODE_AUTHORIZER_ATTACKED"
 
-// attackedServer is where the server is, and how it is called.
+// attackedServer is the address of the server and what is needed to call it.
 type attackedServer struct {
 	Address                     string
 	Authority, Certificate, Key []byte
 }
 
-// TestServeAttacked is no test: it serves until its input ends.
+// TestServeAttacked is not a test: it serves until its input ends.
 func TestServeAttacked(t *testing.T) {
 	if os.Getenv(attackedEnv) == "" {
 		t.Skip("for BenchmarkAttacks")
 	}
 	limitMemory("/", (&logLines{}).logger())
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay.Duration = 0 })
-	s.reload = reloadInterval // as in production: reading files each millisecond is work
+	s.reload = reloadInterval // as in production: reading files each millisecond takes time
 	queue := webhook.NewQueue()
 	restriction := noderestriction.New(emptyState{}, nil, kubeversion.For(kubeversion.Latest))
 	options := webhook.Options{Queue: queue}
 	s.serve(parts{webhooks: map[string]http.Handler{
-		"/authorize": webhook.Authorize(func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, options),
-		"/admit":     webhook.Admit(restriction.Decide, restriction.Reads, options),
-		"/mutate":    webhook.Mutate(options),
+		"/authorize": webhook.Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
+			return decision.Opinion{}, nil
+		}, options),
+		"/admit":  webhook.Admit(restriction.Decide, restriction.Reads, options),
+		"/mutate": webhook.Mutate(options),
 	}})
 	certificate, key := s.callers.leaf("kube-apiserver", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
-	if err := json.NewEncoder(os.Stdout).Encode(attackedServer{s.listeners.webhook.address().String(), s.server.pem, certificate, key}); err != nil {
+	attacked := attackedServer{s.listeners.webhook.address().String(), s.server.pem, certificate, key}
+	if err := json.NewEncoder(os.Stdout).Encode(attacked); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -79,13 +82,12 @@ func (emptyState) PersistentVolumeClaim(string, string) (*corev1.PersistentVolum
 	return nil, false
 }
 
-// BenchmarkAttacks prints how long questions of an API server take, the median and the
-// 99th percentile, while nothing else happens and under each attack, in one run.
+// BenchmarkAttacks prints the duration of requests of an API server, median and 99th percentile,
+// without an attack and during each attack, in one run.
 //
-// Attackers without a certificate have a process and, where possible, a processor of
-// their own; the server shares the other one with the questions. The control is the same
-// attack on another server, on the attacker's processor: what it costs questions is not
-// this server's doing.
+// Attackers without a certificate have a process and, if possible, a processor of their own. The
+// server shares the other processor with the requests. The control is the same attack on another
+// server, on the attacker's processor: it measures the cost that this server does not cause.
 //
 //	go test -run '^$' -bench Attacks -benchtime 1x ./internal/server
 func BenchmarkAttacks(b *testing.B) {
@@ -113,8 +115,8 @@ func attackUnknown(b *testing.B, name string) {
 	var near, far []int // processors
 	if all := processors(); len(all) > 1 {
 		near, far = all[:1], all[1:2]
-		place(b, near)
-		defer place(b, all)
+		pin(b, near)
+		defer pin(b, all)
 	}
 	a, other := attackServer(b, near...), attackServer(b, far...)
 	defer a.end()
@@ -139,13 +141,13 @@ func attackUnknown(b *testing.B, name string) {
 			b.Error(err)
 		}
 		attack.end()
-		fmt.Printf("  %-8s %v; %v in %v; the server attacked used %v of a processor and waited %v for it, memory %s\n",
+		fmt.Printf("  %-8s %v; %v in %v; the attacked server used %v of a processor and waited %v for it, memory %s\n",
 			row.name, took, counts, passed.Round(time.Millisecond), (used - usedBefore).Round(time.Millisecond),
 			(waited - waitedBefore).Round(time.Millisecond), row.target.memory())
 	}
 }
 
-// child is the test's program as a process of its own. It ends when its input does.
+// child is the test binary as another process. It ends when its input does.
 type child struct {
 	process *exec.Cmd
 	input   io.WriteCloser
@@ -177,11 +179,11 @@ func (c *child) end() {
 	_ = c.process.Wait()
 }
 
-// attacked is a server under attack.
+// attacked is an attacked server.
 type attacked struct {
 	*child
 	server attackedServer
-	// client is the API server's: all its requests share a connection.
+	// client is that of an API server: all its requests share a connection.
 	client      *http.Client
 	certificate *tls.Certificate
 
@@ -219,7 +221,7 @@ func (a *attacked) end() {
 	a.child.end()
 }
 
-// memory is the most that the server has had resident.
+// memory returns the peak of the resident memory of the server.
 func (a *attacked) memory() string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.process.Process.Pid))
 	if err != nil {
@@ -239,8 +241,8 @@ func (a *attacked) outcome(what string) {
 	a.statuses[what]++
 }
 
-// processorTime is how long the server has run on a processor, and how long it has waited
-// for one that others had.
+// processorTime returns how long the server has run on a processor, and how long it has waited
+// for one.
 func (a *attacked) processorTime() (used, waited time.Duration) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.process.Process.Pid))
 	if err != nil {
@@ -256,11 +258,11 @@ func (a *attacked) processorTime() (used, waited time.Duration) {
 	return used, waited
 }
 
-// durations of questions.
+// durations are the durations of requests.
 type durations struct {
 	took   []time.Duration
 	errors int
-	// fresh are those on a new connection each.
+	// fresh are the durations of requests on new connections.
 	fresh *durations
 }
 
@@ -274,19 +276,18 @@ func (d *durations) at(percent int) time.Duration {
 
 // String implements fmt.Stringer.
 func (d durations) String() string {
-	text := fmt.Sprintf("median %v, p99 %v, %d questions, %d errors", d.at(50), d.at(99), len(d.took), d.errors)
+	text := fmt.Sprintf("median %v, p99 %v, %d requests, %d errors", d.at(50), d.at(99), len(d.took), d.errors)
 	if d.fresh != nil {
 		text += fmt.Sprintf("; on new connections %v", d.fresh)
 	}
 	return text
 }
 
-// measure asks small questions, each some time after the last, and now and then one on a
-// new connection.
+// measure sends small requests at intervals, some of them on a new connection.
 func (a *attacked) measure() durations {
-	const questions, pause, fresh = 400, 5 * time.Millisecond, 10
+	const requests, pause, fresh = 400, 5 * time.Millisecond, 10
 	d := durations{fresh: &durations{}}
-	for n := range questions {
+	for n := range requests {
 		time.Sleep(pause)
 		d.add(a.question(a.client))
 		if n%fresh == 0 {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// attackingEnv makes the test's program an attacker, with the name of its attack, so that
-// it can have a processor of its own.
+// attackingEnv makes the test binary run an attack, by name, so that the attacker can have a
+// processor of its own.
 const attackingEnv = "NODE_AUTHORIZER_ATTACKING"
 
 // unknownCallers are the attacks of callers without a certificate.
@@ -30,8 +30,7 @@ func unknownCallers() map[string]func(*attacker, context.Context) {
 	}
 }
 
-// TestAttack is no test: it attacks the server of which its input tells, until the input
-// ends.
+// TestAttack is not a test: it attacks the server that its input names, until the input ends.
 func TestAttack(t *testing.T) {
 	name := os.Getenv(attackingEnv)
 	if name == "" {
@@ -71,7 +70,7 @@ func (a *attacker) count(what string) {
 	a.counts[what]++
 }
 
-// each runs an attack on many connections at once, each time on a new one.
+// each runs an attack on many connections concurrently, each time on a new one.
 func (a *attacker) each(ctx context.Context, attack func(*tls.Conn)) {
 	config := a.server.config()
 	config.DynamicRecordSizingDisabled = true // what is sent at once arrives at once
@@ -92,7 +91,7 @@ func (a *attacker) each(ctx context.Context, attack func(*tls.Conn)) {
 	running.Wait()
 }
 
-// resetRapidly sends requests and takes them back.
+// resetRapidly sends requests and resets them.
 func (a *attacker) resetRapidly(ctx context.Context) {
 	a.each(ctx, func(conn *tls.Conn) {
 		defer conn.Close()
@@ -104,7 +103,7 @@ func (a *attacker) resetRapidly(ctx context.Context) {
 // sendRequests sends thousands of requests at once on each of many connections.
 func (a *attacker) sendRequests(ctx context.Context) { a.send(ctx, manyRequests(false)) }
 
-// sendResets takes each request back.
+// sendResets resets each request.
 func (a *attacker) sendResets(ctx context.Context) { a.send(ctx, manyRequests(true)) }
 
 func (a *attacker) send(ctx context.Context, text []byte) {
@@ -114,7 +113,7 @@ func (a *attacker) send(ctx context.Context, text []byte) {
 	})
 }
 
-// manyRequests are HTTP/2 requests as short as they can be, in 64 KiB.
+// manyRequests returns HTTP/2 requests of minimal size, in 64 KiB.
 func manyRequests(resets bool) []byte {
 	text := []byte(http2Preface + http2Settings)
 	for stream := uint32(1); len(text) < 64<<10; stream += 2 {
@@ -132,7 +131,7 @@ func manyRequests(resets bool) []byte {
 	return text
 }
 
-// connectAndWait opens connections and keeps them.
+// connectAndWait opens connections and keeps them open.
 func (a *attacker) connectAndWait(ctx context.Context) {
 	const kept = 4000
 	var mu sync.Mutex
@@ -150,13 +149,13 @@ func (a *attacker) connectAndWait(ctx context.Context) {
 	}
 }
 
-// shakeHands ends connections as soon as they are there.
+// shakeHands closes connections after the handshake.
 func (a *attacker) shakeHands(ctx context.Context) {
 	a.each(ctx, func(conn *tls.Conn) { conn.NetConn().Close() })
 }
 
-// replay sends the first message of a handshake from another address, which costs an
-// attacker nothing to compute, and goes away with the answer.
+// replay sends the first message of a handshake from another address, which costs an attacker no
+// computation, and closes the connection when the answer comes.
 func (a *attacker) replay(ctx context.Context) {
 	hello := firstMessage(a.server.config())
 	var from net.Dialer
@@ -182,7 +181,7 @@ func (a *attacker) replay(ctx context.Context) {
 	running.Wait()
 }
 
-// firstMessage is what a client sends first.
+// firstMessage returns the first message of a client.
 func firstMessage(config *tls.Config) []byte {
 	near, far := net.Pipe()
 	go func() { _ = tls.Client(near, config).Handshake() }()

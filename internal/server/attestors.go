@@ -18,8 +18,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// newPendingAttestor is the attestor of the configuration. An error is a mistake in
-// the configuration; what the cloud has to say is asked later.
+// newPendingAttestor returns the attestor of the configuration. An error is a mistake in the
+// configuration; requests to the cloud come later.
 func newPendingAttestor(b *v1alpha1.Bootstrap, client kubernetes.Interface, shared *sharedEC2) (*pendingAttestor, error) {
 	pending := &pendingAttestor{name: string(b.Attestor)}
 	switch b.Attestor {
@@ -77,13 +77,13 @@ func awsOptions(a *v1alpha1.AWS) (aws.Options, error) {
 	return options, nil
 }
 
-// pendingChallenger makes challenges once it knows the key that replicas share. It is
-// asked for challenges before, and checks none before.
+// pendingChallenger makes challenges once it has the key that replicas share. Before that it
+// makes and accepts none.
 type pendingChallenger struct {
 	known atomic.Pointer[attest.Challenges]
 }
 
-// challengeLabel is what the key of challenges is derived under.
+// challengeLabel is the label under which the key of challenges is derived.
 const challengeLabel = "node-authorizer.io/v1 challenges"
 
 // learn derives the key from that of the service.
@@ -104,8 +104,8 @@ func (l *pendingChallenger) learn(ctx context.Context, client kubernetes.Interfa
 	return nil
 }
 
-// Challenge is empty before the key is known: machines then ask for no signature,
-// and are told to try again.
+// Challenge is empty before the key is known: machines then send no signature, and are asked to
+// retry.
 func (l *pendingChallenger) Challenge() string {
 	if known := l.known.Load(); known != nil {
 		return known.Challenge()
@@ -115,7 +115,7 @@ func (l *pendingChallenger) Challenge() string {
 
 var errKeyUnknown = errors.New("the key of challenges is not known yet")
 
-// Check returns an error for what is not a good challenge.
+// Check returns an error if a challenge is not valid.
 func (l *pendingChallenger) Check(challenge string) error {
 	if known := l.known.Load(); known != nil {
 		return known.Check(challenge)

@@ -21,7 +21,7 @@ import (
 
 const authenticatePath = "/authenticate"
 
-// authentication answers API servers' questions whose an AWS IAM bearer token is.
+// authentication authenticates AWS IAM bearer tokens for API servers.
 type authentication struct {
 	config    *v1alpha1.ServerConfiguration
 	logger    logr.Logger
@@ -30,12 +30,17 @@ type authentication struct {
 	handler   http.Handler
 }
 
-// newAuthentication makes it from a valid configuration; nil if tokens are not asked
-// about. It answers with errors until the mappings have been read, which follow
-// does. The cluster is nil if no mappings are in it.
-func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2) (*authentication, error) {
+// newAuthentication returns the authentication for a valid configuration. It answers with errors
+// until follow has read the mappings. The cluster is nil if no mappings are in it.
+func newAuthentication(
+	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
+	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue, shared *sharedEC2,
+) (*authentication, error) {
 	c := &config.IAM
-	r := &authentication{config: config, logger: opts.Logger, instances: newPendingInstances(c, shared, opts.aws, metrics.EC2Request)}
+	r := &authentication{
+		config: config, logger: opts.Logger,
+		instances: newPendingInstances(c, shared, opts.aws, metrics.EC2Request),
+	}
 	verifier, err := newVerifier(c, opts.aws, metrics)
 	if err != nil {
 		return nil, err
@@ -50,12 +55,13 @@ func newAuthentication(config *v1alpha1.ServerConfiguration, opts Options, clust
 	})
 	options := webhookOptions(config, metrics, bodies, authenticatePath)
 	options.Unasked = func(refusal *iam.Refusal) { metrics.Unasked(refusal); refusals.Unasked(refusal) }
-	r.handler = webhook.Authenticate(refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate)), c.Audiences, options)
+	evaluate := refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate))
+	r.handler = webhook.Authenticate(evaluate, c.Audiences, options)
 	metrics.WatchMappings(r.sources)
 	return r, nil
 }
 
-// newVerifier is the one that asks STS.
+// newVerifier returns a verifier that sends requests to STS.
 func newVerifier(c *v1alpha1.IAM, transport http.RoundTripper, metrics *observe.Metrics) (*sts.Verifier, error) {
 	extra := make([]sts.ExtraHost, len(c.STS.ExtraHosts))
 	for i, h := range c.STS.ExtraHosts {
@@ -67,11 +73,12 @@ func newVerifier(c *v1alpha1.IAM, transport http.RoundTripper, metrics *observe.
 	}
 	ttl := c.STS.CacheTTL.Duration
 	if ttl == 0 {
-		ttl = -1 // for the verifier, 0 is the default
+		ttl = -1 // 0 would mean the default of the verifier
 	}
 	verifier, err := sts.New(sts.Options{
 		ClusterID: c.ClusterID, Hosts: hosts, Transport: transport,
-		Timeout: c.STS.Timeout.Duration, MaxInFlight: int(c.STS.MaxInFlight), PerSecond: float64(c.STS.PerSecond), Burst: int(c.STS.Burst),
+		Timeout: c.STS.Timeout.Duration, MaxInFlight: int(c.STS.MaxInFlight),
+		PerSecond: float64(c.STS.PerSecond), Burst: int(c.STS.Burst),
 		CacheTTL: ttl, CacheSize: int(c.STS.CacheSize), Observe: stsObserver{metrics},
 	})
 	if err != nil {
@@ -84,7 +91,7 @@ func newMappings(config *v1alpha1.ServerConfiguration, logger logr.Logger, clust
 	c := &config.IAM
 	if cluster != nil {
 		cluster = rest.CopyConfig(cluster)
-		cluster.QPS = -1 // the API server limits by itself
+		cluster.QPS = -1 // only the API server limits
 	}
 	kinds := make([]mappings.Kind, len(c.Sources))
 	for i, s := range c.Sources {
@@ -92,7 +99,8 @@ func newMappings(config *v1alpha1.ServerConfiguration, logger logr.Logger, clust
 	}
 	live, err := mappings.New(mappings.Options{
 		Sources: kinds, File: c.File, Namespace: c.ConfigMap.Namespace, Name: c.ConfigMap.Name,
-		Cluster: cluster, Rules: iam.Rules{Partition: c.Partition, RolePaths: iam.PathPolicy(c.RolePaths), Reserved: reserved(c)},
+		Cluster:  cluster,
+		Rules:    iam.Rules{Partition: c.Partition, RolePaths: iam.PathPolicy(c.RolePaths), Reserved: reserved(c)},
 		Observer: mappingLog{logger}, MaxStaleness: config.Cluster.MaxStaleness.Duration,
 	})
 	if err != nil {
@@ -117,8 +125,8 @@ func (r *authentication) addTo(p *parts) {
 	p.ready = append(p.ready, check{"mappings", r.mappingsRead}, check{"ec2", r.instances.state})
 }
 
-// follow keeps up with the mappings, and finds out where EC2 is asked, until the
-// context ends.
+// follow keeps the mappings up to date, and prepares the look-up of instances, until the context
+// ends.
 func (r *authentication) follow(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -126,8 +134,8 @@ func (r *authentication) follow(ctx context.Context) {
 	r.mappings.Run(ctx)
 }
 
-// mappingsRead holds when every source has been read, and was heard from not too long
-// ago. Its note says what of them cannot be read now.
+// mappingsRead is a readiness check: every source has been read, and no copy is too old. Its note
+// names the sources that cannot be read now.
 func (r *authentication) mappingsRead() (note string, err error) {
 	if err := r.mappings.Synced(); err != nil {
 		return "", err
@@ -150,33 +158,40 @@ func (r *authentication) mappingsRead() (note string, err error) {
 	return note, nil
 }
 
-// sources are the states of the mappings as metrics have them.
+// sources returns the states of the sources of mappings, for metrics.
 func (r *authentication) sources() []observe.MappingSource {
 	var all []observe.MappingSource
 	for _, s := range r.mappings.Sources() {
-		all = append(all, observe.MappingSource{Name: string(s.Kind), Healthy: s.Healthy(), Mappings: s.Mappings, Findings: s.Findings})
+		all = append(all, observe.MappingSource{
+			Name: string(s.Kind), Healthy: s.Healthy(), Mappings: s.Mappings, Findings: s.Findings,
+		})
 	}
 	return all
 }
 
-// warnOfInsecureSettings logs what of the configuration believes callers more than AWS does.
+// warnOfInsecureSettings logs settings that trust callers more than AWS does.
 func (r *authentication) warnOfInsecureSettings() {
 	c := &r.config.IAM
 	if r.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication {
-		r.logger.Info("WARNING: callers are not authenticated: everybody who can connect has AWS asked about tokens, and learns whose those are; set webhook.clientAuthentication to Required")
+		r.logger.Info("WARNING: callers are not authenticated: everybody who can connect can have tokens verified, " +
+			"and learn their users; set webhook.clientAuthentication to Required")
 	}
 	switch c.SessionCheck {
 	case v1alpha1.InstanceProfileCheck:
 	case v1alpha1.InstanceCheck:
-		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role that is mapped to nodes can be any node; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
+		r.logger.Info("WARNING: the roles of instances are not compared with those of sessions: whoever may assume a role " +
+			"that is mapped to nodes can be any node; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	case v1alpha1.NoSessionCheck:
-		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, also one that there is not; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
+		r.logger.Info("WARNING: sessions are not checked: whoever may assume a role that is mapped to nodes can be any node, " +
+			"even one that does not exist; with iam.sessionCheck: InstanceProfile, only one whose instance has that role")
 	}
 	if len(c.SessionCheckExemptRoles) > 0 && c.SessionCheck != v1alpha1.NoSessionCheck {
-		r.logger.Info("sessions of some roles are not checked: whoever may assume one of them can be any node that its mapping makes of a session's name; keep iam.sessionCheckExemptRoles to roles whose sessions are no instances",
+		r.logger.Info("sessions of some roles are not checked: whoever may assume one of them can be any node that its mapping "+
+			"makes of a session's name; limit iam.sessionCheckExemptRoles to roles whose sessions are not instances",
 			"roles", c.SessionCheckExemptRoles)
 	}
 	if len(c.Reserved.Prefixes) == 0 {
-		r.logger.Info("WARNING: no names are reserved: whoever edits mappings can give any username and group of Kubernetes; set iam.reserved.prefixes")
+		r.logger.Info("WARNING: no names are reserved: whoever edits mappings can give any username and group of Kubernetes; " +
+			"set iam.reserved.prefixes")
 	}
 }

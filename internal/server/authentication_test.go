@@ -22,7 +22,7 @@ import (
 )
 
 func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, nodeRoles+opsRoles, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.EC2.VPCs = []string{"vpc-0123456789abcdef0"}
 	})
 	s.ready()
@@ -47,16 +47,24 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 		}
 	}
 	for rule, tc := range map[string]struct{ token, want string }{
-		"a session under the name of somebody":        {s.tokenOf(s.cloud.Session(account, "ops", "ada@example.com")), "ops:ada-example.com"},
-		"a role that is not mapped":                   {s.tokenOf(s.cloud.Session(account, "guest", "ada")), "NotMapped"},
-		"a session under the name of a node's":        {s.tokenOf(s.cloud.Session(account, "node", other.ID)), "SessionRoleMismatch"},
-		"an instance of another VPC":                  {s.tokenOf(s.cloud.Role(remote.ID)), "SessionOtherVPC"},
-		"a session under the name of no instance":     {s.tokenOf(s.cloud.Session(account, "node", "i-0123456789abcdef0")), "SessionInstanceUnknown"},
-		"a session that is not named after one":       {s.tokenOf(s.cloud.Session(account, "node", "ada")), "SessionNotInstance"},
-		"what is no token":                            {"guess", "TokenPrefixMissing"},
-		"no token":                                    {"", "TokenMissing"},
-		"a signature that STS does not know":          {s.tokenOf(fakeaws.Credentials{AccessKeyID: "ASIA0123456789ABCDEF", SecretAccessKey: "x"}), "STSRefused"},
-		"a session of the same name in other account": {s.tokenOf(s.cloud.Session("444455556666", "node", worker.ID)), "NotMapped"},
+		"a session with the name of a user": {
+			s.tokenOf(s.cloud.Session(account, "ops", "ada@example.com")), "ops:ada-example.com",
+		},
+		"a role that is not mapped": {s.tokenOf(s.cloud.Session(account, "guest", "ada")), "NotMapped"},
+		"a session with the name of another node's instance": {
+			s.tokenOf(s.cloud.Session(account, "node", other.ID)), "SessionRoleMismatch",
+		},
+		"an instance of another VPC": {s.tokenOf(s.cloud.Role(remote.ID)), "SessionOtherVPC"},
+		"a session with the name of an unknown instance": {
+			s.tokenOf(s.cloud.Session(account, "node", "i-0123456789abcdef0")), "SessionInstanceUnknown",
+		},
+		"a session whose name is not an instance id": {s.tokenOf(s.cloud.Session(account, "node", "ada")), "SessionNotInstance"},
+		"not a token": {"guess", "TokenPrefixMissing"},
+		"no token":    {"", "TokenMissing"},
+		"a signature that STS does not accept": {
+			s.tokenOf(fakeaws.Credentials{AccessKeyID: "ASIA0123456789ABCDEF", SecretAccessKey: "x"}), "STSRefused",
+		},
+		"a session of the same name in another account": {s.tokenOf(s.cloud.Session("444455556666", "node", worker.ID)), "NotMapped"},
 	} {
 		if got := s.user(tc.token); got != tc.want {
 			t.Errorf("%s is %q, want %q", rule, got, tc.want)
@@ -75,12 +83,12 @@ func TestTokensOfInstancesAreThoseOfTheirNodes(t *testing.T) { // sets the envir
 		}
 	}
 	if log := s.log.String(); !strings.Contains(log, "NotMapped") || !strings.Contains(log, "role/guest") {
-		t.Errorf("the log does not tell of the refusal:\n%s", log)
+		t.Errorf("the log does not have the refusal:\n%s", log)
 	}
 }
 
 func TestAudiencesAreThoseOfTheConfiguration(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+	s := newAuthenticationServer(t, opsRoles, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.Audiences = []string{"https://kubernetes.default.svc", "shop"}
 	})
 	s.ready()
@@ -93,14 +101,15 @@ func TestAudiencesAreThoseOfTheConfiguration(t *testing.T) { // sets the environ
 		{[]string{"vault"}, nil, false},
 		{nil, nil, true},
 	} {
-		if _, answer := s.review(token, tc.asked...); answer.Authenticated != tc.authenticated || !slices.Equal(answer.Audiences, tc.want) {
+		_, answer := s.review(token, tc.asked...)
+		if answer.Authenticated != tc.authenticated || !slices.Equal(answer.Audiences, tc.want) {
 			t.Errorf("asked for %v: got %+v", tc.asked, answer)
 		}
 	}
 }
 
-func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+func TestFailuresOfAWSAreErrors(t *testing.T) { // sets the environment of the SDK
+	s := newAuthenticationServer(t, nodeRoles+opsRoles, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.STS.CacheTTL = metav1.Duration{}
 	})
 	s.ready()
@@ -117,10 +126,10 @@ func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the en
 	s.cloud.STS.Heal()
 	s.cloud.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
 	if got := s.user(node); got != "503" {
-		t.Errorf("while EC2 does not answer us, a node is %s", got)
+		t.Errorf("while EC2 refuses the server, a node is %s", got)
 	}
 	if got := s.user(ops); got != "ops:ada" {
-		t.Errorf("while EC2 does not answer us, who does not need it is %s", got)
+		t.Errorf("while EC2 refuses the server, another user is %s", got)
 	}
 	s.cloud.EC2.Heal()
 	if got, want := s.user(node), "system:node:"+worker.PrivateDNSName; got != want {
@@ -129,10 +138,8 @@ func TestWhatCannotBeFoundOutIsAnErrorAndNoAnswer(t *testing.T) { // sets the en
 }
 
 // A server that only authenticates callers needs no right to read pods.
-func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) {
-		s.aws(map[string]string{"mapRoles": opsRoles + "- {username: nobody}\n"})
-	}, nil)
+func TestAuthenticationAloneReadsOnlyMappings(t *testing.T) { // sets the environment of the SDK
+	s := newAuthenticationServer(t, opsRoles+"- {username: nobody}\n", nil)
 	s.ready()
 	for path, want := range map[string]int{"/authorize": 404, "/admit": 404, "/mutate": 404, "/authenticate": 400} {
 		if got, err := s.post(s.caller, path, "{}"); err != nil || got.status != want {
@@ -142,10 +149,12 @@ func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of t
 	if got, err := s.post(s.testListeners.caller(nil), "/authenticate", "{}"); err != nil || got.status != 401 {
 		t.Errorf("a caller without a certificate: got %+v, %v", got, err)
 	}
-	if _, body := s.readiness(); !strings.Contains(body, "[+]mappings ok") || !strings.Contains(body, "[+]ec2 ok") || strings.Contains(body, "graph") {
+	_, body := s.readiness()
+	if !strings.Contains(body, "[+]mappings ok") || !strings.Contains(body, "[+]ec2 ok") || strings.Contains(body, "graph") {
 		t.Errorf("readyz: got %s", body)
 	}
-	eventually(t, "the finding has an event", func() bool { return s.asked.count("POST /api/v1/namespaces/kube-system/events") == 1 })
+	const createEvent = "POST /api/v1/namespaces/kube-system/events"
+	eventually(t, "the finding has an event", func() bool { return s.asked.count(createEvent) == 1 })
 	want := []string{"GET /api/v1/namespaces/kube-system/configmaps", "POST /api/v1/namespaces/kube-system/events"}
 	if got := s.asked.all(); !slices.Equal(got, want) {
 		t.Errorf("the cluster was asked for\n%s", strings.Join(got, "\n"))
@@ -153,8 +162,9 @@ func TestOnlyWhatIsServedIsFollowed(t *testing.T) { // sets the environment of t
 }
 
 func TestAFileOfMappingsNeedsNoCluster(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, nil, func(c *v1alpha1.ServerConfiguration) {
-		c.IAM.Sources, c.IAM.File = []v1alpha1.MappingSource{v1alpha1.FileSource}, filepath.Join(t.TempDir(), "mappings.yaml")
+	s := newAuthenticationServer(t, "", func(c *v1alpha1.ServerConfiguration) {
+		c.IAM.Sources = []v1alpha1.MappingSource{v1alpha1.FileSource}
+		c.IAM.File = filepath.Join(t.TempDir(), "mappings.yaml")
 		write(t, c.IAM.File, []byte("mapRoles:\n"+opsRoles))
 		c.Cluster.Kubeconfig = ""
 	})
@@ -167,12 +177,10 @@ func TestAFileOfMappingsNeedsNoCluster(t *testing.T) { // sets the environment o
 	}
 }
 
-func TestNobodyIsAuthenticatedBeforeTheMappingsAreRead(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) {
-		s.aws(map[string]string{"mapRoles": opsRoles})
-		s.asked.outage(true)
-	}, nil)
-	ops, guest := s.tokenOf(s.cloud.Session(account, "ops", "ada")), s.tokenOf(s.cloud.Session(account, "guest", "ada"))
+func TestNoTokenIsAuthenticatedBeforeTheMappingsAreRead(t *testing.T) { // sets the environment of the SDK
+	s := newAuthenticationServer(t, opsRoles, nil, func(s *authenticationServer) { s.asked.outage(true) })
+	ops := s.tokenOf(s.cloud.Session(account, "ops", "ada"))
+	guest := s.tokenOf(s.cloud.Session(account, "guest", "ada"))
 	if got, err := s.get(s.caller, "/livez"); err != nil || got.status != 200 {
 		t.Errorf("livez: got %+v, %v", got, err)
 	}
@@ -181,7 +189,7 @@ func TestNobodyIsAuthenticatedBeforeTheMappingsAreRead(t *testing.T) { // sets t
 			t.Errorf("got %s", got)
 		}
 	}
-	eventually(t, "readyz tells why", func() bool {
+	eventually(t, "readyz has the reason", func() bool {
 		status, body := s.readiness()
 		return status == 503 && strings.Contains(body, "[-]mappings failed: ConfigMap kube-system/aws-auth has not been read yet: ")
 	})
@@ -193,38 +201,75 @@ func TestNobodyIsAuthenticatedBeforeTheMappingsAreRead(t *testing.T) { // sets t
 	if got := s.user(guest); got != "NotMapped" {
 		t.Errorf("got %s", got)
 	}
-	if log := s.log.String(); strings.Count(log, "mappings cannot be read;") != 1 || strings.Count(log, "mappings can be read again") != 1 {
+	log := s.log.String()
+	if strings.Count(log, "mappings cannot be read;") != 1 || strings.Count(log, "mappings can be read again") != 1 {
 		t.Errorf("the log is\n%s", log)
 	}
 }
 
-// TestMappingsAreEditedUnderLoad edits aws-auth while a node and a person are
-// asked about without a pause. No edit but a good one changes whom they are.
+// aws-auth is edited while the tokens of a node and a person are reviewed continuously. Only valid
+// edits change the users.
 func TestMappingsAreEditedUnderLoad(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles + opsRoles}) }, nil)
+	s := newAuthenticationServer(t, nodeRoles+opsRoles, nil)
 	s.ready()
 	worker := s.launch("node")
 	name := "system:node:" + worker.PrivateDNSName
 	node, ops := s.tokenOf(s.cloud.Role(worker.ID)), s.tokenOf(s.cloud.Session(account, "ops", "ada"))
 
+	teamRoles := strings.Replace(opsRoles, "ops:{{", "team:{{", 1)
 	load := &load{seen: map[string]bool{}}
-	stop := load.ask(t.Context(), map[string]func() string{"node": func() string { return s.user(node) }, "ops": func() string { return s.user(ops) }})
+	stop := load.ask(t.Context(), map[string]func() string{
+		"node": func() string { return s.user(node) }, "ops": func() string { return s.user(ops) },
+	})
 	defer stop()
 	for _, step := range []struct {
 		rule  string
 		roles *string // nil: the ConfigMap is deleted
-		// allowed are the answers of the time from this edit to the next, and last
-		// those that come in the end.
+		// allowed are the answers from this edit to the next, last those after the edit has
+		// taken effect.
 		allowed, last []string
 		finding       string
 	}{
-		{"at first", pointer(nodeRoles + opsRoles), []string{"node " + name, "ops ops:ada"}, []string{"node " + name, "ops ops:ada"}, ""},
-		{"a good edit", pointer(nodeRoles + strings.Replace(opsRoles, "ops:{{", "team:{{", 1)), []string{"node " + name, "ops ops:ada", "ops team:ada"}, []string{"ops team:ada"}, ""},
-		{"an entry that cannot be used", pointer(nodeRoles + strings.Replace(opsRoles, "ops:{{", "team:{{", 1) + "- {username: x}\n"), []string{"node " + name, "ops team:ada"}, nil, "MappingInvalid"},
-		{"broken YAML", pointer("- rolearn: [" + nodeRoles), []string{"node " + name, "ops team:ada"}, nil, "MappingSyntax"},
-		{"a good edit after it", pointer(opsRoles), []string{"node " + name, "node NotMapped", "ops team:ada", "ops ops:ada"}, []string{"node NotMapped", "ops ops:ada"}, ""},
-		{"deleted", nil, []string{"node NotMapped", "ops ops:ada", "ops NotMapped"}, []string{"ops NotMapped"}, "MappingSourceMissing"},
-		{"restored", pointer(nodeRoles + opsRoles), []string{"node NotMapped", "ops NotMapped", "node " + name, "ops ops:ada"}, []string{"node " + name, "ops ops:ada"}, ""},
+		{
+			"at first", pointer(nodeRoles + opsRoles),
+			[]string{"node " + name, "ops ops:ada"},
+			[]string{"node " + name, "ops ops:ada"},
+			"",
+		},
+		{
+			"a valid edit", pointer(nodeRoles + teamRoles),
+			[]string{"node " + name, "ops ops:ada", "ops team:ada"},
+			[]string{"ops team:ada"},
+			"",
+		},
+		{
+			"an invalid entry", pointer(nodeRoles + teamRoles + "- {username: x}\n"),
+			[]string{"node " + name, "ops team:ada"},
+			nil, "MappingInvalid",
+		},
+		{
+			"broken YAML", pointer("- rolearn: [" + nodeRoles),
+			[]string{"node " + name, "ops team:ada"},
+			nil, "MappingSyntax",
+		},
+		{
+			"a valid edit after it", pointer(opsRoles),
+			[]string{"node " + name, "node NotMapped", "ops team:ada", "ops ops:ada"},
+			[]string{"node NotMapped", "ops ops:ada"},
+			"",
+		},
+		{
+			"deleted", nil,
+			[]string{"node NotMapped", "ops ops:ada", "ops NotMapped"},
+			[]string{"ops NotMapped"},
+			"MappingSourceMissing",
+		},
+		{
+			"restored", pointer(nodeRoles + opsRoles),
+			[]string{"node NotMapped", "ops NotMapped", "node " + name, "ops ops:ada"},
+			[]string{"node " + name, "ops ops:ada"},
+			"",
+		},
 	} {
 		load.begin()
 		if step.roles == nil {
@@ -247,12 +292,15 @@ func TestMappingsAreEditedUnderLoad(t *testing.T) { // sets the environment of t
 	if t.Failed() {
 		t.Log(s.log.String())
 	}
-	for text, times := range map[string]int{`"code"="MappingSyntax"`: 2, `"code"="MappingInvalid"`: 2, `"code"="MappingSourceMissing"`: 2} {
-		if n := strings.Count(s.log.String(), text); n != times { // found, and mended
+	for text, times := range map[string]int{
+		`"code"="MappingSyntax"`: 2, `"code"="MappingInvalid"`: 2, `"code"="MappingSourceMissing"`: 2,
+	} {
+		if n := strings.Count(s.log.String(), text); n != times { // found, and fixed
 			t.Errorf("logged %d times, want %d: %s", n, times, text)
 		}
 	}
-	list, err := kubernetes.NewForConfigOrDie(s.cluster.Config()).CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
+	client := kubernetes.NewForConfigOrDie(s.cluster.Config())
+	list, err := client.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,14 +317,14 @@ func TestMappingsAreEditedUnderLoad(t *testing.T) { // sets the environment of t
 
 func pointer(s string) *string { return &s }
 
-// load asks without a pause and remembers what it was answered.
+// load sends requests continuously and records the answers.
 type load struct {
 	mu    sync.Mutex
 	seen  map[string]bool
 	asked int
 }
 
-// ask begins to ask several questions; the function that it returns ends that.
+// ask starts to send several kinds of requests; the returned function stops that.
 func (l *load) ask(ctx context.Context, questions map[string]func() string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -297,18 +345,18 @@ func (l *load) ask(ctx context.Context, questions map[string]func() string) (sto
 	}
 }
 
-// begin forgets what was answered.
+// begin removes the recorded answers.
 func (l *load) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = map[string]bool{}
 }
 
-// more waits until questions have been answered that were asked later than now.
+// more waits until later requests have been answered.
 func (l *load) more(t *testing.T) {
 	t.Helper()
 	from := l.answered()
-	eventually(t, "more is asked", func() bool { return l.answered() > from+20 })
+	eventually(t, "more requests are answered", func() bool { return l.answered() > from+20 })
 }
 
 func (l *load) answered() int {
@@ -335,8 +383,8 @@ func (l *load) others(allowed []string) (odd []string) {
 	return odd
 }
 
-// A server may answer all three kinds of questions.
-func TestAuthenticationBesidesDeciding(t *testing.T) { // sets the environment of the SDK
+// A server may serve authorization and authentication.
+func TestAuthenticationAndAuthorization(t *testing.T) { // sets the environment of the SDK
 	cloud, err := fakeaws.New()
 	if err != nil {
 		t.Fatal(err)
@@ -351,7 +399,8 @@ func TestAuthenticationBesidesDeciding(t *testing.T) { // sets the environment o
 		withoutWaits(c)
 		c.Webhook.Serves = []v1alpha1.Served{v1alpha1.ServeAuthorization, v1alpha1.ServeAuthentication}
 		c.IAM.ClusterID, c.IAM.Region = "blue", "eu-west-1"
-		c.IAM.Sources, c.IAM.File = []v1alpha1.MappingSource{v1alpha1.FileSource}, filepath.Join(t.TempDir(), "mappings.yaml")
+		c.IAM.Sources = []v1alpha1.MappingSource{v1alpha1.FileSource}
+		c.IAM.File = filepath.Join(t.TempDir(), "mappings.yaml")
 		write(t, c.IAM.File, []byte("mapRoles:\n"+opsRoles))
 	}, func(o *Options) { o.aws = front.Transport() })
 	s.ready()
@@ -363,24 +412,25 @@ func TestAuthenticationBesidesDeciding(t *testing.T) { // sets the environment o
 		t.Errorf("a token: got %s", got)
 	}
 	if got, err := s.post(s.caller, "/admit", "{}"); err != nil || got.status != 404 {
-		t.Errorf("what is not served: got %+v, %v", got, err)
+		t.Errorf("a path that is not served: got %+v, %v", got, err)
 	}
 	if _, body := s.readiness(); !strings.Contains(body, "[+]graph-sync ok") || !strings.Contains(body, "[+]mappings ok") {
 		t.Errorf("readyz: got %s", body)
 	}
 }
 
-// Without iam.region, the metadata service says where EC2 is asked.
-func TestTheRegionMayComeLate(t *testing.T) { // sets the environment of the SDK
-	s := newAuthenticationServer(t, func(s *authenticationServer) { s.aws(map[string]string{"mapRoles": nodeRoles}) }, func(c *v1alpha1.ServerConfiguration) {
+// Without iam.region, the region comes from the metadata service.
+func TestTheRegionMayBeKnownLater(t *testing.T) { // sets the environment of the SDK
+	s := newAuthenticationServer(t, nodeRoles, func(c *v1alpha1.ServerConfiguration) {
 		c.IAM.Region = ""
 		for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 			t.Setenv(name, "")
 		}
 	})
-	eventually(t, "readyz tells what is missing", func() bool {
+	eventually(t, "readyz has the reason", func() bool {
 		status, body := s.readiness()
-		return status == 503 && strings.Contains(body, "[+]mappings ok") && strings.Contains(body, "[-]ec2 failed: EC2 cannot be asked yet: ")
+		return status == 503 && strings.Contains(body, "[+]mappings ok") &&
+			strings.Contains(body, "[-]ec2 failed: instances cannot be looked up yet: ")
 	})
 	worker := s.launch("node")
 	token := s.tokenOf(s.cloud.Role(worker.ID))
@@ -393,7 +443,7 @@ func TestTheRegionMayComeLate(t *testing.T) { // sets the environment of the SDK
 	if got, want := s.user(token), "system:node:"+worker.PrivateDNSName; got != want {
 		t.Errorf("afterwards got %s, want %s", got, want)
 	}
-	if n := len(regexp.MustCompile("waiting for what is needed to ask EC2").FindAllString(s.log.String(), -1)); n != 1 {
+	if n := len(regexp.MustCompile("waiting for the settings to look up instances").FindAllString(s.log.String(), -1)); n != 1 {
 		t.Errorf("it was logged %d times: %s", n, fmt.Sprint(s.log))
 	}
 }

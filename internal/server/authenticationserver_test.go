@@ -19,22 +19,25 @@ import (
 const (
 	account   = "111122223333"
 	awsAuth   = "/api/v1/namespaces/kube-system/configmaps/aws-auth"
-	nodeRoles = "- rolearn: arn:aws:iam::111122223333:role/node\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
-	opsRoles  = "- rolearn: arn:aws:iam::111122223333:role/ops\n  username: ops:{{SessionName}}\n  groups: [operators]\n"
+	nodeRoles = "- rolearn: arn:aws:iam::111122223333:role/node\n  username: system:node:{{EC2PrivateDNSName}}\n" +
+		"  groups: [system:bootstrappers, system:nodes]\n"
+	opsRoles = "- rolearn: arn:aws:iam::111122223333:role/ops\n  username: ops:{{SessionName}}\n  groups: [operators]\n"
 )
 
-// authenticationServer is a server that tells an API server whose AWS tokens are.
+// authenticationServer is a server that authenticates AWS tokens for an API server.
 type authenticationServer struct {
 	*testServer
 	cloud   *fakeaws.Cloud
 	cluster *fakeapiserver.Server
 	asked   *requests
-	tokens  []string // all that were made
+	tokens  []string // all tokens of tokenOf
 }
 
-// newAuthenticationServer starts one that serves nothing else. It sets the
-// environment of the AWS SDK.
-func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), configure func(*v1alpha1.ServerConfiguration)) *authenticationServer {
+// newAuthenticationServer starts a server that only authenticates tokens. Its cluster has aws-auth
+// with the roles, if these are not empty. It sets the environment of the AWS SDK.
+func newAuthenticationServer(
+	t *testing.T, roles string, configure func(*v1alpha1.ServerConfiguration), prepare ...func(*authenticationServer),
+) *authenticationServer {
 	t.Helper()
 	s := &authenticationServer{asked: &requests{}}
 	var err error
@@ -48,9 +51,12 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 	}
 	s.cluster = fakeapiserver.New(fakeapiserver.Options{Fault: s.asked.fault})
 	t.Cleanup(s.cluster.Close)
-	s.testServer = &testServer{testListeners: &testListeners{t: t}} // for prepare
-	if prepare != nil {
-		prepare(s)
+	s.testServer = &testServer{testListeners: &testListeners{t: t}} // until the server has started
+	if roles != "" {
+		s.aws(map[string]string{"mapRoles": roles})
+	}
+	for _, p := range prepare {
+		p(s)
 	}
 	setCredentials(t, s.cloud.User(account, "node-authorizer"))
 	s.testServer = startTestServer(t, s.cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
@@ -69,8 +75,9 @@ func newAuthenticationServer(t *testing.T, prepare func(*authenticationServer), 
 				t.Error("the log has a token")
 			}
 		}
-		if log := strings.ToLower(s.log.String()); strings.Contains(log, "x-amz-signature") || strings.Contains(log, "x-amz-security-token") {
-			t.Errorf("the log has what makes a token a secret:\n%s", log)
+		log := strings.ToLower(s.log.String())
+		if strings.Contains(log, "x-amz-signature") || strings.Contains(log, "x-amz-security-token") {
+			t.Errorf("the log has a secret part of a token:\n%s", log)
 		}
 	})
 	return s
@@ -80,13 +87,14 @@ func setCredentials(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": c.AccessKeyID, "AWS_SECRET_ACCESS_KEY": c.SecretAccessKey, "AWS_SESSION_TOKEN": c.Token,
-		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CA_BUNDLE": "",
+		"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+		"AWS_CA_BUNDLE": "",
 	} {
 		t.Setenv(name, value)
 	}
 }
 
-// tokenOf makes a token with credentials.
+// tokenOf returns a token that is signed with credentials.
 func (s *authenticationServer) tokenOf(c fakeaws.Credentials) string {
 	s.t.Helper()
 	setCredentials(s.t, c)
@@ -98,7 +106,7 @@ func (s *authenticationServer) tokenOf(c fakeaws.Credentials) string {
 	return text
 }
 
-// launch starts an instance whose profile has a role.
+// launch starts an instance whose profile has the role.
 func (s *authenticationServer) launch(role string) fakeaws.Instance {
 	return s.cloud.Launch(fakeaws.Instance{Role: role, Profile: "arn:aws:iam::" + account + ":instance-profile/" + role})
 }
@@ -110,7 +118,7 @@ func (s *authenticationServer) aws(data map[string]string) {
 	}
 }
 
-// review asks whose a token is.
+// review sends a TokenReview.
 func (s *authenticationServer) review(token string, audiences ...string) (response, authenticationv1.TokenReviewStatus) {
 	s.t.Helper()
 	return s.reviewAs("authentication.k8s.io/v1", token, audiences...)
@@ -123,13 +131,14 @@ func (s *authenticationServer) reviewAs(version, token string, audiences ...stri
 		s.t.Fatal(err)
 	}
 	got, err := s.post(s.caller, "/authenticate", fmt.Sprintf(
-		`{"apiVersion": %q, "kind": "TokenReview", "metadata": {}, "spec": {"token": %q, "audiences": %s}, "status": {"user": {}}}`, version, token, named))
+		`{"apiVersion": %q, "kind": "TokenReview", "metadata": {}, "spec": {"token": %q, "audiences": %s}, "status": {"user": {}}}`,
+		version, token, named))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	if got.status != http.StatusOK {
 		if strings.Contains(got.body, "authenticated") || token != "" && strings.Contains(got.body, token) {
-			s.t.Errorf("an error says whose the token is, or has it: %s", got.body)
+			s.t.Errorf("an error has the user or the token: %s", got.body)
 		}
 		return got, authenticationv1.TokenReviewStatus{}
 	}
@@ -141,12 +150,12 @@ func (s *authenticationServer) reviewAs(version, token string, audiences ...stri
 		s.t.Errorf("the answer has the token: %s", got.body)
 	}
 	if review.Kind != "TokenReview" || review.APIVersion != version {
-		s.t.Errorf("the answer is a %s of %s, the question of %s", review.Kind, review.APIVersion, version)
+		s.t.Errorf("the answer is a %s of %s, the request is of %s", review.Kind, review.APIVersion, version)
 	}
 	return got, review.Status
 }
 
-// user is whose a token is: a name, a code, or the HTTP status of an error.
+// user returns the user of a token, the code of a refusal, or the HTTP status of an error.
 func (s *authenticationServer) user(token string) string {
 	s.t.Helper()
 	got, answer := s.review(token)

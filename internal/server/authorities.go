@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// parseAuthorities reads PEM certificates. Other blocks are passed over; a
-// certificate that cannot be parsed is an error.
+// parseAuthorities parses PEM certificates. It skips other blocks; a certificate that cannot be
+// parsed is an error.
 func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	var found []*x509.Certificate
 	for {

@@ -43,7 +43,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign returns a certificate for the key, its own authority if it has none yet.
+// sign returns a certificate for the key; the first one is that of the authority itself.
 func (a *authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, []byte) {
 	a.t.Helper()
 	parent := a.certificate

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 )
 
-// newBootstrap makes the service that gives tokens to machines.
+// newBootstrap returns the service that gives tokens to machines.
 func newBootstrap(j *join) (*bootstrap.Service, error) {
 	b := &j.config.Bootstrap
 	return bootstrap.New(bootstrap.Options{
@@ -37,11 +37,10 @@ func (j *join) httpOptions(certificates *certificates) bootstrap.HTTPOptions {
 	return options
 }
 
-// machineCertificates says which machines may ask for tokens, by the certificate
-// that they show.
+// machineCertificates decides which machines may request tokens, by their client certificates.
 type machineCertificates struct {
 	certificates *certificates
-	// name is the common name that they must have.
+	// name is the required common name.
 	name string
 }
 

@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// callers says who may call the webhooks.
+// callers decides who may call the webhooks.
 type callers struct {
 	certificates *certificates
-	// names are the common names that may call; with none, all.
+	// names are the allowed common names; empty: all.
 	names []string
 }
 
-// only lets callers through that show a certificate of an authority that is
-// current, with a name that may call.
+// only admits callers with a certificate of a current authority and an allowed name.
 func (c *callers) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status, message := c.check(r); status != http.StatusOK {
@@ -43,20 +42,22 @@ func (c *callers) check(r *http.Request) (status int, message string) {
 	case errors.As(err, &invalid):
 		return http.StatusUnauthorized, invalid.Error()
 	case err != nil:
-		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig with which the API server calls this webhook"
+		return http.StatusUnauthorized, "a client certificate is required: set client-certificate and client-key in the kubeconfig " +
+			"with which the API server calls this webhook"
 	case len(c.names) > 0 && !slices.Contains(c.names, name):
-		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames of the server, or call it with another certificate", strconv.Quote(name))
+		return http.StatusForbidden, fmt.Sprintf("%s may not call this webhook: add the common name to webhook.allowedClientNames "+
+			"of the server, or call it with another certificate", strconv.Quote(name))
 	}
 	return http.StatusOK, ""
 }
 
-// Why there is no caller's name.
+// Why a caller has no name.
 var (
 	errNotAuthenticated = errors.New("callers need no certificate")
-	errNoCertificate    = errors.New("no client certificate was shown")
+	errNoCertificate    = errors.New("the caller sent no client certificate")
 )
 
-// invalidCertificateError is why a certificate that was shown is not good.
+// invalidCertificateError says why a caller's certificate is not valid.
 type invalidCertificateError struct {
 	name  string
 	cause error
@@ -66,8 +67,8 @@ func (e *invalidCertificateError) Error() string {
 	return fmt.Sprintf("the client certificate of %s is not valid: %v", strconv.Quote(e.name), e.cause)
 }
 
-// caller returns the common name of a good certificate that a caller showed. The
-// error is errNotAuthenticated, errNoCertificate or an invalidCertificateError.
+// caller returns the common name of a caller's valid certificate. The error is
+// errNotAuthenticated, errNoCertificate or an invalidCertificateError.
 func (c *certificates) caller(r *http.Request) (name string, err error) {
 	identity := c.current.Load()
 	if identity == nil || r.TLS == nil {
@@ -86,15 +87,15 @@ func (c *certificates) caller(r *http.Request) (name string, err error) {
 	return name, nil
 }
 
-// connection remembers that the certificate shown on it was found good.
+// connection remembers the verification of its caller's certificate.
 type connection struct {
 	good atomic.Pointer[verified]
 	// guarded is nil in tests without a listener.
 	guarded *guardedConn
 }
 
-// close lets the answer that is about to be sent be the last of the connection: in
-// HTTP/2, the header makes the server say so with a frame.
+// close closes the connection after the answer that is about to be sent. In HTTP/2, the header
+// makes the server announce it with a frame.
 func (c *connection) close(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	if c.guarded != nil {
@@ -102,8 +103,7 @@ func (c *connection) close(w http.ResponseWriter) {
 	}
 }
 
-// verified says with which authorities a certificate was found good, and until
-// when it is.
+// verified is the result of a verification: the authorities, and when it expires.
 type verified struct {
 	authorities *x509.CertPool
 	until       time.Time
@@ -111,7 +111,7 @@ type verified struct {
 
 type connectionKey struct{}
 
-// rememberConnection is a http.Server's ConnContext.
+// rememberConnection is the ConnContext of a http.Server.
 func rememberConnection(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, &connection{guarded: guardedUnder(conn)})
 }
@@ -125,15 +125,14 @@ func guardedUnder(conn net.Conn) *guardedConn {
 	return guarded
 }
 
-// watchRequests is a http.Server's ConnState.
+// watchRequests is the ConnState of a http.Server.
 func watchRequests(conn net.Conn, state http.ConnState) {
 	if guarded := guardedUnder(conn); guarded != nil && (state == http.StateActive || state == http.StateIdle) {
 		guarded.setActive(state == http.StateActive)
 	}
 }
 
-// lastRequests closes connections whose callers are not authenticated after so many
-// requests as they have.
+// lastRequests closes connections of unauthenticated callers after the maximum number of requests.
 func lastRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := knownConnection(r.Context()).guarded; c != nil {
@@ -150,8 +149,8 @@ func lastRequests(next http.Handler) http.Handler {
 	})
 }
 
-// refusalWriter closes the connection with an answer that the caller is not
-// authenticated or may not ask.
+// refusalWriter closes the connection with an answer that the caller is not authenticated or not
+// allowed.
 type refusalWriter struct {
 	http.ResponseWriter
 	request *http.Request
@@ -159,19 +158,20 @@ type refusalWriter struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *refusalWriter) WriteHeader(status int) {
-	if c := knownConnection(w.request.Context()); (status == http.StatusUnauthorized || status == http.StatusForbidden) && c.unauthenticated() {
+	refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+	if c := knownConnection(w.request.Context()); refused && c.unauthenticated() {
 		c.close(w.ResponseWriter)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer for http.ResponseController.
 func (w *refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (c *connection) unauthenticated() bool { return c.guarded != nil && !c.guarded.known.Load() }
 
-// knownConnection returns the connection of a request, a new one if it is not
-// remembered.
+// knownConnection returns the connection of a request, or a new one if there is none in the
+// context.
 func knownConnection(ctx context.Context) *connection {
 	if known, ok := ctx.Value(connectionKey{}).(*connection); ok {
 		return known
@@ -179,8 +179,7 @@ func knownConnection(ctx context.Context) *connection {
 	return &connection{}
 }
 
-// check verifies the chain that a caller showed, once for each set of
-// authorities.
+// check verifies the certificate chain of a caller, once for each set of authorities.
 func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool) error {
 	now := time.Now()
 	if good := c.good.Load(); good != nil && good.authorities == authorities && now.Before(good.until) {
@@ -194,12 +193,11 @@ func (c *connection) check(shown []*x509.Certificate, authorities *x509.CertPool
 	return nil
 }
 
-// maxShown is how many certificates a caller may show. Trying how they belong together
-// takes time that grows faster than their number, and callers need not be authenticated
-// to make the server do it.
+// maxShown limits the number of certificates that a caller may send. The time to find a chain grows
+// faster than their number, and callers need not be authenticated to make the server do it.
 const maxShown = 4
 
-var errTooManyShown = fmt.Errorf("more than %d certificates are shown; show the caller's and its intermediates", maxShown)
+var errTooManyShown = fmt.Errorf("the caller sent more than %d certificates; send that of the caller and its intermediates", maxShown)
 
 // verifyShown returns the chains from the first certificate to the authorities.
 func verifyShown(shown []*x509.Certificate, authorities *x509.CertPool, now time.Time) ([][]*x509.Certificate, error) {
@@ -216,13 +214,13 @@ func verifyShown(shown []*x509.Certificate, authorities *x509.CertPool, now time
 	return shown[0].Verify(options)
 }
 
-// lastExpiry is when the last of the chains ceases to hold.
+// lastExpiry returns when the last of the chains expires.
 func lastExpiry(chains [][]*x509.Certificate) time.Time {
 	var last time.Time
 	for _, chain := range chains {
-		first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) }).NotAfter
-		if first.After(last) {
-			last = first
+		first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+		if first.NotAfter.After(last) {
+			last = first.NotAfter
 		}
 	}
 	return last

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestCertificatesAreVerifiedOnceAConnection looks at what a connection
-// remembers, in both versions of HTTP.
+// The test counts the verifications that connections remember, in both versions of HTTP.
 func TestCertificatesAreVerifiedOnceAConnection(t *testing.T) {
 	t.Parallel()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -18,11 +17,12 @@ func TestCertificatesAreVerifiedOnceAConnection(t *testing.T) {
 			var mu sync.Mutex
 			seen := map[*verified]int{}
 			s := newTestListeners(t, nil)
-			s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
 				seen[knownConnection(r.Context()).good.Load()]++
-			})}})
+			})
+			s.serve(parts{webhooks: map[string]http.Handler{"/authorize": handler}})
 			client := s.caller(s.callers.client("kube-apiserver"))
 			client.Transport.(*http.Transport).ForceAttemptHTTP2 = proto == "HTTP/2.0"
 			for range 3 {

@@ -16,58 +16,59 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// reloadInterval is how often the files are looked at. A change is taken when
-// it is seen twice, so that files are not read while they are being written.
+// reloadInterval is how often the files are checked. A change is applied when it is seen twice, so
+// that files are not used while they are being written.
 const reloadInterval = 2 * time.Second
 
-// certificates are the certificate of an endpoint and the authorities of its
-// callers, as the files last were when they could be used.
+// certificates are the certificate of an endpoint and the authorities of its callers, from the last
+// valid files.
 type certificates struct {
 	files    certificateFiles
 	logger   logr.Logger
 	observer certificateObserver
-	// current is nil while the files are waited for for the first time.
+	// current is nil until the files have been read for the first time.
 	current atomic.Pointer[identity]
-	// rejected is why the files are not what is used; nil if they are.
+	// rejected is why the current files are not used; nil if they are.
 	rejected atomic.Pointer[error]
 
-	// Of the one goroutine that follows the files: what was seen at the last
-	// look, and what was dealt with.
-	seen, taken contents
+	// Only the goroutine that follows the files uses these: the contents at the last check,
+	// and the contents that were applied or rejected.
+	seen, handled contents
 }
 
-// certificateFiles are the paths that a section of the config names.
+// certificateFiles are the paths in a section of the config.
 type certificateFiles struct {
 	section          string
 	certificate, key string
 	// authorities is empty when callers need no certificate.
 	authorities string
-	// inHandshake ends connections on which a certificate is shown that the
-	// authorities did not sign. Without it, callers are told over HTTP.
+	// inHandshake makes the handshake fail if the caller's certificate is not signed by the
+	// authorities. Without it, callers get an HTTP answer.
 	inHandshake bool
-	// names are the common names that callers may have; with none, any.
+	// names are the allowed common names of callers; empty: any.
 	names []string
+	// wait is how long to wait for files that are missing at start.
 	// wait is how long files are waited for that are not there at start.
 	wait time.Duration
 }
 
-// field is the full name of a field: "webhook.keyFile".
+// field returns the full name of a field: "webhook.keyFile".
 func (f *certificateFiles) field(name string) string { return f.section + "." + name }
 
-// mayCall reports whether the name in a certificate is one that may call.
+// mayCall reports whether the name in a certificate is allowed.
 func (f *certificateFiles) mayCall(shown *x509.Certificate) bool {
 	return len(f.names) == 0 || slices.Contains(f.names, shown.Subject.CommonName)
 }
 
-// certificateObserver counts what happens to certificates.
+// certificateObserver exports the state of certificates.
 type certificateObserver interface {
-	// CertificateExpires tells when what is in a file expires.
+	// CertificateExpires sets when the certificates in a file expire.
 	CertificateExpires(file string, at time.Time)
-	// CertificateReloadFailed tells that changed files cannot be used.
+	// CertificateReloadFailed counts changed files that cannot be used.
 	CertificateReloadFailed()
 }
 
-// identity is what handshakes and callers are checked with.
+// identity is the TLS configuration and the authorities of callers.
 type identity struct {
 	tls *tls.Config
 	// expires is when the server's certificate does.
@@ -76,7 +77,7 @@ type identity struct {
 	callers *x509.CertPool
 }
 
-// contents of the files, or why they cannot be read.
+// contents are the contents of the files, or why they cannot be read.
 type contents struct {
 	certificate, key, callers []byte
 	err                       error
@@ -87,8 +88,8 @@ func (c contents) equal(d contents) bool {
 		(c.err == nil) == (d.err == nil)
 }
 
-// loadCertificates reads the files for the first time. Files that are not there
-// are an error, unless they may be waited for.
+// loadCertificates reads the files for the first time. Missing files are an error, unless there is a
+// time to wait for them.
 func loadCertificates(files certificateFiles, logger logr.Logger, observer certificateObserver) (*certificates, error) {
 	c := &certificates{files: files, logger: logger, observer: observer}
 	found := c.read()
@@ -100,13 +101,13 @@ func loadCertificates(files certificateFiles, logger logr.Logger, observer certi
 	if err := c.use(found); err != nil {
 		return nil, err
 	}
-	c.seen, c.taken = found, found
+	c.seen, c.handled = found, found
 	return c, nil
 }
 
-var errNoCertificateYet = errors.New("the files of the certificate are not there yet")
+var errNoCertificateYet = errors.New("the certificate files do not exist yet")
 
-// tlsConfig asks for what is current in each handshake.
+// tlsConfig returns a configuration that uses the current files in each handshake.
 func (c *certificates) tlsConfig() *tls.Config {
 	current := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		identity := c.current.Load()
@@ -124,7 +125,8 @@ func (c *certificates) tlsConfig() *tls.Config {
 					return err
 				}
 			}
-			conn.identified(c.files.inHandshake && (identity.callers == nil || len(state.PeerCertificates) > 0 && c.files.mayCall(state.PeerCertificates[0])))
+			known := len(state.PeerCertificates) > 0 && c.files.mayCall(state.PeerCertificates[0])
+			conn.identified(c.files.inHandshake && (identity.callers == nil || known))
 			return nil
 		}
 		return config, nil
@@ -132,21 +134,21 @@ func (c *certificates) tlsConfig() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), GetConfigForClient: current}
 }
 
-// protocols are those of HTTP that are spoken over TLS.
+// protocols are the versions of HTTP over TLS.
 func protocols() []string { return []string{"h2", "http/1.1"} }
 
-// follow looks at the files until the context ends. An error means that files
-// that were waited for have not come.
+// follow checks the files until the context ends. It returns an error if files are still missing
+// after the time to wait.
 func (c *certificates) follow(ctx context.Context, interval time.Duration) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	patience := time.NewTimer(c.files.wait)
-	defer patience.Stop()
+	limit := time.NewTimer(c.files.wait)
+	defer limit.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			c.look()
-		case <-patience.C:
+		case <-limit.C:
 			if c.current.Load() == nil {
 				return fmt.Errorf("waited %v for certificate files: %w; put them there, or give them more time with %s",
 					c.files.wait, *c.rejected.Load(), c.files.field("certificateWait"))
@@ -157,20 +159,20 @@ func (c *certificates) follow(ctx context.Context, interval time.Duration) error
 	}
 }
 
-// look takes files that have changed and then stayed as they are.
+// look applies files that have changed and then stayed the same.
 func (c *certificates) look() {
 	files := c.read()
 	settled := files.equal(c.seen)
 	c.seen = files
 	waiting := c.current.Load() == nil
-	if !settled || files.equal(c.taken) || waiting && files.err != nil {
+	if !settled || files.equal(c.handled) || waiting && files.err != nil {
 		return
 	}
-	c.taken = files
+	c.handled = files
 	if err := c.use(files); err != nil {
 		c.rejected.Store(&err)
 		c.observer.CertificateReloadFailed()
-		c.logger.Error(err, "changed certificate files cannot be used; what was read before stays in use")
+		c.logger.Error(err, "changed certificate files cannot be used; the previous ones stay in use")
 		return
 	}
 	c.rejected.Store(nil)
@@ -203,8 +205,7 @@ func (c *certificates) read() contents {
 	return files
 }
 
-// use makes an identity of the files. The certificate and the authorities are
-// both good, or neither is used.
+// use applies the files. It applies both the certificate and the authorities, or neither.
 func (c *certificates) use(files contents) error {
 	if files.err != nil {
 		return files.err
@@ -231,7 +232,7 @@ func (c *certificates) use(files contents) error {
 			next.callers.AddCert(a)
 		}
 		if next.tls.ClientAuth = tls.RequestClientCert; c.files.inHandshake {
-			next.tls.ClientCAs = next.callers // callers are told whose certificates are good
+			next.tls.ClientCAs = next.callers // callers see which authorities are accepted
 		}
 	}
 	c.current.Store(next)
@@ -243,7 +244,7 @@ func (c *certificates) use(files contents) error {
 	return nil
 }
 
-// state says whether handshakes can work, and what is wrong with the files.
+// state is a readiness check: handshakes can work. Its note says what is wrong with changed files.
 func (c *certificates) state() (note string, err error) {
 	if c.current.Load() == nil {
 		return "", fmt.Errorf("waiting for certificate files: %w", *c.rejected.Load())
@@ -252,7 +253,8 @@ func (c *certificates) state() (note string, err error) {
 		note = "changed files are not used: " + (*rejected).Error()
 	}
 	if expires := c.current.Load().expires; time.Now().After(expires) {
-		return note, fmt.Errorf("the certificate in %s expired at %s: renew it", c.files.certificate, expires.UTC().Format(time.RFC3339))
+		return note, fmt.Errorf("the certificate in %s expired at %s: renew it",
+			c.files.certificate, expires.UTC().Format(time.RFC3339))
 	}
 	return note, nil
 }

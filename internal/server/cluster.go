@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// connectTo reads how to connect to the API server. Nothing is asked yet.
+// connectTo reads how to connect to the API server. It sends no request.
 func connectTo(config *v1alpha1.Cluster, opts Options, metrics certificateObserver) (*apiserver.Connection, error) {
 	return apiserver.Open(apiserver.Options{
 		Kubeconfig: config.Kubeconfig, UserAgent: "node-authorizer/" + opts.Version,
@@ -26,7 +26,7 @@ func connectTo(config *v1alpha1.Cluster, opts Options, metrics certificateObserv
 	})
 }
 
-// credentialLog tells what happens to the credentials for the API server.
+// credentialLog logs changes of the credentials for the API server.
 type credentialLog struct {
 	logger  logr.Logger
 	metrics certificateObserver
@@ -40,17 +40,16 @@ func (l credentialLog) CredentialsRead() {
 // CredentialsRejected implements apiserver.Observer.
 func (l credentialLog) CredentialsRejected(err error) {
 	l.metrics.CertificateReloadFailed()
-	l.logger.Error(err, "changed credentials for the API server cannot be used; what was read before stays in use")
+	l.logger.Error(err, "changed credentials for the API server cannot be used; the previous ones stay in use")
 }
 
-// connectBackoff is how often an API server is tried that does not answer:
-// often, because kubelets wait for both of us when a control plane starts.
+// connectBackoff is the backoff while the API server does not answer. It is short, because kubelets
+// wait for both servers when a control plane starts.
 func connectBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 20, Cap: 5 * time.Second}
 }
 
-// connect begins to watch the cluster, however long that takes. It returns nil
-// when the context ends first.
+// connect retries to watch the cluster until it succeeds. It returns nil when the context ends first.
 func (w *webhooks) connect(ctx context.Context) *source.Live {
 	backoff := connectBackoff()
 	reported := ""
@@ -80,14 +79,15 @@ func (w *webhooks) missingChanged(m source.Missing, missing bool) {
 	case !missing:
 		w.logger.Info("resource can be read again", "resource", m.Resource.String())
 	case standAlone(m.Resource):
-		w.logger.Info("resource cannot be read: questions about it have no answer", "resource", m.Resource.String(), "reason", m.Reason)
+		w.logger.Info("resource cannot be read: questions about it have no answer",
+			"resource", m.Resource.String(), "reason", m.Reason)
 	default:
 		w.logger.Error(errors.New(m.Reason), "resource cannot be read: the server is not ready", "resource", m.Resource.String())
 	}
 }
 
-// featuresOf are the rules for a cluster whose server tells its version. A
-// version that is not known has those of the nearest one that is.
+// featuresOf returns the rules for a cluster with a server version. An unknown version has the rules
+// of the nearest known one.
 func featuresOf(config *v1alpha1.Cluster, serverVersion string) (features kubeversion.Features, exact bool, err error) {
 	minor, err := kubeversion.Parse(serverVersion)
 	exact = err == nil
@@ -104,23 +104,24 @@ func featuresOf(config *v1alpha1.Cluster, serverVersion string) (features kubeve
 	features = kubeversion.For(minor)
 	for _, gate := range slices.Sorted(maps.Keys(config.FeatureGates)) {
 		if features, err = features.With(kubeversion.Gate(gate), config.FeatureGates[gate]); err != nil {
-			return features, exact, fmt.Errorf("cluster.featureGates.%s: %w; correct the configuration and start the server again", gate, err)
+			return features, exact, fmt.Errorf("cluster.featureGates.%s: %w; correct the configuration and start the server again",
+				gate, err)
 		}
 	}
 	return features, exact, nil
 }
 
-// nearestMinor is the oldest minor for older servers, the latest for all
-// others.
+// nearestMinor returns the oldest minor for older servers, and the latest for all others.
 func nearestMinor(serverVersion string) kubeversion.Minor {
 	var minor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(serverVersion, "v"), "1.%d", &minor); err == nil && minor < int(kubeversion.Oldest) {
+	_, err := fmt.Sscanf(strings.TrimPrefix(serverVersion, "v"), "1.%d", &minor)
+	if err == nil && minor < int(kubeversion.Oldest) {
 		return kubeversion.Oldest
 	}
 	return kubeversion.Latest
 }
 
-// syncing says what of the cluster has not been read yet, or has to be read
+// syncing returns an error that names the resources that have not been read yet, or are being read
 // again.
 func syncing(live *source.Live) error {
 	var waiting []string

@@ -23,27 +23,33 @@ func TestDecisions(t *testing.T) {
 		allow  bool
 		reason string
 	}{
-		{"the secret of a node's own pod", s.askNode("a", "get", "secrets", "db"), true, "PathToObject: the object is related to this node"},
+		{
+			"the secret of a node's own pod", s.askNode("a", "get", "secrets", "db"),
+			true, "PathToObject: the object is related to this node",
+		},
 		{"the secret of another node's pod", s.askNode("b", "get", "secrets", "db"), false, "NoPathToObject: "},
 		{"users that are not nodes", s.ask("alice", nil, "get", "secrets", "db"), false, ""},
 	} {
-		if tc.got.Allowed != tc.allow || tc.got.Denied || !strings.HasPrefix(tc.got.Reason, tc.reason) || tc.got.EvaluationError != "" {
+		if tc.got.Allowed != tc.allow || tc.got.Denied || !strings.HasPrefix(tc.got.Reason, tc.reason) ||
+			tc.got.EvaluationError != "" {
 			t.Errorf("%s: got %+v, want allowed %v because %q", tc.rule, tc.got, tc.allow, tc.reason)
 		}
 		if strings.Contains(tc.got.Reason, "web") {
-			t.Errorf("%s: the reason tells of a pod: %s", tc.rule, tc.got.Reason)
+			t.Errorf("%s: the reason names a pod: %s", tc.rule, tc.got.Reason)
 		}
 	}
 	if got := s.token("a", "web", "uid-web", ""); !got.Allowed {
 		t.Errorf("a token of a node's own pod: got %+v", got.Result)
 	}
-	if got := s.token("b", "web", "uid-web", ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "is not on node b") {
+	got := s.token("b", "web", "uid-web", "")
+	if got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "is not on node b") {
 		t.Errorf("a token of another node's pod: got %+v", got.Result)
 	}
 	if got := s.admit("alice", nil, "pods", "", "Pod", pod("p", "", "")); !got.Allowed {
 		t.Errorf("a pod of a user: got %+v", got.Result)
 	}
-	if log := s.log.String(); !strings.Contains(log, "web") || strings.Count(log, "request refused")+strings.Count(log, "request not allowed") != 2 {
+	log := s.log.String()
+	if !strings.Contains(log, "web") || strings.Count(log, "request refused")+strings.Count(log, "request not allowed") != 2 {
 		t.Errorf("the log does not explain the two refusals:\n%s", log)
 	}
 	for name, want := range map[string]string{
@@ -59,14 +65,14 @@ func TestDecisions(t *testing.T) {
 		}
 	}
 	if s.metric(`node_authorizer_watch_synced{resource="roles.rbac.authorization.k8s.io"}`) != "" {
-		t.Error("roles are watched, which nobody asks about")
+		t.Error("roles are watched, and no question depends on them")
 	}
 	if got := s.metric(`node_authorizer_certificate_expiration_timestamp_seconds{file="` + s.certificate + `"}`); got == "" {
-		t.Error("it is not told when the certificate expires")
+		t.Error("the expiration of the certificate is not exported")
 	}
 }
 
-// TestItStartsBeforeTheAPIServer follows a control plane that comes up.
+// The control plane starts after the server.
 func TestItStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
 	api := shop(t)
@@ -79,10 +85,12 @@ func TestItStartsBeforeTheAPIServer(t *testing.T) {
 	if status, body := s.readiness(); status != 503 || !strings.Contains(body, "[-]graph-sync failed: waiting for the API server: ") {
 		t.Errorf("readyz: got %d %s", status, body)
 	}
-	if got := s.ask("system:serviceaccount:kube-system:node-authorizer", nil, "list", "pods", ""); got.Allowed || got.Denied || got.EvaluationError != "" {
-		t.Errorf("the server's own request: got %+v, want no opinion", got)
+	own := s.ask("system:serviceaccount:kube-system:node-authorizer", nil, "list", "pods", "")
+	if own.Allowed || own.Denied || own.EvaluationError != "" {
+		t.Errorf("the server's own request: got %+v, want no opinion", own)
 	}
-	if got := s.askNode("a", "get", "secrets", "db"); got.Allowed || !strings.Contains(got.EvaluationError, "has not reached the API server") {
+	if got := s.askNode("a", "get", "secrets", "db"); got.Allowed ||
+		!strings.Contains(got.EvaluationError, "has not reached the API server") {
 		t.Errorf("a node's request: got %+v, want an error", got)
 	}
 	if got := s.token("a", "web", "uid-web", ""); got.Allowed || got.Result.Code != 500 {
@@ -94,9 +102,10 @@ func TestItStartsBeforeTheAPIServer(t *testing.T) {
 
 	eventually(t, "the outage is logged", func() bool { return strings.Contains(s.log.String(), "waiting for the API server") })
 
-	// It answers, but does not let pods be read yet.
+	// The API server answers, but does not allow to read pods yet.
 	api.start()
-	needs := "[-]rights failed: cannot read what decisions depend on: pods: not allowed to list: pods is forbidden; bind a cluster role"
+	needs := "[-]rights failed: cannot read what decisions depend on: " +
+		"pods: not allowed to list: pods is forbidden; bind a cluster role"
 	eventually(t, "rights are missing", func() bool {
 		status, body := s.readiness()
 		return status == 503 && strings.Contains(body, "[+]graph-sync ok\n") && strings.Contains(body, needs)
@@ -111,22 +120,26 @@ func TestItStartsBeforeTheAPIServer(t *testing.T) {
 		t.Errorf("a request that needs no pods: got %+v", got)
 	}
 
-	// It lets pods be read.
+	// It allows to read pods.
 	api.change(func() { api.forbidden["pods"] = false })
 	s.ready()
 	if got := s.askNode("a", "get", "secrets", "db"); !got.Allowed {
 		t.Errorf("got %+v", got)
 	}
-	// Resource slices are not missed by others.
-	if status, body := s.readiness(); status != 200 || !strings.Contains(body, "[+]rights ok: questions about these have no answer: resourceslices.resource.k8s.io: not allowed") {
+	// No other question depends on resource slices.
+	status, body := s.readiness()
+	if status != 200 || !strings.Contains(body, "[+]rights ok: questions about these have no answer: "+
+		"resourceslices.resource.k8s.io: not allowed") {
 		t.Errorf("readyz: got %d %s", status, body)
 	}
-	if got := s.askNode("a", "get", "resourceslices", "gpu"); got.Allowed || !strings.Contains(got.EvaluationError, "may not read resourceslices") {
-		t.Errorf("a resource slice: got %+v, want an error", got)
+	slice := s.askNode("a", "get", "resourceslices", "gpu")
+	if slice.Allowed || !strings.Contains(slice.EvaluationError, "may not read resourceslices") {
+		t.Errorf("a resource slice: got %+v, want an error", slice)
 	}
 	log := s.log.String()
 	for text, times := range map[string]int{
-		"waiting for the API server": 1, "following the cluster": 1, "resource cannot be read: the server is not ready": 1,
+		"waiting for the API server": 1, "following the cluster": 1,
+		"resource cannot be read: the server is not ready":           1,
 		"resource cannot be read: questions about it have no answer": 1, "resource can be read again": 1,
 	} {
 		if n := strings.Count(log, text); n != times {
@@ -138,13 +151,15 @@ func TestItStartsBeforeTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestOutageKeepsWhatIsKnown(t *testing.T) {
+func TestAnOutageKeepsTheState(t *testing.T) {
 	t.Parallel()
 	api := shop(t)
 	s := newTestServer(t, api, withoutWaits)
 	s.ready()
 	api.stop()
-	eventually(t, "the outage is noticed", func() bool { return s.metric(`node_authorizer_watch_errors_total{resource="pods"}`) != "0" })
+	eventually(t, "the outage is noticed", func() bool {
+		return s.metric(`node_authorizer_watch_errors_total{resource="pods"}`) != "0"
+	})
 	if got := s.askNode("a", "get", "secrets", "db"); !got.Allowed {
 		t.Errorf("during the outage: got %+v", got)
 	}
@@ -153,11 +168,11 @@ func TestOutageKeepsWhatIsKnown(t *testing.T) {
 	}
 	api.set("pods", pod("pay", "b", "card"))
 	api.start()
-	eventually(t, "the watch goes on", func() bool { return s.askNode("b", "get", "secrets", "card").Allowed })
+	eventually(t, "the watch works again", func() bool { return s.askNode("b", "get", "secrets", "card").Allowed })
 }
 
-// TestRefusalsWaitForNews asks for the secret of a pod that comes meanwhile.
-func TestRefusalsWaitForNews(t *testing.T) {
+// The secret of a pod is requested before the pod arrives.
+func TestRefusalsWaitForChanges(t *testing.T) {
 	t.Parallel()
 	api := shop(t)
 	s := newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
@@ -166,9 +181,13 @@ func TestRefusalsWaitForNews(t *testing.T) {
 	s.ready()
 	asked := make(chan bool, 2)
 	go func() { asked <- s.askNode("a", "get", "secrets", "news").Allowed }()
-	eventually(t, "the question has come", func() bool { return s.metric(`node_authorizer_requests_in_flight{endpoint="authorize"}`) == "1" })
+	eventually(t, "the request is in flight", func() bool {
+		return s.metric(`node_authorizer_requests_in_flight{endpoint="authorize"}`) == "1"
+	})
 	go func() { asked <- s.token("a", "paper", "uid-paper", "").Allowed }()
-	eventually(t, "the write has come", func() bool { return s.metric(`node_authorizer_requests_in_flight{endpoint="admit"}`) == "1" })
+	eventually(t, "the write is in flight", func() bool {
+		return s.metric(`node_authorizer_requests_in_flight{endpoint="admit"}`) == "1"
+	})
 	api.set("pods", pod("paper", "a", "news"))
 	for range 2 {
 		if !<-asked {
@@ -193,16 +212,18 @@ func TestExtraChecksAreAccessReviews(t *testing.T) {
 	s.ready()
 	for range 2 {
 		if got := s.token("a", "web", "uid-web", "vault"); !got.Allowed {
-			t.Errorf("an audience that is granted: got %+v", got.Result)
+			t.Errorf("a granted audience: got %+v", got.Result)
 		}
 	}
 	asked := api.asked()
 	if len(asked) != 1 {
 		t.Fatalf("asked %d times, want once: %+v", len(asked), asked)
 	}
-	want := authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "request-serviceaccounts-token-audience", Version: "*", Resource: "vault", Name: "default"}
+	want := authorizationv1.ResourceAttributes{
+		Namespace: "shop", Verb: "request-serviceaccounts-token-audience", Version: "*", Resource: "vault", Name: "default",
+	}
 	got := *asked[0].ResourceAttributes
-	got.Version = want.Version // any
+	got.Version = want.Version // not compared
 	if got != want || asked[0].User != "system:node:a" || !slices.Contains(asked[0].Groups, "system:nodes") {
 		t.Errorf("asked %+v, want %+v of system:node:a", asked[0], want)
 	}
@@ -220,12 +241,15 @@ func TestExtraChecksAreAccessReviews(t *testing.T) {
 func TestChain(t *testing.T) {
 	t.Parallel()
 	api := shop(t)
-	api.set("clusterroles", `{"metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}`)
-	api.set("clusterrolebindings", `{"metadata": {"name": "reader"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+	api.set("clusterroles", `{"metadata": {"name": "reader"},
+		"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}`)
+	api.set("clusterrolebindings", `{"metadata": {"name": "reader"},
+		"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
 		"subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]}`)
 	api.stop()
 	file := filepath.Join(t.TempDir(), "authorization.yaml")
-	write(t, file, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"))
+	write(t, file, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n"+
+		"authorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"))
 	s := newTestServer(t, api, func(c *v1alpha1.ServerConfiguration) {
 		withoutWaits(c)
 		c.Authorization.Mode, c.Authorization.ConfigFile = v1alpha1.ChainMode, file
@@ -254,11 +278,14 @@ func TestChain(t *testing.T) {
 		{"a node without a relation", s.askNode("b", "get", "secrets", "db"), false, "no relationship found"},
 		{"a user without a role", s.ask("bob", nil, "get", "secrets", "db"), false, "no role"},
 	} {
-		if tc.got.Allowed != tc.allow || tc.got.Denied || !strings.Contains(tc.got.Reason, tc.reason) || tc.got.EvaluationError != "" {
+		if tc.got.Allowed != tc.allow || tc.got.Denied || !strings.Contains(tc.got.Reason, tc.reason) ||
+			tc.got.EvaluationError != "" {
 			t.Errorf("%s: got %+v, want allowed %v because %q", tc.rule, tc.got, tc.allow, tc.reason)
 		}
 	}
-	if got := s.metric(`node_authorizer_decisions_total{code="NoPathToObject",decision="no_opinion",resource="secrets",type="authorize"}`); got != "1" {
+	const counter = `node_authorizer_decisions_total` +
+		`{code="NoPathToObject",decision="no_opinion",resource="secrets",type="authorize"}`
+	if got := s.metric(counter); got != "1" {
 		t.Errorf("refusals because of a missing relation: %q, want 1", got)
 	}
 }
@@ -284,10 +311,10 @@ func TestRulesFollowTheAPIServersVersion(t *testing.T) {
 	address := s.server.Addresses().Metrics
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || !strings.Contains(got.body, info) || !strings.Contains(got.body, `kubernetes_version="1.37",version="v1.2.3"} 1`) {
-		t.Errorf("build_info is not as it should be: %v", err)
+		t.Errorf("build_info is wrong: %v", err)
 	}
 	if log := s.log.String(); !strings.Contains(log, "a version that is not supported") {
-		t.Errorf("the log does not tell of the version:\n%s", log)
+		t.Errorf("the log does not have the version:\n%s", log)
 	}
 }
 
@@ -299,14 +326,15 @@ func TestGatesThatTheVersionDoesNotHaveKeepItUnready(t *testing.T) {
 	})
 	eventually(t, "the gate is refused", func() bool {
 		status, body := s.readiness()
-		return status == 503 && strings.Contains(body, "[-]authorization failed: cluster.featureGates.DynamicResourceAllocation: feature gate DynamicResourceAllocation is locked to true in Kubernetes 1.36; correct the configuration")
+		return status == 503 && strings.Contains(body, "[-]authorization failed: cluster.featureGates.DynamicResourceAllocation: "+
+			"feature gate DynamicResourceAllocation is locked to true in Kubernetes 1.36; correct the configuration")
 	})
 	if got := s.askNode("a", "get", "nodes", "a"); got.Allowed || got.EvaluationError == "" {
 		t.Errorf("got %+v, want an error", got)
 	}
 }
 
-func TestNewTellsWhichFieldIsWrong(t *testing.T) {
+func TestErrorsOfNewNameTheField(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, []byte("kind: None"))
@@ -315,19 +343,28 @@ func TestNewTellsWhichFieldIsWrong(t *testing.T) {
 		configure func(*v1alpha1.ServerConfiguration)
 		want      string
 	}{
-		{"no kubeconfig", func(c *v1alpha1.ServerConfiguration) { c.Cluster.Kubeconfig = "no-such-file" }, "read cluster.kubeconfig: "},
+		{
+			"no kubeconfig", func(c *v1alpha1.ServerConfiguration) { c.Cluster.Kubeconfig = "no-such-file" },
+			"read cluster.kubeconfig: ",
+		},
 		{"not in a pod", func(*v1alpha1.ServerConfiguration) {}, "outside of a pod, set cluster.kubeconfig"},
 		{"not an AuthorizationConfiguration", func(c *v1alpha1.ServerConfiguration) {
 			c.Cluster.Kubeconfig = file + ".kubeconfig"
 			c.Authorization.Mode, c.Authorization.ConfigFile = v1alpha1.ChainMode, file
 		}, "authorization.configFile: "},
-		{"no certificate", func(c *v1alpha1.ServerConfiguration) { c.Cluster.Kubeconfig = file + ".kubeconfig" }, "read webhook.certificateFile: "},
+		{
+			"no certificate", func(c *v1alpha1.ServerConfiguration) { c.Cluster.Kubeconfig = file + ".kubeconfig" },
+			"read webhook.certificateFile: ",
+		},
 	} {
-		write(t, file+".kubeconfig", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"))
+		write(t, file+".kubeconfig", []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\n"+
+			"contexts: [{name: c, context: {cluster: c}}]\n"+
+			"clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"))
 		config := v1alpha1.Defaults()
 		config.Webhook.CertificateFile, config.Webhook.KeyFile = "no-such.crt", "no-such.key"
 		tc.configure(config)
-		if _, err := New(config, Options{Logger: (&logLines{}).logger()}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		_, err := New(config, Options{Logger: (&logLines{}).logger()})
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.rule, err, tc.want)
 		}
 	}
@@ -351,9 +388,11 @@ func TestCallersThatAreNotAuthenticatedAreLogged(t *testing.T) {
 func TestMutate(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, shop(t), nil)
-	got, err := s.post(s.caller, "/mutate", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u1",
-		"kind": {"version": "v1", "kind": "Pod"}, "resource": {"version": "v1", "resource": "pods"}, "operation": "CREATE", "userInfo": {"username": "alice"},
-		"namespace": "shop", "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}}]}}}}`)
+	got, err := s.post(s.caller, "/mutate", `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+		"request": {"uid": "u1", "kind": {"version": "v1", "kind": "Pod"}, "resource": {"version": "v1", "resource": "pods"},
+		"operation": "CREATE", "userInfo": {"username": "alice"}, "namespace": "shop",
+		"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c",
+		"resources": {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}}]}}}}`)
 	if err != nil || got.status != 200 || !strings.Contains(got.body, `"patchType":"JSONPatch"`) {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -14,46 +14,43 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// connectionLimits are those of connections whose caller is not authenticated. A
-// connection is authenticated in its handshake, by a certificate that the authorities
-// of the endpoint signed.
+// connectionLimits are the limits of connections of unauthenticated callers. A caller is
+// authenticated in the handshake, by a certificate that the authorities of the endpoint signed.
 type connectionLimits struct {
-	// perAddress and total are how many there are at most. An IPv6 address counts with
+	// perAddress and total limit the number of connections. An IPv6 address counts with
 	// all of its /64.
 	perAddress, total int
-	// first is how long a connection may take to its first request, idle how long it
-	// may be without one after that.
+	// first limits the time to the first request, idle the time without a request after
+	// that.
 	first, idle time.Duration
 	// requests is how many requests are answered before the connection is closed.
 	requests int32
-	// bytes is how much is read after the handshake; 0: without limit.
+	// bytes is how much is read after the handshake; 0: no limit.
 	bytes int64
-	// bodies tells that requests have bodies that are read. Without it nothing is read
+	// bodies is true if requests have bodies that are read. Otherwise nothing is read
 	// after the last request.
 	bodies bool
 }
 
 const (
-	// handshakeBytes is how much of a handshake is read. A certificate may have 64 KiB.
+	// handshakeBytes limits the size of a handshake. A certificate may have 64 KiB.
 	handshakeBytes = 128 << 10
-	// closingTime is how long the server keeps a connection after its last answer, before
-	// it closes its side.
+	// closingTime is the time between the last answer and the end of the connection.
 	closingTime = 500 * time.Millisecond
 	// closedLogInterval is how often closed connections are logged.
 	closedLogInterval = time.Minute
 )
 
-// guard keeps connections that are not authenticated within their limits. When there
-// are too many, it evicts one whose caller the server waits for: a caller that holds
-// connections open does not keep others out, not even those behind the same address. See
-// guard.victim.
+// guard enforces the limits of unauthenticated connections. When there are too many, it evicts one
+// whose caller the server waits for. So a caller that holds connections open does not keep others
+// out, not even those with the same address. See guard.victim.
 type guard struct {
 	limits connectionLimits
 	plain  bool
 	logger logr.Logger
 	// handshakes has a slot for each handshake that may be computed at once, so that
-	// handshakes leave processor time to requests. A handshake has one from each message
-	// of the caller to the server's next, or to the end.
+	// processor time is left for requests. A handshake holds a slot from each message of the
+	// caller to the next message of the server, or to the end.
 	handshakes chan struct{}
 
 	mu    sync.Mutex
@@ -61,14 +58,14 @@ type guard struct {
 	total int
 	// accepted counts all connections.
 	accepted uint64
-	// closed counts since the last line of the log.
+	// closed counts closed connections since the last log line.
 	closed int
 	logged time.Time
 	// lingering are the connections that linger.
 	lingering sync.WaitGroup
 }
 
-// newGuard makes a guard; plain, of connections without TLS.
+// newGuard returns a guard; plain means connections without TLS.
 func newGuard(limits connectionLimits, plain bool, logger logr.Logger) *guard {
 	return &guard{
 		limits: limits, plain: plain, logger: logger, handshakes: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)),
@@ -76,7 +73,7 @@ func newGuard(limits connectionLimits, plain bool, logger logr.Logger) *guard {
 	}
 }
 
-// guardedListener accepts what the guard admits.
+// guardedListener accepts the connections that the guard admits.
 type guardedListener struct {
 	net.Listener
 	guard *guard
@@ -95,7 +92,7 @@ func (l guardedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns nil for a connection that it has closed.
+// admit returns nil if it has closed the connection.
 func (g *guard) admit(conn net.Conn) net.Conn {
 	c := &guardedConn{Conn: conn, guard: g, source: sourceOf(conn.RemoteAddr()), closed: make(chan struct{})}
 	c.shaken.Store(g.plain)
@@ -113,8 +110,8 @@ func (g *guard) admit(conn net.Conn) net.Conn {
 	return c
 }
 
-// add makes room for a connection by evicting another, if it has to. A connection for
-// which there is no room is not admitted.
+// add adds a connection. If there are too many, it evicts another one. If none can be evicted, the
+// connection is not admitted.
 func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,17 +133,18 @@ func (g *guard) add(c *guardedConn) (victim *guardedConn, admitted bool) {
 	return victim, true
 }
 
-// log tells now and then that connections are closed.
+// log logs closed connections, at most once per closedLogInterval.
 func (g *guard) log(source netip.Prefix) {
 	g.closed++
 	if now := time.Now(); now.Sub(g.logged) >= closedLogInterval {
-		g.logger.Info("too many connections of callers that are not authenticated: those are closed on which the server waits longest, or new ones if it waits on none",
+		g.logger.Info("too many connections of callers that are not authenticated: "+
+			"those are closed on which the server waits longest, or new ones if it waits on none",
 			"address", source.String(), "closed", g.closed, "perAddress", g.limits.perAddress, "total", g.limits.total)
 		g.logged, g.closed = now, 0
 	}
 }
 
-// remove takes a connection out. It may be called twice.
+// remove removes a connection. It may be called twice.
 func (g *guard) remove(c *guardedConn) {
 	conns := g.from[c.source]
 	i := slices.Index(conns, c)
@@ -162,7 +160,7 @@ func (g *guard) remove(c *guardedConn) {
 	c.timer.Stop()
 }
 
-// sourceOf is what connections are counted by.
+// sourceOf returns the prefix by which connections are counted.
 func sourceOf(address net.Addr) netip.Prefix {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil {
@@ -172,7 +170,7 @@ func sourceOf(address net.Addr) netip.Prefix {
 	if addr.Is6() {
 		bits = 64
 	}
-	source, _ := addr.Prefix(bits) // so many bits every such address has
+	source, _ := addr.Prefix(bits) // every such address has so many bits
 	return source
 }
 
@@ -181,30 +179,30 @@ type guardedConn struct {
 	net.Conn
 	guard  *guard
 	source netip.Prefix
-	// shown tells that the caller has shown a certificate that authenticates it, once it
-	// has proven that it has the key, which is at the end of the handshake.
+	// shown is true if the caller has sent a certificate that authenticates it, provided that
+	// the end of the handshake proves that it has the key.
 	shown atomic.Bool
-	// known tells that the caller is authenticated: nothing is limited any more.
+	// known is true if the caller is authenticated. Then there are no limits.
 	known atomic.Bool
 	// left is how many bytes may still be read.
 	left atomic.Int64
-	// requests counts those that have begun, underWay those whose handlers run.
-	requests, underWay atomic.Int32
-	// last tells that nothing is read any more, because the last request has begun; ending,
-	// that the connection is closed when no request is under way.
+	// requests counts requests, inFlight those whose handlers run.
+	requests, inFlight atomic.Int32
+	// last is true if nothing is read any more, because the last request has begun. ending is
+	// true if the connection is closed when no request is in flight.
 	last, ending atomic.Bool
-	// shaken tells that the handshake has ended, computing that the connection has a slot
-	// for it.
+	// shaken is true after the handshake, computing while the connection holds a slot for
+	// it.
 	shaken, computing atomic.Bool
-	// written tells that something has been written.
+	// written is true if something has been written.
 	written atomic.Bool
 	// closed is closed with the connection, once. The connection may linger after that.
 	closed chan struct{}
 	once   sync.Once
 
-	// Under the guard's lock. Number is the order of arrival. Closing tells that the timer
-	// is that of the end. Rests counts how often no request was under way any more, which
-	// in HTTP/2 is also so when the connection begins.
+	// Protected by the guard's lock. number is the order of arrival. closing is true if the
+	// timer is that of the end. rests counts how often the connection became idle; in HTTP/2
+	// it also does so at the beginning.
 	number                      uint64
 	wait                        callerWait
 	closing, lingering, aborted bool
@@ -212,7 +210,7 @@ type guardedConn struct {
 	timer                       *time.Timer
 }
 
-var errReadsTooMuch = errors.New("the caller sent too much without being authenticated")
+var errReadsTooMuch = errors.New("the unauthenticated caller sent too much")
 
 // Read implements net.Conn.
 func (c *guardedConn) Read(b []byte) (int, error) {
@@ -222,7 +220,7 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	}
 	left := c.left.Load()
 	if left <= 0 {
-		// What else comes costs nothing, and the answer still goes out.
+		// Nothing more is read, and the answer is still sent.
 		if c.last.Load() {
 			c.closeSoon()
 		} else {
@@ -266,7 +264,7 @@ func (c *guardedConn) compute() error {
 	}
 }
 
-// computed gives the slot back: the server waits for the caller now.
+// computed releases the slot: the server waits for the caller now.
 func (c *guardedConn) computed() {
 	if c.computing.CompareAndSwap(true, false) {
 		<-c.guard.handshakes
@@ -274,8 +272,8 @@ func (c *guardedConn) computed() {
 	}
 }
 
-// identified is called when it is known which certificate the caller shows, if any. The
-// handshake has not ended: whoever has seen the certificate can get as far as that.
+// identified is called when the caller has sent its certificate, or none. The handshake has not ended
+// yet: the caller has not proved that it has the key.
 func (c *guardedConn) identified(authenticates bool) {
 	if authenticates {
 		c.shown.Store(true)
@@ -284,8 +282,8 @@ func (c *guardedConn) identified(authenticates bool) {
 	c.limitBytes()
 }
 
-// authenticated ends what limits the connection, if the caller has shown a certificate.
-// It is called after the handshake.
+// authenticated removes the limits if the caller has sent a certificate. It is called after the
+// handshake.
 func (c *guardedConn) authenticated() bool {
 	if !c.known.Load() && c.shown.Load() {
 		c.guard.mu.Lock()
@@ -296,7 +294,7 @@ func (c *guardedConn) authenticated() bool {
 	return c.known.Load()
 }
 
-// limitBytes begins to count what is read after the handshake.
+// limitBytes starts the limit of bytes after the handshake.
 func (c *guardedConn) limitBytes() {
 	if c.guard.limits.bytes > 0 {
 		c.left.Store(c.guard.limits.bytes)
@@ -305,9 +303,9 @@ func (c *guardedConn) limitBytes() {
 	}
 }
 
-// begin counts a request. It reports whether it is the last on this connection.
+// begin counts a request. It reports whether the request is the last one on this connection.
 func (c *guardedConn) begin() (last bool) {
-	c.underWay.Add(1)
+	c.inFlight.Add(1)
 	c.changeRequests(1)
 	if c.known.Load() || c.requests.Add(1) < c.guard.limits.requests {
 		return false
@@ -322,12 +320,12 @@ func (c *guardedConn) begin() (last bool) {
 // finish is called when the handler of a request has ended.
 func (c *guardedConn) finish() {
 	c.changeRequests(-1)
-	if c.underWay.Add(-1) == 0 && c.ending.Load() {
+	if c.inFlight.Add(-1) == 0 && c.ending.Load() {
 		c.cutOff()
 	}
 }
 
-// setActive tells that a request is under way, or that none is.
+// setActive records whether a request is in flight.
 func (c *guardedConn) setActive(active bool) {
 	c.shaken.Store(true)
 	c.computed()
@@ -341,7 +339,7 @@ func (c *guardedConn) setActive(active bool) {
 	case active:
 		c.timer.Stop()
 	case c.rests > c.guard.limits.requests:
-		// There were more than requests: those that HTTP/2 refuses reach no handler.
+		// HTTP/2 has refused requests, which do not reach a handler.
 		c.closing = true
 		c.timer.Reset(closingTime)
 	default:
@@ -350,16 +348,16 @@ func (c *guardedConn) setActive(active bool) {
 	}
 }
 
-// closeSoon closes the connection when its last answer has been sent, whether or not
-// the caller does. Requests under way are answered before.
+// closeSoon closes the connection when its last answer has been sent, even if the caller does not.
+// Requests in flight are answered first.
 func (c *guardedConn) closeSoon() {
 	c.ending.Store(true)
-	if c.underWay.Load() == 0 {
+	if c.inFlight.Load() == 0 {
 		c.cutOff()
 	}
 }
 
-// cutOff closes the connection after the time for its last answer.
+// cutOff closes the connection after closingTime.
 func (c *guardedConn) cutOff() {
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()

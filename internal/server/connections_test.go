@@ -19,17 +19,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// guardOf is the guard of an endpoint, whose limits may be changed before it serves.
+// guardOf returns the guard of an endpoint. Its limits may be changed before the endpoint serves.
 func guardOf(e *endpoint) *guard { return e.listener.(guardedListener).guard }
 
-// held is how many connections a guard limits now.
+// held returns the number of connections that a guard limits.
 func (g *guard) held() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.total
 }
 
-// dial opens a connection and shakes hands.
+// dial opens a connection and completes the handshake.
 func (s *testListeners) dial(e *endpoint, certificate *tls.Certificate, protocol string) *tls.Conn {
 	s.t.Helper()
 	config := &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{protocol}}
@@ -50,7 +50,7 @@ func closedByServer(conn net.Conn) error {
 	if errors.Is(err, net.ErrClosed) {
 		return err
 	}
-	return nil // an end, or a reset
+	return nil // EOF or a reset
 }
 
 func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
@@ -60,7 +60,7 @@ func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				t.Parallel()
 				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-					c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+					machinesWithTheSameCertificate(c)
 				})
 				e := s.listeners.webhook
 				if name == "bootstrap" {
@@ -83,7 +83,7 @@ func TestIdleConnectionsWithoutACertificateEnd(t *testing.T) {
 	}
 }
 
-// A connection is the API server's from the end of the handshake on.
+// An authenticated connection is not limited from the end of the handshake on.
 func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
@@ -96,7 +96,7 @@ func TestConnectionsWithACertificateAreNotLimited(t *testing.T) {
 		}
 	}
 	eventually(t, "the connection is not counted", func() bool { return guardOf(s.listeners.webhook).held() == 0 })
-	// Others take nothing from it.
+	// Other connections do not affect it.
 	for range 4 {
 		s.dial(s.listeners.webhook, nil, "h2")
 	}
@@ -136,15 +136,15 @@ func TestARefusalEndsTheConnection(t *testing.T) {
 func TestABootstrapRefusalEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, onlyMachines)
-	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })})
+	s.serve(parts{machines: refuses})
 	if got, err := read(s.caller(nil).Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.status != 403 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	eventually(t, "the connection ends", func() bool { return guardOf(s.listeners.bootstrap).held() == 0 })
 }
 
-// TestResetsEndTheConnection sends requests and resets them at once, without reading:
-// the first ends the connection, however many are sent.
+// Requests are sent and reset at once, without reading. The first reset ends the connection, even if
+// many are sent.
 func TestResetsEndTheConnection(t *testing.T) {
 	t.Parallel()
 	var served atomic.Int32
@@ -166,7 +166,7 @@ func TestResetsEndTheConnection(t *testing.T) {
 		t.Error(err)
 	}
 	if served.Load() > 1 {
-		t.Errorf("%d requests were looked at, want at most one", served.Load())
+		t.Errorf("%d requests were handled, want at most one", served.Load())
 	}
 }
 
@@ -175,14 +175,14 @@ const (
 	http2Settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 )
 
-// rapidReset sends the request of the number, from 0, and takes it back.
+// rapidReset sends a request with the number, from 0, and resets it.
 func rapidReset(w io.Writer, number int) error {
 	text := ""
 	if number == 0 {
 		text = http2Preface + http2Settings
 	}
-	// The fields by their numbers in HPACK's static table: GET, https, :path and
-	// :authority. RFC 7541, appendix A.
+	// The indexes of the fields in HPACK's static table: GET, https, :path and :authority.
+	// RFC 7541, appendix A.
 	fields := "\x82\x87\x04\x0a/authorize\x01\x01a"
 	stream := binary.BigEndian.AppendUint32(nil, uint32(2*number+1))
 	text += fmt.Sprintf("\x00\x00%c\x01\x05%s%s", len(fields), stream, fields) // HEADERS that end the stream
@@ -191,8 +191,8 @@ func rapidReset(w io.Writer, number int) error {
 	return err
 }
 
-// A handshake whose caller does not go on has no slot that others wait for.
-func TestHandshakesThatStopHoldNoSlot(t *testing.T) {
+// An interrupted handshake does not hold a slot.
+func TestInterruptedHandshakesHoldNoSlot(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	g := guardOf(s.listeners.webhook)
@@ -204,18 +204,18 @@ func TestHandshakesThatStopHoldNoSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer raw.Close()
-		// The caller's first message, and no more.
-		go func() {
-			_ = tls.Client(mute{raw, t.Context().Done()}, &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1"}).Handshake()
-		}()
+		// Only the caller's first message is sent.
+		config := &tls.Config{RootCAs: pool(s.server), ServerName: "127.0.0.1"}
+		go func() { _ = tls.Client(mute{raw, t.Context().Done()}, config).Handshake() }()
 	}
 	eventually(t, "all are connected", func() bool { return g.held() == 3 })
-	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
+	client := s.caller(s.callers.client("kube-apiserver"))
+	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// mute hears nothing.
+// mute is a connection that receives nothing.
 type mute struct {
 	net.Conn
 	ended <-chan struct{}
@@ -226,9 +226,8 @@ func (m mute) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Nobody is closed out for long bodies and the like once authenticated; without
-// authentication, so much is not read.
-func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
+// The body of an unauthenticated caller is not read beyond the limit.
+func TestLargeBodiesAreNotReadWithoutACertificate(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.serve(parts{})
@@ -242,7 +241,7 @@ func TestMuchIsNotReadWithoutACertificate(t *testing.T) {
 	}
 }
 
-// A caller cannot make the server log what looks like a panic of its own.
+// A caller cannot make the server log a line that looks like a panic.
 func TestCallersDoNotForgePanics(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
@@ -260,11 +259,12 @@ func TestCallersDoNotForgePanics(t *testing.T) {
 	}
 }
 
-// A certificate is no secret: whoever shows one is authenticated when the handshake has
-// proven that it has the key, and not before.
-func TestACertificateThatIsShownIsNoProof(t *testing.T) {
+// A certificate is not secret: a caller is authenticated when the handshake has proved that it has
+// the key, and not before.
+func TestACertificateAloneDoesNotAuthenticate(t *testing.T) {
 	t.Parallel()
-	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}, false, logr.Discard())
+	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}
+	g := newGuard(limits, false, logr.Discard())
 	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
 	conn.identified(true)
 	if g.held() != 1 || conn.known.Load() {
@@ -276,11 +276,13 @@ func TestACertificateThatIsShownIsNoProof(t *testing.T) {
 	}
 }
 
-// Certificates of the same authorities that may not call, such as those of nodes, give
-// no more connections than no certificate.
-func TestConnectionsWhoseNameMayNotCallAreLimited(t *testing.T) {
+// Certificates of the same authorities whose names are not allowed, such as those of nodes, have the
+// same limits as no certificate.
+func TestConnectionsWithADisallowedNameAreLimited(t *testing.T) {
 	t.Parallel()
-	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Webhook.AllowedClientNames = []string{"kube-apiserver"} })
+	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
+		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
+	})
 	g := guardOf(s.listeners.webhook)
 	s.serve(parts{})
 	conn := s.dial(s.listeners.webhook, s.callers.client("system:node:a"), "http/1.1")
@@ -293,13 +295,13 @@ func TestConnectionsWhoseNameMayNotCallAreLimited(t *testing.T) {
 		t.Errorf("got %q, %v", answer, err)
 	}
 	eventually(t, "the connection is not counted", func() bool { return g.held() == 0 })
-	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
+	client := s.caller(s.callers.client("kube-apiserver"))
+	if got, err := s.post(client, "/authorize", "question"); err != nil || got.status != 200 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// The last answer on a connection may take longer than what is left of the connection
-// after it.
+// The last answer on a connection may take longer than closingTime.
 func TestTheLastAnswerIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, onlyMachines)
@@ -316,13 +318,14 @@ func TestTheLastAnswerIsNotCutOff(t *testing.T) {
 	}
 }
 
-// Requests that HTTP/2 refuses reach no handler that counts them, and do not give the
-// connection more time again and again.
+// Requests that HTTP/2 refuses do not reach a handler that counts them. They do not extend the time
+// of the connection.
 func TestRefusedRequestsDoNotKeepAConnection(t *testing.T) {
 	t.Parallel()
-	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2}, false, logr.Discard())
+	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 2}
+	g := newGuard(limits, false, logr.Discard())
 	conn := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
-	// One time for the beginning, and one for each request.
+	// Once at the beginning, and once for each request.
 	for n := range 3 {
 		conn.setActive(true)
 		conn.setActive(false)
@@ -335,10 +338,11 @@ func TestRefusedRequestsDoNotKeepAConnection(t *testing.T) {
 	eventually(t, "the connection ends", func() bool { return g.held() == 0 })
 }
 
-// A handshake has a slot while the server computes, after each message of the caller.
-func TestAHandshakeHasASlotWhileItIsComputed(t *testing.T) {
+// A handshake holds a slot after each message of the caller, while the server computes.
+func TestAHandshakeHoldsASlotWhileItIsComputed(t *testing.T) {
 	t.Parallel()
-	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}, false, logr.Discard())
+	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: 1}
+	g := newGuard(limits, false, logr.Discard())
 	g.handshakes = make(chan struct{}, 2)
 	near, far := net.Pipe()
 	defer far.Close()
@@ -347,15 +351,15 @@ func TestAHandshakeHasASlotWhileItIsComputed(t *testing.T) {
 	go func() { _, _ = io.Copy(far, far) }()
 	for range 3 {
 		if _, err := conn.Write([]byte("hello")); err != nil || len(g.handshakes) != 0 {
-			t.Fatalf("%d slots are taken while the caller is waited for, %v", len(g.handshakes), err)
+			t.Fatalf("%d slots are held while the server waits for the caller, %v", len(g.handshakes), err)
 		}
 		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil || len(g.handshakes) != 1 {
-			t.Fatalf("%d slots are taken after a message, %v", len(g.handshakes), err)
+			t.Fatalf("%d slots are held after a message, %v", len(g.handshakes), err)
 		}
 	}
 	conn.setActive(true)
 	if len(g.handshakes) != 0 {
-		t.Error("a slot is taken after the handshake")
+		t.Error("a slot is held after the handshake")
 	}
 }
 

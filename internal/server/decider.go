@@ -13,15 +13,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// decider answers the webhooks with what an evaluator says, in words for whoever runs
-// the server.
+// decider answers the webhooks with the opinions of an evaluator. Its errors are for operators.
 type decider struct {
 	*evaluate.Evaluator
-	// tooOld counts answers of an endpoint that the state is too old for.
+	// tooOld counts answers of an endpoint that are errors because the state is too old.
 	tooOld func(endpoint string)
 }
 
-// authorize wraps the evaluator of the mode that is configured.
+// authorize wraps the evaluator of the configured mode.
 func (d *decider) authorize(next decision.Authorize) decision.Authorize {
 	return func(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 		opinion, err := next(ctx, req)
@@ -38,8 +37,8 @@ func (d *decider) authorize(next decision.Authorize) decision.Authorize {
 	}
 }
 
-// admit puts a write to NodeRestriction. A refusal that something could turn that is too
-// old, or may not be read, is no answer.
+// admit evaluates a write with NodeRestriction. A refusal that could depend on stale or unreadable
+// state is an error.
 func (d *decider) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 	a := d.Admit(ctx, req)
 	switch {
@@ -57,5 +56,6 @@ func needsRights(missing []source.Missing) error {
 	for i, m := range missing {
 		resources[i] = m.Resource.String()
 	}
-	return fmt.Errorf("not decided: the server may not read %s; bind the cluster role of node-authorizer to its user", strings.Join(resources, ", "))
+	return fmt.Errorf("not decided: the server may not read %s; bind the cluster role of node-authorizer to its user",
+		strings.Join(resources, ", "))
 }

@@ -17,23 +17,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// TestDrain follows a shutdown: not ready at once, still serving for the delay,
-// then only what has begun is answered.
+// During a shutdown the server is not ready at once, still serves for the delay, and then only
+// completes the requests in flight.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Shutdown.Delay = seconds(7) })
-	asleep, wake := make(chan time.Duration, 1), make(chan struct{})
+	sleeping, wake := make(chan time.Duration, 1), make(chan struct{})
 	s.sleep = func(d time.Duration) {
-		asleep <- d
+		sleeping <- d
 		<-wake
 	}
-	begun, finish := make(chan struct{}, 2), make(chan struct{})
-	s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		begun <- struct{}{}
+	started, finish := make(chan struct{}, 2), make(chan struct{})
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		started <- struct{}{}
 		<-finish
 		_, _ = io.WriteString(w, "answer")
-	})}})
-	client, other := s.caller(s.callers.client("kube-apiserver")), s.caller(s.callers.client("kube-apiserver"))
+	})
+	s.serve(parts{webhooks: map[string]http.Handler{"/authorize": handler}})
+	client := s.caller(s.callers.client("kube-apiserver"))
+	other := s.caller(s.callers.client("kube-apiserver"))
 	answers := make(chan error, 2)
 	ask := func(client *http.Client) {
 		got, err := s.post(client, "/authorize", "")
@@ -43,20 +45,22 @@ func TestDrain(t *testing.T) {
 		answers <- err
 	}
 	go ask(client)
-	<-begun
+	<-started
 
 	s.stop()
-	if d := <-asleep; d != 7*time.Second {
+	if d := <-sleeping; d != 7*time.Second {
 		t.Errorf("slept for %v, want the delay", d)
 	}
-	if got, err := s.get(s.caller(nil), "/readyz"); err != nil || got.status != 503 || !strings.Contains(got.body, "[-]shutdown failed: the server is shutting down\n") {
+	got, err := s.get(s.caller(nil), "/readyz")
+	const stopping = "[-]shutdown failed: the server is shutting down\n"
+	if err != nil || got.status != 503 || !strings.Contains(got.body, stopping) {
 		t.Errorf("readyz during the delay: got %+v, %v", got, err)
 	}
 	if got, err := s.get(s.caller(nil), "/livez"); err != nil || got.status != 200 {
 		t.Errorf("livez during the delay: got %+v, %v", got, err)
 	}
 	go ask(other) // on a new connection
-	<-begun
+	<-started
 
 	close(wake)
 	eventually(t, "the listener is closed", func() bool {
@@ -65,13 +69,13 @@ func TestDrain(t *testing.T) {
 	})
 	select {
 	case err := <-s.done:
-		t.Fatalf("serving ended with requests under way: %v", err)
+		t.Fatalf("serving ended with requests in flight: %v", err)
 	default:
 	}
 	close(finish)
 	for range 2 {
 		if err := <-answers; err != nil {
-			t.Errorf("a request that had begun: %v", err)
+			t.Errorf("a request in flight: %v", err)
 		}
 	}
 	if err := s.ended(); err != nil {
@@ -79,21 +83,20 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestNoRequestIsLostInADrain has callers ask without a pause, in HTTP/2 as API
-// servers do. During the delay all are answered; afterwards what the server has
-// taken is answered, and the rest cannot connect.
+// Callers send requests continuously, in HTTP/2 as API servers do. During the delay all requests are
+// answered; afterwards accepted requests are answered, and others cannot connect.
 func TestNoRequestIsLostInADrain(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	var answered [8]atomic.Int64
-	everybody := func() {
+	allAnswered := func() {
 		t.Helper()
 		for i := range answered {
 			from := answered[i].Load()
 			eventually(t, "a caller is answered twice", func() bool { return answered[i].Load() > from+2 })
 		}
 	}
-	s.sleep = func(time.Duration) { everybody() }
+	s.sleep = func(time.Duration) { allAnswered() }
 	s.serve(parts{})
 	var callers sync.WaitGroup
 	for i := range answered {
@@ -113,7 +116,7 @@ func TestNoRequestIsLostInADrain(t *testing.T) {
 			}
 		})
 	}
-	everybody()
+	allAnswered()
 	s.stop()
 	callers.Wait()
 	if err := s.ended(); err != nil {
@@ -126,9 +129,10 @@ func cannotConnect(err error) bool {
 	return errors.As(err, &refused) && refused.Op == "dial"
 }
 
-// trace posts a question and watches it on its way.
+// trace posts a request with a trace.
 func (s *testListeners) trace(client *http.Client, trace *httptrace.ClientTrace) (response, error) {
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(s.t.Context(), trace), http.MethodPost, s.url("/authorize"), strings.NewReader("question"))
+	ctx := httptrace.WithClientTrace(s.t.Context(), trace)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url("/authorize"), strings.NewReader("question"))
 	if err != nil {
 		return response{}, err
 	}
@@ -140,9 +144,9 @@ func TestRequestsThatTakeTooLongAreCutOff(t *testing.T) {
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Shutdown.Timeout = metav1.Duration{Duration: time.Millisecond}
 	})
-	begun := make(chan struct{})
+	started := make(chan struct{})
 	s.serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		close(begun)
+		close(started)
 		<-r.Context().Done()
 	})}})
 	failed := make(chan error, 1)
@@ -150,7 +154,7 @@ func TestRequestsThatTakeTooLongAreCutOff(t *testing.T) {
 		_, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "")
 		failed <- err
 	}()
-	<-begun
+	<-started
 	s.stop()
 	if err := s.ended(); err != nil {
 		t.Error(err)
@@ -158,7 +162,7 @@ func TestRequestsThatTakeTooLongAreCutOff(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("the request was answered")
 	}
-	if log := s.log.String(); !strings.Contains(log, "requests that were under way are cut off") {
-		t.Errorf("the log does not say so:\n%s", log)
+	if log := s.log.String(); !strings.Contains(log, "requests in flight are cut off") {
+		t.Errorf("this is not logged:\n%s", log)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ec2instances"
 )
 
-// sharedEC2 is the client of EC2 of all parts of the server: they have one account and
-// one quota, so that they share one rate limit.
+// sharedEC2 is the EC2 client that all parts of the server share: they have one account and one
+// quota, and therefore one rate limit.
 type sharedEC2 struct {
 	options   ec2instances.Options
 	transport http.RoundTripper
@@ -19,7 +19,7 @@ type sharedEC2 struct {
 	client *ec2instances.Client
 }
 
-// newSharedEC2 asks EC2 through a transport; nil for that of the SDK.
+// newSharedEC2 returns a client that uses a transport; nil for that of the SDK.
 func newSharedEC2(c *v1alpha1.EC2, transport http.RoundTripper, observe func(service, outcome string)) *sharedEC2 {
 	return &sharedEC2{transport: transport, options: ec2instances.Options{
 		PerSecond: float64(c.PerSecond), Burst: int(c.Burst),
@@ -27,8 +27,8 @@ func newSharedEC2(c *v1alpha1.EC2, transport http.RoundTripper, observe func(ser
 	}}
 }
 
-// get returns the client. It makes it when it is needed first, and again after an error:
-// the settings of the SDK may be wrong, and be corrected.
+// get returns the client. It creates the client at the first call, and retries after an error, because
+// the settings of the SDK may be corrected.
 func (s *sharedEC2) get(ctx context.Context) (*ec2instances.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// One account has one quota of requests to EC2 in a region: the webhook for tokens and
-// the bootstrap service ask through one client, with one rate limit and one metric.
+// An account has one quota of requests to EC2 in a region. The webhook for tokens and the bootstrap
+// service use one client, with one rate limit and one metric.
 func TestAllPartsAskEC2ThroughOneClient(t *testing.T) { // sets the environment of the SDK
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -35,7 +35,8 @@ func TestAllPartsAskEC2ThroughOneClient(t *testing.T) { // sets the environment 
 	config.IAM.Region = "eu-west-1"
 	config.Bootstrap.Attestor = v1alpha1.AWSAttestor
 	config.Bootstrap.AWS.ClusterName = "shop.example.com"
-	config.Bootstrap.AWS.Accounts, config.Bootstrap.AWS.Regions, config.Bootstrap.AWS.VPCs = []string{account}, []string{"eu-west-1"}, []string{"vpc-0123456789abcdef0"}
+	aws := &config.Bootstrap.AWS
+	aws.Accounts, aws.Regions, aws.VPCs = []string{account}, []string{"eu-west-1"}, []string{"vpc-0123456789abcdef0"}
 	shared := newSharedEC2(&config.IAM.EC2, front.Transport(), observe)
 	attestor, err := newPendingAttestor(&config.Bootstrap, nil, shared)
 	if err != nil {

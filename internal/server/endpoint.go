@@ -10,9 +10,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// endpoint is one listener and what it serves.
+// endpoint is a listener with its server.
 type endpoint struct {
-	// name says what is served, for the log.
+	// name describes what is served, for the log.
 	name     string
 	listener net.Listener
 	server   *http.Server
@@ -20,71 +20,75 @@ type endpoint struct {
 	certificates *certificates
 }
 
-// limits are those of connections.
+// limits are the limits of connections.
 type limits struct {
 	header, read, write, idle time.Duration
 	headerBytes               int
-	// streams is how many requests one HTTP/2 connection carries at once.
+	// streams is the maximum number of concurrent requests of an HTTP/2 connection.
 	streams int
-	// unauthenticated are the limits until a caller is authenticated.
+	// unauthenticated are the limits of unauthenticated callers.
 	unauthenticated connectionLimits
 }
 
 const (
-	// streamWindow is how much of a body an HTTP/2 connection takes in before somebody
-	// reads it, and connectionWindow how much of all bodies. Bodies that wait for room
-	// must not use up the latter, or the connection would stop for small ones too.
+	// streamWindow is how much of one body an HTTP/2 connection buffers before it is read,
+	// and connectionWindow how much of all bodies. Bodies that wait for memory must not fill
+	// the latter, because then small bodies could not arrive.
 	streamWindow     = 64 << 10
 	connectionWindow = 4<<20 - 1
 )
 
-// apiServerLimits are for callers of the cluster itself. An API server keeps its
-// connections open, puts all its requests on one, and calls at once; nobody else
-// has a reason to be slow.
+// apiServerLimits are the limits for API servers. An API server keeps its connections open, sends all
+// its requests on one, and sends at once; other callers have no reason to be slow.
 func apiServerLimits() limits {
 	return limits{
-		header: 10 * time.Second, read: 30 * time.Second, write: time.Minute, idle: 5 * time.Minute, headerBytes: 64 << 10, streams: 1000,
-		// API servers have a certificate. Others have no reason to call, but for probes,
-		// which ask once on each connection.
-		unauthenticated: connectionLimits{perAddress: 64, total: 512, first: 10 * time.Second, idle: 5 * time.Second, requests: 1, bytes: 64 << 10},
+		header: 10 * time.Second, read: 30 * time.Second, write: time.Minute, idle: 5 * time.Minute,
+		headerBytes: 64 << 10, streams: 1000,
+		// API servers have a certificate. Without one, only probes have a reason to call. They
+		// send one request on each connection.
+		unauthenticated: connectionLimits{
+			perAddress: 64, total: 512, first: 10 * time.Second, idle: 5 * time.Second, requests: 1, bytes: 64 << 10,
+		},
 	}
 }
 
-// monitoringLimits are for the port of metrics, which has no certificates.
+// monitoringLimits are the limits of the port for metrics, which has no certificates.
 func monitoringLimits() limits {
 	l := apiServerLimits()
 	l.streams, l.headerBytes = 16, 16<<10
 	const requests = 1000
 	l.unauthenticated = connectionLimits{
-		perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute, requests: requests, bytes: requests * 4 << 10,
+		perAddress: 64, total: 256, first: 10 * time.Second, idle: 2 * time.Minute,
+		requests: requests, bytes: requests * 4 << 10,
 	}
 	return l
 }
 
-// machineLimits are for machines, of which anybody may be one: each has one small
-// request, whose body is up to so large, and which is answered within the timeout.
+// machineLimits are the limits for machines, which anybody may pretend to be: each sends a small
+// request, with a body of limited size, which is answered within the timeout.
 func machineLimits(timeout time.Duration, body int64) limits {
 	const (
 		read, idle            = 10 * time.Second, 30 * time.Second
 		requests, headerBytes = 8, 8 << 10
 	)
 	return limits{
-		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle, headerBytes: headerBytes, streams: 16,
-		// A group of machines that start at once may be behind one address. Each asks for
-		// a challenge and for a token.
+		header: 5 * time.Second, read: read, write: read + timeout + 5*time.Second, idle: idle,
+		headerBytes: headerBytes, streams: 16,
+		// Several machines that start at once may have one address. Each requests a challenge
+		// and a token.
 		unauthenticated: connectionLimits{
 			perAddress: 256, total: 2048, first: read, idle: read, requests: requests, bodies: true,
-			// A quarter more is for the frames of HTTP and TLS.
+			// An additional quarter is for the frames of HTTP and TLS.
 			bytes: requests * (headerBytes + body) * 5 / 4,
 		},
 	}
 }
 
-// opening is how an endpoint is made.
+// opening are the parameters of an endpoint.
 type opening struct {
-	// name says what is served: "metrics".
+	// name describes what is served: "metrics".
 	name, address string
-	// dispensable tells that the server runs without it while the address is taken.
+	// dispensable is true if the server runs without the endpoint while the address is in use.
 	dispensable bool
 	limits      limits
 	// files is nil for plain HTTP.
@@ -93,7 +97,7 @@ type opening struct {
 	observer certificateObserver
 }
 
-// open begins to listen; the endpoint is nil without an address.
+// open starts to listen. It returns nil if there is no address.
 func (o *opening) open() (*endpoint, error) {
 	if o.address == "" {
 		return nil, nil
@@ -109,7 +113,8 @@ func (o *opening) open() (*endpoint, error) {
 		ConnState:         watchRequests,
 		ErrorLog:          connectionLog(o.logger),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: o.limits.streams, MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connectionWindow,
+			MaxConcurrentStreams: o.limits.streams, MaxReceiveBufferPerStream: streamWindow,
+			MaxReceiveBufferPerConnection: connectionWindow,
 		},
 	}}
 	var err error
@@ -138,8 +143,8 @@ func (e *endpoint) serve() error {
 	return e.server.ServeTLS(e.listener, "", "")
 }
 
-// lingered waits until callers have had the time to read their last answers, or until
-// the context ends. It is called when no connection is served any more.
+// lingered waits until callers had time to read their last answers, or until the context ends. It is
+// called when no connection is served any more.
 func (e *endpoint) lingered(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -152,7 +157,7 @@ func (e *endpoint) lingered(ctx context.Context) {
 	}
 }
 
-// address is where the endpoint listens; nil for one that there is not.
+// address returns the address of the listener; nil for a nil endpoint.
 func (e *endpoint) address() net.Addr {
 	if e == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// machinesOn makes the listeners listen for machines, with a certificate of its own, in
-// files beside the webhooks' certificate.
+// machinesOn adds an endpoint for machines with a certificate of its own, in files next to the
+// webhooks' certificate.
 func machinesOn(c *v1alpha1.ServerConfiguration) (certificate, key string) {
 	dir := filepath.Dir(c.Webhook.CertificateFile)
 	certificate, key = filepath.Join(dir, "machines.crt"), filepath.Join(dir, "machines.key")
@@ -25,10 +25,15 @@ func machinesOn(c *v1alpha1.ServerConfiguration) (certificate, key string) {
 	return certificate, key
 }
 
-// onlyMachines is a configuration for machines alone.
-func onlyMachines(c *v1alpha1.ServerConfiguration) {
+// machinesWithTheSameCertificate adds an endpoint for machines with the webhooks' certificate.
+func machinesWithTheSameCertificate(c *v1alpha1.ServerConfiguration) {
 	c.Bootstrap.Address = "127.0.0.1:0"
 	c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = c.Webhook.CertificateFile, c.Webhook.KeyFile
+}
+
+// onlyMachines makes the endpoint for machines the only one.
+func onlyMachines(c *v1alpha1.ServerConfiguration) {
+	machinesWithTheSameCertificate(c)
 	c.Webhook = v1alpha1.Webhook{}
 }
 
@@ -40,7 +45,7 @@ func failing(name string) check {
 	return check{name, func() (string, error) { return "", errNoAnswer }}
 }
 
-// at is the URL of a path at an endpoint.
+// at returns the URL of a path at an endpoint.
 func at(e *endpoint, path string) string {
 	scheme := "https://"
 	if e.certificates == nil {
@@ -49,29 +54,32 @@ func at(e *endpoint, path string) string {
 	return scheme + e.address().String() + path
 }
 
-// Each endpoint answers for itself, that of metrics for all.
-func TestReadinessIsThatOfTheEndpoint(t *testing.T) {
+// Each endpoint has its own readiness; that of metrics has that of all.
+func TestReadinessOfEachEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Metrics.Address = "127.0.0.1:0"
-		c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+		machinesWithTheSameCertificate(c)
 	})
 	s.serve(parts{
-		ready: []check{{"graph-sync", func() (string, error) { return "", nil }}}, machines: says("token"), metrics: says("numbers"),
+		ready:    []check{{"graph-sync", func() (string, error) { return "", nil }}},
+		machines: says("token"), metrics: says("numbers"),
 		joinReady: []check{failing("ledger-sync")},
 	})
 	client := s.caller(nil)
+	const (
+		webhooks = "[+]graph-sync ok\n[+]certificates ok\n"
+		machines = "[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n"
+		failed   = "[+]shutdown ok\nreadyz check failed\n"
+	)
 	for _, tc := range []struct {
 		endpoint *endpoint
 		status   int
 		want     string
 	}{
-		{s.listeners.webhook, 200, "[+]graph-sync ok\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"},
-		{s.listeners.bootstrap, 503, "[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n[+]shutdown ok\nreadyz check failed\n"},
-		{
-			s.listeners.metrics, 503,
-			"[+]graph-sync ok\n[+]certificates ok\n[-]ledger-sync failed: it has not answered yet\n[+]bootstrap-certificates ok\n[+]shutdown ok\nreadyz check failed\n",
-		},
+		{s.listeners.webhook, 200, webhooks + "[+]shutdown ok\nreadyz check passed\n"},
+		{s.listeners.bootstrap, 503, machines + failed},
+		{s.listeners.metrics, 503, webhooks + machines + failed},
 	} {
 		got, err := read(client.Get(at(tc.endpoint, "/readyz?verbose")))
 		if err != nil || got.status != tc.status || got.body != tc.want {
@@ -89,7 +97,7 @@ func TestReadinessIsThatOfTheEndpoint(t *testing.T) {
 	}
 }
 
-func TestMachinesAloneNeedNoWebhooks(t *testing.T) {
+func TestBootstrapWithoutWebhooks(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, onlyMachines)
 	s.serve(parts{machines: says("token")})
@@ -103,9 +111,8 @@ func TestMachinesAloneNeedNoWebhooks(t *testing.T) {
 	}
 }
 
-// Files that are not there when the server starts are waited for: those of the
-// webhooks are not.
-func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
+// The server waits for missing certificate files of machines, but not of the webhooks.
+func TestTheServerWaitsForTheCertificateOfMachines(t *testing.T) {
 	t.Parallel()
 	var certificate, key string
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
@@ -118,7 +125,8 @@ func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
 		t.Error("a handshake without a certificate")
 	}
 	got, err := read(client.Get(at(s.listeners.metrics, "/readyz")))
-	if err != nil || got.status != 503 || !strings.Contains(got.body, "[-]bootstrap-certificates failed: waiting for certificate files: read bootstrap.certificateFile: open "+certificate) {
+	const waiting = "[-]bootstrap-certificates failed: waiting for certificate files: read bootstrap.certificateFile: open "
+	if err != nil || got.status != 503 || !strings.Contains(got.body, waiting+certificate) {
 		t.Errorf("readyz: got %+v, %v", got, err)
 	}
 	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", "question"); err != nil || got.status != 200 {
@@ -135,7 +143,7 @@ func TestCertificatesOfMachinesAreWaitedFor(t *testing.T) {
 		t.Errorf("the log has\n%s", log)
 	}
 	if n := s.events.failures(); n != 0 {
-		t.Errorf("%d failures are counted while files are waited for", n)
+		t.Errorf("%d failures are counted while the server waits for files", n)
 	}
 }
 
@@ -147,12 +155,13 @@ func TestWaitingForCertificatesEnds(t *testing.T) {
 	})
 	s.serve(parts{machines: says("token")})
 	err := s.ended()
-	if err == nil || !strings.Contains(err.Error(), "waited 10ms for certificate files: read bootstrap.certificateFile: ") || !strings.Contains(err.Error(), "bootstrap.certificateWait") {
+	if err == nil || !strings.Contains(err.Error(), "waited 10ms for certificate files: read bootstrap.certificateFile: ") ||
+		!strings.Contains(err.Error(), "bootstrap.certificateWait") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
+func TestTheServerDoesNotWaitForInvalidFiles(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	defer s.close()
@@ -161,17 +170,18 @@ func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
 		configure func(*v1alpha1.ServerConfiguration)
 		want      string
 	}{
-		{"not there, and no patience", func(c *v1alpha1.ServerConfiguration) {
+		{"missing, and no time to wait", func(c *v1alpha1.ServerConfiguration) {
 			machinesOn(c)
 			c.Bootstrap.CertificateWait = metav1.Duration{}
 		}, "read bootstrap.certificateFile: open "},
-		{"there and broken", func(c *v1alpha1.ServerConfiguration) {
+		{"invalid", func(c *v1alpha1.ServerConfiguration) {
 			certificate, key := machinesOn(c)
 			write(t, certificate, []byte("nothing"))
 			write(t, key, []byte("nothing"))
 		}, "use bootstrap.certificateFile "},
 		{"the address in use", func(c *v1alpha1.ServerConfiguration) {
-			c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = s.listeners.webhook.address().String(), c.Webhook.CertificateFile, c.Webhook.KeyFile
+			machinesWithTheSameCertificate(c)
+			c.Bootstrap.Address = s.listeners.webhook.address().String()
 		}, "listen on bootstrap.address: "},
 	} {
 		config := *s.config
@@ -187,8 +197,7 @@ func TestFilesThatAreWrongAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfMachinesRotate replaces the certificate of one endpoint and
-// not that of the other.
+// The certificate of one endpoint is replaced, and not that of the other.
 func TestCertificatesOfMachinesRotate(t *testing.T) {
 	t.Parallel()
 	var certificate, key string
@@ -209,7 +218,7 @@ func TestCertificatesOfMachinesRotate(t *testing.T) {
 	write(t, key, keyText)
 	client := callerWith(&tls.Config{RootCAs: pool(others)}, nil)
 	t.Cleanup(client.CloseIdleConnections)
-	eventually(t, "the new certificate is shown", func() bool {
+	eventually(t, "the new certificate is used", func() bool {
 		_, err := read(client.Get(at(s.listeners.bootstrap, "/livez")))
 		return err == nil
 	})
@@ -218,15 +227,15 @@ func TestCertificatesOfMachinesRotate(t *testing.T) {
 	}
 }
 
-// A shutdown answers what has begun on every endpoint.
-func TestDrainIsOfAllEndpoints(t *testing.T) {
+// A shutdown completes the requests in flight on every endpoint.
+func TestDrainOfAllEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-		c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+		machinesWithTheSameCertificate(c)
 	})
-	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	started, finish := make(chan struct{}, 2), make(chan struct{})
 	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		begun <- struct{}{}
+		started <- struct{}{}
 		<-finish
 		_, _ = io.WriteString(w, "answer")
 	})
@@ -248,8 +257,8 @@ func TestDrainIsOfAllEndpoints(t *testing.T) {
 			answers <- err
 		}()
 	}
-	<-begun
-	<-begun
+	<-started
+	<-started
 	s.stop()
 	for _, e := range s.endpoints() {
 		eventually(t, e.name+" is closed", func() bool {
@@ -260,7 +269,7 @@ func TestDrainIsOfAllEndpoints(t *testing.T) {
 	close(finish)
 	for range 2 {
 		if err := <-answers; err != nil {
-			t.Errorf("a request that had begun: %v", err)
+			t.Errorf("a request in flight: %v", err)
 		}
 	}
 	if err := s.ended(); err != nil {
@@ -268,16 +277,18 @@ func TestDrainIsOfAllEndpoints(t *testing.T) {
 	}
 }
 
-// A machine that sends slowly, or opens connections and says nothing, is cut off.
-func TestMachinesHaveLittleTime(t *testing.T) {
+// A machine that sends slowly, or sends nothing, is cut off.
+func TestTimeLimitsOfMachines(t *testing.T) {
 	t.Parallel()
 	l := machineLimits(15*time.Second, 64<<10)
-	if l.header > 5*time.Second || l.read > 10*time.Second || l.idle > 30*time.Second || l.headerBytes > 8<<10 || l.write < 15*time.Second {
+	if l.header > 5*time.Second || l.read > 10*time.Second || l.idle > 30*time.Second ||
+		l.headerBytes > 8<<10 || l.write < 15*time.Second {
 		t.Errorf("got %+v", l)
 	}
 	s := newTestListeners(t, onlyMachines)
 	server := s.listeners.bootstrap.server
-	if server.ReadHeaderTimeout != l.header || server.ReadTimeout != l.read || server.IdleTimeout != l.idle || server.WriteTimeout != l.write {
+	if server.ReadHeaderTimeout != l.header || server.ReadTimeout != l.read ||
+		server.IdleTimeout != l.idle || server.WriteTimeout != l.write {
 		t.Errorf("the endpoint has other limits: %+v", server)
 	}
 	s.serve(parts{machines: says("token")})

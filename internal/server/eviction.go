@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// slowCaller is how long the server waits for a caller before it evicts the caller's
-// connection in favor of any other. Callers that make progress answer sooner.
+// slowCaller is the wait after which a caller's connection is evicted before any other. Callers that
+// make progress are faster.
 const slowCaller = time.Second
 
-// callerWait measures for how long the server has waited for a caller since the caller
-// last made progress. A request and its answer are progress. Bytes are not, so a caller
-// gains nothing by sending slowly. Time in which the server works for the caller does not
-// count.
+// callerWait measures how long the server has waited for a caller since the caller last made
+// progress. A request and its answer are progress. Bytes are not, so that sending slowly does not
+// help. Time in which the server works for the caller does not count.
 type callerWait struct {
-	// working counts what the server does for the caller: a handshake that it computes or
-	// that is queued for that, and requests whose handlers do not wait for a body.
+	// working counts what the server does for the caller: handshakes that are computed or in
+	// the queue, and requests whose handlers do not wait for a body.
 	working int
-	// blocked counts writes that have not ended, because the caller does not read.
+	// blocked counts writes in progress: the caller does not read.
 	blocked int
-	// since is when the current wait began, before the sum of the earlier ones.
+	// since is the start of the current wait, before the sum of the earlier waits.
 	since  time.Time
 	before time.Duration
 }
@@ -41,14 +40,14 @@ func (w *callerWait) change(now time.Time, working, blocked int) {
 	}
 }
 
-// progress begins to measure anew.
+// progress restarts the measurement.
 func (w *callerWait) progress(now time.Time) { w.since, w.before = now, 0 }
 
-// start is when the wait would have begun if it were one without interruption.
+// start returns when the wait would have started without interruptions.
 func (w *callerWait) start() time.Time { return w.since.Add(-w.before) }
 
-// longerThan orders connections by how long the server has waited for their callers. The
-// order of arrival decides between equal ones.
+// longerThan compares how long the server has waited for two callers. If it is equal, the order of
+// arrival decides.
 func (c *guardedConn) longerThan(other *guardedConn) bool {
 	if other == nil {
 		return true
@@ -59,8 +58,8 @@ func (c *guardedConn) longerThan(other *guardedConn) bool {
 	return c.number < other.number
 }
 
-// longestWait returns the connection whose caller the server has waited for longest, and
-// for how many of the callers it waits. It returns nil if it waits for none.
+// longestWait returns the connection with the longest wait, and the number of connections on which the
+// server waits. It returns nil if there is none.
 func longestWait(conns []*guardedConn) (longest *guardedConn, waiting int) {
 	for _, c := range conns {
 		if !c.wait.waiting() {
@@ -74,14 +73,13 @@ func longestWait(conns []*guardedConn) (longest *guardedConn, waiting int) {
 	return longest, waiting
 }
 
-// victim returns the connection to evict, so that there is room for one from the source.
-// It returns nil if the server waits for no caller whose connection would make room.
+// victim returns the connection to evict for a new one from the source. It returns nil if the server
+// waits on no connection whose eviction would help.
 //
-// An address that has as many connections as it may have loses one of its own. When there
-// are too many in all, slow callers of all addresses come first. If there are none, the
-// address loses a connection that has most of those on which the server waits; among
-// addresses with equally many, the longest wait decides. See queuedVictim for when the
-// server waits for no caller.
+// An address with the maximum number of connections loses one of its own. When there are too many in
+// total, slow callers of all addresses come first. If there are none, the address loses a connection
+// that has most of those on which the server waits; among equal addresses the longest wait decides.
+// See queuedVictim for the case that the server waits on none.
 func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 	if conns := g.from[source]; len(conns) >= g.limits.perAddress {
 		longest, _ := longestWait(conns)
@@ -110,10 +108,10 @@ func (g *guard) victim(source netip.Prefix, now time.Time) *guardedConn {
 	return ofMost
 }
 
-// queuedVictim is the victim if the server waits for no caller. The address that has most
-// handshakes in the queue loses the last of them, if it still has more than the source
-// then: one that sends many handshakes does not keep others out, and those that are first
-// in the queue are not lost.
+// queuedVictim returns the victim if the server waits on no connection. The address that has the most
+// handshakes in the queue loses the last of them, if it still has more than the source after that. So
+// one address with many handshakes does not keep others out, and the first handshakes in the queue are
+// not lost.
 func (g *guard) queuedVictim(source netip.Prefix) *guardedConn {
 	var last *guardedConn
 	most := len(g.from[source]) + 1
@@ -136,7 +134,7 @@ func (g *guard) queuedVictim(source netip.Prefix) *guardedConn {
 	return last
 }
 
-// changeWait notes that the server begins or ends to work for the caller, or to write.
+// changeWait records that the server starts or stops to work for the caller, or to write.
 func (c *guardedConn) changeWait(working, blocked int) {
 	if c.known.Load() {
 		return
@@ -146,7 +144,7 @@ func (c *guardedConn) changeWait(working, blocked int) {
 	c.wait.change(time.Now(), working, blocked)
 }
 
-// changeRequests notes that a request begins or has been answered.
+// changeRequests records that a request starts or has been answered.
 func (c *guardedConn) changeRequests(by int) {
 	if c.known.Load() {
 		return
@@ -158,7 +156,7 @@ func (c *guardedConn) changeRequests(by int) {
 	c.wait.progress(now)
 }
 
-// awaitedBody is a body that the server waits for while it is read.
+// awaitedBody is a body: while it is read, the server waits for the caller.
 type awaitedBody struct {
 	io.ReadCloser
 	conn *guardedConn

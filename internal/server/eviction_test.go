@@ -15,7 +15,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// madeUp is a connection from an address.
+// madeUp is a fake connection from an address.
 type madeUp struct {
 	net.Conn
 	address string
@@ -33,18 +33,19 @@ func (m *madeUp) Close() error {
 	return nil
 }
 
-// step is what happens on one of the connections of a test.
+// step is an event on one of the connections of a test.
 type step struct {
 	what string // see evicted
 	conn int
 	from string
 }
 
-// evicted returns which connections are closed after steps, of which each takes 100 ms.
-// Connections are numbered as they come.
+// evicted returns the connections that are closed after the steps. Each step takes 100 ms. Connections
+// are numbered in order of arrival.
 func evicted(t *testing.T, steps []step) []int {
 	t.Helper()
-	g := newGuard(connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour}, false, logr.Discard())
+	limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour}
+	g := newGuard(limits, false, logr.Discard())
 	g.handshakes = make(chan struct{}, 8)
 	var all []*madeUp
 	var conns []*guardedConn
@@ -135,21 +136,22 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 		{"an IPv4 address in IPv6 is the same", connect(a, alsoA, a), []int{0}},
 		{"IPv6 addresses count by their network", connect(six, sameNetwork, six), []int{0}},
 		{"a request is progress", join(connect(a, a), on(0, "request", "answer"), connect(a)), []int{1}},
-		{"one that is being served stays", join(connect(a, a), on(0, "request", "long pause"), connect(a)), []int{1}},
-		{"if all are being served, the new one", join(connect(a, a), on(0, "request"), on(1, "request"), connect(a)), []int{2}},
+		{"a connection with a request in flight stays", join(connect(a, a), on(0, "request", "long pause"), connect(a)), []int{1}},
+		{"if all have a request in flight, the new one", join(connect(a, a), on(0, "request"), on(1, "request"), connect(a)), []int{2}},
 		{
-			"service of one request is service, whatever else the caller is waited for",
+			"a request in flight protects, even if another one waits for its body",
 			join(connect(a, a), on(0, "request", "request", "wait for the body", "long pause"), connect(a)),
 			[]int{1},
 		},
 		{
-			"a caller whose body is waited for",
+			"a caller that does not send its body",
 			join(connect(a), on(0, "request", "wait for the body", "long pause"), connect(a, a)),
 			[]int{0},
 		},
 		{
 			"a body in small parts is no progress",
-			join(connect(a), on(0, "request", "wait for the body", "the body is there", "wait for the body", "the body is there", "wait for the body"),
+			join(connect(a), on(0, "request", "wait for the body", "the body is there", "wait for the body"),
+				on(0, "the body is there", "wait for the body"),
 				connect(a), on(0, "the body is there", "wait for the body"), connect(a)),
 			[]int{0},
 		},
@@ -158,42 +160,46 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 			join(connect(a), on(0, "request", "write", "long pause"), connect(a, a)),
 			[]int{0},
 		},
-		{"time in the handshake's queue is no wait", join(connect(a), on(0, "compute"), connect(a), on(0, "long pause", "computed"), connect(a)), []int{1}},
-		{"in all: the address with most", connect(c, a, a, b, six), []int{1}},
-		{"in all: the longest wait, if all addresses have as many", connect(c, b, six, a, d), []int{0}},
-		{"in all: not the caller's own, if all addresses have as many", connect(c, b, six, a, a), []int{0}},
 		{
-			"in all: the longest wait, if several addresses have most",
+			"time in the handshake's queue is no wait",
+			join(connect(a), on(0, "compute"), connect(a), on(0, "long pause", "computed"), connect(a)),
+			[]int{1},
+		},
+		{"total: the address with most", connect(c, a, a, b, six), []int{1}},
+		{"total: the longest wait, if all addresses have equally many", connect(c, b, six, a, d), []int{0}},
+		{"total: not the caller's own, if all addresses have equally many", connect(c, b, six, a, a), []int{0}},
+		{
+			"total: the longest wait, if several addresses have most",
 			join(connect(a, b, a, b), on(0, "request", "answer"), connect(c)),
 			[]int{1},
 		},
 		{
-			"in all: connections that are being served are not counted",
+			"total: connections with a request in flight do not count",
 			join(connect(a, a, b, c), on(0, "request"), on(1, "request", "answer"), connect(d)),
 			[]int{2},
 		},
 		{
-			"in all: a slow caller, before the address with most",
+			"total: a slow caller, before the address with most",
 			join(connect(b), on(0, "long pause"), connect(a, a, c, d)),
 			[]int{0},
 		},
 		{
-			"in all: of handshakes in the queue, the last of the address with most",
+			"total: of handshakes in the queue, the last of the address with most",
 			join(connect(a, a, b, c), on(0, "compute"), on(1, "compute"), on(2, "compute"), on(3, "compute"), connect(d)),
 			[]int{1},
 		},
 		{
-			"in all: of handshakes in the queue, none for an address that would have as many",
+			"total: of handshakes in the queue, none for an address that would have as many",
 			join(connect(a, a, b, c), on(0, "compute"), on(1, "compute"), on(2, "compute"), on(3, "compute"), connect(b)),
 			[]int{4},
 		},
 		{
-			"in all: requests that are being served are not taken for handshakes",
+			"total: requests in flight do not count as handshakes",
 			join(connect(a, a, b, c), on(0, "request"), on(1, "request"), on(2, "compute"), on(3, "compute"), connect(d)),
 			[]int{4},
 		},
 		{
-			"in all: if all are being served, the new one",
+			"total: if all have a request in flight, the new one",
 			join(connect(a, b, c, d), on(0, "request"), on(1, "request"), on(2, "request"), on(3, "request"), connect(six)),
 			[]int{4},
 		},
@@ -209,8 +215,8 @@ func TestWhichConnectionIsEvicted(t *testing.T) {
 	}
 }
 
-// Attackers choose their addresses, and with them in which order these are sorted.
-func TestNoOrderOfAddressesDecidesOnEviction(t *testing.T) {
+// Attackers control their addresses, and thereby their order.
+func TestTheOrderOfAddressesDoesNotAffectEviction(t *testing.T) {
 	t.Parallel()
 	for _, addresses := range [][]int{{1, 2, 3, 4}, {4, 3, 2, 1}, {2, 4, 1, 3}, {3, 1, 4, 2}} {
 		for added := range 6 {
@@ -227,7 +233,7 @@ func TestNoOrderOfAddressesDecidesOnEviction(t *testing.T) {
 	}
 }
 
-// bootstrapOf serves machines, with so many connections for each address.
+// bootstrapOf serves machines, with a limit of connections for each address.
 func bootstrapOf(t *testing.T, perAddress int, machines http.Handler) *testListeners {
 	t.Helper()
 	s := newTestListeners(t, onlyMachines)
@@ -240,7 +246,7 @@ const (
 	requestWithBody    = "POST /authorize/a HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
 )
 
-// answered reads an answer of HTTP/1.1 from a connection, which has the text.
+// answered reads an HTTP/1.1 answer with the text from a connection.
 func answered(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
 	var answer strings.Builder
@@ -272,8 +278,7 @@ func (s *testListeners) connect(e *endpoint) net.Conn {
 	return conn
 }
 
-// A machine between two requests keeps its connection when others connect that do
-// nothing.
+// A machine between two requests keeps its connection when idle callers connect.
 func TestProgressKeepsAConnection(t *testing.T) {
 	t.Parallel()
 	s := bootstrapOf(t, 2, says("token"))
@@ -292,20 +297,19 @@ func TestProgressKeepsAConnection(t *testing.T) {
 	answered(t, machine, "token")
 }
 
-// A request whose body does not come does not push out a machine that has just
-// connected.
-func TestSlowBodiesPushNobodyOut(t *testing.T) {
+// A request without its body does not evict a machine that has just connected.
+func TestSlowBodiesDoNotEvictOthers(t *testing.T) {
 	t.Parallel()
-	begun := make(chan struct{}, 2)
+	started := make(chan struct{}, 2)
 	s := bootstrapOf(t, 2, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begun <- struct{}{}
+		started <- struct{}{}
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, "token")
 	}))
 	slow := s.dial(s.listeners.bootstrap, nil, "http/1.1")
 	send(t, slow, requestWithBody)
-	<-begun
-	eventually(t, "the body is waited for", func() bool {
+	<-started
+	eventually(t, "the server waits for the body", func() bool {
 		g := guardOf(s.listeners.bootstrap)
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -323,20 +327,21 @@ func TestSlowBodiesPushNobodyOut(t *testing.T) {
 	answered(t, machine, "token")
 }
 
-// Machines whose requests are being answered keep their connections, however many others
-// connect.
-func TestRequestsBeingAnsweredAreNotCutOff(t *testing.T) {
+// Machines with requests in flight keep their connections, however many others connect.
+func TestRequestsInFlightAreNotCutOff(t *testing.T) {
 	t.Parallel()
-	begun, finish := make(chan struct{}, 2), make(chan struct{})
+	started, finish := make(chan struct{}, 2), make(chan struct{})
 	s := bootstrapOf(t, 2, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		begun <- struct{}{}
+		started <- struct{}{}
 		<-finish
 		_, _ = io.WriteString(w, "token")
 	}))
-	machines := []net.Conn{s.dial(s.listeners.bootstrap, nil, "http/1.1"), s.dial(s.listeners.bootstrap, nil, "http/1.1")}
+	machines := []net.Conn{
+		s.dial(s.listeners.bootstrap, nil, "http/1.1"), s.dial(s.listeners.bootstrap, nil, "http/1.1"),
+	}
 	for _, machine := range machines {
 		send(t, machine, requestWithoutBody)
-		<-begun
+		<-started
 	}
 	for range 4 {
 		if err := closedByServer(s.connect(s.listeners.bootstrap)); err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// TestedServer is a server and its API server, for tests that also run the command
-// line, which imports this package.
+// TestedServer is a server with its API server, for tests that also run the command line, which
+// imports this package.
 type TestedServer struct {
 	*testServer
 	t *testing.T
-	// API is where the API server is.
+	// API is the URL of the API server.
 	API string
 	// AuthorizationConfig is the file of the chain; empty in the mode Node.
 	AuthorizationConfig string
 }
 
-// Serve starts a server on an API server with objects, as JSON by resource, that
-// forbids to read some resources, and waits until all others have been read.
-// Without a configuration of authorizers, the mode is Node.
+// Serve starts a server for an API server with objects, as JSON by resource, that forbids to read
+// some resources, and waits until all others have been read. Without an authorization config, the
+// mode is Node.
 func Serve(t *testing.T, objects map[string][]string, forbidden []string, authorization string) *TestedServer {
 	t.Helper()
 	api := newAPIServer(t)
@@ -44,14 +44,14 @@ func Serve(t *testing.T, objects map[string][]string, forbidden []string, author
 			c.Authorization.Mode, c.Authorization.ConfigFile = v1alpha1.ChainMode, tested.AuthorizationConfig
 		}
 	})
-	eventually(t, "read what may be read", func() bool {
+	eventually(t, "all readable resources are read", func() bool {
 		got, err := tested.get(tested.caller, "/readyz?verbose")
 		return err == nil && strings.Contains(got.body, "[+]graph-sync ok") && strings.Contains(got.body, "[+]authorization ok")
 	})
 	return tested
 }
 
-// Review puts a document to the webhook of its kind and returns the answer.
+// Review sends a document to the webhook of its kind and returns the answer.
 func (s *TestedServer) Review(document string) string {
 	s.t.Helper()
 	path := authorizePath

@@ -20,7 +20,7 @@ import (
 
 const versionInterval = time.Minute
 
-// follow keeps up with the cluster until the context ends.
+// follow watches the cluster until the context ends.
 func (w *webhooks) follow(ctx context.Context) {
 	live := w.connect(ctx)
 	if live == nil {
@@ -47,7 +47,7 @@ func (w *webhooks) follow(ctx context.Context) {
 func (w *webhooks) followVersion(ctx context.Context, notify func(version string)) {
 	client, err := discovery.NewDiscoveryClientForConfig(w.cluster)
 	if err != nil {
-		w.logger.Error(err, "cannot ask for the version of the API server: the rules stay as they are")
+		w.logger.Error(err, "cannot read the version of the API server: the rules do not change")
 		<-ctx.Done()
 		return
 	}
@@ -65,8 +65,7 @@ func (w *webhooks) followVersion(ctx context.Context, notify func(version string
 	}
 }
 
-// adopt answers by the rules of the API server's version, if they are not those
-// by which the server answers already.
+// adopt applies the rules of the API server's version, if they differ from the current ones.
 func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshness.Waiter, serverVersion string) {
 	features, exact, err := featuresOf(&w.config.Cluster, serverVersion)
 	if err == nil && features.Minor() == w.answers.Load().minor {
@@ -82,7 +81,7 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 		return
 	}
 	if !exact {
-		w.logger.Info("the API server has a version that is not supported: deciding by the rules of another",
+		w.logger.Info("the API server has a version that is not supported: using the rules of another version",
 			"version", serverVersion, "rules", features.Minor().String())
 	}
 	authorize := d.AuthorizeNode
@@ -99,9 +98,11 @@ func (w *webhooks) adopt(ctx context.Context, live *source.Live, waiter *freshne
 	w.logger.Info("deciding", "rules", features.Minor().String())
 }
 
-// decider makes the evaluators for one version.
+// decider returns the evaluators for one version.
 func (w *webhooks) decider(ctx context.Context, live *source.Live, features kubeversion.Features) (*decider, error) {
-	evaluator, err := evaluate.New(ctx, live.State(), evaluate.Options{Features: features, Authorizers: w.chain, Access: w.reviews, Ages: live})
+	evaluator, err := evaluate.New(ctx, live.State(), evaluate.Options{
+		Features: features, Authorizers: w.chain, Access: w.reviews, Ages: live,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("authorization.configFile: %w", err)
 	}

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// check is one named condition of a server's health.
+// check is a named health check.
 type check struct {
 	name string
-	// probe returns nil when the condition holds, and a note for people in
-	// either case.
+	// probe returns nil if the check passes, and a note for people in either case.
 	probe func() (note string, err error)
 }
 
-// health answers GET: 200 when all checks hold, else 503 with those that do
-// not. With ?verbose it lists all of them.
+// health answers GET: 200 if all checks pass, else 503 with the failed checks. With ?verbose it lists
+// all of them.
 func health(endpoint string, checks ...check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

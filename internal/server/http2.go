@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// serveHTTP2 lets a server answer HTTP/2 as net/http does, except that callers who are
-// not authenticated have a frameGate.
+// serveHTTP2 makes a server serve HTTP/2 as net/http does, except that the connections of
+// unauthenticated callers have a frameGate.
 func serveHTTP2(server *http.Server) error {
 	over := &http2.Server{}
 	if err := http2.ConfigureServer(server, over); err != nil {
@@ -34,7 +34,7 @@ func serveHTTP2(server *http.Server) error {
 	return nil
 }
 
-// Of HTTP/2, RFC 9113: sections 3.4, 4.1 and 6.
+// HTTP/2, RFC 9113 sections 3.4, 4.1 and 6.
 const (
 	prefaceSize     = 24
 	frameHeaderSize = 9
@@ -46,38 +46,39 @@ const (
 )
 
 const (
-	// framesPerRequest is how many frames there may be for each request that a connection
-	// may have: an answer to each ping costs as much as one to a request.
+	// framesPerRequest limits the frames for each request of a connection: the answer to a ping
+	// costs as much as that to a request.
 	framesPerRequest = 64
-	// largeData is the size of a part of a body that does not count among them: the number
-	// of bytes limits how many there are.
+	// largeData is the size of a part of a body that does not count as a frame: the limit of
+	// bytes limits their number.
 	largeData = 1 << 10
 )
 
-// frameGate passes on what a caller who is not authenticated may send in HTTP/2: so many
-// requests as the connection may have, and what belongs to them. One that is refused or
-// taken back would cost as much as one that is answered, and thousands fit into the bytes
-// that the connection may have. A frameGate counts them before anything is done for them.
+// frameGate limits the HTTP/2 frames of an unauthenticated caller to the requests that the connection
+// may have, and their frames. A refused or reset request would cost as much as one that is answered,
+// and thousands fit into the limit of bytes. A frameGate counts requests before the server handles
+// them.
 //
-// Where requests have bodies, frames of later requests are discarded: the bodies of earlier
-// ones may come after them. The answer to the last request tells the caller which requests
-// to send on another connection.
+// If requests have bodies, frames of later requests are discarded, because the bodies of earlier
+// requests may follow. The answer to the last request tells the caller which requests to send on
+// another connection.
 type frameGate struct {
 	*tls.Conn
 	caller *guardedConn
 
-	// Of the one goroutine that reads. Preface and payload are how many bytes are missing of
-	// the preface and of the current frame. The header is that of the next frame; filled
-	// bytes of it have come, and passing is what may pass of it.
+	// Only the goroutine that reads uses the following fields. preface and payload are the
+	// missing bytes of the preface and of the current frame. header is that of the next
+	// frame; filled is how many bytes of it have arrived, and passing is the part of it that
+	// may pass.
 	preface, payload int
 	header           [frameHeaderSize]byte
 	filled           int
 	passing          []byte
 	requests, frames int32
-	// lastStream is that of the last request that may come.
+	// lastStream is the stream of the last allowed request.
 	lastStream uint32
-	// inHeaders tells that the header fields of a request have not ended, discards that the
-	// current frame is discarded.
+	// inHeaders is true until the header fields of a request end, discards while the current
+	// frame is discarded.
 	inHeaders, discards bool
 	ended               bool
 }
@@ -86,8 +87,8 @@ func newFrameGate(conn *tls.Conn, caller *guardedConn) *frameGate {
 	return &frameGate{Conn: conn, caller: caller, preface: prefaceSize}
 }
 
-// Read implements net.Conn. After the last frame that may come it waits until the
-// connection is closed, so that the answers still go out.
+// Read implements net.Conn. After the last allowed frame it waits until the connection is closed, so
+// that the answers can still be sent.
 func (g *frameGate) Read(b []byte) (int, error) {
 	n, err := g.readFrom(g.Conn, b)
 	if n == 0 && err == nil && g.ended {
@@ -97,7 +98,7 @@ func (g *frameGate) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readFrom reads what may pass. It returns 0 and no error if nothing may pass any more.
+// readFrom reads the bytes that may pass. It returns 0 and no error if nothing may pass any more.
 func (g *frameGate) readFrom(from io.Reader, b []byte) (n int, err error) {
 	for !g.ended {
 		switch {
@@ -129,7 +130,7 @@ func (g *frameGate) readFrom(from io.Reader, b []byte) (n int, err error) {
 	return 0, nil
 }
 
-// begin looks at the header of a frame, and decides whether the frame passes.
+// begin reads the header of a frame, and decides whether the frame passes.
 func (g *frameGate) begin() {
 	limits := &g.caller.guard.limits
 	h := &g.header

@@ -15,8 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// Thousands of requests fit into the bytes of a connection. No more are looked at than
-// the connection may have.
+// Thousands of requests fit into the limit of bytes. Only as many are handled as the connection may
+// have.
 func TestRequestsBeyondTheLimitAreNotRead(t *testing.T) {
 	t.Parallel()
 	for _, port := range []string{"webhooks", "bootstrap"} {
@@ -31,9 +31,10 @@ func TestRequestsBeyondTheLimitAreNotRead(t *testing.T) {
 					})
 				}
 				s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
-					c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+					machinesWithTheSameCertificate(c)
 				})
-				s.serve(parts{machines: counted(says("token")), observe: func(_ string, next http.Handler) http.Handler { return counted(next) }})
+				observe := func(_ string, next http.Handler) http.Handler { return counted(next) }
+				s.serve(parts{machines: counted(says("token")), observe: observe})
 				e := s.listeners.webhook
 				if port == "bootstrap" {
 					e = s.listeners.bootstrap
@@ -44,7 +45,7 @@ func TestRequestsBeyondTheLimitAreNotRead(t *testing.T) {
 					t.Error(err)
 				}
 				if limit := guardOf(e).limits.requests; served.Load() > limit {
-					t.Errorf("%d requests were looked at, want at most %d", served.Load(), limit)
+					t.Errorf("%d requests were handled, want at most %d", served.Load(), limit)
 				}
 				eventually(t, "the connection is not counted", func() bool { return guardOf(e).held() == 0 })
 			})
@@ -52,7 +53,7 @@ func TestRequestsBeyondTheLimitAreNotRead(t *testing.T) {
 	}
 }
 
-// frame is an HTTP/2 frame of the first request, or of none, with a payload of the size.
+// frame returns an HTTP/2 frame of the first stream, or of the connection, with a payload of the size.
 func frame(kind, flags byte, size int) string {
 	if kind == 0x4 || kind == 0x6 { // SETTINGS, PING
 		return frameOn(0, kind, flags, size)
@@ -64,10 +65,11 @@ func frameOn(stream, kind, flags byte, size int) string {
 	return string([]byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags, 0, 0, 0, stream}) + strings.Repeat("x", size)
 }
 
-// request2 is a request whose body follows. See rapidReset for its fields.
-var request2 = frameOn(1, frameHeaders, flagEndHeaders, 0)[:2] + "\x11\x01\x04\x00\x00\x00\x01\x83\x87\x04\x0a/authorize\x01\x01a"
+// request2 is a request with a body. See rapidReset for its fields.
+var request2 = frameOn(1, frameHeaders, flagEndHeaders, 0)[:2] +
+	"\x11\x01\x04\x00\x00\x00\x01\x83\x87\x04\x0a/authorize\x01\x01a"
 
-func TestWhichFramesMayCome(t *testing.T) {
+func TestWhichFramesPass(t *testing.T) {
 	t.Parallel()
 	const (
 		reset, settings, ping = 0x3, 0x4, 0x6
@@ -84,33 +86,39 @@ func TestWhichFramesMayCome(t *testing.T) {
 		bodies     bool
 		pass, stop []string
 	}{
-		{"what comes before requests", 1, false, head(frame(ping, 0, 8)), nil},
+		{"frames before requests", 1, false, head(frame(ping, 0, 8)), nil},
 		{"the last request, and nothing after it", 1, false, head(request), many(1, frame(settings, 1, 0))},
 		{
-			"the rest of its header fields", 1, false,
+			"its other header fields", 1, false,
 			head(frame(frameHeaders, 0, 20), part, frame(frameContinuation, ends, 70000)), many(1, frame(frameData, 1, 5)),
 		},
-		{"its body, where bodies are read", 1, true, head(request, frame(frameData, 0, 16384), frame(frameData, 1, 0)), many(1, request)},
-		{"a request that is taken back counts", 2, true, head(request, frame(reset, 0, 4), request), many(1, request)},
-		{"so many frames", 1, true, head(many(framesPerRequest-1, frame(ping, 0, 8))...), many(1, frame(ping, 0, 8))},
-		{"so many for each request", 8, true, head(many(8*framesPerRequest-1, frame(ping, 0, 8))...), many(1, frame(ping, 0, 8))},
+		{"its body, if bodies are read", 1, true, head(request, frame(frameData, 0, 16384), frame(frameData, 1, 0)), many(1, request)},
+		{"a reset request counts", 2, true, head(request, frame(reset, 0, 4), request), many(1, request)},
+		{"the maximum number of frames", 1, true, head(many(framesPerRequest-1, frame(ping, 0, 8))...), many(1, frame(ping, 0, 8))},
+		{
+			"the maximum number for each request", 8, true,
+			head(many(8*framesPerRequest-1, frame(ping, 0, 8))...), many(1, frame(ping, 0, 8)),
+		},
 		{
 			"parts of header fields count", 1, false,
 			head(append(many(1, frame(frameHeaders, 0, 1)), many(framesPerRequest-2, part)...)...), many(1, part),
 		},
 		{
 			"small parts of a body count", 1, true,
-			head(append(many(1, request), many(framesPerRequest-2, frame(frameData, 0, largeData-1))...)...), many(1, frame(frameData, 0, 1)),
+			head(append(many(1, request), many(framesPerRequest-2, frame(frameData, 0, largeData-1))...)...),
+			many(1, frame(frameData, 0, 1)),
 		},
 		{
-			"large parts of a body do not", 1, true,
+			"large parts of a body do not count", 1, true,
 			head(append(many(1, request), many(2*framesPerRequest, frame(frameData, 0, largeData))...)...), nil,
 		},
 	} {
 		for _, chunk := range []int{1, 7, 9, 10, 1000, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes at once", tc.rule, chunk), func(t *testing.T) {
 				t.Parallel()
-				limits := connectionLimits{perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: tc.requests, bodies: tc.bodies}
+				limits := connectionLimits{
+					perAddress: 2, total: 4, first: time.Hour, idle: time.Hour, requests: tc.requests, bodies: tc.bodies,
+				}
 				g := newGuard(limits, false, logr.Discard())
 				caller := g.admit(&madeUp{address: "10.0.0.1:1000"}).(*guardedConn)
 				gate := newFrameGate(nil, caller)
@@ -124,7 +132,7 @@ func TestWhichFramesMayCome(t *testing.T) {
 	}
 }
 
-// passThrough returns what of a text passes a gate, if so many bytes come at once.
+// passThrough returns the part of a text that passes a gate, if it arrives in chunks.
 func passThrough(gate *frameGate, text string, chunk int) string {
 	from := &chunks{strings.NewReader(text), chunk}
 	var passed strings.Builder
@@ -137,7 +145,7 @@ func passThrough(gate *frameGate, text string, chunk int) string {
 	}
 }
 
-// chunks reads so many bytes at once at most.
+// chunks is a reader that returns at most a chunk at once.
 type chunks struct {
 	from io.Reader
 	most int
@@ -145,7 +153,7 @@ type chunks struct {
 
 func (c *chunks) Read(b []byte) (int, error) { return c.from.Read(b[:min(len(b), c.most)]) }
 
-// The bodies of the last requests may come after frames of requests that are too many.
+// The bodies of the last requests may follow frames of further requests.
 func TestFramesOfLaterRequestsAreDiscarded(t *testing.T) {
 	t.Parallel()
 	const ends = flagEndHeaders
@@ -155,14 +163,21 @@ func TestFramesOfLaterRequestsAreDiscarded(t *testing.T) {
 		// The frames that begin with "-" are discarded.
 		frames []string
 	}{
-		{"a request between a request and its body", []string{first, second, "-" + frameOn(5, frameHeaders, ends, 30), frameOn(1, frameData, 1, 2000), frameOn(3, frameData, 1, 5)}},
-		{"its body and what else is about it", []string{
-			first, second, "-" + frameOn(5, frameHeaders, ends, 30), "-" + frameOn(5, frameData, 0, 3000), "-" + frameOn(5, 0x8, 0, 4), "-" + frameOn(5, 0x3, 0, 4), frameOn(1, frameData, 1, 1),
+		{"a request between a request and its body", []string{
+			first, second, "-" + frameOn(5, frameHeaders, ends, 30),
+			frameOn(1, frameData, 1, 2000), frameOn(3, frameData, 1, 5),
+		}},
+		{"its body and its other frames", []string{
+			first, second, "-" + frameOn(5, frameHeaders, ends, 30), "-" + frameOn(5, frameData, 0, 3000),
+			"-" + frameOn(5, 0x8, 0, 4), "-" + frameOn(5, 0x3, 0, 4), frameOn(1, frameData, 1, 1),
 		}},
 		{"header fields in parts", []string{
-			first, second, "-" + frameOn(7, frameHeaders, 0, 30), "-" + frameOn(7, frameContinuation, 0, 0), "-" + frameOn(7, frameContinuation, ends, 9), frameOn(3, frameData, 1, 1),
+			first, second, "-" + frameOn(7, frameHeaders, 0, 30), "-" + frameOn(7, frameContinuation, 0, 0),
+			"-" + frameOn(7, frameContinuation, ends, 9), frameOn(3, frameData, 1, 1),
 		}},
-		{"what is about the connection passes", []string{first, second, "-" + frameOn(5, frameHeaders, ends, 3), frame(0x4, 1, 0), frame(0x6, 0, 8)}},
+		{"frames of the connection pass", []string{
+			first, second, "-" + frameOn(5, frameHeaders, ends, 3), frame(0x4, 1, 0), frame(0x6, 0, 8),
+		}},
 	} {
 		for _, chunk := range []int{1, 7, 9, 10, 1000, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes at once", tc.rule, chunk), func(t *testing.T) {
@@ -185,7 +200,7 @@ func TestFramesOfLaterRequestsAreDiscarded(t *testing.T) {
 	}
 }
 
-// However bytes arrive, the same frames pass, and of requests no more than may come.
+// The same frames pass for any size of chunks, and only the allowed number of requests.
 func FuzzFrameGate(f *testing.F) {
 	f.Add([]byte(http2Preface+frame(0x4, 0, 0)+request2+frame(frameData, 1, 5)+request2), 7, false)
 	f.Add(manyRequests(true)[:1<<10], 100, true)
@@ -204,7 +219,7 @@ func FuzzFrameGate(f *testing.F) {
 		whole, once := pass(len(text))
 		passed, gate := pass(chunk)
 		if passed != whole || gate.ended != once.ended || gate.frames != once.frames {
-			t.Errorf("passed %d bytes in pieces, %d at once; ended: %v, %v", len(passed), len(whole), gate.ended, once.ended)
+			t.Errorf("passed %d bytes in chunks, %d at once; ended: %v, %v", len(passed), len(whole), gate.ended, once.ended)
 		}
 		if allowed := gate.requests <= limits.requests; !allowed && !gate.ended {
 			t.Errorf("%d requests passed", gate.requests)

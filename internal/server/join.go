@@ -17,8 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// join is how machines join: the bootstrap service, the approver, or both, with
-// the ledger that they share.
+// join lets machines join: the bootstrap service, the approver, or both, with the ledger that they
+// share.
 type join struct {
 	config  *v1alpha1.ServerConfiguration
 	version string
@@ -37,16 +37,20 @@ type join struct {
 	approver *approver.Controller
 }
 
-// newJoin makes what the configuration asks for; nil if that is nothing.
-func newJoin(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2) (*join, error) {
+// newJoin returns the parts that the configuration enables; nil if there are none.
+func newJoin(
+	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
+	metrics *observe.Metrics, refusals *observe.Refusals, shared *sharedEC2,
+) (*join, error) {
 	if config.Bootstrap.Address == "" && !config.Approver.Enabled {
 		return nil, nil
 	}
 	j := &join{
-		config: config, version: opts.Version, logger: opts.Logger, observer: joinObserver{metrics, refusals}, reach: &reach{},
+		config: config, version: opts.Version, logger: opts.Logger,
+		observer: joinObserver{metrics, refusals}, reach: &reach{},
 	}
 	cluster = rest.CopyConfig(cluster)
-	cluster.QPS = -1 // the API server limits by itself
+	cluster.QPS = -1 // only the API server limits
 	cluster.Wrap(j.reach.watch)
 	var err error
 	if j.client, err = kubernetes.NewForConfig(cluster); err != nil {
@@ -89,10 +93,10 @@ func (j *join) addTo(p *parts, e *endpoint) {
 	}
 }
 
-// ledgerSync holds when the ledger has been read, and was heard from not too long ago.
+// ledgerSync is a readiness check: the ledger has been read, and its copy is not too old.
 func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
-// ages are those of all that is followed.
+// ages returns the ages of all copies.
 func (j *join) ages() []staleness.Aged {
 	all := []staleness.Aged{j.known.Age()}
 	if j.approver != nil {
@@ -101,8 +105,8 @@ func (j *join) ages() []staleness.Aged {
 	return all
 }
 
-// follow keeps up with the ledger, makes the attestor and looks for other
-// approvers, until the context ends.
+// follow keeps the ledger up to date, prepares the attestor and looks for other approvers, until the
+// context ends.
 func (j *join) follow(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -116,21 +120,23 @@ func (j *join) follow(ctx context.Context) {
 	}
 }
 
-// warnOfInsecureSettings logs what of the configuration believes machines more than their
-// evidence.
+// warnOfInsecureSettings logs settings that trust machines more than their evidence.
 func (j *join) warnOfInsecureSettings() {
 	b := &j.config.Bootstrap
 	if b.Address == "" {
 		return
 	}
 	if b.Attestor == v1alpha1.AlwaysAllowAttestor {
-		j.logger.Info("WARNING: the attestor alwaysallow believes everything: whoever can connect gets a token for any node name that is free; use it for development, or where the network itself authenticates machines",
+		j.logger.Info("WARNING: the attestor alwaysallow believes everything: whoever can connect gets a token for any node name "+
+			"that is free; use it for development, or where the network itself authenticates machines",
 			"clientCertificates", b.ClientCAFile != "")
 	}
 	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySignature {
-		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; set bootstrap.aws.verifySignature to true")
+		j.logger.Info("WARNING: signatures of identity documents are not verified: whoever can connect joins as any instance; " +
+			"set bootstrap.aws.verifySignature to true")
 	}
 	if b.Attestor == v1alpha1.AWSAttestor && !b.AWS.VerifySourceAddress && !b.AWS.CallerIdentity.Required {
-		j.logger.Info("WARNING: source addresses are not verified: whoever has seen a machine's identity document joins as that machine, from anywhere, if faster; set bootstrap.aws.verifySourceAddress or bootstrap.aws.callerIdentity.required to true")
+		j.logger.Info("WARNING: source addresses are not verified: whoever has seen a machine's identity document joins as that " +
+			"machine, from anywhere, if faster; set bootstrap.aws.verifySourceAddress or bootstrap.aws.callerIdentity.required to true")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// TestAMachineJoins follows one machine from evidence to node.
+// A machine joins: from evidence to node.
 func TestAMachineJoins(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, nil).ready()
@@ -43,7 +43,8 @@ func TestAMachineJoins(t *testing.T) {
 	s.put("/api/v1/nodes/worker-1", &corev1.Node{})
 	eventually(t, "the ledger has the node", func() bool { return s.phase(entry) == ledgerv1alpha1.Registered })
 	status, answer := s.ask(s.callers.client("node-authorizer-client"), "worker-1", "{}")
-	if status != 403 || answer.Status.Allowed || answer.Status.Token != "" || !strings.HasPrefix(answer.Status.Reason, "AlreadyRegistered: ") {
+	if status != 403 || answer.Status.Allowed || answer.Status.Token != "" ||
+		!strings.HasPrefix(answer.Status.Reason, "AlreadyRegistered: ") {
 		t.Errorf("the same machine once more: got %d %+v", status, answer)
 	}
 
@@ -60,11 +61,12 @@ func TestAMachineJoins(t *testing.T) {
 		eventually(t, name+" is "+want, func() bool { return s.metric(name) == want })
 	}
 	if s.metric(`node_authorizer_certificate_expiration_timestamp_seconds{file="`+s.certificate+`"}`) == "" {
-		t.Error("it is not told when the certificate expires")
+		t.Error("the expiration of the certificate is not exported")
 	}
 	log := s.log.String()
 	for text, times := range map[string]int{
-		`"machine attested: token issued" "node"="worker-1" "instance"="worker-1" "address"="127.0.0.1" "attestor"="alwaysallow" "code"="TokenIssued"`: 1,
+		`"machine attested: token issued" "node"="worker-1" "instance"="worker-1" "address"="127.0.0.1" ` +
+			`"attestor"="alwaysallow" "code"="TokenIssued"`: 1,
 		`"machine refused" "node"="worker-1"`:                                                1,
 		`"certificate request approved" "node"="worker-1" "request"="csr-1" "kind"="client"`: 1,
 		`"certificate request denied" "node"="worker-1" "request"="csr-2"`:                   1,
@@ -74,14 +76,14 @@ func TestAMachineJoins(t *testing.T) {
 			t.Errorf("logged %d times, want %d: %s", n, times, text)
 		}
 	}
-	s.keepsSecret(token)
+	s.checkNoToken(token)
 	if t.Failed() {
 		t.Log(log)
 	}
 }
 
-// keepsSecret looks for the secret half of a token in what others can read.
-func (s *joinServer) keepsSecret(token string) {
+// checkNoToken checks that the secret half of a token is not in data that others can read.
+func (s *joinServer) checkNoToken(token string) {
 	s.t.Helper()
 	_, secret, _ := strings.Cut(token, ".")
 	metrics, err := read(http.Get(at(s.listeners.metrics, "/metrics")))
@@ -109,8 +111,8 @@ func (s *joinServer) keepsSecret(token string) {
 	}
 }
 
-// TestWhatJoiningReads lists every kind of request to the API server: pods are
-// none of a server's business that has no webhooks, and no Secret is read but the key.
+// The test lists every kind of request to the API server: a server without webhooks does not read
+// pods, and reads no Secret except the key.
 func TestWhatJoiningReads(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, nil).ready()
@@ -118,7 +120,9 @@ func TestWhatJoiningReads(t *testing.T) {
 	s.request("csr-1", token, "worker-1")
 	s.decided("csr-1")
 	s.issue("csr-1")
-	eventually(t, "the ledger has the certificate", func() bool { return s.phase("alwaysallow-worker-1") == ledgerv1alpha1.Certified })
+	eventually(t, "the ledger has the certificate", func() bool {
+		return s.phase("alwaysallow-worker-1") == ledgerv1alpha1.Certified
+	})
 	want := []string{
 		"GET /api/v1/namespaces/kube-system/secrets/node-authorizer-key",
 		"GET /api/v1/nodes",
@@ -146,7 +150,7 @@ func TestWhatJoiningReads(t *testing.T) {
 	}
 }
 
-func TestMachinesShowACertificate(t *testing.T) {
+func TestMachinesNeedACertificate(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, nil).ready()
 	expired, key := s.callers.leaf("node-authorizer-client", x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))
@@ -173,7 +177,9 @@ func TestMachinesShowACertificate(t *testing.T) {
 		{"the right one", s.callers.client("node-authorizer-client"), 200, ""},
 	} {
 		status, answer := s.ask(tc.certificate, "worker-1", "{}")
-		if status != tc.status || !strings.HasPrefix(answer.Status.Reason, tc.reason) || answer.Status.Allowed != (status == 200) || (answer.Status.Token != "") != (status == 200) {
+		allowed := status == 200
+		if status != tc.status || !strings.HasPrefix(answer.Status.Reason, tc.reason) ||
+			answer.Status.Allowed != allowed || (answer.Status.Token != "") != allowed {
 			t.Errorf("%s: got %d %+v, want %d %s", tc.rule, status, answer, tc.status, tc.reason)
 		}
 	}
@@ -189,8 +195,7 @@ func TestMachinesShowACertificate(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesOfMachinesRotate removes an authority while a connection of one
-// of its machines is open.
+// An authority is removed while a connection of one of its machines is open.
 func TestAuthoritiesOfMachinesRotate(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) {
@@ -200,7 +205,8 @@ func TestAuthoritiesOfMachinesRotate(t *testing.T) {
 	s.ready()
 	old := s.testListeners.caller(s.callers.client("node-authorizer-client"))
 	ask := func() string {
-		got, err := read(old.Post(at(s.listeners.bootstrap, "/authorize/worker-1"), "application/json", strings.NewReader("{}")))
+		url := at(s.listeners.bootstrap, "/authorize/worker-1")
+		got, err := read(old.Post(url, "application/json", strings.NewReader("{}")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,25 +221,27 @@ func TestAuthoritiesOfMachinesRotate(t *testing.T) {
 	})
 }
 
-// TestJoiningStartsBeforeTheAPIServer follows a control plane that comes up, and
-// one that goes away for a while.
+// The control plane starts after the server.
 func TestJoiningStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
 	asked := &requests{down: true}
 	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault})
 	t.Cleanup(cluster.Close)
-	s := &joinServer{cluster: cluster, asked: asked, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
+	s := &joinServer{cluster: cluster, asked: asked}
+	s.testServer = startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		onlyMachines(c)
 		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
 		c.Approver.Enabled = true
-	})}
+	})
 	if got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/livez"))); err != nil || got.status != 200 {
 		t.Errorf("livez: got %+v, %v", got, err)
 	}
 	eventually(t, "the outage is noticed", func() bool {
 		got := s.probe()
-		return got.status == 503 && strings.Contains(got.body, "[-]api-server failed: the API server does not answer: it answers with status 503") &&
-			strings.Contains(got.body, "[-]ledger-sync failed: reading nodeattestations") && strings.Contains(got.body, "[-]approver failed: ")
+		return got.status == 503 &&
+			strings.Contains(got.body, "[-]api-server failed: the API server does not answer: it answers with status 503") &&
+			strings.Contains(got.body, "[-]ledger-sync failed: reading nodeattestations") &&
+			strings.Contains(got.body, "[-]approver failed: ")
 	})
 	status, answer := s.ask(nil, "worker-1", "{}")
 	if status != 503 || answer.Status.Token != "" || !strings.HasPrefix(answer.Status.Reason, "BootstrapUnavailable: ") {
@@ -246,8 +254,8 @@ func TestJoiningStartsBeforeTheAPIServer(t *testing.T) {
 	}
 }
 
-// A server that is told to end gives the lease of the approver to others.
-func TestTheLeaseIsGivenBack(t *testing.T) {
+// A server that shuts down releases the lease of the approver.
+func TestTheLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, nil).ready()
 	eventually(t, "it leads", func() bool { return s.metric("node_authorizer_approver_leader") == "1" })
@@ -263,7 +271,7 @@ func TestTheLeaseIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestTheApproverRunsAlone(t *testing.T) {
+func TestTheApproverWithoutOtherParts(t *testing.T) {
 	t.Parallel()
 	s := newJoinServer(t, func(c *v1alpha1.ServerConfiguration) { c.Bootstrap = v1alpha1.Bootstrap{} })
 	if s.listeners.bootstrap != nil || s.listeners.webhook != nil {
@@ -271,13 +279,14 @@ func TestTheApproverRunsAlone(t *testing.T) {
 	}
 	eventually(t, "it is ready", func() bool {
 		got, err := read(http.Get(at(s.listeners.metrics, "/readyz?verbose")))
-		return err == nil && got.status == 200 && strings.Contains(got.body, "[+]approver ok") && !strings.Contains(got.body, "attestor")
+		return err == nil && got.status == 200 &&
+			strings.Contains(got.body, "[+]approver ok") && !strings.Contains(got.body, "attestor")
 	})
 	eventually(t, "it leads", func() bool { return s.metric("node_authorizer_approver_leader") == "1" })
 }
 
-// Every bootstrap token is in the group system:bootstrappers, which many clusters
-// let approve itself.
+// Every bootstrap token is in the group system:bootstrappers, whose requests kube-controller-manager
+// approves in many clusters.
 func TestOtherApproversAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -287,7 +296,7 @@ func TestOtherApproversAreWarnedOf(t *testing.T) {
 	}{
 		{"tokens", []string{"nodeclient"}, "certificatesigningrequests/nodeclient"},
 		{"nodes", []string{"selfnodeclient"}, "certificatesigningrequests/selfnodeclient"},
-		{"nobody", nil, ""},
+		{"no group", nil, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			t.Parallel()
@@ -314,8 +323,8 @@ func TestOtherApproversAreWarnedOf(t *testing.T) {
 	}
 }
 
-// A server that gives tokens warns even if another one approves: it is its tokens
-// that would be good for any name.
+// A server that gives tokens warns even if another server approves, because its tokens would be valid
+// for any name.
 func TestOtherApproversAreWarnedOfWithoutAnApprover(t *testing.T) {
 	t.Parallel()
 	cluster := fakeapiserver.New(fakeapiserver.Options{Allow: allowed("nodeclient")})
@@ -324,7 +333,9 @@ func TestOtherApproversAreWarnedOfWithoutAnApprover(t *testing.T) {
 		onlyMachines(c)
 		c.Bootstrap.Attestor, c.Bootstrap.AcceptAlwaysAllow = v1alpha1.AlwaysAllowAttestor, true
 	})
-	eventually(t, "it warns", func() bool { return strings.Contains(s.log.String(), "certificatesigningrequests/nodeclient") })
+	eventually(t, "it warns", func() bool {
+		return strings.Contains(s.log.String(), "certificatesigningrequests/nodeclient")
+	})
 	s.stop()
 	if err := s.ended(); err != nil {
 		t.Error(err)
@@ -335,12 +346,16 @@ func TestInsecureSettingsAreReported(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*v1alpha1.Bootstrap)
-		want   string // empty: nothing is said
+		want   string // empty: none
 	}{
 		{"the defaults of aws", func(*v1alpha1.Bootstrap) {}, ""},
 		{"alwaysallow", func(b *v1alpha1.Bootstrap) { b.Attestor = v1alpha1.AlwaysAllowAttestor }, "believes everything"},
-		{"signatures", func(b *v1alpha1.Bootstrap) { b.AWS.VerifySignature = false }, "signatures of identity documents are not verified"},
-		{"source addresses", func(b *v1alpha1.Bootstrap) { b.AWS.VerifySourceAddress = false }, "whoever has seen a machine's identity document"},
+		{"signatures", func(b *v1alpha1.Bootstrap) {
+			b.AWS.VerifySignature = false
+		}, "signatures of identity documents are not verified"},
+		{"source addresses", func(b *v1alpha1.Bootstrap) {
+			b.AWS.VerifySourceAddress = false
+		}, "whoever has seen a machine's identity document"},
 		{"source addresses, and the caller signs a challenge", func(b *v1alpha1.Bootstrap) {
 			b.AWS.VerifySourceAddress, b.AWS.CallerIdentity.Required = false, true
 		}, ""},
@@ -349,11 +364,12 @@ func TestInsecureSettingsAreReported(t *testing.T) {
 			config := v1alpha1.Defaults()
 			config.Bootstrap.Address, config.Bootstrap.Attestor = ":10443", v1alpha1.AWSAttestor
 			tc.change(&config.Bootstrap)
-			var told []string
-			j := &join{config: config, logger: funcr.New(func(_, args string) { told = append(told, args) }, funcr.Options{})}
+			var logged []string
+			logger := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+			j := &join{config: config, logger: logger}
 			j.warnOfInsecureSettings()
-			if len(told) != min(len(tc.want), 1) || !strings.Contains(strings.Join(told, ""), tc.want) {
-				t.Errorf("told %q, want %q", told, tc.want)
+			if len(logged) != min(len(tc.want), 1) || !strings.Contains(strings.Join(logged, ""), tc.want) {
+				t.Errorf("logged %q, want %q", logged, tc.want)
 			}
 		})
 	}

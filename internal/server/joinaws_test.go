@@ -17,9 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// TestInstancesJoin lets an EC2 instance join by what the cloud says of it: the
-// server is on an instance itself, and learns from its metadata service where
-// others have to be. Instances sign challenges of the server.
+// An EC2 instance joins. The server runs on an instance itself, and reads from its metadata service
+// where other instances have to be. Instances sign challenges of the server.
 func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -103,7 +102,7 @@ func TestInstancesJoin(t *testing.T) { // sets the environment of the SDK
 	}
 }
 
-// challenge asks for one.
+// challenge requests a challenge.
 func (s *joinServer) challenge() string {
 	s.t.Helper()
 	got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/challenge")))
@@ -117,7 +116,7 @@ func (s *joinServer) challenge() string {
 	return strings.TrimSuffix(challenge, `"}`)
 }
 
-// TestAnAttestorIsWaitedFor starts a server whose metadata service is down.
+// The metadata service is down when the server starts.
 func TestAnAttestorIsWaitedFor(t *testing.T) { // sets the environment of the SDK
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -142,13 +141,13 @@ func TestAnAttestorIsWaitedFor(t *testing.T) { // sets the environment of the SD
 	}
 	status, answer := s.ask(nil, "worker-1", `{"Document": "AAAA"}`)
 	if status != 503 || !strings.HasPrefix(answer.Status.Reason, "BootstrapUnavailable: ") {
-		t.Errorf("a machine meanwhile: got %d %+v, want to be told to try again", status, answer)
+		t.Errorf("a machine meanwhile: got %d %+v, want an error", status, answer)
 	}
 	metadata.Service.Heal()
 	s.ready()
 }
 
-func TestMistakesInAttestorsAreToldAtStart(t *testing.T) {
+func TestMistakesInAttestorsAreErrorsAtStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "aws.pem")
@@ -157,8 +156,11 @@ func TestMistakesInAttestorsAreToldAtStart(t *testing.T) {
 		configure func(*v1alpha1.Bootstrap)
 		want      string
 	}{
-		"no certificates": {func(b *v1alpha1.Bootstrap) { b.AWS.CertificatesFile = filepath.Join(dir, "none") }, "read bootstrap.aws.certificatesFile: "},
-		"broken ones":     {func(b *v1alpha1.Bootstrap) { b.AWS.CertificatesFile = broken }, "use bootstrap.aws.certificatesFile "},
+		"no certificates": {
+			func(b *v1alpha1.Bootstrap) { b.AWS.CertificatesFile = filepath.Join(dir, "none") },
+			"read bootstrap.aws.certificatesFile: ",
+		},
+		"invalid certificates": {func(b *v1alpha1.Bootstrap) { b.AWS.CertificatesFile = broken }, "use bootstrap.aws.certificatesFile "},
 		"one name for all": {
 			func(b *v1alpha1.Bootstrap) { b.AWS.Naming = "{{.Region}}" }, "bootstrap.aws: naming ",
 		},
@@ -166,7 +168,8 @@ func TestMistakesInAttestorsAreToldAtStart(t *testing.T) {
 		config := v1alpha1.Defaults()
 		config.Bootstrap.Attestor, config.Bootstrap.AWS.ClusterName = v1alpha1.AWSAttestor, "shop"
 		tc.configure(&config.Bootstrap)
-		if _, err := newPendingAttestor(&config.Bootstrap, nil, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+		_, err := newPendingAttestor(&config.Bootstrap, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", rule, err, tc.want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 )
 
-// joinObserver counts and logs what becomes of machines.
+// joinObserver counts and logs requests of machines.
 type joinObserver struct {
 	metrics *observe.Metrics
 	log     *observe.Refusals

@@ -37,10 +37,10 @@ type joinServer struct {
 	asked   *requests
 }
 
-// requests are those that an API server got.
+// requests records the requests to an API server.
 type requests struct {
 	mu   sync.Mutex
-	seen map[string]int // verb, resource and what of the path is the same for all
+	seen map[string]int // by verb and path, without names
 	down bool
 }
 
@@ -50,7 +50,8 @@ func (r *requests) fault(request *http.Request) fakeapiserver.Fault {
 	if r.down {
 		return fakeapiserver.Unavailable
 	}
-	path := regexp.MustCompile(`/(bootstrap-token-\w+|worker-\w+|alwaysallow-[\w-]+|csr-\w+)`).ReplaceAllString(request.URL.Path, "/NAME")
+	names := regexp.MustCompile(`/(bootstrap-token-\w+|worker-\w+|alwaysallow-[\w-]+|csr-\w+)`)
+	path := names.ReplaceAllString(request.URL.Path, "/NAME")
 	if r.seen == nil {
 		r.seen = map[string]int{}
 	}
@@ -81,13 +82,14 @@ func (r *requests) all() []string {
 	return all
 }
 
-// newJoinServer starts a server that believes machines with a certificate.
+// newJoinServer starts a server with the attestor alwaysallow that requires client certificates.
 func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *joinServer {
 	t.Helper()
 	asked := &requests{}
 	cluster := fakeapiserver.New(fakeapiserver.Options{Fault: asked.fault, Allow: allowed("selfnodeserver")})
 	t.Cleanup(cluster.Close)
-	return &joinServer{cluster: cluster, asked: asked, testServer: startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
+	s := &joinServer{cluster: cluster, asked: asked}
+	s.testServer = startTestServer(t, cluster.URL(), func(c *v1alpha1.ServerConfiguration) {
 		authorities := c.Webhook.ClientCAFile
 		onlyMachines(c)
 		c.Bootstrap.ClientCAFile = authorities
@@ -100,10 +102,11 @@ func newJoinServer(t *testing.T, configure func(*v1alpha1.ServerConfiguration), 
 		if problems := v1alpha1.Validate(c); len(problems) > 0 {
 			t.Fatal(problems)
 		}
-	}, options...)}
+	}, options...)
+	return s
 }
 
-// allowed answers SubjectAccessReviews: yes for some subresources.
+// allowed answers SubjectAccessReviews: it allows some subresources.
 func allowed(subresources ...string) func(map[string]any) bool {
 	return func(spec map[string]any) bool {
 		attributes, _ := spec["resourceAttributes"].(map[string]any)
@@ -112,7 +115,7 @@ func allowed(subresources ...string) func(map[string]any) bool {
 	}
 }
 
-// probe returns /readyz?verbose of machines' endpoint.
+// probe returns /readyz?verbose of the endpoint for machines.
 func (s *joinServer) probe() response {
 	s.t.Helper()
 	got, err := read(s.testListeners.caller(nil).Get(at(s.listeners.bootstrap, "/readyz?verbose")))
@@ -128,7 +131,7 @@ func (s *joinServer) ready() *joinServer {
 	return s
 }
 
-// registration is what a machine is answered.
+// registration is the answer to a machine.
 type registration struct {
 	Status struct {
 		Allowed       bool
@@ -136,10 +139,11 @@ type registration struct {
 	}
 }
 
-// ask asks for a token as a machine that shows a certificate, or none.
+// ask requests a token as a machine with a certificate, or without one.
 func (s *joinServer) ask(certificate *tls.Certificate, node, body string) (status int, answer registration) {
 	s.t.Helper()
-	got, err := s.testListeners.caller(certificate).Post(at(s.listeners.bootstrap, "/authorize/"+node), "application/json", strings.NewReader(body))
+	url := at(s.listeners.bootstrap, "/authorize/"+node)
+	got, err := s.testListeners.caller(certificate).Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -154,7 +158,7 @@ func (s *joinServer) ask(certificate *tls.Certificate, node, body string) (statu
 	return got.StatusCode, answer
 }
 
-// join runs the client of a machine, and returns the token that it got.
+// join runs the client of a machine, and returns its token.
 func (s *joinServer) join(node string) (token string) {
 	s.t.Helper()
 	dir := s.t.TempDir()
@@ -183,7 +187,7 @@ func (s *joinServer) join(node string) (token string) {
 	return token
 }
 
-// request makes a certificate request with a token, as a kubelet does.
+// request creates a certificate request with a token, as a kubelet does.
 func (s *joinServer) request(name, token, node string) {
 	s.t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
@@ -212,7 +216,7 @@ func requestPath(name string) string {
 	return "/apis/certificates.k8s.io/v1/certificatesigningrequests/" + name
 }
 
-// decided waits until a request is, and returns how: "Denied WrongNodeName".
+// decided waits until a request has a decision, and returns it: "Denied WrongNodeName".
 func (s *joinServer) decided(name string) (decision string) {
 	s.t.Helper()
 	eventually(s.t, "request "+name+" is decided", func() bool {
@@ -228,7 +232,7 @@ func (s *joinServer) decided(name string) (decision string) {
 	return decision
 }
 
-// issue does what kube-controller-manager does with an approved request.
+// issue signs an approved request, as kube-controller-manager does.
 func (s *joinServer) issue(name string) {
 	s.t.Helper()
 	csr := &certificatesv1.CertificateSigningRequest{}
@@ -248,11 +252,12 @@ func (s *joinServer) phase(entry string) ledgerv1alpha1.Phase {
 	return found.Phase()
 }
 
-// holder is the identity that has the lease of the approver.
+// holder returns the identity of the holder of the approver's lease.
 func (s *joinServer) holder() string {
 	s.t.Helper()
 	lease := &coordinationv1.Lease{}
-	if _, err := s.cluster.Get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/node-authorizer-approver", lease); err != nil {
+	const path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/node-authorizer-approver"
+	if _, err := s.cluster.Get(path, lease); err != nil {
 		s.t.Fatal(err)
 	}
 	if lease.Spec.HolderIdentity == nil {

@@ -16,18 +16,17 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Requests that are being answered when the connection has got its last answer are
-// answered too.
+// Requests in flight are answered even after the last answer that the connection may have.
 func TestARefusalDoesNotCutOffOtherRequests(t *testing.T) {
 	t.Parallel()
-	begun, refused := make(chan struct{}), make(chan struct{})
+	started, refused := make(chan struct{}), make(chan struct{})
 	s := newTestListeners(t, onlyMachines)
 	s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/authorize/refused" {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		close(begun)
+		close(started)
 		<-refused
 		select {
 		case <-r.Context().Done(): // the connection is closed
@@ -39,20 +38,22 @@ func TestARefusalDoesNotCutOffOtherRequests(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/a"))); err != nil || got.body != "token" || got.proto != "HTTP/2.0" {
+		got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/a")))
+		if err != nil || got.body != "token" || got.proto != "HTTP/2.0" {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}()
-	<-begun
-	if got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/refused"))); err != nil || got.status != http.StatusForbidden {
+	<-started
+	got, err := read(client.Get(at(s.listeners.bootstrap, "/authorize/refused")))
+	if err != nil || got.status != http.StatusForbidden {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	close(refused)
 	<-done
 }
 
-// A thousand requests of one caller are all answered, on as many connections as it takes:
-// what the server does not answer on one, it tells the caller to send on another.
+// A thousand requests of one caller are all answered, on as many connections as necessary: if the
+// server does not answer a request on one connection, it tells the caller to send it on another.
 func TestAThousandRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -74,7 +75,9 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 					running.Go(func() {
 						for n := next.Add(1); n <= requests; n = next.Add(1) {
 							body := fmt.Sprint("evidence ", n)
-							if got, err := read(client.Post(at(s.listeners.bootstrap, "/authorize/a"), "", strings.NewReader(body))); err != nil || got.status != 200 || got.body != body || got.proto != protocol {
+							url := at(s.listeners.bootstrap, "/authorize/a")
+							got, err := read(client.Post(url, "", strings.NewReader(body)))
+							if err != nil || got.status != 200 || got.body != body || got.proto != protocol {
 								t.Errorf("request %d: got %+v, %v", n, got, err)
 							}
 						}
@@ -95,8 +98,8 @@ func TestAThousandRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// A thousand requests that are sent at once on one connection: so many are answered as the
-// connection may have, and the answers say that the others have to be sent on another.
+// A thousand requests are sent at once on one connection. The server answers the maximum number of
+// requests, and the answers say that the others must be sent on another connection.
 func TestAThousandRequestsOnOneConnection(t *testing.T) {
 	t.Parallel()
 	const sent = 1010
@@ -106,7 +109,8 @@ func TestAThousandRequestsOnOneConnection(t *testing.T) {
 			s := newTestListeners(t, allPorts)
 			s.serve(parts{machines: says("token"), metrics: says("numbers")})
 			conn := s.dialPort(port, "http/1.1")
-			go func() { _, _ = io.WriteString(conn, strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n", sent)) }()
+			request := "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"
+			go func() { _, _ = io.WriteString(conn, strings.Repeat(request, sent)) }()
 			answers, last := 0, false
 			for in := bufio.NewReader(conn); ; answers++ {
 				answer, err := http.ReadResponse(in, nil)
@@ -174,13 +178,15 @@ func TestAThousandRequestsOnOneConnection(t *testing.T) {
 	}
 }
 
-// guard is that of a port.
+// guard returns the guard of a port.
 func (s *testListeners) guard(port string) *guard {
-	return guardOf(map[string]*endpoint{"webhooks": s.listeners.webhook, "bootstrap": s.listeners.bootstrap, "metrics": s.listeners.metrics}[port])
+	return guardOf(map[string]*endpoint{
+		"webhooks": s.listeners.webhook, "bootstrap": s.listeners.bootstrap, "metrics": s.listeners.metrics,
+	}[port])
 }
 
-// During a drain, every request of a machine that the server has taken is answered. The
-// others end with an error, after which machines try again, and none waits for ever.
+// During a drain, every accepted request of a machine is answered. Other requests end with an error,
+// after which machines retry. No request hangs.
 func TestMachinesThatJoinDuringADrain(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -189,23 +195,23 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 			const machines, slow = 12, 4
 			s := newTestListeners(t, onlyMachines)
 			var joined [machines]atomic.Int32
-			everybody := func() {
+			allAnswered := func() {
 				for i := range joined[slow:] {
 					from := joined[slow+i].Load()
 					eventually(t, "a machine joins twice", func() bool { return joined[slow+i].Load() > from+1 })
 				}
 			}
-			s.sleep = func(time.Duration) { everybody() }
-			var taken sync.Map
-			var begun atomic.Int32
+			s.sleep = func(time.Duration) { allAnswered() }
+			var accepted sync.Map
+			var started atomic.Int32
 			closed := make(chan struct{})
 			s.serve(parts{machines: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if _, err := io.Copy(io.Discard, r.Body); err != nil {
-					return // the server has not got the request
+					return // the server has not received the request
 				}
-				taken.Store(r.URL.Path, true)
+				accepted.Store(r.URL.Path, true)
 				if strings.HasPrefix(r.URL.Path, "/authorize/slow") {
-					begun.Add(1)
+					started.Add(1)
 					<-closed
 				}
 				_, _ = io.WriteString(w, r.URL.Path)
@@ -226,8 +232,8 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 							if err == nil && (got.status != 200 || got.body != path || got.proto != protocol) {
 								t.Errorf("%s: got %+v", path, got)
 							}
-							if _, lost := taken.Load(path); err != nil && lost {
-								t.Errorf("%s was taken, and not answered: %v", path, err)
+							if _, lost := accepted.Load(path); err != nil && lost {
+								t.Errorf("%s was accepted, and not answered: %v", path, err)
 							}
 							if err != nil {
 								if !s.stopping.Load() {
@@ -242,8 +248,8 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 					}
 				})
 			}
-			eventually(t, "slow requests have begun", func() bool { return begun.Load() == slow })
-			everybody()
+			eventually(t, "slow requests are in flight", func() bool { return started.Load() == slow })
+			allAnswered()
 			s.stop()
 			eventually(t, "the listener is closed", func() bool {
 				conn, err := net.Dial("tcp", s.listeners.bootstrap.address().String())

@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// lingerTime is how long a caller that is not authenticated has to read the last answer
-	// after the server has closed its side of the connection.
+	// lingerTime is how long an unauthenticated caller may take to read the last answer after
+	// the server has closed its side of the connection.
 	lingerTime = 2 * time.Second
-	// lingerBytes is how much the server reads and discards meanwhile.
+	// lingerBytes is how much the server reads and discards in that time.
 	lingerBytes = 256 << 10
 )
 
-// Close implements net.Conn. A connection whose caller is not authenticated lingers: the
-// kernel resets a connection that is closed while there is something on it that was not
-// read, and a caller that hears of the reset first loses the last answer. So the server
-// closes its own side, and discards what else comes until the caller closes too. Time and
-// bytes for that are limited, and the connection counts until then.
+// Close implements net.Conn. The connection of an unauthenticated caller lingers: the kernel resets a
+// connection that is closed with unread bytes, and a caller that receives the reset first loses the
+// last answer. So the server closes its own side, and discards further bytes until the caller closes
+// too. Time and bytes are limited, and the connection counts until then.
 func (c *guardedConn) Close() error {
 	c.computed()
 	c.once.Do(func() { close(c.closed) })
@@ -74,8 +73,7 @@ func (c *guardedConn) expire() {
 	c.abort()
 }
 
-// SetReadDeadline implements net.Conn. While the connection lingers, the deadline is that
-// of the timer.
+// SetReadDeadline implements net.Conn. While the connection lingers, only the timer limits it.
 func (c *guardedConn) SetReadDeadline(t time.Time) error {
 	if c.known.Load() {
 		return c.Conn.SetReadDeadline(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// ending reads a connection until its end and returns what came, decrypted. The error says
-// that the end was a reset.
+// ending reads a connection to its end and returns the bytes, decrypted. The error is set if the
+// connection was reset.
 func ending(conn net.Conn) (text string, err error) {
 	b, err := io.ReadAll(conn)
 	if secure, ok := conn.(*tls.Conn); ok && !errors.Is(err, syscall.ECONNRESET) {
@@ -26,25 +26,31 @@ func ending(conn net.Conn) (text string, err error) {
 	return string(b), err
 }
 
-// unread is more than the server reads of what comes after the last request, and less
-// than it discards.
+// unread is more than the server reads after the last request, and less than it discards.
 var unread = strings.Repeat("x", 100<<10)
 
-// A connection that is closed with bytes on it that were not read is reset, and the
-// caller may lose the answer.
+// A connection that is closed with unread bytes is reset, and the caller may lose the answer.
 func TestTheLastAnswerIsNotFollowedByAReset(t *testing.T) {
 	t.Parallel()
 	begin2 := http2Preface + http2Settings
+	const (
+		authorize = "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 102400\r\n\r\n"
+		machine   = "POST /authorize/a HTTP/1.1\r\nHost: a\r\nContent-Length: 102400\r\n\r\n"
+		live      = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+		lastLive  = "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+		invalid   = "no request\r\n\r\n"
+	)
+	frames := begin2 + request2 + strings.Repeat(frame(frameData, 0, 1<<10), 100)
 	for _, tc := range []struct {
 		rule, port, protocol, text, want string
 	}{
-		{"a body of a refused request", "webhooks", "http/1.1", "POST /authorize HTTP/1.1\r\nHost: a\r\nContent-Length: 102400\r\n\r\n" + unread, "HTTP/1.1 401 "},
-		{"requests after the last one", "webhooks", "http/1.1", "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n" + unread, "HTTP/1.1 200 "},
-		{"frames after the last request", "webhooks", "h2", begin2 + request2 + strings.Repeat(frame(frameData, 0, 1<<10), 100), "client certificate is required"},
-		{"a body of a refused request", "bootstrap", "http/1.1", "POST /authorize/a HTTP/1.1\r\nHost: a\r\nContent-Length: 102400\r\n\r\n" + unread, "HTTP/1.1 403 "},
-		{"what is no request", "bootstrap", "http/1.1", "no request\r\n\r\n" + unread, "HTTP/1.1 400 "},
-		{"what is no request", "metrics", "", "no request\r\n\r\n" + unread, "HTTP/1.1 400 "},
-		{"a request that asks to close", "metrics", "", "GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + unread, "HTTP/1.1 200 "},
+		{"a body of a refused request", "webhooks", "http/1.1", authorize + unread, "HTTP/1.1 401 "},
+		{"requests after the last one", "webhooks", "http/1.1", live + unread, "HTTP/1.1 200 "},
+		{"frames after the last request", "webhooks", "h2", frames, "client certificate is required"},
+		{"a body of a refused request", "bootstrap", "http/1.1", machine + unread, "HTTP/1.1 403 "},
+		{"an invalid request", "bootstrap", "http/1.1", invalid + unread, "HTTP/1.1 400 "},
+		{"an invalid request", "metrics", "", invalid + unread, "HTTP/1.1 400 "},
+		{"a request that asks to close", "metrics", "", lastLive + unread, "HTTP/1.1 200 "},
 	} {
 		t.Run(tc.port+" "+tc.protocol+" "+tc.rule, func(t *testing.T) {
 			t.Parallel()
@@ -60,14 +66,16 @@ func TestTheLastAnswerIsNotFollowedByAReset(t *testing.T) {
 }
 
 // refuses answers machines with 403.
-var refuses = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+var refuses = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusForbidden)
+})
 
-// A caller that never closes keeps its connection for a while, but not for ever.
+// The connection of a caller that never closes it lingers for a limited time.
 func TestLingeringEnds(t *testing.T) {
 	t.Parallel()
 	for rule, more := range map[string]func(net.Conn){
 		"the caller does nothing": func(net.Conn) {},
-		"the caller goes on sending": func(conn net.Conn) {
+		"the caller continues to send": func(conn net.Conn) {
 			for {
 				if _, err := io.WriteString(conn, unread); err != nil {
 					return
@@ -88,7 +96,7 @@ func TestLingeringEnds(t *testing.T) {
 	}
 }
 
-// A connection that lingers is evicted as any other.
+// A lingering connection can be evicted.
 func TestLingeringConnectionsAreEvicted(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, allPorts)
@@ -108,7 +116,7 @@ func TestLingeringConnectionsAreEvicted(t *testing.T) {
 	}
 }
 
-// The process ends after a drain, and with it what has not been sent.
+// The process ends after a drain, and data that was not sent is lost.
 func TestADrainWaitsForLastAnswersToBeRead(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {

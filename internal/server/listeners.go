@@ -112,7 +112,7 @@ func (s *listeners) serve(ctx context.Context, p parts) error {
 				}
 			})
 		}
-		if _, taken := e.listener.Addr().(takenAddress); !taken { // else the listener says when it serves
+		if _, taken := e.listener.Addr().(takenAddress); !taken { // otherwise the listener logs when it serves
 			s.logger.Info("serving "+e.name, "address", e.listener.Addr().String())
 		}
 		running.Go(func() { failed <- e.serve() })
@@ -205,7 +205,7 @@ func (s *listeners) drain() {
 	for _, e := range s.endpoints() {
 		draining.Go(func() {
 			if err := e.server.Shutdown(ctx); err != nil {
-				s.logger.Error(err, "requests that were under way are cut off: give them more time with shutdown.timeout",
+				s.logger.Error(err, "requests in flight are cut off: give them more time with shutdown.timeout",
 					"address", e.listener.Addr().String())
 				e.server.Close()
 			}

@@ -64,7 +64,7 @@ type testListeners struct {
 	done        chan error
 }
 
-// logLines is a log that tests read.
+// logLines records a log.
 type logLines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -97,8 +97,10 @@ func newTestListeners(t *testing.T, configure func(*v1alpha1.ServerConfiguration
 	t.Helper()
 	dir := t.TempDir()
 	s := &testListeners{
-		t: t, events: &events{}, log: &logLines{}, server: newAuthority(t, "servers"), callers: newAuthority(t, "callers"),
-		certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), authorities: filepath.Join(dir, "ca.crt"),
+		t: t, events: &events{}, log: &logLines{},
+		server: newAuthority(t, "servers"), callers: newAuthority(t, "callers"),
+		certificate: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"),
+		authorities: filepath.Join(dir, "ca.crt"),
 	}
 	certificate, key := s.server.server()
 	write(t, s.certificate, certificate)
@@ -106,7 +108,8 @@ func newTestListeners(t *testing.T, configure func(*v1alpha1.ServerConfiguration
 	write(t, s.authorities, s.callers.pem)
 	config := v1alpha1.Defaults()
 	config.Webhook.Address, config.Metrics.Address = "127.0.0.1:0", ""
-	config.Webhook.CertificateFile, config.Webhook.KeyFile, config.Webhook.ClientCAFile = s.certificate, s.key, s.authorities
+	w := &config.Webhook
+	w.CertificateFile, w.KeyFile, w.ClientCAFile = s.certificate, s.key, s.authorities
 	if configure != nil {
 		configure(config)
 	}
@@ -141,17 +144,19 @@ func (s *testListeners) ended() error {
 	return err
 }
 
-// caller is a HTTP client that shows a certificate, or none.
+// caller returns an HTTP client with a certificate, or without one.
 func (s *testListeners) caller(certificate *tls.Certificate) *http.Client {
 	client := callerWith(&tls.Config{RootCAs: pool(s.server)}, certificate)
-	s.t.Cleanup(client.CloseIdleConnections) // a drain waits a second for the client to do so
+	s.t.Cleanup(client.CloseIdleConnections) // otherwise a drain waits a second
 	return client
 }
 
 func callerWith(config *tls.Config, certificate *tls.Certificate) *http.Client {
 	if certificate != nil {
-		// Shown even if the server asks for those of other authorities.
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+		// Send the certificate even if the server asks for those of other authorities.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return certificate, nil
+		}
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 }
@@ -168,7 +173,7 @@ func (s *testListeners) url(path string) string {
 	return "https://" + s.listeners.webhook.listener.Addr().String() + path
 }
 
-// response is what a test looks at.
+// response is the part of a response that tests check.
 type response struct {
 	status int
 	body   string
@@ -199,13 +204,13 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	deadline := time.Now().Add(time.Minute)
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func TestCallersShowACertificate(t *testing.T) {
+func TestCallersNeedACertificate(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) {
 		c.Webhook.AllowedClientNames = []string{"kube-apiserver"}
@@ -219,7 +224,10 @@ func TestCallersShowACertificate(t *testing.T) {
 		message string
 	}{
 		{"no certificate", none, "/authorize", 401, "a client certificate is required"},
-		{"another name", s.caller(s.callers.client("kubelet")), "/authorize", 403, `"kubelet" may not call this webhook: add the common name to webhook.allowedClientNames`},
+		{
+			"another name", s.caller(s.callers.client("kubelet")), "/authorize", 403,
+			`"kubelet" may not call this webhook: add the common name to webhook.allowedClientNames`,
+		},
 		{"the API server's name", s.caller(s.callers.client("kube-apiserver")), "/authorize", 200, "question"},
 		{"health is open", none, "/livez", 200, "ok"},
 		{"readiness is open", none, "/readyz", 200, "ok"},
@@ -259,6 +267,7 @@ func TestHandshakesRefuseBadCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	oldVersion := &tls.Config{RootCAs: pool(s.server), MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
 	for _, tc := range []struct {
 		rule   string
 		client *http.Client
@@ -267,7 +276,7 @@ func TestHandshakesRefuseBadCertificates(t *testing.T) {
 		{"of the server's own authority", s.caller(s.server.client("kube-apiserver"))},
 		{"expired", s.caller(&expiredPair)},
 		{"for servers", s.caller(&servingPair)},
-		{"TLS 1.1", callerWith(&tls.Config{RootCAs: pool(s.server), MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}, s.callers.client("kube-apiserver"))},
+		{"TLS 1.1", callerWith(oldVersion, s.callers.client("kube-apiserver"))},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if got, err := s.post(tc.client, "/authorize", ""); err == nil {
@@ -287,7 +296,7 @@ func TestAnybodyMayCallWithoutClientAuthentication(t *testing.T) {
 	}
 }
 
-func TestHTTP1IsSpokenToo(t *testing.T) {
+func TestHTTP1IsSupported(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil).serve(parts{})
 	client := s.caller(s.callers.client("kube-apiserver"))
@@ -297,7 +306,7 @@ func TestHTTP1IsSpokenToo(t *testing.T) {
 	}
 }
 
-func TestBadFilesAreToldAtStart(t *testing.T) {
+func TestInvalidFilesAreErrorsAtStart(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	defer s.close()
@@ -319,9 +328,15 @@ func TestBadFilesAreToldAtStart(t *testing.T) {
 	}{
 		{"no such file", func(w *v1alpha1.Webhook) { w.KeyFile = "no-such.key" }, "read webhook.keyFile: open no-such.key"},
 		{"key in place of the certificate", func(w *v1alpha1.Webhook) { w.CertificateFile = w.KeyFile }, "use webhook.certificateFile"},
-		{"authorities without a certificate", func(w *v1alpha1.Webhook) { w.ClientCAFile = w.KeyFile }, "it holds no certificate in PEM form"},
+		{
+			"authorities without a certificate", func(w *v1alpha1.Webhook) { w.ClientCAFile = w.KeyFile },
+			"it holds no certificate in PEM form",
+		},
 		{"broken authorities", func(w *v1alpha1.Webhook) { w.ClientCAFile = broken }, "certificate 1: x509:"},
-		{"address in use", func(w *v1alpha1.Webhook) { w.Address = s.listeners.webhook.listener.Addr().String() }, "listen on webhook.address"},
+		{
+			"address in use", func(w *v1alpha1.Webhook) { w.Address = s.listeners.webhook.listener.Addr().String() },
+			"listen on webhook.address",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if err := start(tc.file); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -343,7 +358,8 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 	client := s.caller(nil)
 	for _, path := range []string{"/readyz", "/readyz?verbose"} {
 		got, err := s.get(client, path)
-		if want := "[-]graph-sync failed: waits for pods\n[+]certificates ok\n[+]shutdown ok\nreadyz check failed\n"; err != nil || got.status != 503 || got.body != want {
+		const want = "[-]graph-sync failed: waits for pods\n[+]certificates ok\n[+]shutdown ok\nreadyz check failed\n"
+		if err != nil || got.status != 503 || got.body != want {
 			t.Errorf("%s: got %d %q, %v; want 503 %q", path, got.status, got.body, err, want)
 		}
 	}
@@ -351,7 +367,8 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 	cause = nil
 	mu.Unlock()
 	got, err := s.get(client, "/readyz?verbose")
-	if want := "[+]graph-sync ok: 3 kinds\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"; err != nil || got.status != 200 || got.body != want {
+	const want = "[+]graph-sync ok: 3 kinds\n[+]certificates ok\n[+]shutdown ok\nreadyz check passed\n"
+	if err != nil || got.status != 200 || got.body != want {
 		t.Errorf("got %d %q, %v; want 200 %q", got.status, got.body, err, want)
 	}
 	if got, err := s.post(client, "/livez", ""); err != nil || got.status != 405 {
@@ -361,18 +378,18 @@ func TestReadinessNamesEachCheck(t *testing.T) {
 
 func TestPanicsAreLogged(t *testing.T) {
 	t.Parallel()
-	s := newTestListeners(t, nil).serve(parts{webhooks: map[string]http.Handler{"/authorize": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		panic("no answer to that")
-	})}})
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("no answer to that") })
+	s := newTestListeners(t, nil).serve(parts{webhooks: map[string]http.Handler{"/authorize": handler}})
 	if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", ""); err == nil {
 		t.Errorf("got %+v, want an error", got)
 	}
 	if _, err := s.get(s.caller(newAuthority(t, "others").client("kube-apiserver")), "/livez"); err == nil {
-		t.Error("an unknown caller was let in")
+		t.Error("an unknown caller was admitted")
 	}
 	eventually(t, "it is logged", func() bool {
 		log := s.log.String()
-		return strings.Contains(log, "a request was not answered") && strings.Contains(log, "no answer to that") && strings.Contains(log, "listeners_test.go")
+		return strings.Contains(log, "a request was not answered") && strings.Contains(log, "no answer to that") &&
+			strings.Contains(log, "listeners_test.go")
 	})
 	if log := s.log.String(); strings.Contains(log, "handshake") {
 		t.Errorf("failed handshakes are logged, which anybody can cause:\n%s", log)
@@ -382,7 +399,7 @@ func TestPanicsAreLogged(t *testing.T) {
 func TestMetricsHaveTheirOwnPort(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
-	s.serve(parts{metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })})
+	s.serve(parts{metrics: says("numbers")})
 	address := s.listeners.metrics.address()
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || got.status != 200 || got.body != "numbers" {

@@ -15,25 +15,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// NewLogger returns a logger that writes as Kubernetes components do. Each entry is
-// one line of printable characters, whatever its values hold: names of objects,
-// paths and user names are chosen by callers, also by those who are not
-// authenticated.
+// NewLogger returns a logger with the formats of Kubernetes components. Each entry is one line of
+// printable characters for any values: callers, even unauthenticated ones, control names of objects,
+// paths and user names.
 func NewLogger(config v1alpha1.Log, to io.Writer) logr.Logger {
 	if config.Format == v1alpha1.JSONLog {
-		logger, _ := logsjson.NewJSONLogger(logsapi.VerbosityLevel(config.Verbosity), zapcore.Lock(logsjson.AddNopSync(escapedJSON{to})), nil, nil)
+		to := zapcore.Lock(logsjson.AddNopSync(escapedJSON{to}))
+		logger, _ := logsjson.NewJSONLogger(logsapi.VerbosityLevel(config.Verbosity), to, nil, nil)
 		return logger
 	}
-	text := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(to), textlogger.Verbosity(int(config.Verbosity))))
+	text := textlogger.NewLogger(textlogger.NewConfig(
+		textlogger.Output(to), textlogger.Verbosity(int(config.Verbosity))))
 	return logr.New(&escapedText{text.GetSink()})
 }
 
-// connectionsVerbosity is from which verbosity on failed handshakes and the
-// like are logged: whoever can connect can cause them.
+// connectionsVerbosity is the verbosity at which failed handshakes and similar events are logged:
+// everybody who can connect can cause them.
 const connectionsVerbosity = 2
 
-// connectionLog is where a http.Server tells of connections that fail, and of
-// handlers that panic, which are for operators to see.
+// connectionLog returns the error log of a http.Server, which reports failed connections and panics
+// of handlers. Panics are always logged.
 func connectionLog(logger logr.Logger) *log.Logger { return log.New(lineLog{logger}, "", 0) }
 
 type lineLog struct{ logger logr.Logger }
@@ -41,9 +42,9 @@ type lineLog struct{ logger logr.Logger }
 // Write implements io.Writer.
 func (l lineLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	// What callers sent is quoted further on in a line: only its beginning is the
-	// server's own.
-	if first, stack, _ := strings.Cut(text, "\n"); strings.HasPrefix(first, "http: panic serving ") || strings.HasPrefix(first, "http2: panic serving ") {
+	// A line may quote data of callers. Only its beginning is from the server itself.
+	first, stack, _ := strings.Cut(text, "\n")
+	if strings.HasPrefix(first, "http: panic serving ") || strings.HasPrefix(first, "http2: panic serving ") {
 		l.logger.Error(errors.New(first), "a request was not answered", "stack", stack)
 	} else {
 		l.logger.V(connectionsVerbosity).Info(text)

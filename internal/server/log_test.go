@@ -16,11 +16,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// hostile ends a line, begins one that looks like ours, clears the screen, turns the
-// direction of the text, and is not UTF-8 at its end.
+// hostile ends a line, forges a log line, clears the screen, reverses the direction of the text, and
+// is not valid UTF-8.
 const hostile = "a\nI0101 00:00:00.000000       1 log.go:1] \"forged\"\r\t\x00\x1b[2J\u009b2J\u202e\u2028\x7f\U000e0001\xff"
 
-// logHeader is how a line of the text log begins.
+// logHeader matches the header of a line of the text log.
 var logHeader = regexp.MustCompile(`^[IE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \w+\.go:\d+\] "`)
 
 type named struct{ name string }
@@ -31,8 +31,7 @@ type marshaled struct{ name string }
 
 func (m marshaled) MarshalLog() any { return map[string]string{"name": m.name} }
 
-// TestLogLinesHaveNoControlCharacters puts hostile text wherever a log line takes
-// any.
+// The test uses hostile text for all values of log lines.
 func TestLogLinesHaveNoControlCharacters(t *testing.T) {
 	for _, format := range []v1alpha1.LogFormat{v1alpha1.TextLog, v1alpha1.JSONLog} {
 		for what, value := range map[string]any{
@@ -56,7 +55,7 @@ func TestLogLinesHaveNoControlCharacters(t *testing.T) {
 	}
 }
 
-// checkLines returns how many lines there are, each of printable characters.
+// checkLines checks that lines have only printable characters, and returns their number.
 func checkLines(t *testing.T, text string, areJSON bool) int {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -70,7 +69,7 @@ func checkLines(t *testing.T, text string, areJSON bool) int {
 			t.Errorf("not JSON: %q", line)
 		}
 		if !areJSON && !logHeader.MatchString(line) {
-			t.Errorf("the line does not begin as log lines do: %q", line)
+			t.Errorf("the line has no header: %q", line)
 		}
 	}
 	return len(lines)
@@ -80,22 +79,27 @@ func TestEscapedValuesAreStillReadable(t *testing.T) {
 	var out bytes.Buffer
 	NewLogger(v1alpha1.Log{Format: v1alpha1.JSONLog}, &out).Info("it happened", "name", "größe \u202e\U000e0001")
 	var line struct{ Msg, Name string }
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Name != "größe \u202e\U000e0001" || !strings.Contains(out.String(), "größe") {
+	err := json.Unmarshal(out.Bytes(), &line)
+	if err != nil || line.Name != "größe \u202e\U000e0001" || !strings.Contains(out.String(), "größe") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	out.Reset()
-	NewLogger(v1alpha1.Log{Format: v1alpha1.TextLog}, &out).Error(errors.New("no"), "it failed", "name", "größe", "count", 3, "all", []string{"a"})
-	if got, want := out.String(), `] "it failed" err="no" name="größe" count=3 all=["a"]`+"\n"; !strings.HasSuffix(got, want) || !strings.Contains(got, " log_test.go:") {
+	logger := NewLogger(v1alpha1.Log{Format: v1alpha1.TextLog}, &out)
+	logger.Error(errors.New("no"), "it failed", "name", "größe", "count", 3, "all", []string{"a"})
+	const want = `] "it failed" err="no" name="größe" count=3 all=["a"]` + "\n"
+	if got := out.String(); !strings.HasSuffix(got, want) || !strings.Contains(got, " log_test.go:") {
 		t.Errorf("got %swant %s", got, want)
 	}
 }
 
-// TestWhatCallersChooseIsEscapedInTheLog sends hostile text in every field of what
-// API servers, and machines without any credential, send.
-func TestWhatCallersChooseIsEscapedInTheLog(t *testing.T) {
+// The test sends hostile text in every field of requests from API servers, and from machines without
+// a credential.
+func TestValuesOfCallersAreEscapedInTheLog(t *testing.T) {
 	t.Parallel()
 	logging := func(log *logLines) func(*Options) {
-		return func(o *Options) { o.Logger = NewLogger(v1alpha1.Log{Format: v1alpha1.TextLog, Verbosity: 10}, log) }
+		return func(o *Options) {
+			o.Logger = NewLogger(v1alpha1.Log{Format: v1alpha1.TextLog, Verbosity: 10}, log)
+		}
 	}
 	t.Run("webhooks", func(t *testing.T) {
 		log := &logLines{}
@@ -110,7 +114,8 @@ func TestWhatCallersChooseIsEscapedInTheLog(t *testing.T) {
 		for path, documents := range hostileReviews() {
 			for _, document := range documents {
 				for i := range strings.Count(document, `"HERE"`) {
-					if got, err := s.post(s.caller, path, replaceNth(document, `"HERE"`, string(quoted), i)); err != nil || got.status != 200 {
+					got, err := s.post(s.caller, path, replaceNth(document, `"HERE"`, string(quoted), i))
+					if err != nil || got.status != 200 {
 						t.Errorf("%s is answered %+v, %v", path, got, err)
 					}
 				}
@@ -120,16 +125,20 @@ func TestWhatCallersChooseIsEscapedInTheLog(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if text := log.String(); !strings.Contains(text, "forged") {
-			t.Errorf("nothing of what was sent is in the log:\n%s", text)
+			t.Errorf("the log has nothing of the requests:\n%s", text)
 		}
 		checkLines(t, log.String(), false)
 	})
 	t.Run("machines", func(t *testing.T) {
 		log := &logLines{}
 		s := newJoinServer(t, nil, logging(log)).ready()
-		for _, path := range []string{"/authorize/" + url.PathEscape(hostile), "/" + url.PathEscape(hostile), "/authorize/worker-1?x=" + url.QueryEscape(hostile)} {
+		for _, path := range []string{
+			"/authorize/" + url.PathEscape(hostile), "/" + url.PathEscape(hostile),
+			"/authorize/worker-1?x=" + url.QueryEscape(hostile),
+		} {
 			for _, body := range []string{"{}", hostile, `{"document": ` + strconv.Quote("x") + `}`} {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at(s.listeners.bootstrap, path), strings.NewReader(body))
+				address := at(s.listeners.bootstrap, path)
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,40 +154,49 @@ func TestWhatCallersChooseIsEscapedInTheLog(t *testing.T) {
 	})
 }
 
-// hostileReviews are documents by path, with "HERE" for each text that a caller
-// chooses.
+// hostileReviews returns documents by path, with "HERE" for each text that callers control.
 func hostileReviews() map[string][]string {
 	const user = `"user": "HERE", "uid": "HERE", "groups": ["HERE", "system:nodes"], "extra": {"k": ["HERE"]}`
 	const node = `"user": "system:node:a", "groups": ["system:nodes"]`
 	const review = `{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {`
-	const attributes = `"resourceAttributes": {"namespace": "HERE", "verb": "HERE", "group": "HERE", "version": "HERE", "resource": "HERE", "subresource": "HERE", "name": "HERE",
+	const attributes = `"resourceAttributes": {"namespace": "HERE", "verb": "HERE", "group": "HERE", "version": "HERE",
+		"resource": "HERE", "subresource": "HERE", "name": "HERE",
 		"fieldSelector": {"requirements": [{"key": "HERE", "operator": "In", "values": ["HERE"]}]}}`
-	const secret = `"resourceAttributes": {"namespace": "HERE", "verb": "get", "version": "v1", "resource": "secrets", "name": "HERE"}`
+	const secret = `"resourceAttributes": {"namespace": "HERE", "verb": "get", "version": "v1", "resource": "secrets",
+		"name": "HERE"}`
 	write := func(operation, resource, kind, object, old string) string {
-		return `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u", "kind": {"version": "v1", "kind": "` + kind + `"},
-			"resource": {"version": "v1", "resource": "` + resource + `"}, "name": "HERE", "namespace": "HERE", "operation": "` + operation + `",
-			"userInfo": {"username": "system:node:a", "groups": ["system:nodes", "HERE"]}, "object": ` + object + `, "oldObject": ` + old + `}}`
+		return `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
+			"kind": {"version": "v1", "kind": "` + kind + `"},
+			"resource": {"version": "v1", "resource": "` + resource + `"},
+			"name": "HERE", "namespace": "HERE", "operation": "` + operation + `",
+			"userInfo": {"username": "system:node:a", "groups": ["system:nodes", "HERE"]},
+			"object": ` + object + `, "oldObject": ` + old + `}}`
 	}
-	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "HERE", "namespace": "HERE", "annotations": {"kubernetes.io/config.mirror": "HERE"}, "ownerReferences":
-		[{"apiVersion": "v1", "kind": "HERE", "name": "HERE", "uid": "HERE"}]}, "spec": {"nodeName": "HERE", "serviceAccountName": "HERE",
+	const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "HERE", "namespace": "HERE",
+		"annotations": {"kubernetes.io/config.mirror": "HERE"}, "ownerReferences":
+		[{"apiVersion": "v1", "kind": "HERE", "name": "HERE", "uid": "HERE"}]},
+		"spec": {"nodeName": "HERE", "serviceAccountName": "HERE",
 		"volumes": [{"name": "HERE", "secret": {"secretName": "HERE"}}]}}`
-	const nodeObject = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "HERE", "labels": {"node-restriction.kubernetes.io/x": "HERE"}}, "spec": {"taints": [{"key": "HERE", "value": "HERE", "effect": "HERE"}]}}`
+	const nodeObject = `{"apiVersion": "v1", "kind": "Node",
+		"metadata": {"name": "HERE", "labels": {"node-restriction.kubernetes.io/x": "HERE"}},
+		"spec": {"taints": [{"key": "HERE", "value": "HERE", "effect": "HERE"}]}}`
+	const oldNode = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}`
 	return map[string][]string{
 		"/authorize": {
-			review + user + `, ` + attributes + `}}`, review + node + `, ` + attributes + `}}`, review + node + `, ` + secret + `}}`,
+			review + user + `, ` + attributes + `}}`, review + node + `, ` + attributes + `}}`,
+			review + node + `, ` + secret + `}}`,
 			review + node + `, "nonResourceAttributes": {"path": "HERE", "verb": "HERE"}}}`,
 			review + `"user": "system:node:a\nHERE", "groups": ["system:nodes"], ` + secret + `}}`,
 		},
 		"/admit": {
 			write("CREATE", "pods", "Pod", pod, "null"), write("DELETE", "pods", "Pod", "null", pod),
-			write("CREATE", "nodes", "Node", nodeObject, "null"), write("UPDATE", "nodes", "Node", nodeObject, `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}`),
+			write("CREATE", "nodes", "Node", nodeObject, "null"), write("UPDATE", "nodes", "Node", nodeObject, oldNode),
 			write("CREATE", "HERE", "HERE", "{}", "null"),
 		},
 	}
 }
 
-// replaceNth replaces one of several occurrences, and gives the others a plain
-// text.
+// replaceNth replaces one of several occurrences, and gives the others a plain text.
 func replaceNth(text, old, replacement string, n int) string {
 	var b strings.Builder
 	for i, part := range strings.Split(text, old) {

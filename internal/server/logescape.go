@@ -12,13 +12,13 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// escapedText makes the text logger quote every value. By itself it writes a value
-// that has a line break as it is, with all characters that steer terminals, and
-// values that are neither text nor errors as JSON, which escapes fewer of them.
+// escapedText makes the text logger quote every value. By default it writes a value with a line break
+// unchanged, with all control characters for terminals, and values that are neither text nor errors as
+// JSON, which escapes fewer of these characters.
 type escapedText struct{ next logr.LogSink }
 
-// Init implements logr.LogSink. This sink is one more frame between the caller and
-// the one that says where a line is from.
+// Init implements logr.LogSink. This sink adds a frame between the caller and the sink that finds the
+// caller's position.
 func (s *escapedText) Init(info logr.RuntimeInfo) {
 	info.CallDepth++
 	s.next.Init(info)
@@ -56,8 +56,8 @@ func (s *escapedText) WithCallDepth(depth int) logr.LogSink {
 	return s
 }
 
-// escapedValues wraps the values. Keys are ours, but a caller that gives a key
-// without a value must not have it taken for one.
+// escapedValues wraps the values. Keys are constants of this program. A key without a value stays
+// unwrapped.
 func escapedValues(keysAndValues []any) []any {
 	escaped := make([]any, len(keysAndValues))
 	copy(escaped, keysAndValues)
@@ -67,16 +67,16 @@ func escapedValues(keysAndValues []any) []any {
 	return escaped
 }
 
-// escapedValue is a value that the text logger lets write itself.
+// escapedValue is a value that the text logger writes through WriteText.
 type escapedValue struct{ value any }
 
-// WriteText implements what the text logger looks for.
+// WriteText is called by the text logger.
 func (v escapedValue) WriteText(b *bytes.Buffer) { writeEscaped(b, v.value) }
 
-// escapedError is an error of which the same is true.
+// escapedError is an error that the text logger writes through WriteText.
 type escapedError struct{ error }
 
-// WriteText implements what the text logger looks for.
+// WriteText is called by the text logger.
 func (e escapedError) WriteText(b *bytes.Buffer) { writeEscaped(b, e.error) }
 
 func (e escapedError) Unwrap() error { return e.error }
@@ -103,8 +103,8 @@ func writeEscaped(b *bytes.Buffer, value any) {
 	}
 }
 
-// escapedJSON writes JSON documents, a line each. Beyond what JSON has to escape,
-// it escapes what is not printable.
+// escapedJSON writes JSON documents, one per line. In addition to what JSON requires, it escapes
+// characters that cannot be printed.
 type escapedJSON struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -115,9 +115,8 @@ func (w escapedJSON) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// escapeJSON escapes the characters of a JSON text that are neither ASCII nor
-// printable: they can stand in strings only. It returns the text itself when there
-// are none.
+// escapeJSON escapes the characters of a JSON text that are neither ASCII nor printable, which occur
+// only in strings. It returns the text itself if there are none.
 func escapeJSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unprintable) {
 		return text

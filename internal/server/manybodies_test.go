@@ -22,7 +22,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
-// pipes is a listener in memory, so that the time of a bubble passes.
+// pipes is an in-memory listener, for synctest.
 type pipes struct {
 	net.Listener
 	conns  chan net.Conn
@@ -30,7 +30,7 @@ type pipes struct {
 	once   sync.Once
 }
 
-// inMemory lets an endpoint be reached in memory only.
+// inMemory replaces the listener of an endpoint by pipes.
 func inMemory(e *endpoint) *pipes {
 	guarded := e.listener.(guardedListener)
 	p := &pipes{Listener: guarded.Listener, conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -58,28 +58,30 @@ func (p *pipes) dial() net.Conn {
 	return near
 }
 
-// Many bodies at once, each as large as a small one can be, on one connection: those for
-// which there is no memory are refused before they take up the window of the connection,
-// in which the others have to come.
+// Many bodies of the maximum size of small ones come at once on one connection. Bodies without memory
+// are refused before they fill the window of the connection, in which the others must arrive.
 func TestManySmallBodiesDoNotStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bodies, size = 600, 64 << 10
 		s := newTestListeners(t, nil)
 		s.reload = time.Hour
 		listener := inMemory(s.listeners.webhook)
-		s.serve(parts{webhooks: map[string]http.Handler{"/authorize": webhook.Authorize(
-			func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }, webhook.Options{Queue: webhook.NewQueue()})}})
+		undecided := func(context.Context, *access.Request) (decision.Opinion, error) { return decision.Opinion{}, nil }
+		handler := webhook.Authorize(undecided, webhook.Options{Queue: webhook.NewQueue()})
+		s.serve(parts{webhooks: map[string]http.Handler{"/authorize": handler}})
 		config := &tls.Config{
-			RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{"h2"}, Certificates: []tls.Certificate{*s.callers.client("kube-apiserver")},
+			RootCAs: pool(s.server), ServerName: "127.0.0.1", NextProtos: []string{"h2"},
+			Certificates: []tls.Certificate{*s.callers.client("kube-apiserver")},
 		}
 		c := newFrameCaller(t, tls.Client(listener.dial(), config))
 		defer c.conn.Close()
 		start := time.Now()
 		for n := range bodies {
 			c.ask(stream(n), size)
-			synctest.Wait() // so that those that come last are those that wait
+			synctest.Wait() // so that the last ones are those that wait
 		}
-		const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`
+		const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+			`"spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`
 		body := []byte(question + strings.Repeat(" ", size-len(question)))
 		for n := range bodies {
 			c.send(stream(bodies-1-n), body)
@@ -98,10 +100,10 @@ func TestManySmallBodiesDoNotStall(t *testing.T) {
 	})
 }
 
-// stream is the identifier of a request's stream.
+// stream returns the identifier of a request's stream.
 func stream(n int) uint32 { return uint32(2*n + 1) }
 
-// frameCaller speaks HTTP/2 frame by frame.
+// frameCaller sends and receives HTTP/2 frames.
 type frameCaller struct {
 	t      *testing.T
 	conn   net.Conn
@@ -110,11 +112,14 @@ type frameCaller struct {
 	mu       sync.Mutex
 	window   int               // of the connection
 	statuses map[uint32]string // of the streams that were answered
-	news     chan struct{}     // has an entry when one of them has changed
+	changed  chan struct{}     // has one element after a change
 }
 
 func newFrameCaller(t *testing.T, conn net.Conn) *frameCaller {
-	c := &frameCaller{t: t, conn: conn, framer: http2.NewFramer(conn, conn), window: 65535, statuses: map[uint32]string{}, news: make(chan struct{}, 1)}
+	c := &frameCaller{
+		t: t, conn: conn, framer: http2.NewFramer(conn, conn), window: 65535,
+		statuses: map[uint32]string{}, changed: make(chan struct{}, 1),
+	}
 	c.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if _, err := conn.Write([]byte(http2Preface)); err != nil {
 		t.Fatal(err)
@@ -131,7 +136,7 @@ func (c *frameCaller) must(err error) {
 	}
 }
 
-// listen reads what comes until the connection ends.
+// listen reads frames until the connection ends.
 func (c *frameCaller) listen() {
 	for {
 		frame, err := c.framer.ReadFrame()
@@ -149,7 +154,7 @@ func (c *frameCaller) listen() {
 		}
 		c.mu.Unlock()
 		select {
-		case c.news <- struct{}{}:
+		case c.changed <- struct{}{}:
 		default:
 		}
 	}
@@ -161,7 +166,7 @@ func (c *frameCaller) answers() map[uint32]string {
 	return c.statuses
 }
 
-// ask begins a request whose body has the size.
+// ask sends the headers of a request with a body of the size.
 func (c *frameCaller) ask(stream uint32, size int) {
 	var block bytes.Buffer
 	fields := hpack.NewEncoder(&block)
@@ -179,11 +184,10 @@ func (c *frameCaller) ask(stream uint32, size int) {
 	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true}))
 }
 
-// send sends a body, as the window of the connection lets it, unless the request has been
-// answered.
+// send sends a body within the window of the connection, unless the request has been answered.
 func (c *frameCaller) send(stream uint32, body []byte) {
 	for chunk := range slices.Chunk(body, 16<<10) {
-		if !c.take(stream, len(chunk)) {
+		if !c.reserve(stream, len(chunk)) {
 			return
 		}
 		body = body[len(chunk):]
@@ -191,8 +195,8 @@ func (c *frameCaller) send(stream uint32, body []byte) {
 	}
 }
 
-// take waits for so much of the window. It reports whether the stream still wants it.
-func (c *frameCaller) take(stream uint32, size int) bool {
+// reserve waits until the size fits into the window. It returns false if the stream has been answered.
+func (c *frameCaller) reserve(stream uint32, size int) bool {
 	for {
 		c.mu.Lock()
 		_, answered := c.statuses[stream]
@@ -204,6 +208,6 @@ func (c *frameCaller) take(stream uint32, size int) bool {
 		if answered || fits {
 			return !answered
 		}
-		<-c.news
+		<-c.changed
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/observe"
 )
 
-// findingsLogged is how many findings of one edit are logged: whoever edits mappings
-// can make many. The metric has all of them.
+// findingsLogged limits how many findings of one edit are logged, because an edit can cause any number.
+// The metric counts all of them.
 const findingsLogged = 50
 
-// mappingLog logs what becomes of mappings, each finding once.
+// mappingLog logs changes of mappings, and each finding once.
 type mappingLog struct{ logger logr.Logger }
 
 // MappingsChanged implements mappings.Observer.
@@ -32,7 +32,7 @@ func (l mappingLog) MappingsChanged(c mappings.Change) {
 			"message", f.Message, "consequence", f.Consequence, "remedy", f.Remedy)
 	}
 	for _, f := range c.Mended[:min(len(c.Mended), findingsLogged)] {
-		l.logger.Info("finding in mappings is mended", "code", string(f.Code), "place", f.Place.String())
+		l.logger.Info("finding in mappings is fixed", "code", string(f.Code), "place", f.Place.String())
 	}
 }
 
@@ -42,12 +42,13 @@ func (l mappingLog) MappingsUnreachable(source string, err error) {
 		l.logger.Info("mappings can be read again", "source", source)
 		return
 	}
-	l.logger.Error(err, "mappings cannot be read; what was read of them before stays in use until it is older than cluster.maxStaleness", "source", source)
+	l.logger.Error(err, "mappings cannot be read; the previous ones stay in use until they are older than cluster.maxStaleness",
+		"source", source)
 }
 
 // EventFailed implements mappings.Observer.
 func (l mappingLog) EventFailed(err error) {
-	l.logger.Info("a finding in mappings is not written down as an event", "cause", err.Error())
+	l.logger.Info("no event could be created for a finding in mappings", "cause", err.Error())
 }
 
 // stsObserver counts requests to STS.

@@ -10,22 +10,21 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// The garbage collector does not know of the limit that a container has, and lets the
-// heap grow past it. It is told nine tenths of the limit; the rest is for what it does
-// not count.
+// The garbage collector does not know the memory limit of a container, and lets the heap grow beyond
+// it. Its limit is set to nine tenths of that limit; the rest is for memory that it does not count.
 
-// memoryShare of a cgroup's limit, in tenths, is for the Go runtime.
+// memoryShare is the part of a cgroup's limit, in tenths, for the Go runtime.
 const memoryShare = 9
 
-// minMemory and maxMemory are limits that are no limits: a server cannot run in less,
-// and cgroup v1 has a large number where there is none.
+// minMemory and maxMemory bound plausible limits: a server cannot run with less, and cgroup v1 has a
+// large number if there is no limit.
 const (
 	minMemory = 16 << 20
 	maxMemory = 1 << 50
 )
 
-// limitMemory tells the runtime the memory limit of the cgroup that it runs in, cgroup
-// v1 or v2, unless GOMEMLIMIT is set. Root is where the file system begins.
+// limitMemory sets the memory limit of the runtime from that of the cgroup, v1 or v2, unless
+// GOMEMLIMIT is set. Root is the root of the file system.
 func limitMemory(root string, logger logr.Logger) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set {
 		return
@@ -36,9 +35,9 @@ func limitMemory(root string, logger logr.Logger) {
 	}
 }
 
-// cgroupMemory returns the smallest limit in bytes of the cgroup of this process and
-// those above it, 0 if there is none. What cannot be read is no limit: the kernel
-// enforces it in any case.
+// cgroupMemory returns the smallest memory limit in bytes of the cgroup of this process and its
+// parents, 0 if there is none. Files that cannot be read are ignored: the kernel enforces the limit
+// in any case.
 func cgroupMemory(root string) int64 {
 	groups, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -57,7 +56,7 @@ func cgroupMemory(root string) int64 {
 				continue
 			}
 		}
-		// In a container, the path may be that of the host: the limit is at the root.
+		// In a container, the path may be that of the host. Then the limit is at the root.
 		for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
 			if limit := readLimit(path.Join(root, mount, dir, file)); limit > 0 && (smallest == 0 || limit < smallest) {
 				smallest = limit
@@ -70,7 +69,7 @@ func cgroupMemory(root string) int64 {
 	return smallest
 }
 
-// readLimit returns 0 for "max", and for what is no limit.
+// readLimit returns 0 for "max", and for implausible limits.
 func readLimit(file string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

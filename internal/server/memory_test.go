@@ -16,11 +16,16 @@ func TestMemoryLimitOfTheCgroup(t *testing.T) {
 		files map[string]string
 		want  int64
 	}{
-		{"v2: the limit of the group", map[string]string{"proc/self/cgroup": "0::/pod\n", "sys/fs/cgroup/pod/memory.max": "536870912\n"}, 512 << 20},
-		{"v2: that of a group above, if it is smaller", map[string]string{
-			"proc/self/cgroup": "0::/pods/a/b\n", "sys/fs/cgroup/pods/a/b/memory.max": "max\n", "sys/fs/cgroup/pods/memory.max": "268435456\n", "sys/fs/cgroup/pods/a/memory.max": "536870912\n",
+		{"v2: the limit of the group", map[string]string{
+			"proc/self/cgroup": "0::/pod\n", "sys/fs/cgroup/pod/memory.max": "536870912\n",
+		}, 512 << 20},
+		{"v2: that of a parent group, if it is smaller", map[string]string{
+			"proc/self/cgroup": "0::/pods/a/b\n", "sys/fs/cgroup/pods/a/b/memory.max": "max\n",
+			"sys/fs/cgroup/pods/memory.max": "268435456\n", "sys/fs/cgroup/pods/a/memory.max": "536870912\n",
 		}, 256 << 20},
-		{"v2: in a container, the path is that of the host", map[string]string{"proc/self/cgroup": "0::/../../host/path\n", "sys/fs/cgroup/memory.max": "268435456\n"}, 256 << 20},
+		{"v2: in a container, the path is that of the host", map[string]string{
+			"proc/self/cgroup": "0::/../../host/path\n", "sys/fs/cgroup/memory.max": "268435456\n",
+		}, 256 << 20},
 		{"v2: no limit", map[string]string{"proc/self/cgroup": "0::/pod\n", "sys/fs/cgroup/pod/memory.max": "max\n"}, 0},
 		{"v1", map[string]string{
 			"proc/self/cgroup":                                    "9:cpu,cpuacct:/x\n7:memory:/docker/a\n0::/y\n",
@@ -28,8 +33,12 @@ func TestMemoryLimitOfTheCgroup(t *testing.T) {
 			"sys/fs/cgroup/memory/docker/a/memory.limit_in_bytes": "134217728\n",
 			"sys/fs/cgroup/memory/x/memory.limit_in_bytes":        "67108864\n",
 		}, 128 << 20},
-		{"v1: no limit is a large number", map[string]string{"proc/self/cgroup": "7:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
-		{"what cannot be a limit is none", map[string]string{"proc/self/cgroup": "0::/\nx\n", "sys/fs/cgroup/memory.max": "-1\n"}, 0},
+		{"v1: no limit is a large number", map[string]string{
+			"proc/self/cgroup": "7:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+		}, 0},
+		{"an implausible limit is ignored", map[string]string{
+			"proc/self/cgroup": "0::/\nx\n", "sys/fs/cgroup/memory.max": "-1\n",
+		}, 0},
 		{"no cgroups", nil, 0},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -40,8 +49,8 @@ func TestMemoryLimitOfTheCgroup(t *testing.T) {
 	}
 }
 
-// It changes the limit of the process, so it does not run beside other tests.
-func TestLimitMemoryKeepsWhatIsSet(t *testing.T) {
+// The test changes the limit of the process, so it is not parallel.
+func TestLimitMemoryKeepsGOMEMLIMIT(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	root := rootWith(t, map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1073741824\n"})

@@ -13,16 +13,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// otherApproval is a right with which kube-controller-manager approves requests
-// by itself, before or against what the approver says.
+// otherApproval is a right that makes kube-controller-manager approve requests, independently of the
+// approver.
 type otherApproval struct {
 	user, subresource string
 	groups            []string
 	danger            string
 }
 
-// otherApprovals are asked about. The groups of a bootstrap token are those that
-// the API server gives to all of them, and that of ours.
+// otherApprovals returns the rights to check. The groups of a bootstrap token are those that the API
+// server gives to every token, and the group of this service.
 func otherApprovals() []otherApproval {
 	return []otherApproval{
 		{
@@ -38,8 +38,8 @@ func otherApprovals() []otherApproval {
 	}
 }
 
-// warnOfOtherApprovers asks the API server whether kube-controller-manager would
-// approve what the approver is there to decide, and logs it.
+// warnOfOtherApprovers asks the API server whether kube-controller-manager would approve requests that
+// the approver should decide, and logs it.
 func (j *join) warnOfOtherApprovers(ctx context.Context) {
 	backoff := connectBackoff()
 	for _, other := range otherApprovals() {
@@ -47,14 +47,16 @@ func (j *join) warnOfOtherApprovers(ctx context.Context) {
 			allowed, err := j.mayBeApproved(ctx, other)
 			if err == nil {
 				if allowed {
-					j.logger.Info("WARNING: kube-controller-manager approves certificate requests of these groups by itself: "+other.danger+
-						"; remove the ClusterRoleBinding that lets them create certificatesigningrequests/"+other.subresource, "groups", other.groups)
+					j.logger.Info("WARNING: kube-controller-manager approves certificate requests of these groups by itself: "+
+						other.danger+"; remove the ClusterRoleBinding that lets them create certificatesigningrequests/"+
+						other.subresource, "groups", other.groups)
 				}
 				break
 			}
 			if apierrors.IsForbidden(err) && j.approver == nil {
-				// A server without an approver has no right to ask. The one that approves has.
-				j.logger.V(1).Info("not asked whether kube-controller-manager approves certificate requests of machines", "cause", err.Error())
+				// A server without an approver need not have the right to ask.
+				j.logger.V(1).Info("not asked whether kube-controller-manager approves certificate requests of machines",
+					"cause", err.Error())
 				return
 			}
 			select {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAServerWithoutAnApproverNeedsNoRightToAsk: the one that approves asks who
-// else does. A server that only gives tokens lets it be when it may not.
+// The server with the approver checks for other approvers. A server that only gives tokens skips the
+// check if it has no right to ask.
 func TestAServerWithoutAnApproverNeedsNoRightToAsk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -9,21 +9,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// believing is an attestor for tests that knows one machine.
-type believing struct{}
+// alwaysAttests is an attestor that attests every machine.
+type alwaysAttests struct{}
 
-func (believing) Name() string { return "aws" }
+func (alwaysAttests) Name() string { return "aws" }
 
-func (believing) Attest(context.Context, *attest.Request) (*attest.Identity, error) {
+func (alwaysAttests) Attest(context.Context, *attest.Request) (*attest.Identity, error) {
 	return &attest.Identity{InstanceID: "i-1"}, nil
 }
 
-// seeing can also tell whether it is gone.
-type seeing struct{ believing }
+// withPresence also implements attest.Presence.
+type withPresence struct{ alwaysAttests }
 
-func (seeing) Gone(context.Context, string, string) (bool, error) { return true, nil }
+func (withPresence) Gone(context.Context, string, string) (bool, error) { return true, nil }
 
-func TestAPendingAttestorRefusesNobody(t *testing.T) {
+func TestAPendingAttestorReturnsErrors(t *testing.T) {
 	pending := &pendingAttestor{name: "aws"}
 	cause := errors.New("the metadata service does not answer")
 	for _, trouble := range []error{nil, cause} {
@@ -32,7 +32,7 @@ func TestAPendingAttestorRefusesNobody(t *testing.T) {
 		}
 		_, err := pending.Attest(t.Context(), &attest.Request{})
 		if refusal := new(attest.Refusal); err == nil || errors.As(err, &refusal) || !errors.Is(err, trouble) && trouble != nil {
-			t.Errorf("got %v, want an error that is no refusal", err)
+			t.Errorf("got %v, want an error that is not a refusal", err)
 		}
 		if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err == nil {
 			t.Errorf("gone: got %v, %v", gone, err)
@@ -41,16 +41,16 @@ func TestAPendingAttestorRefusesNobody(t *testing.T) {
 			t.Errorf("state: got %v", err)
 		}
 	}
-	pending.is(believing{})
+	pending.is(alwaysAttests{})
 	if identity, err := pending.Attest(t.Context(), &attest.Request{}); err != nil || identity.InstanceID != "i-1" {
 		t.Errorf("got %+v, %v", identity, err)
 	}
 	if gone, err := pending.Gone(t.Context(), "i-1", ""); gone || err != nil {
-		t.Errorf("an attestor that cannot tell: got %v, %v", gone, err)
+		t.Errorf("an attestor without presence: got %v, %v", gone, err)
 	}
-	pending.is(seeing{})
+	pending.is(withPresence{})
 	if gone, err := pending.Gone(t.Context(), "i-1", ""); !gone || err != nil {
-		t.Errorf("an attestor that can tell: got %v, %v", gone, err)
+		t.Errorf("an attestor with presence: got %v, %v", gone, err)
 	}
 	if note, err := pending.state(); note != "aws" || err != nil {
 		t.Errorf("state: got %q, %v", note, err)

@@ -26,7 +26,12 @@ type pendingInstances struct {
 
 // newPendingInstances returns look-ups that send requests to IAM through a transport; nil
 // for the default of the SDK.
-func newPendingInstances(c *v1alpha1.IAM, shared *sharedEC2, transport http.RoundTripper, observe func(service, outcome string)) *pendingInstances {
+func newPendingInstances(
+	c *v1alpha1.IAM,
+	shared *sharedEC2,
+	transport http.RoundTripper,
+	observe func(service, outcome string),
+) *pendingInstances {
 	return &pendingInstances{make: func(ctx context.Context) (iam.Instances, error) {
 		askIAM, region, err := instances.NewIAM(ctx, c.Region, transport)
 		if err != nil {
@@ -58,7 +63,7 @@ func (l *pendingInstances) follow(ctx context.Context, logger logr.Logger) {
 		l.trouble.Store(&err)
 		if err.Error() != reported {
 			reported = err.Error()
-			logger.Info("waiting for what is needed to ask EC2", "cause", reported)
+			logger.Info("waiting for the settings to look up instances", "cause", reported)
 		}
 		select {
 		case <-time.After(backoff.Step()):
@@ -84,7 +89,7 @@ func (l *pendingInstances) get() (iam.Instances, error) {
 	if trouble := l.trouble.Load(); trouble != nil {
 		cause = *trouble
 	}
-	return nil, fmt.Errorf("EC2 cannot be asked yet: %w", cause)
+	return nil, fmt.Errorf("instances cannot be looked up yet: %w", cause)
 }
 
 // state holds when instances can be looked up.

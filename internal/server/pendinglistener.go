@@ -20,7 +20,8 @@ func (o *opening) listen() (net.Listener, error) {
 	if err == nil || !o.dispensable || !errors.Is(err, syscall.EADDRINUSE) {
 		return listener, err
 	}
-	o.logger.Error(err, "the address of "+o.name+" is taken: the server runs without it until the address is free; choose another address or stop what uses it",
+	o.logger.Error(err, "the address of "+o.name+" is taken: "+
+		"the server runs without it until the address is free; choose another address or stop what uses it",
 		"address", o.address)
 	return &pendingListener{name: o.name, wanted: o.address, logger: o.logger, closed: make(chan struct{})}, nil
 }
@@ -59,8 +60,7 @@ func (l *pendingListener) wait() (net.Listener, error) {
 	}
 }
 
-// try listens if that has not been possible yet. It returns nothing while the
-// address cannot be had.
+// try listens unless it does so already. It returns nil while the address is in use.
 func (l *pendingListener) try() (net.Listener, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,7 @@ func (l *pendingListener) Close() error {
 	return l.inner.Close()
 }
 
-// Addr implements net.Listener. Until the address is free it is the one that is
-// waited for.
+// Addr implements net.Listener. Until the address is free it returns the wanted address.
 func (l *pendingListener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// occupied is an address of this host that somebody listens on until the test ends.
+// occupied returns a listener that uses an address until the test ends.
 func occupied(t *testing.T) net.Listener {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -19,8 +19,8 @@ func occupied(t *testing.T) net.Listener {
 	return taken
 }
 
-// TestATakenMetricsPortDoesNotEndTheServer: it serves everything else, says so, and
-// serves metrics when the port is free.
+// If the port for metrics is in use, the server logs that, serves everything else, and serves metrics
+// when the port is free.
 func TestATakenMetricsPortDoesNotEndTheServer(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
@@ -43,7 +43,7 @@ func TestATakenMetricsPortDoesNotEndTheServer(t *testing.T) {
 	}
 }
 
-// TestAServerEndsWhileItsMetricsPortIsTaken, and leaves nothing waiting.
+// Nothing waits for the port after the end.
 func TestAServerEndsWhileItsMetricsPortIsTaken(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
@@ -55,14 +55,14 @@ func TestAServerEndsWhileItsMetricsPortIsTaken(t *testing.T) {
 	}
 }
 
-// TestOtherPortsThatAreTakenEndTheServer: without them it does nothing.
 func TestOtherPortsThatAreTakenEndTheServer(t *testing.T) {
 	t.Parallel()
 	taken := occupied(t)
 	s := newTestListeners(t, nil)
 	s.close()
 	s.config.Webhook.Address = taken.Addr().String()
-	if _, err := newListeners(s.config, s.log.logger(), s.events); err == nil || !strings.Contains(err.Error(), "listen on webhook.address: ") {
+	_, err := newListeners(s.config, s.log.logger(), s.events)
+	if err == nil || !strings.Contains(err.Error(), "listen on webhook.address: ") {
 		t.Errorf("error %v", err)
 	}
 }

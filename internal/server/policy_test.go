@@ -31,9 +31,9 @@ func (g grants) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// TestThePolicyKnowsWhoRunsTheService compiles the condition of deploy/bootstrap's
-// policy as an API server does, and asks it about users.
-func TestThePolicyKnowsWhoRunsTheService(t *testing.T) {
+// The test compiles the condition of the policy in deploy/bootstrap as an API server does, and
+// evaluates it for users.
+func TestThePolicyMatchesTheUsersOfTheService(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/bootstrap/policy/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -45,31 +45,40 @@ func TestThePolicyKnowsWhoRunsTheService(t *testing.T) {
 	}
 	var conditions []cel.ExpressionAccessor
 	for i := range policy.Spec.MatchConditions {
-		conditions = append(conditions, &matchconditions.MatchCondition{Name: policy.Spec.MatchConditions[i].Name, Expression: policy.Spec.MatchConditions[i].Expression})
+		condition := &policy.Spec.MatchConditions[i]
+		conditions = append(conditions, &matchconditions.MatchCondition{
+			Name: condition.Name, Expression: condition.Expression,
+		})
 	}
 	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	evaluator := compiler.CompileCondition(conditions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
+	variables := cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	evaluator := compiler.CompileCondition(conditions, variables, environment.StoredExpressions)
 	fail := admissionregistrationv1.Fail
 	matcher := matchconditions.NewMatcher(evaluator, &fail, "policy", "validate", policy.Name)
+	const writeTokens = "write bootstraptokens.node-authorizer.io"
 	for rule, test := range map[string]struct {
 		user   string
 		rights grants
 		want   bool
 	}{
-		"the service account, whatever its rights": {"system:serviceaccount:kube-system:node-authorizer-bootstrap", nil, true},
-		"a user with the roles":                    {"node-authorizer", grants{"write bootstraptokens.node-authorizer.io"}, true},
-		"the service account of kops":              {"system:serviceaccount:kube-system:node-authorizer", grants{"write bootstraptokens.node-authorizer.io"}, true},
-		"a service account of another namespace":   {"system:serviceaccount:shop:node-authorizer-bootstrap", nil, false},
-		"anybody":                                  {"kube-controller-manager", grants{"create secrets."}, false},
-		"an administrator":                         {"admin", grants{"* *"}, false},
-		"who may do everything with the resource":  {"operator", grants{"write bootstraptokens.node-authorizer.io", "* bootstraptokens.node-authorizer.io"}, false},
+		"the service account, without rights":     {"system:serviceaccount:kube-system:node-authorizer-bootstrap", nil, true},
+		"a user with the roles":                   {"node-authorizer", grants{writeTokens}, true},
+		"the service account of kops":             {"system:serviceaccount:kube-system:node-authorizer", grants{writeTokens}, true},
+		"a service account of another namespace":  {"system:serviceaccount:shop:node-authorizer-bootstrap", nil, false},
+		"another user":                            {"kube-controller-manager", grants{"create secrets."}, false},
+		"an administrator":                        {"admin", grants{"* *"}, false},
+		"a user with all rights for the resource": {"operator", grants{writeTokens, "* bootstraptokens.node-authorizer.io"}, false},
 	} {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: metav1.NamespaceSystem}}
 		kind, resource := corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithResource("secrets")
-		attributes := admission.NewAttributesRecord(secret, nil, kind, secret.Namespace, secret.Name, resource, "", admission.Create, nil, false, &user.DefaultInfo{Name: test.user})
-		result := matcher.Match(t.Context(), &admission.VersionedAttributes{Attributes: attributes, VersionedObject: admission.NewLazyObject(secret), VersionedKind: kind}, nil, test.rights)
+		attributes := admission.NewAttributesRecord(secret, nil, kind, secret.Namespace, secret.Name, resource, "",
+			admission.Create, nil, false, &user.DefaultInfo{Name: test.user})
+		versioned := &admission.VersionedAttributes{
+			Attributes: attributes, VersionedObject: admission.NewLazyObject(secret), VersionedKind: kind,
+		}
+		result := matcher.Match(t.Context(), versioned, nil, test.rights)
 		if result.Error != nil || result.Matches != test.want {
-			t.Errorf("%s: held %v, want %v, error %v", rule, result.Matches, test.want, result.Error)
+			t.Errorf("%s: matches %v, want %v, error %v", rule, result.Matches, test.want, result.Error)
 		}
 	}
 }

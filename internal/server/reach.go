@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// reach watches whether the API server answers, on the requests that are made to
-// it anyway: watches, which begin anew when they break, are always among them.
+// reach records whether the API server answers, from the requests that are sent to it anyway. Watches,
+// which are opened again when they break, are always among them.
 type reach struct {
 	answered atomic.Bool
 	// trouble is why the last request had no answer; nil if it had one.
 	trouble atomic.Pointer[error]
 }
 
-// watch is a rest.Config's wrapper of transports.
+// watch is the wrapper of transports of a rest.Config.
 func (r *reach) watch(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
@@ -33,7 +33,7 @@ func (r *reach) watch(next http.RoundTripper) http.RoundTripper {
 
 func (r *reach) failed(err error) { r.trouble.Store(&err) }
 
-// state holds when the last answer is good.
+// state is a readiness check: the last request was answered.
 func (r *reach) state() (note string, err error) {
 	if trouble := r.trouble.Load(); trouble != nil {
 		return "", fmt.Errorf("the API server does not answer: %w", *trouble)

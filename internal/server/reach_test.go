@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestReachFollowsTheLastAnswer(t *testing.T) {
+func TestReachIsThatOfTheLastRequest(t *testing.T) {
 	var status int
 	var failure error
 	r := &reach{}
@@ -42,7 +42,7 @@ func TestReachFollowsTheLastAnswer(t *testing.T) {
 		{"an outage", t.Context(), 0, errors.New("connection refused"), "connection refused"},
 		{"an API server that starts", t.Context(), 503, nil, "Service Unavailable"},
 		{"back again", t.Context(), 200, nil, ""},
-		{"our own timeout says nothing about it", canceled, 0, context.Canceled, ""},
+		{"a canceled request does not count", canceled, 0, context.Canceled, ""},
 	} {
 		status, failure = tc.status, tc.failure
 		ask(tc.ctx)

@@ -7,7 +7,7 @@ import (
 
 var errNoAnswer = errors.New("it has not answered yet")
 
-// graphSync holds when the state of the cluster has been read.
+// graphSync is a readiness check: the state of the cluster has been read.
 func (w *webhooks) graphSync() (string, error) {
 	live := w.live.Load()
 	if live == nil {
@@ -20,7 +20,7 @@ func (w *webhooks) graphSync() (string, error) {
 	return "", syncing(live)
 }
 
-// rights holds when all that decisions depend on may be read.
+// rights is a readiness check: all resources that decisions depend on may be read.
 func (w *webhooks) rights() (string, error) {
 	live := w.live.Load()
 	if live == nil {
@@ -29,7 +29,7 @@ func (w *webhooks) rights() (string, error) {
 	return rights(live.State().Missing())
 }
 
-// authorization holds when there is something to decide with.
+// authorization is a readiness check: there are evaluators.
 func (w *webhooks) authorization() (string, error) {
 	minor := w.answers.Load().minor
 	if minor == 0 {

@@ -12,10 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// standAlone are the resources on which only questions about themselves depend, and CSI
-// drivers, on which tokens for their own audiences depend. While one of them may not be
-// read, those questions alone go without an answer, and the server is ready: a newer
-// Kubernetes may serve a resource that an older role does not grant.
+// standAlone reports whether only questions about a resource itself depend on it, or, for CSI drivers,
+// only tokens for their own audiences. If it may not be read, only those questions have no answer, and
+// the server is ready: a newer Kubernetes may serve a resource that an older role does not grant.
 func standAlone(resource schema.GroupResource) bool {
 	switch resource {
 	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"},
@@ -27,8 +26,8 @@ func standAlone(resource schema.GroupResource) bool {
 	return false
 }
 
-// rights fails while something may not be read that answers about other things
-// depend on: to serve without pods would be to refuse the kubelets everything.
+// rights returns an error if a resource may not be read that other answers depend on. Without pods, for
+// example, the server would refuse most requests of kubelets.
 func rights(missing []source.Missing) (note string, err error) {
 	var needed, dispensable []string
 	for _, m := range missing {

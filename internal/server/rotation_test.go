@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestRotationUnderLoad replaces all three files while callers ask without a
-// pause, some on one connection and some on a new one each time. No request
-// fails.
+// All three files are replaced while callers send requests continuously, some on one connection and
+// some on new ones. No request fails.
 func TestRotationUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil).serve(parts{})
@@ -51,7 +50,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 	under := func() { // load
 		from := asked.Load()
-		eventually(t, "callers are at work", func() bool { return asked.Load() > from+50 })
+		eventually(t, "callers are answered", func() bool { return asked.Load() > from+50 })
 	}
 	status := func(certificate *tls.Certificate) func(want int) bool {
 		client := callerWith(&tls.Config{RootCAs: trusted}, certificate)
@@ -62,18 +61,18 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 	under()
 
-	// The authorities are both known before the old one is removed.
+	// Both authorities are accepted before the old one is removed.
 	write(t, s.authorities, slices.Concat(s.callers.pem, newCallers.pem))
-	eventually(t, "the new authority is known", func() bool { return status(newCaller)(200) })
+	eventually(t, "the new authority is accepted", func() bool { return status(newCaller)(200) })
 	under()
 	current.Store(newCaller)
 	under()
 	onOpenConnection := status(oldCaller)
 	if !onOpenConnection(200) {
-		t.Fatal("the old authority is not known any more")
+		t.Fatal("the old authority is not accepted any more")
 	}
 	callersLeft := asked.Load()
-	eventually(t, "no caller shows the old certificate", func() bool { return asked.Load() > callersLeft+8 })
+	eventually(t, "no caller uses the old certificate", func() bool { return asked.Load() > callersLeft+8 })
 	write(t, s.authorities, newCallers.pem)
 	eventually(t, "the old authority is refused on an open connection", func() bool { return onOpenConnection(401) })
 	if _, err := s.post(callerWith(&tls.Config{RootCAs: trusted}, oldCaller), "/authorize", ""); err == nil {
@@ -85,7 +84,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	write(t, s.certificate, certificate)
 	write(t, s.key, key)
 	onlyNew := callerWith(&tls.Config{RootCAs: pool(newServer)}, newCaller)
-	eventually(t, "the new certificate is shown", func() bool {
+	eventually(t, "the new certificate is used", func() bool {
 		_, err := s.post(onlyNew, "/authorize", "")
 		return err == nil
 	})
@@ -97,7 +96,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 }
 
-func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
+func TestInvalidFilesAreNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.serve(parts{})
@@ -118,9 +117,10 @@ func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, tc.file, tc.text)
-			eventually(t, "it is counted", func() bool { return s.events.failures() == i+1 })
+			eventually(t, "the failure is counted", func() bool { return s.events.failures() == i+1 })
 			got, err := s.get(client, "/readyz?verbose")
-			if err != nil || got.status != 200 || !strings.Contains(got.body, "[+]certificates ok: changed files are not used: ") || !strings.Contains(got.body, tc.says) {
+			if err != nil || got.status != 200 || !strings.Contains(got.body, tc.says) ||
+				!strings.Contains(got.body, "[+]certificates ok: changed files are not used: ") {
 				t.Errorf("readyz: got %+v, %v; want a note with %q", got, err, tc.says)
 			}
 			if got, err := s.post(s.caller(s.callers.client("kube-apiserver")), "/authorize", ""); err != nil || got.status != 200 {
@@ -133,17 +133,18 @@ func TestBrokenFilesKeepWhatWasGood(t *testing.T) {
 			})
 		})
 	}
-	if log := s.log.String(); strings.Count(log, "changed certificate files cannot be used") != 3 || strings.Contains(log, "PRIVATE KEY") {
-		t.Errorf("the log tells it %d times, want 3:\n%s", strings.Count(log, "changed certificate files cannot be used"), log)
+	log, failed := s.log.String(), "changed certificate files cannot be used"
+	if strings.Count(log, failed) != 3 || strings.Contains(log, "PRIVATE KEY") {
+		t.Errorf("logged %d times, want 3:\n%s", strings.Count(log, failed), log)
 	}
 }
 
-func TestMissingFilesKeepWhatWasGood(t *testing.T) {
+func TestMissingFilesAreNotUsed(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.close()
 	s.listeners.webhook.certificates.files.key = s.key + ".gone"
-	for range 3 { // to see it, to see it again, and then no more
+	for range 3 { // a change is applied at the second check
 		s.listeners.webhook.certificates.look()
 	}
 	if n := s.events.failures(); n != 1 {
@@ -156,11 +157,11 @@ func TestMissingFilesKeepWhatWasGood(t *testing.T) {
 	s.listeners.webhook.certificates.look()
 	s.listeners.webhook.certificates.look()
 	if note, err := s.listeners.webhook.certificates.state(); note != "" || err != nil {
-		t.Errorf("after the file is back: %q, %v", note, err)
+		t.Errorf("after the file exists again: %q, %v", note, err)
 	}
 }
 
-func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
+func TestFilesAreAppliedWhenTheyAreStable(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.close()
@@ -179,7 +180,7 @@ func TestFilesAreTakenWhenTheyHaveStayed(t *testing.T) {
 	}
 }
 
-func TestExpiryIsToldAndFailsReadiness(t *testing.T) {
+func TestAnExpiredCertificateFailsReadiness(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, nil)
 	s.close()
@@ -189,10 +190,11 @@ func TestExpiryIsToldAndFailsReadiness(t *testing.T) {
 	write(t, s.key, key)
 	s.listeners.webhook.certificates.look()
 	s.listeners.webhook.certificates.look()
-	if _, err := s.listeners.webhook.certificates.state(); err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
+	_, err := s.listeners.webhook.certificates.state()
+	if err == nil || !strings.Contains(err.Error(), "expired at "+expires.UTC().Format(time.RFC3339)) {
 		t.Errorf("got %v", err)
 	}
 	if got := s.events.expires; !got["tls.crt"].Equal(expires) || !got["ca.crt"].Equal(s.callers.certificate.NotAfter) {
-		t.Errorf("told %v, want tls.crt %v and ca.crt %v", got, expires, s.callers.certificate.NotAfter)
+		t.Errorf("observed %v, want tls.crt %v and ca.crt %v", got, expires, s.callers.certificate.NotAfter)
 	}
 }

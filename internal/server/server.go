@@ -16,33 +16,32 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
-// Options are what a server needs besides its configuration.
+// Options are the parameters of a server in addition to its configuration.
 type Options struct {
 	Logger logr.Logger
-	// Version and Commit say what runs.
+	// Version and Commit identify the build.
 	Version, Commit string
 
-	// aws carries the requests to AWS; nil for what the environment says.
+	// aws is the transport for requests to AWS; nil means the default.
 	aws http.RoundTripper
 }
 
-// Server is one server. New makes one that listens, Run lets it serve.
+// Server is a server. New returns one that listens; Run serves.
 type Server struct {
 	*listeners
 	measures *observe.Metrics
 	refusals *observe.Refusals
-	// connection is nil if no API server is asked for anything.
+	// connection is nil if no part sends requests to an API server.
 	connection *apiserver.Connection
-	// webhooks is nil if nothing is decided about nodes, authentication if tokens are
-	// not asked about, join if machines do not join here.
+	// webhooks, authentication and join are nil if the configuration does not enable
+	// them.
 	webhooks       *webhooks
 	authentication *authentication
 	join           *join
 }
 
-// New makes a server from a valid configuration. It reads the files that the
-// configuration names and begins to listen, but does not wait for the API
-// server. An error says which field to correct.
+// New returns a server for a valid configuration. It reads the files that the configuration names and
+// starts to listen, but does not wait for the API server. Errors name the field to correct.
 func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	s := &Server{measures: observe.NewMetrics()}
 	var cluster *rest.Config
@@ -67,7 +66,8 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	}
 	shared := newSharedEC2(&config.IAM.EC2, opts.aws, s.measures.EC2Request)
 	if config.Webhook.Answers(v1alpha1.ServeAuthentication) {
-		if s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared); err != nil {
+		s.authentication, err = newAuthentication(config, opts, cluster, s.measures, s.refusals, bodies, shared)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -84,8 +84,7 @@ func New(config *v1alpha1.ServerConfiguration, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ages are those of the copies that the webhook for tokens and the service for machines
-// answer from.
+// ages returns the ages of the copies that the webhook for tokens and the service for machines use.
 func (s *Server) ages() []staleness.Aged {
 	var all []staleness.Aged
 	if s.authentication != nil {
@@ -97,29 +96,28 @@ func (s *Server) ages() []staleness.Aged {
 	return all
 }
 
-// decides reports whether a server decides about nodes, and so follows the state of
-// the cluster.
+// decides reports whether a server decides about nodes, and therefore watches the state of the
+// cluster.
 func decides(config *v1alpha1.ServerConfiguration) bool {
 	return config.Webhook.Answers(v1alpha1.ServeAuthorization) || config.Webhook.Answers(v1alpha1.ServeAdmission)
 }
 
-// needsCluster reports whether a server asks an API server for anything.
+// needsCluster reports whether a server sends requests to an API server.
 func needsCluster(config *v1alpha1.ServerConfiguration) bool {
 	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled ||
 		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
 }
 
-// Addresses are those that a server listens on, nil for each that there is not.
+// Addresses are the addresses of a server's listeners; nil for listeners that it does not have.
 type Addresses struct{ Webhook, Bootstrap, Metrics net.Addr }
 
-// Addresses are those that the server listens on.
+// Addresses returns the addresses of the server's listeners.
 func (s *Server) Addresses() Addresses {
 	return Addresses{s.webhook.address(), s.bootstrap.address(), s.metrics.address()}
 }
 
-// Run serves until the context ends, and then until requests under way are
-// answered. It is called once. An error means that the server stopped on its
-// own.
+// Run serves until the context ends, and then until the requests in flight are answered. It must be
+// called only once. An error means that the server stopped by itself.
 func (s *Server) Run(ctx context.Context) error {
 	limitMemory("/", s.logger)
 	p := parts{metrics: s.measures.Handler(), webhooks: map[string]http.Handler{}, observe: s.observe}
@@ -150,7 +148,7 @@ func (s *Server) Run(ctx context.Context) error {
 		background.Go(func() { s.join.follow(following) })
 	}
 	if s.join != nil && s.join.approver != nil {
-		// Others approve from the moment that this server is told to end.
+		// Release the lease at the beginning of the shutdown.
 		approving, resign := context.WithCancel(ctx)
 		defer resign()
 		background.Go(func() { s.join.approve(approving) })

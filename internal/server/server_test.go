@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// testServer is a whole server that serves while a test runs.
+// testServer is a complete server that serves while a test runs.
 type testServer struct {
 	*testListeners
 	server *Server
@@ -27,7 +27,7 @@ type testServer struct {
 	caller *http.Client
 }
 
-// newTestServer starts a server on an API server.
+// newTestServer starts a server for an API server.
 func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.ServerConfiguration)) *testServer {
 	t.Helper()
 	s := startTestServer(t, api.URL, configure)
@@ -35,15 +35,18 @@ func newTestServer(t *testing.T, api *apiServer, configure func(*v1alpha1.Server
 	return s
 }
 
-// startTestServer starts a server on the API server at a URL.
-func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options)) *testServer {
+// startTestServer starts a server for the API server at a URL.
+func startTestServer(
+	t *testing.T, url string, configure func(*v1alpha1.ServerConfiguration), options ...func(*Options),
+) *testServer {
 	t.Helper()
 	s := &testServer{testListeners: newTestListeners(t, nil)}
 	s.close()
 	config := s.config
 	config.Cluster.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	write(t, config.Cluster.Kubeconfig, []byte(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
-		"clusters": [{"name": "c", "cluster": {"server": %q}}], "users": [{"name": "c", "user": {"token": "bearer-token-of-the-server"}}],
+		"clusters": [{"name": "c", "cluster": {"server": %q}}],
+		"users": [{"name": "c", "user": {"token": "bearer-token-of-the-server"}}],
 		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}`, url)))
 	config.Metrics.Address = "127.0.0.1:0"
 	if configure != nil {
@@ -79,7 +82,7 @@ func startTestServer(t *testing.T, url string, configure func(*v1alpha1.ServerCo
 	return s
 }
 
-// ready waits until /readyz says so.
+// ready waits until /readyz succeeds.
 func (s *testServer) ready() {
 	s.t.Helper()
 	eventually(s.t, "ready", func() bool {
@@ -98,14 +101,16 @@ func (s *testServer) readiness() (status int, body string) {
 	return got.status, got.body
 }
 
-// ask puts an access review about an object in namespace shop.
+// ask sends an access review for an object in namespace shop.
 func (s *testServer) ask(user string, groups []string, verb, resource, name string) authorizationv1.SubjectAccessReviewStatus {
 	s.t.Helper()
 	review := authorizationv1.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user, Groups: groups,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "shop", Verb: verb, Version: "v1", Resource: resource, Name: name},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: "shop", Verb: verb, Version: "v1", Resource: resource, Name: name,
+			},
 		},
 	}
 	if resource == "resourceslices" {
@@ -116,15 +121,15 @@ func (s *testServer) ask(user string, groups []string, verb, resource, name stri
 	return answer.Status
 }
 
-// askNode asks as a node.
+// askNode sends an access review for a node.
 func (s *testServer) askNode(node, verb, resource, name string) authorizationv1.SubjectAccessReviewStatus {
 	s.t.Helper()
 	user, groups := nodeidentity.User(node)
 	return s.ask(user, groups, verb, resource, name)
 }
 
-// token asks, as a node, to admit a token request of a pod of shop for an
-// audience; with none, for that of the API server.
+// token sends an admission review of a node's token request for a pod of shop and an audience; empty:
+// that of the API server.
 func (s *testServer) token(node, pod, uid, audience string) *admissionv1.AdmissionResponse {
 	s.t.Helper()
 	user, groups := nodeidentity.User(node)
@@ -132,12 +137,15 @@ func (s *testServer) token(node, pod, uid, audience string) *admissionv1.Admissi
 	if audience != "" {
 		audiences = fmt.Sprintf("[%q]", audience)
 	}
-	object := fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": {"name": "default", "namespace": "shop"},
-		"spec": {"audiences": %s, "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": %q, "uid": %q}}}`, audiences, pod, uid)
+	object := fmt.Sprintf(`{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+		"metadata": {"name": "default", "namespace": "shop"}, "spec": {"audiences": %s,
+		"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": %q, "uid": %q}}}`, audiences, pod, uid)
 	return s.admit(user, groups, "serviceaccounts", "token", "TokenRequest", object)
 }
 
-func (s *testServer) admit(user string, groups []string, resource, subresource, kind, object string) *admissionv1.AdmissionResponse {
+func (s *testServer) admit(
+	user string, groups []string, resource, subresource, kind, object string,
+) *admissionv1.AdmissionResponse {
 	s.t.Helper()
 	groupsJSON, err := json.Marshal(groups)
 	if err != nil {
@@ -171,7 +179,7 @@ func (s *testServer) exchange(path string, question, answer any) {
 	}
 }
 
-// metric returns the value of a line of /metrics, empty if there is none.
+// metric returns the value of a line of /metrics; empty if there is none.
 func (s *testServer) metric(name string) string {
 	s.t.Helper()
 	address := s.server.Addresses().Metrics
@@ -192,18 +200,20 @@ func (s *testServer) metric(name string) string {
 	return ""
 }
 
-// pod is a pod of shop on a node that uses a secret and a token for the API
-// server.
+// pod returns a pod of shop on a node that uses a secret and a token for the API server.
 func pod(name, node, secret string) string {
-	return fmt.Sprintf(`{"metadata": {"namespace": "shop", "name": %q, "uid": %q}, "spec": {"nodeName": %q, "serviceAccountName": "default",
-		"volumes": [{"name": "s", "secret": {"secretName": %q}}, {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}}`, name, "uid-"+name, node, secret)
+	return fmt.Sprintf(`{"metadata": {"namespace": "shop", "name": %q, "uid": %q},
+		"spec": {"nodeName": %q, "serviceAccountName": "default", "volumes": [
+			{"name": "s", "secret": {"secretName": %q}},
+			{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}}`,
+		name, "uid-"+name, node, secret)
 }
 
 func node(name string) string {
 	return fmt.Sprintf(`{"metadata": {"name": %q, "uid": %q}}`, name, "uid-"+name)
 }
 
-// shop is an API server with two nodes, and pod web on node a.
+// shop returns an API server with two nodes, and pod web on node a.
 func shop(t *testing.T) *apiServer {
 	api := newAPIServer(t)
 	api.set("nodes", node("a"))

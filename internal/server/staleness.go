@@ -9,8 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// stateAge holds while everything is young enough that answers about other
-// things depend on.
+// stateAge is a readiness check: no copy is too old that other answers depend on.
 func (w *webhooks) stateAge() (note string, err error) {
 	live := w.live.Load()
 	if live == nil {
@@ -37,20 +36,22 @@ func stateAge(err error) (string, error) {
 		return "", fmt.Errorf("older than cluster.maxStaleness, %v, so that what depends on it is an error: %s",
 			old.MaxStaleness, strings.Join(slices.Concat(needed, dispensable), ", "))
 	}
-	return fmt.Sprintf("older than %v, so that questions about these have no answer: %s", old.MaxStaleness, strings.Join(dispensable, ", ")), nil
+	return fmt.Sprintf("older than %v, so that questions about these have no answer: %s",
+		old.MaxStaleness, strings.Join(dispensable, ", ")), nil
 }
 
-// staleChanged logs that a resource is too old, and that it is so no more.
+// staleChanged logs that a resource becomes too old, or current again.
 func (w *webhooks) staleChanged(r source.Watched, stale bool) {
 	if !stale {
-		w.logger.Info("the state of a resource is young enough again", "resource", r.Resource.String())
+		w.logger.Info("the state of a resource is current again", "resource", r.Resource.String())
 		return
 	}
 	w.logger.Error(errors.New(r.StaleReason()), "the state of a resource is too old: answers that depend on it are errors",
 		"resource", r.Resource.String(), "maxStaleness", w.config.Cluster.MaxStaleness.Duration.String())
 }
 
-// stateReset logs that the state is read anew.
+// stateReset logs that the state is dropped.
 func (w *webhooks) stateReset(cause string) {
-	w.logger.Error(errors.New(cause), "the state of the cluster was dropped and is read anew: answers that depend on it are errors until then")
+	w.logger.Error(errors.New(cause), "the state of the cluster was dropped and is read again: "+
+		"answers that depend on it are errors until then")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// stubAges says that some kinds are too old.
+// stubAges reports fixed kinds as too old.
 type stubAges source.Kinds
 
 func (a stubAges) Fresh() bool { return a == 0 }
@@ -39,28 +39,35 @@ func (a stubAges) TooOld(on source.Kinds) error {
 const agingCluster = `
 {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a", "uid": "uid-a"}}
 {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "default", "uid": "uid-default"}}
-{"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"}, "spec": {"nodeName": "a", "serviceAccountName": "default",
-  "volumes": [{"name": "s", "secret": {"secretName": "db"}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "x", "csi": {"driver": "vault"}},
+{"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"},
+  "spec": {"nodeName": "a", "serviceAccountName": "default", "volumes": [
+    {"name": "s", "secret": {"secretName": "db"}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
+    {"name": "x", "csi": {"driver": "vault"}},
     {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]}}
 {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "data"}, "spec": {"volumeName": "pv"}}
 {"kind": "PersistentVolume", "apiVersion": "v1", "metadata": {"name": "pv"}, "spec": {"claimRef": {"namespace": "shop", "name": "data"}}}
-{"kind": "CSIDriver", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "vault"}, "spec": {"tokenRequests": [{"audience": "vault"}]}}
+{"kind": "CSIDriver", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "vault"},
+  "spec": {"tokenRequests": [{"audience": "vault"}]}}
 {"kind": "VolumeAttachment", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": "va"}, "spec": {"nodeName": "a"}}
 {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "gpu"}, "spec": {"nodeName": "a"}}
 {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "other"}, "spec": {"nodeName": "b"}}
-{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}
-{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"},
+{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"},
+  "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]}
+{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"},
+  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"},
   "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ann"}]}
 `
 
-// agingDecider decides about agingCluster, of which some kinds are too old.
+// agingDecider returns a decider about agingCluster with ages.
 func agingDecider(t *testing.T, ages evaluate.Ages, access noderestriction.Authorizer) (*decider, *int) {
 	t.Helper()
 	state, err := source.LoadFiles(t.Context(), []string{"-"}, source.FileOptions{Stdin: strings.NewReader(agingCluster)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest), Ages: ages, Access: access})
+	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{
+		Features: kubeversion.For(kubeversion.Latest), Ages: ages, Access: access,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +75,14 @@ func agingDecider(t *testing.T, ages evaluate.Ages, access noderestriction.Autho
 	return &decider{Evaluator: evaluator, tooOld: func(string) { *counted++ }}, counted
 }
 
-// nobody lets no node request anything.
-type nobody struct{}
+// denyAll allows no node any request.
+type denyAll struct{}
 
-func (nobody) Authorize(context.Context, *access.Request) (bool, string, error) {
+func (denyAll) Authorize(context.Context, *access.Request) (bool, string, error) {
 	return false, "", nil
 }
 
-// tokenRequest asks for a token of the pod web.
+// tokenRequest returns a request for a token of the pod web.
 func tokenRequest(audience string) *authenticationv1.TokenRequest {
 	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "uid-web"},
@@ -91,12 +98,12 @@ var (
 	slicesKind  = source.KindsAbout(graph.ResourceSlice)
 )
 
-// The rows are what is asked; the columns, which kinds an answer depends on: it
-// is an error when one of them is too old, and given otherwise.
+// An answer is an error if one of the kinds that it depends on is too old.
 func TestAnswersThatDependOnOldStateAreErrors(t *testing.T) {
 	all := map[string]source.Kinds{
-		"pods": source.Pods, "nodes": source.Nodes, "volumes": source.PersistentVolumes, "claims": source.PersistentVolumeClaims,
-		"accounts": source.ServiceAccounts, "drivers": source.CSIDrivers, "attachments": attachments, "slices": slicesKind, "rbac": source.RBACKinds(),
+		"pods": source.Pods, "nodes": source.Nodes, "volumes": source.PersistentVolumes,
+		"claims": source.PersistentVolumeClaims, "accounts": source.ServiceAccounts, "drivers": source.CSIDrivers,
+		"attachments": attachments, "slices": slicesKind, "rbac": source.RBACKinds(),
 	}
 	for _, tc := range []struct {
 		user, verb, group, resource, subresource, namespace, name string
@@ -130,21 +137,23 @@ func TestAnswersThatDependOnOldStateAreErrors(t *testing.T) {
 		}
 		question := fmt.Sprint(tc.user, " ", tc.verb, " ", tc.resource, "/", tc.name)
 		for name, kinds := range all {
-			d, counted := agingDecider(t, stubAges(kinds), nobody{})
+			d, counted := agingDecider(t, stubAges(kinds), denyAll{})
 			opinion, err := d.authorize(d.AuthorizeNode)(t.Context(), req)
 			if strings.Contains(" "+tc.dependsOn+" ", " "+name+" ") {
-				if err == nil || opinion.Decision != verdict.NoOpinion || opinion.Code != decision.StateTooOld || opinion.Stale || *counted != 1 {
+				tooOld := opinion.Code == decision.StateTooOld && !opinion.Stale
+				if err == nil || opinion.Decision != verdict.NoOpinion || !tooOld || *counted != 1 {
 					t.Errorf("%s, when %s are too old: %+v, %v, counted %d", question, name, opinion, err, *counted)
 				}
 			} else if err != nil || opinion.Decision != tc.decision || *counted != 0 {
-				t.Errorf("%s, when %s are too old: %+v, %v, counted %d; want %v", question, name, opinion, err, *counted, tc.decision)
+				t.Errorf("%s, when %s are too old: %+v, %v, counted %d; want %v",
+					question, name, opinion, err, *counted, tc.decision)
 			}
 		}
 	}
 }
 
-// In a chain, an authorizer whose state is too old has no opinion; the others
-// are asked, and one that knows enough decides.
+// In a chain, an authorizer whose state is too old has no opinion. The others are asked, and one that
+// has the state that it needs decides.
 func TestAChainWithOldState(t *testing.T) {
 	node, nodeGroups := nodeidentity.User("a")
 	for name, tc := range map[string]struct {
@@ -154,22 +163,25 @@ func TestAChainWithOldState(t *testing.T) {
 		old    source.Kinds
 		want   string
 	}{
-		"nothing is old":                               {node, nodeGroups, "db", 0, "Allow by Node"},
-		"the relation is old":                          {node, nodeGroups, "db", source.Pods, "error"},
-		"the relation is old, and another allows":      {"ann", nil, "db", source.Pods, "Allow by RBAC"},
-		"the missing relation is old":                  {node, nodeGroups, "unrelated", source.Pods, "error"},
-		"the relation is known, and RBAC is old":       {node, nodeGroups, "db", source.RBACKinds(), "Allow by Node"},
-		"there is no relation, and RBAC is old":        {node, nodeGroups, "unrelated", source.RBACKinds(), "error"},
-		"RBAC allows, and is old":                      {"ann", nil, "db", source.RBACKinds(), "error"},
-		"RBAC refuses, and is old":                     {"bob", nil, "db", source.RBACKinds(), "error"},
-		"RBAC refuses":                                 {"bob", nil, "db", source.Pods, "NoOpinion by "},
-		"masters need no state":                        {"root", []string{"system:masters"}, "db", ^source.Kinds(0), "Allow by system:masters"},
-		"a node in a group that RBAC lets is known so": {node, append([]string{"system:masters"}, nodeGroups...), "db", source.Pods, "Allow by system:masters"},
+		"nothing is old":                          {node, nodeGroups, "db", 0, "Allow by Node"},
+		"the relation is old":                     {node, nodeGroups, "db", source.Pods, "error"},
+		"the relation is old, and another allows": {"ann", nil, "db", source.Pods, "Allow by RBAC"},
+		"the missing relation is old":             {node, nodeGroups, "unrelated", source.Pods, "error"},
+		"the relation is known, and RBAC is old":  {node, nodeGroups, "db", source.RBACKinds(), "Allow by Node"},
+		"there is no relation, and RBAC is old":   {node, nodeGroups, "unrelated", source.RBACKinds(), "error"},
+		"RBAC allows, and is old":                 {"ann", nil, "db", source.RBACKinds(), "error"},
+		"RBAC refuses, and is old":                {"bob", nil, "db", source.RBACKinds(), "error"},
+		"RBAC refuses":                            {"bob", nil, "db", source.Pods, "NoOpinion by "},
+		"masters need no state":                   {"root", []string{"system:masters"}, "db", ^source.Kinds(0), "Allow by system:masters"},
+		"a node that is also in system:masters": {
+			node, append([]string{"system:masters"}, nodeGroups...), "db", source.Pods, "Allow by system:masters",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, counted := agingDecider(t, stubAges(tc.old), nobody{})
+			d, counted := agingDecider(t, stubAges(tc.old), denyAll{})
 			opinion, err := d.authorize(d.Authorize)(t.Context(), &access.Request{
-				User: tc.user, Groups: tc.groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: tc.secret,
+				User: tc.user, Groups: tc.groups, ResourceRequest: true,
+				Verb: "get", Resource: "secrets", Namespace: "shop", Name: tc.secret,
 			})
 			got := fmt.Sprint(opinion.Decision, " by ", opinion.Authorizer)
 			if err != nil {
@@ -185,9 +197,9 @@ func TestAChainWithOldState(t *testing.T) {
 	}
 }
 
-// A relation that is old gives way to an authorizer behind it that allows.
-func TestAChainAsksOnWhenARelationIsOld(t *testing.T) {
-	d, _ := agingDecider(t, stubAges(source.Pods), nobody{})
+// If a relation is too old, an authorizer further on in the chain may allow.
+func TestAChainContinuesWhenARelationIsOld(t *testing.T) {
+	d, _ := agingDecider(t, stubAges(source.Pods), denyAll{})
 	d.Chain = append(d.Chain, chain.AlwaysAllow())
 	user, groups := nodeidentity.User("a")
 	opinion, err := d.authorize(d.Authorize)(t.Context(), &access.Request{
@@ -200,20 +212,25 @@ func TestAChainAsksOnWhenARelationIsOld(t *testing.T) {
 
 func TestWritesThatDependOnOldStateAreErrors(t *testing.T) {
 	user, groups := nodeidentity.User("a")
-	token := func(audience string) *noderestriction.Request {
+	request := func(op noderestriction.Operation, resource, namespace, name string) *noderestriction.Request {
 		return &noderestriction.Request{
-			User: user, Groups: groups, Operation: noderestriction.Create, Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
-			Object: tokenRequest(audience),
+			User: user, Groups: groups, Operation: op, Resource: resource, Namespace: namespace, Name: name,
 		}
 	}
-	remove := &noderestriction.Request{User: user, Groups: groups, Operation: noderestriction.Delete, Resource: "pods", Namespace: "shop", Name: "web"}
-	lease := &noderestriction.Request{
-		User: user, Groups: groups, Operation: noderestriction.Delete, Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Name: "a",
+	token := func(audience string) *noderestriction.Request {
+		r := request(noderestriction.Create, "serviceaccounts", "shop", "default")
+		r.Subresource, r.Object = "token", tokenRequest(audience)
+		return r
 	}
+	remove := request(noderestriction.Delete, "pods", "shop", "web")
+	lease := request(noderestriction.Delete, "leases", "kube-node-lease", "a")
+	lease.Group = "coordination.k8s.io"
 	other := *lease
 	other.Name = "b"
-	update := &noderestriction.Request{User: user, Groups: groups, Operation: noderestriction.Update, Resource: "pods", Namespace: "shop", Name: "web"}
-	person := &noderestriction.Request{User: "ann", Operation: noderestriction.Delete, Resource: "pods", Namespace: "shop", Name: "web"}
+	update := request(noderestriction.Update, "pods", "shop", "web")
+	person := request(noderestriction.Delete, "pods", "shop", "web")
+	person.User, person.Groups = "ann", nil
+	forDriver := source.Pods | source.CSIDrivers | source.PersistentVolumes | source.PersistentVolumeClaims
 	everything := ^source.Kinds(0)
 	for name, tc := range map[string]struct {
 		req  *noderestriction.Request
@@ -222,24 +239,26 @@ func TestWritesThatDependOnOldStateAreErrors(t *testing.T) {
 	}{
 		"a token of the pod":                                  {token(""), everything &^ source.Pods, "RestrictionsMet"},
 		"a token of a pod that is old":                        {token(""), source.Pods, "StateTooOld"},
-		"a token for a driver":                                {token("vault"), everything &^ (source.Pods | source.CSIDrivers | source.PersistentVolumes | source.PersistentVolumeClaims), "RestrictionsMet"},
+		"a token for a driver":                                {token("vault"), everything &^ forDriver, "RestrictionsMet"},
 		"a token for a driver that is old":                    {token("vault"), source.CSIDrivers, "StateTooOld"},
-		"a token for nobody":                                  {token("bank"), source.Nodes, "AudienceNotAllowed"},
-		"a token for nobody, as far as is known":              {token("bank"), source.CSIDrivers, "StateTooOld"},
-		"a pod's end":                                         {remove, everything &^ source.Pods &^ source.Nodes, "RestrictionsMet"},
-		"a pod's end, of which the state is old":              {remove, source.Pods, "StateTooOld"},
+		"a token for an unknown audience":                     {token("bank"), source.Nodes, "AudienceNotAllowed"},
+		"a token for an audience that may be a driver's":      {token("bank"), source.CSIDrivers, "StateTooOld"},
+		"a deletion of a pod":                                 {remove, everything &^ source.Pods &^ source.Nodes, "RestrictionsMet"},
+		"a deletion of a pod that is old":                     {remove, source.Pods, "StateTooOld"},
 		"a lease, which depends on nothing":                   {lease, everything, "RestrictionsMet"},
 		"another's lease, which depends on nothing":           {&other, everything, "NotOwnLease"},
 		"an update of a pod, which depends on nothing":        {update, everything, "OperationNotAllowed"},
 		"a user that is not a node, which depends on nothing": {person, everything, "NotANode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, counted := agingDecider(t, stubAges(tc.old), nobody{})
+			d, counted := agingDecider(t, stubAges(tc.old), denyAll{})
 			answer := d.admit(t.Context(), tc.req)
 			if string(answer.Code) != tc.want {
 				t.Fatalf("got %+v, want %s", answer, tc.want)
 			}
-			if tooOld := answer.Code == decision.StateTooOld; tooOld != (*counted == 1) || tooOld && (answer.Decision != verdict.Deny || answer.Status != 500 || answer.Err == nil) {
+			tooOld := answer.Code == decision.StateTooOld
+			if tooOld && (answer.Decision != verdict.Deny || answer.Status != 500 || answer.Err == nil) ||
+				tooOld != (*counted == 1) {
 				t.Errorf("got %+v, counted %d", answer, *counted)
 			}
 		})
@@ -250,22 +269,27 @@ func TestStateAge(t *testing.T) {
 	old := func(resources ...schema.GroupResource) error {
 		e := &source.AgeError{MaxStaleness: 2 * time.Minute}
 		for _, r := range resources {
-			e.Resources = append(e.Resources, source.Watched{Resource: r, Age: 3 * time.Minute, Err: errors.New("list: Unauthorized")})
+			e.Resources = append(e.Resources, source.Watched{
+				Resource: r, Age: 3 * time.Minute, Err: errors.New("list: Unauthorized"),
+			})
 		}
 		return e
 	}
-	pods, gpus := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"}
+	pods := schema.GroupResource{Resource: "pods"}
+	gpus := schema.GroupResource{Group: "resource.k8s.io", Resource: "resourceslices"}
+	const oldGPUs = "resourceslices.resource.k8s.io (3m0s old: list: Unauthorized)"
 	for name, tc := range map[string]struct {
 		err        error
 		note, want string
 	}{
 		"young": {nil, "", ""},
-		"what stands alone": {
-			old(gpus), "older than 2m0s, so that questions about these have no answer: resourceslices.resource.k8s.io (3m0s old: list: Unauthorized)", "",
+		"a resource that stands alone": {
+			old(gpus), "older than 2m0s, so that questions about these have no answer: " + oldGPUs, "",
 		},
-		"what others depend on": {
+		"a resource that other answers depend on": {
 			old(gpus, pods), "",
-			"older than cluster.maxStaleness, 2m0s, so that what depends on it is an error: pods (3m0s old: list: Unauthorized), resourceslices.resource.k8s.io (3m0s old: list: Unauthorized)",
+			"older than cluster.maxStaleness, 2m0s, so that what depends on it is an error: " +
+				"pods (3m0s old: list: Unauthorized), " + oldGPUs,
 		},
 	} {
 		note, err := stateAge(tc.err)
@@ -279,8 +303,7 @@ func TestStateAge(t *testing.T) {
 	}
 }
 
-// A whole server, whose API server goes away for longer than the state may be
-// old, and comes back.
+// The API server of a complete server is down for longer than cluster.maxStaleness, and answers again.
 func TestAnOutageThatLastsTooLong(t *testing.T) {
 	t.Parallel()
 	api := shop(t)
@@ -295,12 +318,12 @@ func TestAnOutageThatLastsTooLong(t *testing.T) {
 		return !got.Allowed && !got.Denied && strings.Contains(got.EvaluationError, "the state of the cluster is older than 2s: ")
 	})
 	if got := s.askNode("a", "get", "nodes", "a"); got.EvaluationError != "" {
-		t.Errorf("what depends on no state: %+v", got)
+		t.Errorf("a request that depends on no state: %+v", got)
 	}
 	if got := s.ask("ann", nil, "get", "secrets", "db"); got.Allowed || got.EvaluationError != "" {
 		t.Errorf("a user that is not a node: %+v", got)
 	}
-	// Kinds get too old one after the other, and a token depends on others than a secret.
+	// Kinds become too old one after the other, and a token depends on other kinds than a secret.
 	eventually(t, "an error instead of a token", func() bool {
 		got := s.token("a", "web", "uid-web", "")
 		return !got.Allowed && got.Result.Code == 500
@@ -309,10 +332,11 @@ func TestAnOutageThatLastsTooLong(t *testing.T) {
 		status, body := s.readiness()
 		return status == 503 && strings.Contains(body, "[-]state-age failed: ") && strings.Contains(body, "pods (")
 	})
-	eventually(t, "the log says so", func() bool {
+	eventually(t, "this is logged", func() bool {
 		return strings.Contains(s.log.String(), "the state of a resource is too old")
 	})
-	for _, name := range []string{`node_authorizer_stale_answers_total{endpoint="authorize"}`, `node_authorizer_stale_answers_total{endpoint="admit"}`} {
+	for _, endpoint := range []string{"authorize", "admit"} {
+		name := fmt.Sprintf("node_authorizer_stale_answers_total{endpoint=%q}", endpoint)
 		if got := s.metric(name); got == "" || got == "0" {
 			t.Errorf("%s is %q", name, got)
 		}
@@ -321,18 +345,20 @@ func TestAnOutageThatLastsTooLong(t *testing.T) {
 		t.Errorf("pods are not stale: %q", got)
 	}
 	api.start()
-	eventually(t, "the answer comes back", func() bool { return s.askNode("a", "get", "secrets", "db").Allowed })
+	eventually(t, "the secret is allowed again", func() bool { return s.askNode("a", "get", "secrets", "db").Allowed })
 	s.ready()
-	eventually(t, "the log says that too", func() bool {
-		return strings.Contains(s.log.String(), "the state of a resource is young enough again")
+	eventually(t, "this is logged too", func() bool {
+		return strings.Contains(s.log.String(), "the state of a resource is current again")
 	})
 }
 
-// The check of ages takes no memory from an allow.
-func TestAllowTakesNoMoreMemory(t *testing.T) {
-	d, _ := agingDecider(t, stubAges(0), nobody{})
+// The check of ages does not allocate for an allow.
+func TestAllowDoesNotAllocateMore(t *testing.T) {
+	d, _ := agingDecider(t, stubAges(0), denyAll{})
 	user, groups := nodeidentity.User("a")
-	req := &access.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db"}
+	req := &access.Request{
+		User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "db",
+	}
 	if n := testing.AllocsPerRun(1000, func() {
 		if opinion, err := d.AuthorizeNode(t.Context(), req); err != nil || opinion.Decision != verdict.Allow {
 			t.Fatal(opinion, err)
@@ -343,7 +369,7 @@ func TestAllowTakesNoMoreMemory(t *testing.T) {
 	}
 }
 
-// agingMeanwhile get too old while a question is asked.
+// agingMeanwhile is a set of kinds that become too old during a request.
 type agingMeanwhile struct {
 	source.Kinds
 	old *bool
@@ -358,35 +384,36 @@ func (a agingMeanwhile) TooOld(on source.Kinds) error {
 	return stubAges(a.Kinds).TooOld(on)
 }
 
-// everybody lets nodes request everything, and takes its time.
-type everybody struct{ meanwhile func() }
+// allowAll allows nodes every request, and calls a function first.
+type allowAll struct{ meanwhile func() }
 
-func (e everybody) Authorize(context.Context, *access.Request) (bool, string, error) {
+func (e allowAll) Authorize(context.Context, *access.Request) (bool, string, error) {
 	e.meanwhile()
 	return true, "", nil
 }
 
-// What was found in the state may be too old, or dropped, when the API server has
-// answered what only it knows.
-func TestAWriteIsNotAllowedByStateThatBecomesTooOldMeanwhile(t *testing.T) {
+// The state may become too old, or be dropped, while the API server answers an access review.
+func TestAWriteIsNotAllowedByStateThatBecomesTooOld(t *testing.T) {
 	user, groups := nodeidentity.User("a")
 	for name, tc := range map[string]struct {
 		old  source.Kinds
 		want verdict.Code
 	}{
-		"the pod is too old":         {source.Pods, decision.StateTooOld},
-		"another kind is too old":    {source.Nodes, noderestriction.RestrictionsMet},
-		"nothing becomes too old":    {0, noderestriction.RestrictionsMet},
-		"all was dropped and is new": {^source.Kinds(0), decision.StateTooOld},
+		"the pod is too old":      {source.Pods, decision.StateTooOld},
+		"another kind is too old": {source.Nodes, noderestriction.RestrictionsMet},
+		"nothing becomes too old": {0, noderestriction.RestrictionsMet},
+		"the state was dropped":   {^source.Kinds(0), decision.StateTooOld},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := false
-			d, counted := agingDecider(t, agingMeanwhile{tc.old, &old}, everybody{func() { old = tc.old != 0 }})
+			d, counted := agingDecider(t, agingMeanwhile{tc.old, &old}, allowAll{func() { old = tc.old != 0 }})
 			answer := d.admit(t.Context(), &noderestriction.Request{
-				User: user, Groups: groups, Operation: noderestriction.Create, Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
+				User: user, Groups: groups, Operation: noderestriction.Create,
+				Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
 				Object: tokenRequest("bank"),
 			})
-			if answer.Code != tc.want || (answer.Decision == verdict.Allow) != (tc.want == noderestriction.RestrictionsMet) || (*counted == 1) == (answer.Decision == verdict.Allow) {
+			allowed := answer.Decision == verdict.Allow
+			if answer.Code != tc.want || allowed != (tc.want == noderestriction.RestrictionsMet) || (*counted == 1) == allowed {
 				t.Errorf("got %+v, counted %d", answer, *counted)
 			}
 		})

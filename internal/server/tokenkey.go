@@ -9,17 +9,17 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// keyInterval is the time between two readings of the key of tokens.
+// keyInterval is the time between two readings of the token key.
 const keyInterval = time.Minute
 
-var errTokenKeyUnread = errors.New("the key of tokens has not been read yet")
+var errTokenKeyUnread = errors.New("the token key has not been read yet")
 
-// tokenKey reads the key of tokens now and then: a server that cannot read it gives no
-// tokens, and is not ready.
+// tokenKey reads the token key at intervals: a server that cannot read it gives no tokens, and is not
+// ready.
 type tokenKey struct {
 	read func(context.Context) error
-	// trouble is why the key could not be read last, and points to nil if it could; nil
-	// before it was tried.
+	// trouble points to the error of the last reading, which is nil if it succeeded; nil
+	// before the first reading.
 	trouble atomic.Pointer[error]
 }
 
@@ -40,7 +40,7 @@ func (k *tokenKey) follow(ctx context.Context, logger logr.Logger) {
 			pause = backoff.Step()
 			if cause := err.Error(); cause != logged {
 				logged = cause
-				logger.Info("the key of tokens cannot be read, so that no machine gets a token", "cause", cause)
+				logger.Info("the token key cannot be read, so that no machine gets a token", "cause", cause)
 			}
 		}
 		select {
@@ -50,7 +50,7 @@ func (k *tokenKey) follow(ctx context.Context, logger logr.Logger) {
 	}
 }
 
-// state holds when the key could be read.
+// state is a readiness check: the key can be read.
 func (k *tokenKey) state() (string, error) {
 	if trouble := k.trouble.Load(); trouble != nil {
 		return "", *trouble

@@ -11,9 +11,8 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// A server that cannot read the key of tokens is not ready, however well the rest is,
-// and is ready again when it can.
-func TestWithoutTheKeyOfTokensAServerIsNotReady(t *testing.T) {
+// A server that cannot read the token key is not ready until it can.
+func TestWithoutTheTokenKeyAServerIsNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var forbidden atomic.Bool
 		k := newTokenKey(func(context.Context) error {
@@ -27,12 +26,12 @@ func TestWithoutTheKeyOfTokensAServerIsNotReady(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go k.follow(ctx, logr.Discard())
-		for _, lacking := range []bool{false, true, false} {
-			forbidden.Store(lacking)
+		for _, unreadable := range []bool{false, true, false} {
+			forbidden.Store(unreadable)
 			time.Sleep(2 * keyInterval)
 			synctest.Wait()
-			if _, err := k.state(); (err != nil) != lacking {
-				t.Errorf("the key may be read: %v, and the state is %v", !lacking, err)
+			if _, err := k.state(); (err != nil) != unreadable {
+				t.Errorf("the key may be read: %v, and the state is %v", !unreadable, err)
 			}
 		}
 		cancel()

@@ -14,10 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Before the API server has first answered, nothing is known of nodes, not even
-// the version whose rules hold. Users that are not nodes are answered as ever:
-// among them is the server itself, whose requests the API server may ask about
-// before it lets the server read the cluster.
+// Before the API server has answered, nothing is known about nodes, not even the version of the rules.
+// Users that are not nodes get their usual answers. The server itself is one of them: the API server
+// may send questions about its requests before it lets it read the cluster.
 
 var errClusterUnknown = errors.New("the server has not reached the API server of the cluster yet: retry")
 
@@ -30,8 +29,7 @@ func nodeBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion
 	return decision.Opinion{Decision: verdict.NoOpinion, Code: decision.NotSynced, Node: identity.Name}, errClusterUnknown
 }
 
-// chainBeforeCluster is a chain's answer, which depends on RBAC for all but the
-// masters.
+// chainBeforeCluster is the answer of a chain, which depends on RBAC except for system:masters.
 func chainBeforeCluster(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	if chain.Privileged(req) {
 		return decision.Opinion{Decision: verdict.Allow, Code: chain.CodePrivilegedGroup, Authorizer: chain.NameMasters}, nil
@@ -53,8 +51,7 @@ func admitBeforeCluster(_ context.Context, req *noderestriction.Request) noderes
 	return notReady(identity.Name, "the server has not reached the API server of the cluster yet", errClusterUnknown)
 }
 
-// notReady is the answer to a write about which the state says too little: clients
-// try again.
+// notReady is the answer to a write if the state is incomplete: clients retry.
 func notReady(node, message string, err error) noderestriction.Answer {
 	return undecided(node, decision.NotSynced, message, err)
 }
@@ -68,5 +65,5 @@ func undecided(node string, code verdict.Code, message string, err error) nodere
 	}
 }
 
-// readsNothing is what is decoded for admitBeforeCluster.
+// readsNothing says that no object is decoded, for admitBeforeCluster.
 func readsNothing(*noderestriction.Request) (object, oldObject bool) { return false, false }

@@ -12,10 +12,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// allPorts is a configuration with all endpoints.
+// allPorts enables all endpoints.
 func allPorts(c *v1alpha1.ServerConfiguration) {
 	c.Metrics.Address = "127.0.0.1:0"
-	c.Bootstrap.Address, c.Bootstrap.CertificateFile, c.Bootstrap.KeyFile = "127.0.0.1:0", c.Webhook.CertificateFile, c.Webhook.KeyFile
+	machinesWithTheSameCertificate(c)
 }
 
 // A machine may send the largest body with each request that its connection may have.
@@ -52,7 +52,7 @@ func TestMachinesSendTheLargestBodies(t *testing.T) {
 						t.Fatalf("request %d: got %+v, %v", n+1, got, err)
 					}
 					if want := n%limit != 0; reused != want {
-						t.Errorf("request %d: on a connection that was there: %v, want %v", n+1, reused, want)
+						t.Errorf("request %d: on an existing connection: %v, want %v", n+1, reused, want)
 					}
 				}
 			})
@@ -60,11 +60,11 @@ func TestMachinesSendTheLargestBodies(t *testing.T) {
 	}
 }
 
-// Whatever a caller without a certificate goes on sending, the connection ends.
-func TestEndlessBytesAreCutOff(t *testing.T) {
+// The connection of a caller without a certificate ends, for any data that the caller sends.
+func TestEndlessDataIsCutOff(t *testing.T) {
 	t.Parallel()
 	const (
-		enough = 32 << 20 // more than any limit and what is on its way together
+		enough = 32 << 20 // more than any limit and all buffers
 		post   = "POST /livez HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 		get    = "GET /livez HTTP/1.1\r\nHost: a\r\n"
 	)
@@ -84,7 +84,7 @@ func TestEndlessBytesAreCutOff(t *testing.T) {
 	} {
 		for _, port := range []string{"webhooks", "bootstrap", "metrics"} {
 			if port == "metrics" && tc.protocol == "h2" {
-				continue // it speaks HTTP/1.1 only
+				continue // it supports only HTTP/1.1
 			}
 			t.Run(port+" "+tc.protocol+" "+tc.rule, func(t *testing.T) {
 				t.Parallel()
@@ -99,7 +99,7 @@ func TestEndlessBytesAreCutOff(t *testing.T) {
 					_, err = io.WriteString(conn, many)
 				}
 				if err == nil {
-					t.Errorf("the server took %d bytes", sent)
+					t.Errorf("the server accepted %d bytes", sent)
 				}
 			})
 		}

@@ -26,8 +26,7 @@ const (
 	mutatePath    = "/mutate"
 )
 
-// webhooks answer API servers' questions about nodes, from the state of the
-// cluster.
+// webhooks answer API servers' questions about nodes from the state of the cluster.
 type webhooks struct {
 	config   *v1alpha1.ServerConfiguration
 	opts     Options
@@ -38,29 +37,33 @@ type webhooks struct {
 	metrics  *observe.Metrics
 	refusals *observe.Refusals
 	bodies   *webhook.Queue
-	// askVersion is how often the API server is asked for its version: the rules
-	// change when it is upgraded.
+	// askVersion is the interval between requests for the version of the API server. The
+	// rules change when it is upgraded.
 	askVersion time.Duration
 
-	// trouble is why nothing can be decided about nodes, if so.
+	// trouble is why requests of nodes cannot be decided; nil if they can.
 	trouble atomic.Pointer[error]
 	live    atomic.Pointer[source.Live]
 	// answers are never nil.
 	answers atomic.Pointer[answers]
 }
 
-// answers are the handlers for what is known of the cluster.
+// answers are the handlers for the current state of the cluster.
 type answers struct {
 	authorize, admit http.Handler
 	// minor is the version whose rules hold; 0 before the cluster is known.
 	minor kubeversion.Minor
 }
 
-// newWebhooks makes them from a valid configuration. They answer at once; follow
-// lets them learn of the cluster.
-func newWebhooks(config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config, metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue) (*webhooks, error) {
+// newWebhooks returns the webhooks for a valid configuration. They answer at once; follow reads the
+// cluster.
+func newWebhooks(
+	config *v1alpha1.ServerConfiguration, opts Options, cluster *rest.Config,
+	metrics *observe.Metrics, refusals *observe.Refusals, bodies *webhook.Queue,
+) (*webhooks, error) {
 	w := &webhooks{
-		config: config, opts: opts, logger: opts.Logger, cluster: cluster, metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
+		config: config, opts: opts, logger: opts.Logger, cluster: cluster,
+		metrics: metrics, refusals: refusals, bodies: bodies, askVersion: versionInterval,
 	}
 	var err error
 	if w.reviews, err = newAccessReviews(cluster, config.Admission.AccessReviews, metrics.AccessReviewFailed); err != nil {
@@ -88,29 +91,34 @@ func (w *webhooks) addTo(p *parts) {
 		p.webhooks[admitPath] = w.current(func(a *answers) http.Handler { return a.admit })
 		p.webhooks[mutatePath] = webhook.Mutate(w.options(mutatePath))
 	}
-	p.ready = append(p.ready, check{"graph-sync", w.graphSync}, check{"rights", w.rights}, check{"state-age", w.stateAge}, check{"authorization", w.authorization})
+	p.ready = append(p.ready,
+		check{"graph-sync", w.graphSync}, check{"rights", w.rights},
+		check{"state-age", w.stateAge}, check{"authorization", w.authorization})
 }
 
-// warnOfOpenAccess logs who may call the webhooks, if that may be more than API
-// servers.
+// warnOfOpenAccess logs if others than API servers may call the webhooks.
 func (w *webhooks) warnOfOpenAccess() {
 	switch {
 	case w.config.Webhook.ClientAuthentication == v1alpha1.NoClientAuthentication:
-		w.logger.Info("callers are not authenticated: everybody who can connect learns which objects are in use on which node; set webhook.clientAuthentication to Required")
+		w.logger.Info("callers are not authenticated: everybody who can connect learns which objects are in use on which node; " +
+			"set webhook.clientAuthentication to Required")
 	case len(w.config.Webhook.AllowedClientNames) == 0:
-		w.logger.Info("every certificate of the authorities in webhook.clientCAFile may call; if they sign others than the API server's, set webhook.allowedClientNames")
+		w.logger.Info("every certificate of the authorities in webhook.clientCAFile may call; " +
+			"if they sign others than the API server's, set webhook.allowedClientNames")
 	}
 }
 
-// endpointOf is a path as metrics name it.
+// endpointOf returns the name of a path in metrics.
 func endpointOf(path string) string { return path[1:] }
 
-// options are those of a webhook.
+// options returns the options of a webhook.
 func (w *webhooks) options(path string) webhook.Options {
 	return webhookOptions(w.config, w.metrics, w.bodies, path)
 }
 
-func webhookOptions(config *v1alpha1.ServerConfiguration, metrics *observe.Metrics, bodies *webhook.Queue, path string) webhook.Options {
+func webhookOptions(
+	config *v1alpha1.ServerConfiguration, metrics *observe.Metrics, bodies *webhook.Queue, path string,
+) webhook.Options {
 	return webhook.Options{
 		Queue:        bodies,
 		MaxBodyBytes: config.Webhook.MaxBodyBytes,
@@ -119,15 +127,17 @@ func webhookOptions(config *v1alpha1.ServerConfiguration, metrics *observe.Metri
 	}
 }
 
-// current serves with the answers of the time of the request.
+// current serves with the current answers.
 func (w *webhooks) current(handler func(*answers) http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		handler(w.answers.Load()).ServeHTTP(rw, r)
 	})
 }
 
-// answersOf wraps evaluators in what counts and logs, and these in HTTP.
-func (w *webhooks) answersOf(minor kubeversion.Minor, authorize decision.Authorize, admit decision.Admit, reads review.Reads) *answers {
+// answersOf wraps evaluators with metrics, logs and HTTP.
+func (w *webhooks) answersOf(
+	minor kubeversion.Minor, authorize decision.Authorize, admit decision.Admit, reads review.Reads,
+) *answers {
 	return &answers{
 		minor:     minor,
 		authorize: webhook.Authorize(w.refusals.Authorize(w.metrics.Authorize(authorize)), w.options(authorizePath)),

@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// Deadlines say until when each of several copies may be used. They are read without a
-// lock, and written by one goroutine at a time.
+// Deadlines hold the time until which each of several copies may be used. Readers take no
+// lock. Only one goroutine at a time may write.
 //
-// Two clocks count, and the one by which a copy is older: the monotonic one, which nobody
-// sets, stands still while the machine is suspended, and the wall clock may be set back.
+// Two clocks count, and the one that shows the greater age decides. The monotonic clock
+// cannot be set, but stands still while the machine is suspended. The wall clock can be
+// set back.
 type Deadlines struct {
 	clock     func() time.Time
 	monotonic deadlines
 	wall      deadlines
 }
 
-// deadlines are those by one clock, since begin.
+// deadlines are the deadlines by one clock, as time since begin.
 type deadlines struct {
 	begin time.Time
 	until []atomic.Int64
-	// first is the least of until.
+	// first is the earliest of until.
 	first atomic.Int64
 }
 
@@ -32,7 +33,7 @@ const (
 	never = math.MinInt64
 )
 
-// NewDeadlines returns those of n copies, which do not age until they are extended.
+// NewDeadlines returns the deadlines of n copies. A copy does not age until Extend is called.
 func NewDeadlines(n int, clock func() time.Time) *Deadlines {
 	d := &Deadlines{clock: clock}
 	now := clock()
@@ -44,28 +45,28 @@ func NewDeadlines(n int, clock func() time.Time) *Deadlines {
 	return d
 }
 
-// wall is a time by the wall clock alone.
+// wall returns a time without its monotonic reading.
 func wall(t time.Time) time.Time { return t.Round(0) }
 
-// Since is how long ago a time was, by the clock by which it is longer.
+// Since returns how long ago t was. If the clocks differ, the longer time counts.
 func Since(now, t time.Time) time.Duration { return max(now.Sub(t), wall(now).Sub(wall(t))) }
 
-// Now is the time by which copies age.
+// Now returns the current time.
 func (d *Deadlines) Now() time.Time { return d.clock() }
 
-// Forget lets a copy not age: it holds nothing.
+// Forget stops a copy from aging, because it holds nothing.
 func (d *Deadlines) Forget(i int) {
 	d.monotonic.set(i, forever)
 	d.wall.set(i, forever)
 }
 
-// End says that a copy may not be used any more.
+// End marks a copy as unusable.
 func (d *Deadlines) End(i int) {
 	d.monotonic.set(i, never)
 	d.wall.set(i, never)
 }
 
-// Extend lets a copy be used for so long after the earlier of two times.
+// Extend allows a copy to be used until limit after the earlier of a and b.
 func (d *Deadlines) Extend(i int, a, b time.Time, limit time.Duration) {
 	d.monotonic.set(i, int64(earlier(a, b).Add(limit).Sub(d.monotonic.begin)))
 	d.wall.set(i, int64(earlier(wall(a), wall(b)).Add(limit).Sub(d.wall.begin)))
@@ -87,13 +88,13 @@ func (d *deadlines) set(i int, until int64) {
 	d.first.Store(first)
 }
 
-// Fresh reports whether all copies may be used.
+// Fresh reports whether every copy may be used.
 func (d *Deadlines) Fresh() bool {
 	now := d.clock()
 	return int64(now.Sub(d.monotonic.begin)) <= d.monotonic.first.Load() && int64(wall(now).Sub(d.wall.begin)) <= d.wall.first.Load()
 }
 
-// Passed reports whether a copy may not be used any more at a time.
+// Passed reports whether the deadline of a copy has passed at a time.
 func (d *Deadlines) Passed(i int, at time.Time) bool {
 	return int64(at.Sub(d.monotonic.begin)) > d.monotonic.until[i].Load() || int64(wall(at).Sub(d.wall.begin)) > d.wall.until[i].Load()
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// suspended is a time by the clocks of a machine that has been suspended: the monotonic
-// clock stood still meanwhile, and the wall clock did not. It depends on how package time
-// keeps both in one value, which the test checks.
+// suspended returns the time on a machine that was suspended: its monotonic clock stood
+// still, its wall clock did not. It depends on how package time stores both clocks in one
+// value. The test checks that.
 func suspended(now time.Time, asleep time.Duration) time.Time {
 	const wallSeconds = 30 // the bits below are nanoseconds
 	*(*uint64)(unsafe.Pointer(&now)) += uint64(asleep/time.Second) << wallSeconds
 	return now
 }
 
-func TestTheClockByWhichACopyIsOlderCounts(t *testing.T) {
+func TestTheGreaterAgeOfTheTwoClocksCounts(t *testing.T) {
 	const limit, hour = 2 * time.Minute, time.Hour
 	began := time.Now()
 	if now := suspended(began, hour); now.Sub(began) != 0 || now.Round(0).Sub(began.Round(0)) != hour {
-		t.Fatalf("package time keeps clocks in another way: %v", now)
+		t.Fatalf("package time stores the clocks in another way: %v", now)
 	}
 	for _, tc := range []struct {
 		rule   string
@@ -29,9 +29,9 @@ func TestTheClockByWhichACopyIsOlderCounts(t *testing.T) {
 		passed bool
 		age    time.Duration
 	}{
-		{"before the limit", began.Add(limit), false, limit},
+		{"at the limit", began.Add(limit), false, limit},
 		{"after the limit", began.Add(limit + 1), true, limit + 1},
-		{"suspended for long", suspended(began, hour), true, hour},
+		{"the machine was suspended", suspended(began, hour), true, hour},
 		{"the wall clock set back, within the limit", suspended(began.Add(time.Minute), -hour), false, time.Minute},
 		{"the wall clock set back, after the limit", suspended(began.Add(time.Hour), -hour), true, hour},
 	} {
@@ -53,7 +53,7 @@ func TestTheClockByWhichACopyIsOlderCounts(t *testing.T) {
 	}
 }
 
-func TestACopyMayEndAndBeForgotten(t *testing.T) {
+func TestEndAndForget(t *testing.T) {
 	began := time.Now()
 	d := staleness.NewDeadlines(2, func() time.Time { return began })
 	d.End(1)

@@ -1,12 +1,12 @@
-// Package staleness says how old a copy of a source is, such as an informer's store
-// or what was read of a file, and when it is too old to answer from.
+// Package staleness measures the age of a copy of a source, such as an informer's store
+// or a file that was read, and says when the copy is too old to answer from.
 //
-// The age of a copy is the time since its source was last heard from: a whole list,
-// an event or a bookmark of a watch, a file that was read. An API server sends a
-// bookmark about once a minute to each watch that asks for bookmarks, so the copy of
-// something that never changes is young too, as long as its watch works; where no
-// bookmark comes, the source is listed before the copy is too old. That a watch begins
-// says nothing about what it will bring, and does not count.
+// The age of a copy is the time since its source last confirmed it: with a complete list,
+// with an event or a bookmark of a watch, or by being read, if it is a file. An API server
+// sends a bookmark about once a minute to each watch that asks for bookmarks. So the copy
+// of a source that never changes stays young while its watch works. If no bookmark
+// arrives, the source is listed before the copy is too old. Opening a watch does not
+// confirm a copy, because it does not show that the watch will deliver events.
 package staleness
 
 import (
@@ -25,7 +25,7 @@ import (
 
 // Error says that a copy is too old.
 type Error struct {
-	// Source is what the copy is of: "ConfigMap kube-system/aws-auth".
+	// Source names the original: "ConfigMap kube-system/aws-auth".
 	Source   string
 	Age, Max time.Duration
 	// Cause is why the source cannot be read, if that is known.
@@ -34,17 +34,18 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	cause := "nothing was heard of it"
+	cause := "nothing was received from it"
 	if e.Cause != nil {
 		cause = e.Cause.Error()
 	}
-	return fmt.Sprintf("what was read of %s is %s old, and cluster.maxStaleness is %s: %s", e.Source, e.Age.Round(time.Second), e.Max, cause)
+	return fmt.Sprintf("the copy of %s is %s old, and cluster.maxStaleness is %s: %s",
+		e.Source, e.Age.Round(time.Second), e.Max, cause)
 }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Age is that of one copy. It is safe for concurrent use.
+// Age measures the age of one copy. It is safe for concurrent use.
 type Age struct {
 	source string
 	max    time.Duration
@@ -52,28 +53,28 @@ type Age struct {
 	mu sync.Mutex
 	// deadline is until when the copy may be used.
 	deadline *Deadlines
-	// heard is zero until the source was first heard from.
-	heard time.Time
-	// settled is when what was heard after a copy was too old is all in it.
+	// current is when the source last confirmed the copy; zero if it never did.
+	current time.Time
+	// settled is when a copy that was too old has received the changes that it missed.
 	settled time.Time
-	// listed is set by a list, until a watch begins.
+	// listed is true after a list, until a watch begins.
 	listed bool
 	cause  error
 }
 
-// settling is how long after a source is heard from again its copy is too old: what
-// happened meanwhile comes event by event, and goes into the copy a moment later.
+// settling is how long a copy stays too old after its source answers again. The changes
+// that it missed arrive event by event, and reach the copy a moment later.
 const settling = 2 * time.Second
 
-// Aged is something whose age is known, as an [Age] has it.
+// Aged is implemented by [Age].
 type Aged interface {
 	Source() string
 	Value() (age time.Duration, known bool)
 	Check() error
 }
 
-// New returns the age of the copy of a source. Max is how old it may be; 0 for no
-// limit. Now may be nil.
+// New returns the age of the copy of a source. Max is the age at which the copy is too
+// old; 0 means no limit. Now may be nil.
 func New(source string, max time.Duration, now func() time.Time) *Age {
 	if now == nil {
 		now = time.Now
@@ -81,42 +82,42 @@ func New(source string, max time.Duration, now func() time.Time) *Age {
 	return &Age{source: source, max: max, deadline: NewDeadlines(1, now)}
 }
 
-// Source is what the copy is of.
+// Source names the original of the copy.
 func (a *Age) Source() string { return a.source }
 
-// Heard notes that the copy is what the source is now.
-func (a *Age) Heard() {
+// MarkCurrent records that the copy agrees with its source now.
+func (a *Age) MarkCurrent() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.deadline.Now()
 	if a.deadline.Passed(0, now) {
 		a.settled = now.Add(settling)
 	}
-	a.heard, a.cause = now, nil
+	a.current, a.cause = now, nil
 	if a.max > 0 {
 		a.deadline.Extend(0, now, now, a.max)
 	}
 }
 
-// Failed notes why the source cannot be read.
+// Failed records why the source cannot be read.
 func (a *Age) Failed(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.cause = err
 }
 
-// Value is the age; false if the source was never heard from.
+// Value returns the age; false if the source has never confirmed the copy.
 func (a *Age) Value() (time.Duration, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.value(), !a.heard.IsZero()
+	return a.value(), !a.current.IsZero()
 }
 
-// value is called with the lock held.
-func (a *Age) value() time.Duration { return Since(a.deadline.Now(), a.heard) }
+// value expects the lock to be held.
+func (a *Age) value() time.Duration { return Since(a.deadline.Now(), a.current) }
 
-// Check returns an [*Error] if the copy is too old. A copy that was never made is not
-// old: whoever asks it says that it is not there.
+// Check returns an [*Error] if the copy is too old. A copy that was never made is not too
+// old: its user reports that it is missing.
 func (a *Age) Check() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,27 +130,27 @@ func (a *Age) Check() error {
 	return nil
 }
 
-var errSettling = errors.New("it was heard from again a moment ago, and what happened meanwhile is being read")
+var errSettling = errors.New("the source answers again, and the changes that were missed are being read")
 
-// List notes how a list ended. Of a list in pages, the last page counts.
+// List records the result of a list request. Of a paginated list, only the last page counts.
 func (a *Age) List(list runtime.Object, err error) {
 	if err != nil {
 		a.Failed(err)
 		return
 	}
 	if m, err := meta.ListAccessor(list); err == nil && m.GetContinue() == "" {
-		a.Heard()
+		a.MarkCurrent()
 		a.mu.Lock()
 		a.listed = true
 		a.mu.Unlock()
 	}
 }
 
-// Watch notes what a watch brings, on its way to whoever reads it. The options are
-// those of the watch: if it begins with all objects, it counts from the bookmark on
-// that ends them. A watch that brings nothing for three quarters of the limit ends, so
-// that a reflector lists: an API server may have nothing to send, not even a bookmark,
-// and the list says so.
+// Watch records the events of a watch and passes them on. The options are those of the
+// watch. If the watch begins with all objects, events count from the bookmark that ends
+// these. A watch that delivers nothing for three quarters of the limit is ended, so that
+// the reflector lists again: an API server may have nothing to send, not even a bookmark,
+// and a list confirms that.
 func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface {
 	events := make(chan watch.Event)
 	through := watch.NewProxyWatcher(events)
@@ -168,7 +169,7 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 					return
 				}
 				silence.Reset(a.silence())
-				counts = a.take(event, counts)
+				counts = a.recordEvent(event, counts)
 				select {
 				case events <- event:
 				case <-through.StopChan():
@@ -182,7 +183,7 @@ func (a *Age) Watch(w watch.Interface, opts metav1.ListOptions) watch.Interface 
 	return through
 }
 
-// silence is after how long a watch that brings nothing ends.
+// silence is how long a watch may deliver nothing before it is ended.
 func (a *Age) silence() time.Duration {
 	if a.max <= 0 {
 		return math.MaxInt64
@@ -190,12 +191,11 @@ func (a *Age) silence() time.Duration {
 	return a.max * 3 / 4
 }
 
-// Begin returns an error if a watch may not begin, with which a reflector lists first.
-// With a limit every watch begins with a list, also after one that ended in time. So
-// the copy is known to be young at once, and not a minute later, with the first
-// bookmark. And nothing stays for long that the API server's store does not hold any
-// more, because it was restored from a backup: whoever goes on from a resource version
-// of another history hears of nothing that was before.
+// Begin returns an error if the reflector must list before it watches. With a limit, a list
+// comes before every watch, even if the previous watch ended as planned. This has two
+// reasons. The list shows at once that the copy is current; the first bookmark comes a
+// minute later. And the API server's store may have been restored from a backup: a watch
+// from a resource version of the old history does not report the objects that are gone.
 func (a *Age) Begin(opts metav1.ListOptions) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,9 +207,10 @@ func (a *Age) Begin(opts metav1.ListOptions) error {
 	return nil
 }
 
-// FromStore lets a list, or a watch that begins with all objects, be answered from the
-// API server's store. With the version that a reflector asks for, an API server that
-// has lost its store answers from its cache, however old that is.
+// FromStore changes the options of a list, or of a watch that begins with all objects, so
+// that the API server answers from its store. With the resource version that a reflector
+// asks for, an API server that has lost its store answers from its cache, even if that is
+// old.
 func FromStore(opts metav1.ListOptions) metav1.ListOptions {
 	opts.ResourceVersion = ""
 	if opts.SendInitialEvents == nil {
@@ -218,8 +219,10 @@ func FromStore(opts metav1.ListOptions) metav1.ListOptions {
 	return opts
 }
 
-// Follow is [Age.Begin], a client's watch, and [Age.Watch].
-func (a *Age) Follow(opts metav1.ListOptions, begin func(metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
+// Follow calls [Age.Begin], opens a watch with begin, and returns it through [Age.Watch].
+func (a *Age) Follow(
+	opts metav1.ListOptions, begin func(metav1.ListOptions) (watch.Interface, error),
+) (watch.Interface, error) {
 	if err := a.Begin(opts); err != nil {
 		return nil, err
 	}
@@ -234,8 +237,8 @@ func (a *Age) Follow(opts metav1.ListOptions, begin func(metav1.ListOptions) (wa
 	return a.Watch(w, opts), nil
 }
 
-// take notes one event, and returns whether those that follow count.
-func (a *Age) take(event watch.Event, counts bool) bool {
+// recordEvent records one event, and returns whether the following events count.
+func (a *Age) recordEvent(event watch.Event, counts bool) bool {
 	switch event.Type {
 	case watch.Error:
 		a.Failed(apierrors.FromObject(event.Object))
@@ -246,7 +249,7 @@ func (a *Age) take(event watch.Event, counts bool) bool {
 	case watch.Added, watch.Modified, watch.Deleted:
 	}
 	if counts {
-		a.Heard()
+		a.MarkCurrent()
 	}
 	return counts
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// clock is moved by hand. Its times have no monotonic reading.
+// clock is a clock that tests set. Its times have no monotonic reading.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time { return c.Time }
@@ -26,7 +26,7 @@ func TestACopyIsTooOldAfterMax(t *testing.T) {
 	if _, ever := age.Value(); ever || age.Check() != nil {
 		t.Error("a copy that was never made is too old")
 	}
-	age.Heard()
+	age.MarkCurrent()
 	c.Time = c.Add(2 * time.Minute)
 	if got, ever := age.Value(); got != 2*time.Minute || !ever || age.Check() != nil {
 		t.Errorf("the age is %v, %v, check %v", got, ever, age.Check())
@@ -37,46 +37,52 @@ func TestACopyIsTooOldAfterMax(t *testing.T) {
 		cause error
 		says  string
 	}{
-		{nil, "what was read of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: nothing was heard of it"},
-		{cause, "what was read of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: the API server answers 401"},
+		{nil, "the copy of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: nothing was received from it"},
+		{cause, "the copy of nodes is 2m1s old, and cluster.maxStaleness is 2m0s: the API server answers 401"},
 	} {
 		age.Failed(tc.cause)
 		if err := age.Check(); err == nil || err.Error() != tc.says || tc.cause != nil && !errors.Is(err, tc.cause) {
 			t.Errorf("got %v, want %q", err, tc.says)
 		}
 	}
-	age.Heard()
-	if err := age.Check(); err == nil || !strings.Contains(err.Error(), "heard from again a moment ago") {
-		t.Errorf("as soon as it was heard from: %v", err)
+	age.MarkCurrent()
+	if err := age.Check(); err == nil || !strings.Contains(err.Error(), "the source answers again") {
+		t.Errorf("at once after the source answered again: %v", err)
 	}
 	c.Time = c.Add(time.Second)
-	age.Heard()
+	age.MarkCurrent()
 	c.Time = c.Add(time.Second)
 	if err := age.Check(); err != nil {
-		t.Errorf("two seconds after it was heard from: %v", err)
+		t.Errorf("two seconds after the source answered again: %v", err)
 	}
-	age.Heard()
+	age.MarkCurrent()
 	c.Time = c.Add(2*time.Minute + 1)
 	if err := age.Check(); err == nil || strings.Contains(err.Error(), "401") {
-		t.Errorf("a cause outlives its failure: %v", err)
+		t.Errorf("the old cause is still reported: %v", err)
 	}
 }
 
 func TestWithoutMaxNothingIsTooOld(t *testing.T) {
 	c := &clock{time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	age := staleness.New("nodes", 0, c.now)
-	age.Heard()
+	age.MarkCurrent()
 	c.Time = c.AddDate(1, 0, 0)
 	if err := age.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatCountsAsHeard(t *testing.T) {
+func TestWhatConfirmsACopy(t *testing.T) {
 	yes := true
 	initial := metav1.ListOptions{SendInitialEvents: &yes}
-	end := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-	refused := &metav1.Status{Status: metav1.StatusFailure, Message: "too old resource version", Code: 410, Reason: metav1.StatusReasonExpired}
+	end := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"},
+	}}
+	refused := &metav1.Status{
+		Status: metav1.StatusFailure, Message: "too old resource version",
+		Code: 410, Reason: metav1.StatusReasonExpired,
+	}
+	added := watch.Event{Type: watch.Added}
 	event := func(opts metav1.ListOptions, events ...watch.Event) func(*staleness.Age) {
 		return func(age *staleness.Age) {
 			w := watch.NewFakeWithChanSize(len(events), false)
@@ -91,41 +97,42 @@ func TestWhatCountsAsHeard(t *testing.T) {
 		}
 	}
 	node := &corev1.Node{}
+	added.Object = node
+	initialEnd := watch.Event{Type: watch.Bookmark, Object: end}
 	for _, tc := range []struct {
-		rule  string
-		do    func(*staleness.Age)
-		heard bool
+		rule    string
+		do      func(*staleness.Age)
+		current bool
 	}{
-		{"a list", func(a *staleness.Age) { a.List(&corev1.NodeList{}, nil) }, true},
-		{"not a page before the last", func(a *staleness.Age) {
+		{"a list confirms", func(a *staleness.Age) { a.List(&corev1.NodeList{}, nil) }, true},
+		{"a page before the last does not", func(a *staleness.Age) {
 			a.List(&corev1.NodeList{ListMeta: metav1.ListMeta{Continue: "more"}}, nil)
 		}, false},
-		{"not a list that failed", func(a *staleness.Age) { a.List(nil, errors.New("no")) }, false},
-		{"not that a watch begins", event(metav1.ListOptions{}), false},
-		{"an addition", event(metav1.ListOptions{}, watch.Event{Type: watch.Added, Object: node}), true},
+		{"a failed list does not", func(a *staleness.Age) { a.List(nil, errors.New("no")) }, false},
+		{"opening a watch does not", event(metav1.ListOptions{}), false},
+		{"an addition", event(metav1.ListOptions{}, added), true},
 		{"a change", event(metav1.ListOptions{}, watch.Event{Type: watch.Modified, Object: node}), true},
 		{"a deletion", event(metav1.ListOptions{}, watch.Event{Type: watch.Deleted, Object: node}), true},
 		{"a bookmark", event(metav1.ListOptions{}, watch.Event{Type: watch.Bookmark, Object: node}), true},
-		{"not an error", event(metav1.ListOptions{}, watch.Event{Type: watch.Error, Object: refused}), false},
-		{"not what a watch begins with", event(initial, watch.Event{Type: watch.Added, Object: node}), false},
-		{"the end of what it begins with", event(initial, watch.Event{Type: watch.Added, Object: node}, watch.Event{Type: watch.Bookmark, Object: end}), true},
-		{"what comes after that", event(initial, watch.Event{Type: watch.Bookmark, Object: end}, watch.Event{Type: watch.Added, Object: node}), true},
+		{"an error does not", event(metav1.ListOptions{}, watch.Event{Type: watch.Error, Object: refused}), false},
+		{"an initial event does not", event(initial, added), false},
+		{"the end of the initial events", event(initial, added, initialEnd), true},
+		{"an event after the initial events", event(initial, initialEnd, added), true},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				age := staleness.New("nodes", time.Minute, nil)
 				tc.do(age)
 				synctest.Wait()
-				if _, heard := age.Value(); heard != tc.heard {
-					t.Errorf("heard is %v, want %v", heard, tc.heard)
+				if _, current := age.Value(); current != tc.current {
+					t.Errorf("the copy is confirmed: %v, want %v", current, tc.current)
 				}
 			})
 		})
 	}
 }
 
-// TestEachWatchBeginsWithAList: a reflector that hears that a resource version is too
-// old lists.
+// A reflector lists again when it gets the error that a resource version is too old.
 func TestEachWatchBeginsWithAList(t *testing.T) {
 	yes := true
 	begin := func(age *staleness.Age, opts metav1.ListOptions, want bool) {
@@ -146,9 +153,8 @@ func TestEachWatchBeginsWithAList(t *testing.T) {
 	begin(staleness.New("nodes", 0, nil), metav1.ListOptions{}, true)
 }
 
-// TestAWatchThatBringsNothingEnds before the copy is too old, so that a list says that
-// there was nothing to bring.
-func TestAWatchThatBringsNothingEnds(t *testing.T) {
+// It ends before the copy is too old, so that a list can confirm the copy.
+func TestASilentWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		age := staleness.New("nodes", 2*time.Minute, nil)
 		age.List(&corev1.NodeList{}, nil)
@@ -169,7 +175,7 @@ func TestAWatchThatBringsNothingEnds(t *testing.T) {
 			t.Errorf("the copy is too old when the watch ends: %v", err)
 		}
 		if !w.IsStopped() {
-			t.Error("the watch of the API server goes on")
+			t.Error("the watch of the API server was not stopped")
 		}
 		unlimited := staleness.New("nodes", 0, nil).Watch(watch.NewFake(), metav1.ListOptions{})
 		select {

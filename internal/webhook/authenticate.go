@@ -9,13 +9,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/review"
 )
 
-// Authenticate returns the handler that answers TokenReviews, of v1 and v1beta1,
-// each in its own version. The audiences are those that tokens authenticate for; if
-// there are none, that is for the API server to say.
+// Authenticate returns the handler that answers TokenReviews of v1 and v1beta1, each in its
+// own version. Audiences are those that tokens are valid for; if there are none, the API
+// server decides about audiences.
 //
-// A refusal is an answer: the token has no user, because of a code. kube-apiserver
-// takes it for an error of this webhook's, and therefore asks again when the token
-// comes again, and does not remember it for minutes, as it does with a user.
+// A refusal is an answer: the token has no user, for a reason with a code. kube-apiserver
+// treats it as an error of this webhook. So it asks again when the token is used again,
+// instead of caching the result for minutes, as it does for a user.
 func Authenticate(authenticate review.Authenticate, audiences []string, opts Options) http.Handler {
 	opts = opts.withDefaults()
 	opts.MaxBodyBytes = min(opts.MaxBodyBytes, review.MaxTokenReview)
@@ -27,35 +27,35 @@ func Authenticate(authenticate review.Authenticate, audiences []string, opts Opt
 		common, refusal := asked.For(audiences)
 		if refusal != nil {
 			opts.Unasked(refusal)
-			return given(asked.Answer(review.Authentication{Refusal: refusal})), nil
+			return constantAnswer(asked.Answer(review.Authentication{Refusal: refusal})), nil
 		}
 		return func(ctx context.Context) ([]byte, error) {
 			user, err := authenticate(ctx, asked.Token)
 			var refusal *iam.Refusal
 			if err != nil && !errors.As(err, &refusal) {
-				return nil, notFoundOut(err)
+				return nil, notVerified(err)
 			}
 			return asked.Answer(review.Authentication{User: user, Audiences: common, Refusal: refusal}), nil
 		}, nil
 	})
 }
 
-// throttledFor is after how many seconds a question that was throttled is asked
-// again. kube-apiserver gives up after ten.
-const throttledFor = 1
+// throttledRetryAfter is the number of seconds after which the API server retries a throttled
+// review. kube-apiserver gives up after ten seconds.
+const throttledRetryAfter = 1
 
-// notFoundOut is the rejection of a review that could not be answered. What the
-// error says is for this server's log: it may be about more than the token.
-func notFoundOut(err error) *rejection {
+// notVerified is the rejection of a review that could not be answered. The error itself goes
+// only to the server's log, because it may contain more than facts about the token.
+func notVerified(err error) *rejection {
 	var throttled *iam.Throttled
 	if errors.As(err, &throttled) {
 		return &rejection{
-			status: http.StatusTooManyRequests, retryAfter: throttledFor,
-			message: throttled.Service + " throttles: whose the token is could not be found out; try again",
+			status: http.StatusTooManyRequests, retryAfter: throttledRetryAfter,
+			message: throttled.Service + " throttles requests: the token could not be verified; try again",
 		}
 	}
 	return &rejection{
 		status:  http.StatusServiceUnavailable,
-		message: "whose the token is could not be found out; the log of node-authorizer says why",
+		message: "the token could not be verified; the log of node-authorizer says why",
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/webhook"
 )
 
-// BenchmarkAuthenticate compares in the same manner what a node's token costs that
-// has been asked about before, with a handler to which every token is the same node's.
+// BenchmarkAuthenticate compares the cost of a node's token that is in the cache with a
+// handler that returns the same node for every token.
 func BenchmarkAuthenticate(b *testing.B) {
 	text, err := json.Marshal(map[string]any{
 		"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": map[string]any{"token": tokenOfNode(b)},
@@ -37,10 +37,10 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	user := &iam.User{Username: "system:node:worker-1", Groups: []string{"system:nodes"}}
 	floor := webhook.Authenticate(func(context.Context, string) (*iam.User, error) { return user, nil }, nil, webhook.Options{})
-	takeTurns(b, authenticateStack(b), floor, string(text))
+	compare(b, authenticateStack(b), floor, string(text))
 }
 
-// authenticateStack is what a server puts together.
+// authenticateStack returns the handler as a server composes it.
 func authenticateStack(b *testing.B) http.Handler {
 	metrics := observe.NewMetrics()
 	refusals := observe.NewRefusals(logr.Discard(), observe.RefusalOptions{})
@@ -65,10 +65,12 @@ func authenticateStack(b *testing.B) http.Handler {
 			IAM: oneInstance{}.GetInstanceProfile, TTL: time.Hour,
 		}),
 	})
-	return metrics.HTTP("authenticate", webhook.Authenticate(refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate)), nil, webhook.Options{}))
+	evaluate := refusals.Authenticate(metrics.Authenticate(authenticator.Authenticate))
+	return metrics.HTTP("authenticate", webhook.Authenticate(evaluate, nil, webhook.Options{}))
 }
 
-// tokenOfNode is as long as those of instances, whose security token is the most of it.
+// tokenOfNode returns a token as long as those of instances, most of which is the security
+// token.
 func tokenOfNode(b *testing.B) string {
 	made, _, err := token.Make(b.Context(), token.Options{
 		ClusterID: "blue", Region: "eu-west-1",
@@ -85,13 +87,14 @@ const (
 	profileOfNodes = "arn:aws:iam::111122223333:instance-profile/nodes"
 )
 
-// oneCaller is an STS to which everybody is the same.
+// oneCaller is an STS that returns the same identity for every token.
 type oneCaller struct{}
 
 func (oneCaller) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(
 		`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333",` +
-			`"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/` + instanceOfNode + `","UserId":"AROAIOSFODNN7EXAMPLE1:` + instanceOfNode + `"}}}`))}, nil
+			`"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/` + instanceOfNode + `",` +
+			`"UserId":"AROAIOSFODNN7EXAMPLE1:` + instanceOfNode + `"}}}`))}, nil
 }
 
 type stsMetrics struct{ *observe.Metrics }
@@ -107,10 +110,12 @@ func (s oneSource) Find(canonical, account string) (iam.Mapping, bool, error) {
 	return m, ok, nil
 }
 
-// oneInstance is an EC2, and an IAM, in which everything is the same instance.
+// oneInstance is an EC2 and an IAM with one instance.
 type oneInstance struct{}
 
-func (oneInstance) DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+func (oneInstance) DescribeInstances(
+	context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options),
+) (*ec2.DescribeInstancesOutput, error) {
 	return &ec2.DescribeInstancesOutput{Reservations: []ec2types.Reservation{{
 		OwnerId: aws.String("111122223333"),
 		Instances: []ec2types.Instance{{
@@ -121,7 +126,9 @@ func (oneInstance) DescribeInstances(context.Context, *ec2.DescribeInstancesInpu
 	}}}, nil
 }
 
-func (oneInstance) GetInstanceProfile(context.Context, *awsiam.GetInstanceProfileInput, ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error) {
+func (oneInstance) GetInstanceProfile(
+	context.Context, *awsiam.GetInstanceProfileInput, ...func(*awsiam.Options),
+) (*awsiam.GetInstanceProfileOutput, error) {
 	return &awsiam.GetInstanceProfileOutput{InstanceProfile: &iamtypes.InstanceProfile{
 		Arn: aws.String(profileOfNodes), InstanceProfileId: aws.String("AIPAIOSFODNN7EXAMPLE1"),
 		Roles: []iamtypes.Role{{Arn: aws.String("arn:aws:iam::111122223333:role/nodes")}},

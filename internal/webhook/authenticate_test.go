@@ -34,20 +34,22 @@ const (
 
 func aNode() *iam.User {
 	return &iam.User{
-		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA", Groups: []string{"system:bootstrappers", "system:nodes"},
-		Extra: map[string][]string{"sessionName": {"i-0123456789abcdef0"}},
+		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA",
+		Groups: []string{"system:bootstrappers", "system:nodes"},
+		Extra:  map[string][]string{"sessionName": {"i-0123456789abcdef0"}},
 	}
 }
 
-// always authenticates every token so.
+// always returns an evaluator that gives every token the same result.
 func always(user *iam.User, err error) review.Authenticate {
 	return func(context.Context, string) (*iam.User, error) { return user, err }
 }
 
 func TestAuthenticateAnswersInTheVersionAsked(t *testing.T) {
 	node := authenticationv1.UserInfo{
-		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA", Groups: []string{"system:bootstrappers", "system:nodes"},
-		Extra: map[string]authenticationv1.ExtraValue{"sessionName": {"i-0123456789abcdef0"}},
+		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA",
+		Groups: []string{"system:bootstrappers", "system:nodes"},
+		Extra:  map[string]authenticationv1.ExtraValue{"sessionName": {"i-0123456789abcdef0"}},
 	}
 	for _, tc := range []struct {
 		rule      string
@@ -58,9 +60,12 @@ func TestAuthenticateAnswersInTheVersionAsked(t *testing.T) {
 		want      authenticationv1.TokenReviewStatus
 	}{
 		{"a user", "token.json", nil, aNode(), nil, authenticationv1.TokenReviewStatus{Authenticated: true, User: node}},
-		{"a user, in v1beta1", "token-v1beta1.json", nil, aNode(), nil, authenticationv1.TokenReviewStatus{Authenticated: true, User: node}},
 		{
-			"for those of the audiences asked for that are ours", "token.json",
+			"a user, in v1beta1", "token-v1beta1.json", nil, aNode(), nil,
+			authenticationv1.TokenReviewStatus{Authenticated: true, User: node},
+		},
+		{
+			"the audiences are those that are both requested and ours", "token.json",
 			[]string{"other", cluster},
 			aNode(), nil,
 			authenticationv1.TokenReviewStatus{Authenticated: true, User: node, Audiences: []string{cluster}},
@@ -70,11 +75,11 @@ func TestAuthenticateAnswersInTheVersionAsked(t *testing.T) {
 			authenticationv1.TokenReviewStatus{Error: "NotMapped: nothing maps the role"},
 		},
 		{
-			"a refusal stays one, whatever comes with it", "token-v1beta1.json", nil, aNode(),
+			"a refusal wins over a user", "token-v1beta1.json", nil, aNode(),
 			fmt.Errorf("wrapped: %w", iam.Refuse("NotMapped", "nothing maps the role")),
 			authenticationv1.TokenReviewStatus{Error: "NotMapped: nothing maps the role"},
 		},
-		{"nobody is no user", "token.json", nil, nil, nil, authenticationv1.TokenReviewStatus{Error: "the token has no user"}},
+		{"no user and no error", "token.json", nil, nil, nil, authenticationv1.TokenReviewStatus{Error: "the token has no user"}},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			asked := ""
@@ -87,7 +92,8 @@ func TestAuthenticateAnswersInTheVersionAsked(t *testing.T) {
 			})
 			w := post(t, handler, document(t, tc.file))
 			got := answered[authenticationv1.TokenReview](t, w)
-			version := "authentication.k8s.io/" + strings.TrimSuffix(strings.TrimPrefix(strings.Replace(tc.file, "token.json", "token-v1.json", 1), "token-"), ".json")
+			version := map[string]string{"token.json": "v1", "token-v1beta1.json": "v1beta1"}[tc.file]
+			version = "authentication.k8s.io/" + version
 			if !reflect.DeepEqual(got.Status, tc.want) || got.Kind != "TokenReview" || got.APIVersion != version {
 				t.Errorf("answer is %+v, want status %+v", got, tc.want)
 			}
@@ -101,31 +107,41 @@ func TestAuthenticateAnswersInTheVersionAsked(t *testing.T) {
 	}
 }
 
-func TestReviewsThatAreRefusedWithoutALook(t *testing.T) {
+func TestReviewsThatAreRefusedBeforeTheTokenIsVerified(t *testing.T) {
 	for _, tc := range []struct {
 		rule, body string
 		audiences  []string
 		want       string
 	}{
 		{"no token", strings.Replace(document(t, "token.json"), nodeToken, "", 1), nil, "TokenMissing: the review has no token"},
-		{"nothing at all", `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1"}`, []string{"a"}, "TokenMissing: the review has no token"},
-		{"for others", document(t, "token.json"), []string{"other"}, `AudienceMismatch: the token is wanted for the audiences ["https://kubernetes.default.svc"]`},
+		{
+			"an empty review", `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1"}`,
+			[]string{"a"},
+			"TokenMissing: the review has no token",
+		},
+		{
+			"other audiences", document(t, "token.json"),
+			[]string{"other"},
+			`AudienceMismatch: the token is wanted for the audiences ["https://kubernetes.default.svc"]`,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			var told []string
+			var reported []string
 			handler := webhook.Authenticate(func(context.Context, string) (*iam.User, error) {
 				t.Error("asked")
 				return aNode(), nil
-			}, tc.audiences, webhook.Options{Unasked: func(refusal *iam.Refusal) { told = append(told, refusal.Error()) }})
+			}, tc.audiences, webhook.Options{Unasked: func(refusal *iam.Refusal) { reported = append(reported, refusal.Error()) }})
 			got := answered[authenticationv1.TokenReview](t, post(t, handler, tc.body))
-			if got.Status.Authenticated || !strings.HasPrefix(got.Status.Error, tc.want) || len(told) != 1 || told[0] != got.Status.Error {
-				t.Errorf("answer is %+v, told of %q", got.Status, told)
+			if got.Status.Authenticated || !strings.HasPrefix(got.Status.Error, tc.want) ||
+				len(reported) != 1 || reported[0] != got.Status.Error {
+				t.Errorf("answer is %+v, reported %q", got.Status, reported)
 			}
 		})
 	}
 }
 
-func TestWhatCouldNotBeFoundOutIsNoAnswer(t *testing.T) {
+func TestErrorsAreNotAnswers(t *testing.T) {
+	const failed = "the token could not be verified; the log of node-authorizer says why"
 	for _, tc := range []struct {
 		rule       string
 		err        error
@@ -135,13 +151,15 @@ func TestWhatCouldNotBeFoundOutIsNoAnswer(t *testing.T) {
 	}{
 		{
 			"throttled", fmt.Errorf("verifying: %w", &iam.Throttled{Service: "STS", Detail: "secret"}),
-			429, "STS throttles: whose the token is could not be found out; try again", "1",
+			429, "STS throttles requests: the token could not be verified; try again", "1",
 		},
-		{"an error", errors.New("secret: connection refused"), 503, "whose the token is could not be found out; the log of node-authorizer says why", ""},
-		{"the caller gave up", context.Canceled, 503, "whose the token is could not be found out; the log of node-authorizer says why", ""},
+		{"an error", errors.New("secret: connection refused"), 503, failed, ""},
+		{"the caller gave up", context.Canceled, 503, failed, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			handler := webhook.Authenticate(always(aNode(), tc.err), nil, webhook.Options{Rejected: func(reason string) { t.Errorf("it was a question: %s", reason) }})
+			handler := webhook.Authenticate(always(aNode(), tc.err), nil, webhook.Options{
+				Rejected: func(reason string) { t.Errorf("rejected as %s", reason) },
+			})
 			w := post(t, handler, document(t, "token.json"))
 			status := rejected(t, w)
 			if w.Code != tc.status || status.Message != tc.message || w.Header().Get("Retry-After") != tc.retryAfter {
@@ -154,7 +172,7 @@ func TestWhatCouldNotBeFoundOutIsNoAnswer(t *testing.T) {
 	}
 }
 
-// apiServer is the client of kube-apiserver. It counts the requests that it makes.
+// apiServer returns the client of kube-apiserver, and the number of requests that it makes.
 func apiServer(t *testing.T, version string, handler http.Handler) (*tokenwebhook.WebhookTokenAuthenticator, *atomic.Int32) {
 	t.Helper()
 	requests := &atomic.Int32{}
@@ -171,10 +189,11 @@ func apiServer(t *testing.T, version string, handler http.Handler) (*tokenwebhoo
 	return client, requests
 }
 
-func TestAPIServersUnderstandTheAnswers(t *testing.T) {
+func TestTheClientOfAPIServersReadsTheAnswers(t *testing.T) {
 	want := &user.DefaultInfo{
-		Name: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA", Groups: []string{"system:bootstrappers", "system:nodes"},
-		Extra: map[string][]string{"sessionName": {"i-0123456789abcdef0"}},
+		Name: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA",
+		Groups: []string{"system:bootstrappers", "system:nodes"},
+		Extra:  map[string][]string{"sessionName": {"i-0123456789abcdef0"}},
 	}
 	for _, tc := range []struct {
 		rule            string
@@ -184,11 +203,17 @@ func TestAPIServersUnderstandTheAnswers(t *testing.T) {
 		authenticatedTo []string
 		failure         string // empty: a user, or none without an error
 	}{
-		{"a user, and nobody says for whom", nil, nil, aNode(), nil, nil, ""},
-		{"a user for the API server itself", []string{cluster}, nil, aNode(), nil, []string{cluster}, ""},
-		{"a user for whom we say", []string{cluster, "other"}, []string{"other"}, aNode(), nil, []string{"other"}, ""},
-		{"a refusal is an error with the code", nil, nil, nil, iam.Refuse("NotMapped", "nothing maps it"), nil, "NotMapped: nothing maps it"},
-		{"what could not be found out is an error", nil, nil, nil, errors.New("STS is down"), nil, "whose the token is could not be found out"},
+		{"a user without audiences", nil, nil, aNode(), nil, nil, ""},
+		{"a user for the API server", []string{cluster}, nil, aNode(), nil, []string{cluster}, ""},
+		{"a user for our audiences", []string{cluster, "other"}, []string{"other"}, aNode(), nil, []string{"other"}, ""},
+		{
+			"a refusal is an error with the code", nil, nil,
+			nil, iam.Refuse("NotMapped", "nothing maps it"), nil, "NotMapped: nothing maps it",
+		},
+		{
+			"an error is an error", nil, nil,
+			nil, errors.New("STS is down"), nil, "the token could not be verified",
+		},
 	} {
 		for _, version := range []string{"v1", "v1beta1"} {
 			t.Run(tc.rule+" "+version, func(t *testing.T) {
@@ -209,31 +234,32 @@ func TestAPIServersUnderstandTheAnswers(t *testing.T) {
 					t.Errorf("user %+v for %v", got.User, got.Audiences)
 				}
 				if n := requests.Load(); n != 1 {
-					t.Errorf("it asks %d times", n)
+					t.Errorf("%d requests, want one", n)
 				}
 			})
 		}
 	}
 }
 
-// kube-apiserver remembers users for minutes, and also that a token has none, unless it
-// is told why: then it is an error to it. So a role that is mapped now is let in now.
-func TestAPIServersDoNotRememberRefusals(t *testing.T) {
+// kube-apiserver caches users for minutes. It also caches that a token has no user, unless
+// the answer has an error. So a role that is mapped now can be used at once.
+func TestAPIServersDoNotCacheRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		rule     string
 		user     *iam.User
 		err      error
 		requests int32
 	}{
-		{"a user is remembered", aNode(), nil, 1},
-		{"a refusal is not", nil, iam.Refuse("NotMapped", "nothing maps it"), 3},
-		{"an error is not", nil, errors.New("STS is down"), 3},
+		{"a user is cached", aNode(), nil, 1},
+		{"a refusal is not cached", nil, iam.Refuse("NotMapped", "nothing maps it"), 3},
+		{"an error is not cached", nil, errors.New("STS is down"), 3},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			client, requests := apiServer(t, "v1", webhook.Authenticate(always(tc.user, tc.err), nil, webhook.Options{}))
-			remembering := tokencache.New(client, false, 2*time.Minute, 2*time.Minute)
+			cached := tokencache.New(client, false, 2*time.Minute, 2*time.Minute)
 			for range 3 {
-				if _, ok, err := remembering.AuthenticateToken(t.Context(), nodeToken); ok != (tc.user != nil) || (err == nil) != ok {
+				_, ok, err := cached.AuthenticateToken(t.Context(), nodeToken)
+				if ok != (tc.user != nil) || (err == nil) != ok {
 					t.Errorf("%v, %v", ok, err)
 				}
 			}
@@ -244,8 +270,8 @@ func TestAPIServersDoNotRememberRefusals(t *testing.T) {
 	}
 }
 
-// A throttled question is asked again by itself, after the second that it is told.
-func TestAPIServersAskAgainWhenThrottled(t *testing.T) {
+// The client retries a throttled review after the given second.
+func TestAPIServersRetryWhenThrottled(t *testing.T) {
 	var asked atomic.Int32
 	handler := webhook.Authenticate(func(context.Context, string) (*iam.User, error) {
 		if asked.Add(1) == 1 {
@@ -260,8 +286,8 @@ func TestAPIServersAskAgainWhenThrottled(t *testing.T) {
 	}
 }
 
-// One that goes on is an error that says so, and nobody's identity.
-func TestAPIServersAreToldOfThrottling(t *testing.T) {
+// If throttling continues, the client gets an error, and no identity.
+func TestLastingThrottlingIsAnError(t *testing.T) {
 	client, _ := apiServer(t, "v1", webhook.Authenticate(always(nil, &iam.Throttled{Service: "STS"}), nil, webhook.Options{}))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -270,8 +296,8 @@ func TestAPIServersAreToldOfThrottling(t *testing.T) {
 	}
 }
 
-// FuzzAuthenticate: whatever the body, nobody is authenticated without a user, and the
-// token is not in the answer.
+// FuzzAuthenticate: for no body does the answer have a user that the evaluator did not
+// return, or contain the token.
 func FuzzAuthenticate(f *testing.F) {
 	for _, name := range []string{"token.json", "token-v1beta1.json", "access.json"} {
 		f.Add([]byte(document(f, name)))

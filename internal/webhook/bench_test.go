@@ -27,7 +27,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// shop is a graph in which pods of worker-1 and worker-2 use different secrets.
+// shop returns a graph in which the pods of worker-1 and worker-2 use different secrets.
 func shop() *graph.Graph {
 	g := graph.New()
 	for i := range 1000 {
@@ -46,7 +46,7 @@ func shop() *graph.Graph {
 	return g
 }
 
-// decides is the evaluator of the Node authorizer alone.
+// decides returns the evaluator of the Node authorizer alone.
 func decides(node *nodeauthz.Authorizer) decision.Authorize {
 	return func(_ context.Context, req *access.Request) (decision.Opinion, error) {
 		answer := node.Decide(req)
@@ -54,26 +54,25 @@ func decides(node *nodeauthz.Authorizer) decision.Authorize {
 	}
 }
 
-// constant answers the same to everything that can be decoded.
+// constant gives the same answer to every request.
 func constant(context.Context, *access.Request) (decision.Opinion, error) {
 	return decision.Opinion{Decision: verdict.Allow, Code: nodeauthz.PathToObject, Reason: string(nodeauthz.PathToObject)}, nil
 }
 
-// BenchmarkAuthorize compares what is served, with everything that is wrapped
-// around the evaluator, with a handler that answers a constant after decoding.
-// Both take turns, so that "ratio", the part of the constant's throughput that
-// is left, holds on a busy machine.
+// BenchmarkAuthorize compares the handler as a server composes it with a handler that
+// returns a constant after decoding. Both are measured alternately, so that "ratio", the
+// remaining part of the constant's throughput, is valid on a busy machine.
 func BenchmarkAuthorize(b *testing.B) {
 	node := nodeauthz.New(shop(), kubeversion.For(kubeversion.Latest))
 	allowed := document(b, "access.json")
 	refused := strings.Replace(allowed, `"db"`, `"secret-2"`, 1)
 	floor := webhook.Authorize(constant, webhook.Options{})
 	for name, text := range map[string]string{"allowed": allowed, "refused": refused} {
-		b.Run(name, func(b *testing.B) { takeTurns(b, authorizeStack(node), floor, text) })
+		b.Run(name, func(b *testing.B) { compare(b, authorizeStack(node), floor, text) })
 	}
 }
 
-// BenchmarkAdmit does so for the write that nodes send most but leases.
+// BenchmarkAdmit measures the most frequent write of nodes except leases.
 func BenchmarkAdmit(b *testing.B) {
 	restriction := noderestriction.New(nothing{}, nil, kubeversion.For(kubeversion.Latest))
 	metrics := observe.NewMetrics()
@@ -82,47 +81,47 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 	served := metrics.HTTP("admit", webhook.Admit(metrics.Admit(restriction.Decide), restriction.Reads, webhook.Options{}))
 	floor := webhook.Admit(same, restriction.Reads, webhook.Options{})
-	takeTurns(b, served, floor, document(b, "node-status.json"))
+	compare(b, served, floor, document(b, "node-status.json"))
 }
 
-// authorizeStack is what a server puts together, without waits.
+// authorizeStack returns the handler as a server composes it, without waits.
 func authorizeStack(node *nodeauthz.Authorizer) http.Handler {
 	metrics := observe.NewMetrics()
 	refusals := observe.NewRefusals(logr.Discard(), observe.RefusalOptions{})
 	related := func(req *access.Request) bool { return node.Decide(req).Decision == verdict.Allow }
-	waiter := freshness.New(newsless{}, freshness.Options{Waited: metrics.Waited})
+	waiter := freshness.New(unchanging{}, freshness.Options{Waited: metrics.Waited})
 	evaluate := refusals.Authorize(metrics.Authorize(waiter.Authorize(0, decides(node), related)))
 	return metrics.HTTP("authorize", webhook.Authorize(evaluate, webhook.Options{}))
 }
 
-// newsless is a cluster in which nothing happens.
-type newsless struct{}
+// unchanging is a cluster that never changes.
+type unchanging struct{}
 
-func (newsless) OnChange(func(string)) func() { return func() {} }
-func (newsless) KnowsNode(string) bool        { return true }
+func (unchanging) OnChange(func(string)) func() { return func() {} }
+func (unchanging) KnowsNode(string) bool        { return true }
 
-// takeTurns puts the same document to both handlers, without a network.
-func takeTurns(b *testing.B, served, floor http.Handler, text string) {
-	const turn = 50
+// compare measures both handlers alternately with the same document, without a network.
+func compare(b *testing.B, served, floor http.Handler, text string) {
+	const round = 50
 	var took [2]time.Duration
 	ask := asker(b, text)
 	for b.Loop() {
 		for i, handler := range []http.Handler{served, floor} {
 			begin := time.Now()
-			for range turn {
+			for range round {
 				ask(handler)
 			}
 			took[i] += time.Since(begin)
 		}
 	}
-	requests := float64(b.N * turn)
-	b.ReportMetric(0, "ns/op") // of two handlers, which means nothing
+	requests := float64(b.N * round)
+	b.ReportMetric(0, "ns/op") // it mixes two handlers
 	b.ReportMetric(float64(took[0].Nanoseconds())/requests, "ns/request")
 	b.ReportMetric(float64(took[1].Nanoseconds())/requests, "floor-ns/request")
 	b.ReportMetric(float64(took[1])/float64(took[0]), "ratio")
 }
 
-// asker sends a document to handlers.
+// asker returns a function that sends a document to a handler.
 func asker(b *testing.B, text string) func(http.Handler) {
 	body := []byte(text)
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
@@ -139,7 +138,7 @@ func asker(b *testing.B, text string) func(http.Handler) {
 	}
 }
 
-// discard is a writer of answers that nobody reads.
+// discard is a response writer that drops the body.
 type discard struct {
 	header http.Header
 	status int

@@ -9,52 +9,52 @@ import (
 	"time"
 )
 
-// bodyTimeout is how long a body may take to arrive, once there is room for it. An API
-// server has the whole of it when it calls.
+// bodyTimeout is the time limit for reading a body, from its reservation on. An API server
+// has the whole body when it sends the request.
 const bodyTimeout = 10 * time.Second
 
 var errTooLarge = errors.New("the body is too large")
 
 // body is a body while it is read and decoded.
 type body struct {
-	endpoint *endpoint
-	request  *http.Request
-	control  *http.ResponseController
-	place    *place
-	buffer   *bytes.Buffer
+	endpoint    *endpoint
+	request     *http.Request
+	control     *http.ResponseController
+	reservation *reservation
+	buffer      *bytes.Buffer
 }
 
-// enter waits for room for the body. One whose size is not told counts as the largest of
-// the small ones until it is larger.
-func (e *endpoint) enter(w http.ResponseWriter, r *http.Request) (*body, error) {
+// reserve waits until there is memory for the body. A body of unknown size counts as the
+// largest small one until it is larger.
+func (e *endpoint) reserve(w http.ResponseWriter, r *http.Request) (*body, error) {
 	size := r.ContentLength
 	if size < 0 {
 		size = smallBody
 	}
-	p, err := e.opts.Queue.enter(r.Context(), size)
+	p, err := e.opts.Queue.reserve(r.Context(), size)
 	if err != nil {
 		return nil, err
 	}
-	b := &body{endpoint: e, request: r, control: http.NewResponseController(w), place: p}
+	b := &body{endpoint: e, request: r, control: http.NewResponseController(w), reservation: p}
 	if r.ContentLength <= smallBody {
 		b.buffer = e.bodies.Get().(*bytes.Buffer)
 	} else {
-		// The size that a reader of a buffer wants to be free makes it not grow.
+		// bytes.Buffer needs MinRead free bytes to read without growing.
 		b.buffer = bytes.NewBuffer(make([]byte, 0, r.ContentLength+bytes.MinRead))
 	}
 	return b, nil
 }
 
-// leave makes room for others.
-func (b *body) leave() {
+// release releases the memory.
+func (b *body) release() {
 	if b.buffer.Cap() <= 2*smallBody {
 		b.buffer.Reset()
 		b.endpoint.bodies.Put(b.buffer)
 	}
-	b.place.leave()
+	b.reservation.release()
 }
 
-// read takes the whole body in. A time limit holds for it, if the connection has one.
+// read reads the whole body, within a time limit if the connection supports one.
 func (b *body) read() error {
 	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	defer func() { _ = b.control.SetReadDeadline(time.Time{}) }()
@@ -70,7 +70,7 @@ func (b *body) read() error {
 	return b.readUpTo(limit)
 }
 
-// readUpTo reads until the end, or until there is more than so many bytes.
+// readUpTo reads until the end of the body, or until there are more bytes than the limit.
 func (b *body) readUpTo(limit int64) error {
 	missing := limit + 1 - int64(b.buffer.Len())
 	if _, err := b.buffer.ReadFrom(io.LimitReader(b.request.Body, missing)); err != nil {
@@ -82,13 +82,13 @@ func (b *body) readUpTo(limit int64) error {
 	return nil
 }
 
-// enlarge waits for room for a body whose size is not known.
+// enlarge waits until there is memory for a large body of unknown size.
 func (b *body) enlarge(ctx context.Context, limit int64) error {
-	b.place.leave()
-	p, err := b.endpoint.opts.Queue.enter(ctx, limit)
+	b.reservation.release()
+	p, err := b.endpoint.opts.Queue.reserve(ctx, limit)
 	if err != nil {
 		return err
 	}
-	b.place = p
+	b.reservation = p
 	return nil
 }

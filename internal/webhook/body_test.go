@@ -15,22 +15,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/decision"
 )
 
+const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1",` +
+	`"spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`
+
 // unread is a body that must not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body is read before there is room for it")
+	u.t.Error("the body is read before its memory is reserved")
 	return 0, io.EOF
 }
 
-// A large body is read when there is room for all of it; until then nothing is
-// allocated for it. Who finds no room is told to come again.
-func TestBodiesWaitForRoom(t *testing.T) {
-	q := &Queue{small: newLimit(mb, math.MaxInt, 0), read: newLimit(8*mb, math.MaxInt, 0), decode: newLimit(8*mb, 1, 0), wait: time.Minute}
+// A large body is read when there is memory for all of it; until then nothing is allocated
+// for it. If there is no memory for too long, the client is asked to retry.
+func TestBodiesWaitForMemory(t *testing.T) {
+	q := &Queue{
+		small: newLimit(mb, math.MaxInt, 0), read: newLimit(8*mb, math.MaxInt, 0), decode: newLimit(8*mb, 1, 0),
+		wait: time.Minute,
+	}
 	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
 		return decision.Opinion{}, errors.New("undecided")
 	}, Options{Queue: q, MaxBodyBytes: 4 * mb})
-	taken, err := q.enter(t.Context(), 7*mb)
+	reserved, err := q.reserve(t.Context(), 7*mb)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +48,13 @@ func TestBodiesWaitForRoom(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		return w
 	}
-	const question = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`
 	large := question + strings.Repeat(" ", 2*mb)
 	for rule, w := range map[string]*httptest.ResponseRecorder{
-		"a size that is told":     ask(unread{t}, 2*mb),
-		"a size that is not told": ask(io.MultiReader(strings.NewReader(large)), -1),
+		"a known size":    ask(unread{t}, 2*mb),
+		"an unknown size": ask(io.MultiReader(strings.NewReader(large)), -1),
 	} {
-		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"retryAfterSeconds":1`) {
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" ||
+			!strings.Contains(w.Body.String(), `"retryAfterSeconds":1`) {
 			t.Errorf("%s: got %d %v %s", rule, w.Code, w.Header(), w.Body)
 		}
 	}
@@ -56,40 +62,39 @@ func TestBodiesWaitForRoom(t *testing.T) {
 		t.Errorf("a small body: got %d %s", w.Code, w.Body)
 	}
 	if w := ask(io.MultiReader(strings.NewReader(question)), -1); w.Code != http.StatusOK {
-		t.Errorf("a small body whose size is not told: got %d %s", w.Code, w.Body)
+		t.Errorf("a small body of unknown size: got %d %s", w.Code, w.Body)
 	}
-	if taken, err := q.enter(t.Context(), smallBody); err != nil {
+	if small, err := q.reserve(t.Context(), smallBody); err != nil {
 		t.Error(err)
 	} else {
-		q.small.bytes = smallBody // no more fits, whatever size is not told
+		q.small.bytes = smallBody // full for every body of unknown size
 		if w := ask(unread{t}, -1); w.Code != http.StatusTooManyRequests {
-			t.Errorf("a size that is not told, without room for small bodies: got %d %s", w.Code, w.Body)
+			t.Errorf("an unknown size, without memory for small bodies: got %d %s", w.Code, w.Body)
 		}
 		q.small.bytes = mb
-		taken.leave()
+		small.release()
 	}
-	taken.leave()
+	reserved.release()
 	for _, length := range []int64{int64(len(large)), -1} {
 		if w := ask(io.MultiReader(strings.NewReader(large)), length); w.Code != http.StatusOK {
-			t.Errorf("with room, size %d: got %d %s", length, w.Code, w.Body)
+			t.Errorf("with memory, size %d: got %d %s", length, w.Code, w.Body)
 		}
 	}
-	if q.small.taken != 0 || q.read.taken != 0 || q.decode.taken != 0 {
-		t.Errorf("taken after all: %d, %d, %d", q.small.taken, q.read.taken, q.decode.taken)
+	if q.small.used != 0 || q.read.used != 0 || q.decode.used != 0 {
+		t.Errorf("still reserved: %d, %d, %d", q.small.used, q.read.used, q.decode.used)
 	}
 }
 
-// The room is given back before the question is decided, which may take seconds.
-func TestDecidingTakesNoRoom(t *testing.T) {
+// The memory is released before the evaluator is asked, which may take seconds.
+func TestEvaluatingReservesNoMemory(t *testing.T) {
 	q := NewQueue()
 	handler := Authorize(func(context.Context, *access.Request) (decision.Opinion, error) {
-		if q.small.taken != 0 || q.read.taken != 0 {
-			t.Error("the body is kept while the question is decided")
+		if q.small.used != 0 || q.read.used != 0 {
+			t.Error("the body is kept during the evaluation")
 		}
 		return decision.Opinion{}, nil
 	}, Options{Queue: q})
-	r := httptest.NewRequest(http.MethodPost, "/authorize", strings.NewReader(
-		`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","nonResourceAttributes":{"path":"/","verb":"get"}}}`))
+	r := httptest.NewRequest(http.MethodPost, "/authorize", strings.NewReader(question))
 	r.Header.Set("Content-Type", mediaType)
 	w := httptest.NewRecorder()
 	if handler.ServeHTTP(w, r); w.Code != http.StatusOK {
@@ -97,8 +102,8 @@ func TestDecidingTakesNoRoom(t *testing.T) {
 	}
 }
 
-// Messages may quote what came; they stay short.
-func TestMessagesAreCut(t *testing.T) {
+// Messages may quote the request; they are cut to a limit.
+func TestLongMessagesAreCut(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/authorize", strings.NewReader(`{"kind":"`+strings.Repeat("x", mb)+`"}`))
 	r.Header.Set("Content-Type", mediaType)

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Why a request is not a question.
+// Why a request is invalid.
 const (
 	// ReasonMethod: it is not a POST.
 	ReasonMethod = "method"
@@ -27,50 +27,52 @@ const (
 	ReasonTooLarge = "too_large"
 	// ReasonUnreadable: the body ended early, or the connection broke.
 	ReasonUnreadable = "unreadable"
-	// ReasonMalformed: the body is not a document of the kind and version that
-	// the endpoint takes.
+	// ReasonMalformed: the body is not a document of the kind and version that the
+	// endpoint accepts.
 	ReasonMalformed = "malformed"
-	// ReasonBusy: there was no room for the body. The same request may be answered a
-	// moment later.
+	// ReasonBusy: there was no memory for the body. A retry may succeed a moment later.
 	ReasonBusy = "busy"
 )
 
 const mediaType = "application/json"
 
-// endpoint reads documents and writes the answers to them.
+// endpoint reads reviews and writes the answers.
 type endpoint struct {
 	opts Options
-	// decode must not keep the body. Its error is a rejection, or else means that the
-	// body is malformed.
+	// decode must not keep the body. Its error is a rejection, or means that the body is
+	// malformed.
 	decode func(body []byte) (answer, error)
 	bodies sync.Pool // of *bytes.Buffer, for small bodies
 }
 
-// answer finds the answer to a question that has been read. Its error is a rejection.
+// answer returns the answer to a review that has been decoded. Its error is a rejection.
 type answer func(context.Context) ([]byte, error)
 
-// given is an answer that is known already.
-func given(document []byte) answer {
+// constantAnswer returns an answer that is known already.
+func constantAnswer(document []byte) answer {
 	return func(context.Context) ([]byte, error) { return document, nil }
 }
 
 func newEndpoint(opts Options, decode func([]byte) (answer, error)) *endpoint {
-	return &endpoint{opts: opts.withDefaults(), decode: decode, bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	return &endpoint{
+		opts: opts.withDefaults(), decode: decode,
+		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
 }
 
-// rejection is why a request gets no answer.
+// rejection is the reason why a request gets no answer.
 type rejection struct {
 	status int
-	// reason is empty if the request is a question: it is not its fault then.
+	// reason is empty if the request is valid, so that the cause lies elsewhere.
 	reason  string
 	message string
-	// retryAfter is in how many seconds another try is worth it; 0: not told.
+	// retryAfter is the number of seconds after which the client should retry; 0: not set.
 	retryAfter int32
 }
 
 func (r *rejection) Error() string { return r.message }
 
-// malformed is the rejection that an error of an answer stands for.
+// malformed returns the rejection in an error, or else one for a malformed body.
 func malformed(err error) *rejection {
 	var rejected *rejection
 	if errors.As(err, &rejected) {
@@ -106,22 +108,22 @@ func (e *endpoint) reject(w http.ResponseWriter, rejected *rejection) {
 	write(w, rejected.status, rejected.document())
 }
 
-// question reads and decodes the body, which it has given up when it returns.
+// question reads and decodes the body. The memory is released when it returns.
 func (e *endpoint) question(w http.ResponseWriter, r *http.Request) (answer, *rejection) {
 	if rejected := e.check(r); rejected != nil {
 		return nil, rejected
 	}
-	b, err := e.enter(w, r)
+	b, err := e.reserve(w, r)
 	if err != nil {
 		return nil, busy(err)
 	}
-	defer b.leave()
+	defer b.release()
 	if err := b.read(); err != nil {
 		return nil, e.notRead(err, b.buffer.Len())
 	}
 	var asked answer
 	var decodeErr error
-	if err := b.place.decode(r.Context(), func() { asked, decodeErr = e.decode(b.buffer.Bytes()) }); err != nil {
+	if err := b.reservation.decode(r.Context(), func() { asked, decodeErr = e.decode(b.buffer.Bytes()) }); err != nil {
 		return nil, busy(err)
 	}
 	if decodeErr != nil {
@@ -130,10 +132,13 @@ func (e *endpoint) question(w http.ResponseWriter, r *http.Request) (answer, *re
 	return asked, nil
 }
 
-// check looks at what is known before the body is read.
+// check checks the headers, before the body is read.
 func (e *endpoint) check(r *http.Request) *rejection {
 	if r.Method != http.MethodPost {
-		return &rejection{status: http.StatusMethodNotAllowed, reason: ReasonMethod, message: fmt.Sprintf("method %s: want POST", r.Method)}
+		return &rejection{
+			status: http.StatusMethodNotAllowed, reason: ReasonMethod,
+			message: fmt.Sprintf("method %s: want POST", r.Method),
+		}
 	}
 	if rejected := checkContent(r.Header); rejected != nil {
 		return rejected
@@ -144,7 +149,7 @@ func (e *endpoint) check(r *http.Request) *rejection {
 	return nil
 }
 
-// notRead is the rejection of a body of which so many bytes were read.
+// notRead is the rejection of a body that failed after n bytes.
 func (e *endpoint) notRead(err error, n int) *rejection {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -154,13 +159,13 @@ func (e *endpoint) notRead(err error, n int) *rejection {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return unreadable(fmt.Sprintf("request body ends early, after %d bytes", n))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return unreadable(fmt.Sprintf("request body takes more than %v: only %d bytes have arrived", bodyTimeout, n))
+		return unreadable(fmt.Sprintf("request body takes longer than %v: only %d bytes have arrived", bodyTimeout, n))
 	}
 	return unreadable(fmt.Sprintf("read request body: %v", err))
 }
 
-// retryBusy is after how many seconds a question that found no room is asked again.
-// API servers do so until the webhook's timeout, and then it is an error.
+// retryBusy is the number of seconds after which an API server retries when there was no
+// memory. It retries until the timeout of the webhook.
 const retryBusy = 1
 
 func busy(err error) *rejection {
@@ -197,7 +202,7 @@ func unsupported(message string) *rejection {
 	return &rejection{status: http.StatusUnsupportedMediaType, reason: ReasonContentType, message: message}
 }
 
-// document says it in the form that API servers read.
+// document encodes the rejection as a metav1.Status, which API servers read.
 func (r *rejection) document() []byte {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
@@ -208,13 +213,12 @@ func (r *rejection) document() []byte {
 	}
 	text, err := json.Marshal(&status, json.OmitZeroStructFields(true), json.Deterministic(true))
 	if err != nil {
-		return nil // the message is not UTF-8; the status code says enough
+		return nil // the message is not UTF-8; the status code must suffice
 	}
 	return text
 }
 
-// maxMessage is the size in bytes beyond which a message is cut: it may quote the
-// request.
+// maxMessage is the maximum size of a message in bytes. Messages may quote the request.
 const maxMessage = 4 << 10
 
 func clipped(message string) string {
@@ -233,7 +237,7 @@ var statusReasons = map[int]metav1.StatusReason{
 	http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 }
 
-// write sends a document. An error is that of a caller that has gone.
+// write sends a document. An error means that the client is gone, and is ignored.
 func write(w http.ResponseWriter, status int, document []byte) {
 	w.Header()["Content-Type"] = []string{mediaType}
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(document))}

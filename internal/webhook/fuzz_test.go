@@ -27,8 +27,7 @@ func seeds(f *testing.F) {
 	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"\ud800"}}`))
 }
 
-// checkAnswer holds for every body: an answer, or a status that says what is
-// wrong with the body.
+// checkAnswer checks that a body gets an answer, or a status that says what is wrong with it.
 func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func([]byte)) {
 	w := post(t, handler, string(body))
 	switch w.Code {
@@ -43,8 +42,7 @@ func checkAnswer(t *testing.T, handler http.Handler, body []byte, answered func(
 	}
 }
 
-// FuzzAuthorize: whatever the body, nothing is allowed without an Allow of the
-// evaluator.
+// FuzzAuthorize: no body is allowed unless the evaluator returns Allow.
 func FuzzAuthorize(f *testing.F) {
 	seeds(f)
 	handler := webhook.Authorize(func(_ context.Context, req *access.Request) (decision.Opinion, error) {
@@ -60,7 +58,7 @@ func FuzzAuthorize(f *testing.F) {
 	})
 }
 
-// FuzzAdmit puts what can be decoded to NodeRestriction itself.
+// FuzzAdmit sends decoded requests to NodeRestriction itself.
 func FuzzAdmit(f *testing.F) {
 	seeds(f)
 	restriction := noderestriction.New(nothing{}, nil, kubeversion.For(kubeversion.Latest))
@@ -76,8 +74,7 @@ func FuzzAdmit(f *testing.F) {
 	})
 }
 
-// FuzzMutate: whatever the body, the write is allowed, and a patch is a list of
-// changes to tolerations.
+// FuzzMutate: every write is allowed, and a patch changes only tolerations.
 func FuzzMutate(f *testing.F) {
 	seeds(f)
 	handler := webhook.Mutate(webhook.Options{})

@@ -6,9 +6,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/review"
 )
 
-// Mutate returns the handler that gives pods, when they are created or updated,
-// the tolerations for their extended resources, as Kubernetes' admission plugin
-// does. Every other write passes unchanged.
+// Mutate returns the handler that adds tolerations for extended resources to pods that are
+// created or updated, as Kubernetes' admission plugin does. Other writes are allowed
+// unchanged.
 func Mutate(opts Options) http.Handler {
 	opts = opts.withDefaults()
 	return newEndpoint(opts, func(body []byte) (answer, error) {
@@ -20,6 +20,6 @@ func Mutate(opts Options) http.Handler {
 		if asked.WritesPod() {
 			opts.Mutated(len(patch) > 0)
 		}
-		return given(asked.RespondPatch(patch)), nil
+		return constantAnswer(asked.RespondPatch(patch)), nil
 	})
 }

@@ -27,25 +27,31 @@ func TestMutateAddsTolerations(t *testing.T) {
 			`[{"op":"add","path":"/spec/tolerations","value":[` + gpu + `]}]`, `[` + gpu + `]`,
 		},
 		{
-			"so does one with an empty list", spec("[]"),
+			"so does a pod with an empty list", spec("[]"),
 			`[{"op":"add","path":"/spec/tolerations","value":[` + gpu + `]}]`, `[` + gpu + `]`,
 		},
 		{
-			"others stay, with fields that this version does not know", spec(`[{"key":"a","operator":"Exists","new":"field"}]`),
-			`[{"op":"add","path":"/spec/tolerations/-","value":` + gpu + `}]`, `[{"key":"a","operator":"Exists","new":"field"},` + gpu + `]`,
+			"other tolerations stay, with fields that this version does not know",
+			spec(`[{"key":"a","operator":"Exists","new":"field"}]`),
+			`[{"op":"add","path":"/spec/tolerations/-","value":` + gpu + `}]`,
+			`[{"key":"a","operator":"Exists","new":"field"},` + gpu + `]`,
 		},
 		{
-			"one that means the same is replaced where it stands",
-			spec(`[{"key":"a","operator":"Exists"},{"key":"example.com/gpu","operator":"Exists","effect":"NoSchedule","tolerationSeconds":5},{"key":"b"}]`),
+			"an equivalent toleration is replaced at its index",
+			spec(`[{"key":"a","operator":"Exists"},` +
+				`{"key":"example.com/gpu","operator":"Exists","effect":"NoSchedule","tolerationSeconds":5},{"key":"b"}]`),
 			`[{"op":"replace","path":"/spec/tolerations/1","value":` + gpu + `}]`,
 			`[{"key":"a","operator":"Exists"},` + gpu + `,{"key":"b"}]`,
 		},
-		{"a pod that has it already stays as it is", spec(`[` + gpu + `]`), "", `[` + gpu + `]`},
+		{"a pod that has the toleration is not changed", spec(`[` + gpu + `]`), "", `[` + gpu + `]`},
 		{
 			"an updated pod gets them too", strings.Replace(document(t, "pod-create.json"), `"CREATE"`, `"UPDATE"`, 1),
 			`[{"op":"add","path":"/spec/tolerations","value":[` + gpu + `]}]`, `[` + gpu + `]`,
 		},
-		{"a pod without extended resources stays as it is", strings.ReplaceAll(document(t, "pod-create.json"), "example.com/gpu", "memory"), "", ``},
+		{
+			"a pod without extended resources is not changed",
+			strings.ReplaceAll(document(t, "pod-create.json"), "example.com/gpu", "memory"), "", ``,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var mutated []bool
@@ -55,7 +61,7 @@ func TestMutateAddsTolerations(t *testing.T) {
 				t.Fatalf("answer is %+v with patch %s, want %s", response, response.Patch, tc.patch)
 			}
 			if len(mutated) != 1 || mutated[0] != (tc.patch != "") {
-				t.Errorf("told of %v", mutated)
+				t.Errorf("reported %v", mutated)
 			}
 			if got := tolerations(t, tc.body, response.Patch); got != tc.want {
 				t.Errorf("tolerations are %s, want %s", got, tc.want)
@@ -64,7 +70,7 @@ func TestMutateAddsTolerations(t *testing.T) {
 	}
 }
 
-// tolerations are those of the pod in a review after a patch.
+// tolerations returns the tolerations of the pod in a review after a patch.
 func tolerations(t *testing.T, body string, patch []byte) string {
 	t.Helper()
 	var asked struct {
@@ -92,7 +98,7 @@ func tolerations(t *testing.T, body string, patch []byte) string {
 	return string(pod.Spec.Tolerations)
 }
 
-func TestMutateLeavesOtherWritesAlone(t *testing.T) {
+func TestMutateDoesNotChangeOtherWrites(t *testing.T) {
 	for rule, change := range map[string][2]string{
 		"a deletion":        {`"CREATE"`, `"DELETE"`},
 		"a subresource":     {`"name": "trainer",`, `"name": "trainer", "subResource": "eviction",`},
@@ -101,7 +107,7 @@ func TestMutateLeavesOtherWritesAlone(t *testing.T) {
 	} {
 		t.Run(rule, func(t *testing.T) {
 			body := strings.Replace(document(t, "pod-create.json"), change[0], change[1], 1)
-			handler := webhook.Mutate(webhook.Options{Mutated: func(bool) { t.Error("looked at") }})
+			handler := webhook.Mutate(webhook.Options{Mutated: func(bool) { t.Error("reported as mutated") }})
 			response := answered[admissionv1.AdmissionReview](t, post(t, handler, body)).Response
 			if !response.Allowed || response.Patch != nil || string(response.UID) != "0df28fbd-5f5f-11e8-bc74-36e6bb280816" {
 				t.Errorf("answer is %+v", response)

@@ -12,14 +12,14 @@ import (
 )
 
 // Queue limits how many bytes of bodies are in memory at once, and how many are being
-// decoded. One queue is shared by all handlers of a server.
+// decoded. All handlers of a server share one queue.
 //
-// Small bodies, of up to 64 KiB, have limits of their own: nearly all questions of API
-// servers are small, and none of them waits for a large one. Of the large ones that
-// wait, the smallest is next. Who has waited for too long, or finds too many waiting,
-// is refused with status 429, and API servers try again.
+// Small bodies, of up to 64 KiB, have limits of their own: nearly all requests of API
+// servers are small, and none of them waits for a large one. Of the large bodies that
+// wait, the smallest is next. A request that waits for too long, or finds too many
+// waiting, is refused with status 429, and the API server retries.
 type Queue struct {
-	// read limits the bytes that are kept, decode those that are being decoded.
+	// small and read limit the bytes in memory, decode those that are being decoded.
 	small, read, decode *limit
 	wait                time.Duration
 }
@@ -28,24 +28,24 @@ const (
 	// smallBody is the size in bytes up to which a body is small. Access reviews have
 	// about one kilobyte, pods and nodes some tens.
 	smallBody = 64 << 10
-	// smallBytes is what small bodies may take: 512 at their largest, 32,000 access
+	// smallBytes is the memory for small bodies: 512 of the largest, or 32,000 access
 	// reviews.
 	smallBytes = 32 << 20
-	// readBytes is what large bodies may take. One of the largest size fits.
+	// readBytes is the memory for large bodies. One body of the maximum size fits.
 	readBytes = 64 << 20
-	// decodeBytes is how much of large bodies is decoded at once, which takes up to
-	// about ten times as much memory. A body that is larger is decoded alone.
+	// decodeBytes limits the large bodies that are decoded at once, which takes up to
+	// about ten times their size in memory. A larger body is decoded alone.
 	decodeBytes = 12 << 20
-	// maxWaiting is how many large bodies wait at most. Each that is not yet read takes up
-	// the window of a stream, 64 KiB, in the window of its HTTP/2 connection, 4 MiB (see the
-	// server's limits). All that wait must leave room there for those that may be read:
-	// otherwise what is wanted cannot come because of what has come.
+	// maxWaiting limits how many large bodies wait. A body that is not yet read may fill
+	// the window of its stream, 64 KiB, and counts in the window of its HTTP/2 connection,
+	// 4 MiB (see the server's limits). The bodies that wait must not fill the window of the
+	// connection, because then no body that may be read could arrive.
 	maxWaiting = 32
-	// maxWaitingSmall is how many small bodies wait at most, maxWaitingSmallBytes how much
-	// of the windows they take up.
+	// maxWaitingSmall limits how many small bodies wait, and maxWaitingSmallBytes how much
+	// of the windows they fill.
 	maxWaitingSmall, maxWaitingSmallBytes = 1024, 1 << 20
-	// maxWait is how long a body waits at most to be read, and again to be decoded. An
-	// API server gives up after ten seconds by default.
+	// maxWait limits how long a body waits to be read, and again to be decoded. An API
+	// server gives up after ten seconds by default.
 	maxWait = 4 * time.Second
 )
 
@@ -61,87 +61,85 @@ func NewQueue() *Queue {
 
 var (
 	errQueueFull = errors.New("too many requests with bodies are waiting")
-	errWaited    = errors.New("other bodies have taken the memory for too long")
+	errWaited    = errors.New("timed out waiting for memory for the request body")
 )
 
-// place is what a body takes of the queue. It is given back with leave.
-type place struct {
+// reservation is the memory that is reserved for one body. It must be released.
+type reservation struct {
 	queue *Queue
 	of    *limit
 	size  int64
 }
 
-// enter waits until a body of the size may be read.
-func (q *Queue) enter(ctx context.Context, size int64) (*place, error) {
-	p := &place{queue: q, of: q.read, size: size}
+// reserve waits until a body of the size may be read.
+func (q *Queue) reserve(ctx context.Context, size int64) (*reservation, error) {
+	p := &reservation{queue: q, of: q.read, size: size}
 	if size <= smallBody {
 		p.of = q.small
 	}
-	if err := p.of.take(ctx, size, q.wait); err != nil {
+	if err := p.of.acquire(ctx, size, q.wait); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// leave gives back what the body takes. It may be called twice.
-func (p *place) leave() {
+// release releases the memory. It may be called twice.
+func (p *reservation) release() {
 	if p.of != nil {
-		p.of.give(p.size)
+		p.of.release(p.size)
 		p.of = nil
 	}
 }
 
-// decode calls f when it is the body's turn.
-func (p *place) decode(ctx context.Context, f func()) error {
+// decode calls f when the body may be decoded.
+func (p *reservation) decode(ctx context.Context, f func()) error {
 	if p.of == p.queue.small {
 		f()
 		return nil
 	}
-	if err := p.queue.decode.take(ctx, p.size, p.queue.wait); err != nil {
+	if err := p.queue.decode.acquire(ctx, p.size, p.queue.wait); err != nil {
 		return err
 	}
-	defer p.queue.decode.give(p.size)
+	defer p.queue.decode.release(p.size)
 	f()
 	return nil
 }
 
-// limit lets so many bytes, of so many bodies, pass at once.
+// limit is a semaphore for bytes and bodies.
 type limit struct {
 	bytes   int64
 	bodies  int
 	waiters int
-	// waitingBytes is how many bytes wait at most, in bodies that are not read.
+	// waitingBytes limits the sum of the sizes of the bodies that wait.
 	waitingBytes int64
 
 	mu sync.Mutex
-	// taken and passed are bytes and bodies that have passed and not come back.
-	taken  int64
-	passed int
-	// waiting are sorted by size; of the same size, by their arrival. Wanted is the sum
-	// of their sizes.
+	// used and admitted are the bytes and bodies that have been acquired and not released.
+	used     int64
+	admitted int
+	// waiting is sorted by size, then by arrival. wanted is the sum of the sizes.
 	waiting []*waiter
 	wanted  int64
 }
 
 type waiter struct {
 	size int64
-	// pass is closed when the waiter may pass.
-	pass chan struct{}
+	// admitted is closed when the waiter is admitted.
+	admitted chan struct{}
 }
 
 func newLimit(bytes int64, bodies, waiters int) *limit {
 	return &limit{bytes: bytes, bodies: bodies, waiters: waiters, waitingBytes: math.MaxInt64}
 }
 
-// waitingUpTo limits how many bytes wait.
+// waitingUpTo limits the bytes that wait.
 func (l *limit) waitingUpTo(bytes int64) *limit {
 	l.waitingBytes = bytes
 	return l
 }
 
-// take waits until there is room for the size. What is larger than the limit passes
-// alone.
-func (l *limit) take(ctx context.Context, size int64, wait time.Duration) error {
+// acquire waits until the size fits. A size that is larger than the limit is admitted alone.
+func (l *limit) acquire(ctx context.Context, size int64, wait time.Duration) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && l.fits(size) {
 		l.add(size)
@@ -164,7 +162,7 @@ func (l *limit) take(ctx context.Context, size int64, wait time.Duration) error 
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-w.pass:
+	case <-w.admitted:
 		return nil
 	case <-timer.C:
 		return l.withdraw(w, errWaited)
@@ -173,7 +171,7 @@ func (l *limit) take(ctx context.Context, size int64, wait time.Duration) error 
 	}
 }
 
-// withdraw ends a wait, unless the waiter has just been let pass.
+// withdraw ends a wait, unless the waiter has just been admitted.
 func (l *limit) withdraw(w *waiter, why error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,30 +185,30 @@ func (l *limit) withdraw(w *waiter, why error) error {
 	return why
 }
 
-func (l *limit) give(size int64) {
+func (l *limit) release(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.taken -= size
-	l.passed--
+	l.used -= size
+	l.admitted--
 	l.admit()
 }
 
 func (l *limit) fits(size int64) bool {
-	return l.passed == 0 || l.passed < l.bodies && l.taken+size <= l.bytes
+	return l.admitted == 0 || l.admitted < l.bodies && l.used+size <= l.bytes
 }
 
 func (l *limit) add(size int64) {
-	l.taken += size
-	l.passed++
+	l.used += size
+	l.admitted++
 }
 
-// admit lets those pass for whom there is room.
+// admit admits waiters while they fit.
 func (l *limit) admit() {
 	for len(l.waiting) > 0 && l.fits(l.waiting[0].size) {
 		next := l.waiting[0]
 		l.waiting = slices.Delete(l.waiting, 0, 1)
 		l.wanted -= next.size
 		l.add(next.size)
-		close(next.pass)
+		close(next.admitted)
 	}
 }

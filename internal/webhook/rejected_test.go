@@ -23,7 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// handlers are the endpoints with evaluators that must not be asked.
+// handlers returns the endpoints, with evaluators that must not be called.
 func handlers(t testing.TB, opts webhook.Options) map[string]http.Handler {
 	t.Helper()
 	return map[string]http.Handler{
@@ -43,21 +43,21 @@ func handlers(t testing.TB, opts webhook.Options) map[string]http.Handler {
 	}
 }
 
-// rejected decodes an answer that says why a request is no question.
+// rejected decodes the status of an invalid request.
 func rejected(t testing.TB, w *httptest.ResponseRecorder) metav1.Status {
 	t.Helper()
 	var status metav1.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
 		t.Fatalf("%v: %s", err, w.Body)
 	}
-	if status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure || int(status.Code) != w.Code ||
-		w.Header().Get("Content-Type") != "application/json" {
+	if status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure ||
+		int(status.Code) != w.Code || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("answer with status %d and headers %v is not a failure: %s", w.Code, w.Header(), w.Body)
 	}
 	return status
 }
 
-func TestRequestsThatAreNoQuestions(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	const maxBody = 4096
 	for _, tc := range []struct {
 		rule     string
@@ -89,12 +89,12 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 			status: 415, reason: webhook.ReasonContentType, message: `content encoding "gzip": want none`,
 		},
 		{
-			rule: "larger than is accepted", body: `{"kind":"` + strings.Repeat("a", maxBody) + `"}`,
+			rule: "larger than the limit", body: `{"kind":"` + strings.Repeat("a", maxBody) + `"}`,
 			status: 413, reason: webhook.ReasonTooLarge, message: "request body is larger than 4096 bytes",
 		},
-		{rule: "nothing", body: "", status: 400, reason: webhook.ReasonMalformed, message: "request body: "},
-		{rule: "no JSON", body: "hello", status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON"},
-		{rule: "no object", body: "[]", status: 400, reason: webhook.ReasonMalformed, message: "request body: "},
+		{rule: "empty", body: "", status: 400, reason: webhook.ReasonMalformed, message: "request body: "},
+		{rule: "not JSON", body: "hello", status: 400, reason: webhook.ReasonMalformed, message: "request body: not valid JSON"},
+		{rule: "not an object", body: "[]", status: 400, reason: webhook.ReasonMalformed, message: "request body: "},
 		{rule: "null", body: "null", status: 400, reason: webhook.ReasonMalformed, message: `request body: kind "" of apiVersion ""`},
 		{
 			rule: "cut short", endpoint: "authorize", body: document(t, "access.json")[:200],
@@ -111,40 +111,49 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 		{
 			rule: "an admission review", endpoint: "authorize", body: document(t, "node-status.json"),
 			status: 400, reason: webhook.ReasonMalformed,
-			message: `request body: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1": want SubjectAccessReview of authorization.k8s.io/v1`,
+			message: `request body: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1": ` +
+				`want SubjectAccessReview of authorization.k8s.io/v1`,
 		},
 		{
 			rule: "an access review", endpoint: "admit", body: document(t, "access.json"),
 			status: 400, reason: webhook.ReasonMalformed,
-			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want AdmissionReview of admission.k8s.io/v1`,
+			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": ` +
+				`want AdmissionReview of admission.k8s.io/v1`,
 		},
 		{
 			rule: "a token review", endpoint: "authorize", body: document(t, "token.json"),
 			status: 400, reason: webhook.ReasonMalformed,
-			message: `request body: kind "TokenReview" of apiVersion "authentication.k8s.io/v1": want SubjectAccessReview of authorization.k8s.io/v1`,
+			message: `request body: kind "TokenReview" of apiVersion "authentication.k8s.io/v1": ` +
+				`want SubjectAccessReview of authorization.k8s.io/v1`,
 		},
 		{
 			rule: "an access review", endpoint: "authenticate", body: document(t, "access.json"),
 			status: 400, reason: webhook.ReasonMalformed,
-			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want TokenReview of authentication.k8s.io/v1 or v1beta1`,
+			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": ` +
+				`want TokenReview of authentication.k8s.io/v1 or v1beta1`,
 		},
 		{
-			rule: "a token of another type", endpoint: "authenticate", body: strings.Replace(document(t, "token.json"), `"token":`, `"token": 1, "x":`, 1),
+			rule: "a token of another type", endpoint: "authenticate",
+			body:   strings.Replace(document(t, "token.json"), `"token":`, `"token": 1, "x":`, 1),
 			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.token: want a string, got a number",
 		},
 		{
-			rule: "a version that does not exist yet", endpoint: "authorize",
+			rule: "an unknown version", endpoint: "authorize",
 			body:   strings.Replace(document(t, "access.json"), "k8s.io/v1", "k8s.io/v2", 1),
-			status: 400, reason: webhook.ReasonMalformed, message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v2": want`,
+			status: 400, reason: webhook.ReasonMalformed,
+			message: `request body: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v2": want`,
 		},
 		{
-			rule: "a version that is gone", endpoint: "mutate",
+			rule: "a removed version", endpoint: "mutate",
 			body:   strings.Replace(document(t, "pod-create.json"), "k8s.io/v1", "k8s.io/v1beta1", 1),
-			status: 400, reason: webhook.ReasonMalformed, message: `request body: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1beta1": want`,
+			status: 400, reason: webhook.ReasonMalformed,
+			message: `request body: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1beta1": want`,
 		},
 		{
-			rule: "a field of another type", endpoint: "authorize", body: strings.Replace(document(t, "access.json"), `"get"`, "1", 1),
-			status: 400, reason: webhook.ReasonMalformed, message: "request body: spec.resourceAttributes.verb: want a string, got a number",
+			rule: "a field of another type", endpoint: "authorize",
+			body:   strings.Replace(document(t, "access.json"), `"get"`, "1", 1),
+			status: 400, reason: webhook.ReasonMalformed,
+			message: "request body: spec.resourceAttributes.verb: want a string, got a number",
 		},
 		{
 			rule: "a review that is not valid", endpoint: "authorize",
@@ -156,8 +165,10 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 			status: 400, reason: webhook.ReasonMalformed, message: "request body: request: Required value",
 		},
 		{
-			rule: "an object of another type", endpoint: "mutate", body: strings.Replace(document(t, "pod-create.json"), `"containers": [`, `"containers": [1, `, 1),
-			status: 400, reason: webhook.ReasonMalformed, message: "request body: request.object.spec.containers[0]: want an object, got a number",
+			rule: "an object of another type", endpoint: "mutate",
+			body:   strings.Replace(document(t, "pod-create.json"), `"containers": [`, `"containers": [1, `, 1),
+			status: 400, reason: webhook.ReasonMalformed,
+			message: "request body: request.object.spec.containers[0]: want an object, got a number",
 		},
 		{
 			rule: "nested too deep", body: `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}",
@@ -165,7 +176,8 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 		},
 		{
 			rule: "nested too deep in a field that is not read", endpoint: "authorize",
-			body:   strings.Replace(document(t, "access.json"), `"creationTimestamp": null`, `"a":`+strings.Repeat(`{"a":`, 500)+"1"+strings.Repeat("}", 500), 1),
+			body: strings.Replace(document(t, "access.json"), `"creationTimestamp": null`,
+				`"a":`+strings.Repeat(`{"a":`, 500)+"1"+strings.Repeat("}", 500), 1),
 			status: 400, reason: webhook.ReasonMalformed, message: "request body: nested more than 256 deep",
 		},
 	} {
@@ -177,7 +189,8 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 		}
 		t.Run(tc.rule+" "+tc.endpoint, func(t *testing.T) {
 			var reasons []string
-			for name, handler := range handlers(t, webhook.Options{MaxBodyBytes: maxBody, Rejected: func(r string) { reasons = append(reasons, r) }}) {
+			opts := webhook.Options{MaxBodyBytes: maxBody, Rejected: func(r string) { reasons = append(reasons, r) }}
+			for name, handler := range handlers(t, opts) {
 				if tc.endpoint != "" && tc.endpoint != name {
 					continue
 				}
@@ -187,7 +200,8 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 				reasons = nil
 				handler.ServeHTTP(w, r)
 				status := rejected(t, w)
-				if w.Code != tc.status || !strings.HasPrefix(status.Message, tc.message) || len(reasons) != 1 || reasons[0] != tc.reason {
+				if w.Code != tc.status || !strings.HasPrefix(status.Message, tc.message) ||
+					len(reasons) != 1 || reasons[0] != tc.reason {
 					t.Errorf("%s: status %d, reasons %q, message %q", name, w.Code, reasons, status.Message)
 				}
 				if allow := w.Header().Get("Allow"); (allow == "POST") != (tc.status == 405) {
@@ -198,8 +212,8 @@ func TestRequestsThatAreNoQuestions(t *testing.T) {
 	}
 }
 
-// A body of unknown length is read no further than the limit.
-func TestLongBodiesAreNotRead(t *testing.T) {
+// A body of unknown length is not read beyond the limit.
+func TestReadingStopsAtTheLimit(t *testing.T) {
 	for name, handler := range handlers(t, webhook.Options{MaxBodyBytes: 1000}) {
 		endless := &countingReader{Reader: iotest.OneByteReader(zeros{})}
 		r := httptest.NewRequest(http.MethodPost, "/", endless)
@@ -245,7 +259,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 	}
 }
 
-// A body that is shorter than its header says is told on the wire, too.
+// A truncated body on a real connection is reported, too.
 func TestTruncatedBodyOnTheWire(t *testing.T) {
 	server := httptest.NewServer(handlers(t, webhook.Options{})["authorize"])
 	defer server.Close()

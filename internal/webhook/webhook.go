@@ -12,22 +12,22 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Options say what handlers accept. The zero value has the defaults.
+// Options configure handlers. The zero value means the defaults.
 type Options struct {
-	// MaxBodyBytes is the size beyond which a request is refused; 0: that of
-	// [review.MaxDocument], which holds in any case.
+	// MaxBodyBytes is the maximum size of a request body; 0 means [review.MaxDocument],
+	// which is also the upper bound.
 	MaxBodyBytes int64
-	// Queue limits how much of bodies is in memory; nil: one of its own. Handlers of
-	// one server share one.
+	// Queue limits the memory of bodies; nil means a queue of its own. All handlers of a
+	// server share one.
 	Queue *Queue
-	// Rejected, if set, is told why a request was not a question: one of the
+	// Rejected, if set, is called with the reason why a request is invalid: one of the
 	// Reason constants.
 	Rejected func(reason string)
-	// Mutated, if set, is told of each pod that Mutate was asked about, and
-	// whether it was changed.
+	// Mutated, if set, is called for each pod that Mutate handles, with whether the pod was
+	// changed.
 	Mutated func(changed bool)
-	// Unasked, if set, is told of each TokenReview that Authenticate refuses without a
-	// look at its token.
+	// Unasked, if set, is called for each TokenReview that Authenticate refuses without
+	// verifying its token.
 	Unasked func(refusal *iam.Refusal)
 }
 
@@ -48,8 +48,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Authorize returns the handler that answers SubjectAccessReviews, of v1 and
-// v1beta1, each in its own version.
+// Authorize returns the handler that answers SubjectAccessReviews of v1 and v1beta1, each in
+// its own version.
 func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	opts.MaxBodyBytes = min(opts.withDefaults().MaxBodyBytes, review.MaxAccessReview)
 	return newEndpoint(opts, func(body []byte) (answer, error) {
@@ -61,19 +61,21 @@ func Authorize(authorize decision.Authorize, opts Options) http.Handler {
 	})
 }
 
-// reviewed is an evaluator as reviews ask it: an error is no decision.
+// reviewed adapts an evaluator to reviews: an error is not a decision.
 func reviewed(authorize decision.Authorize) review.Authorize {
 	return func(ctx context.Context, req *access.Request) review.AccessAnswer {
 		opinion, err := authorize(ctx, req)
 		if err != nil {
 			return review.AccessAnswer{Decision: verdict.NoOpinion, Reason: opinion.Reason, EvaluationError: err.Error()}
 		}
-		return review.AccessAnswer{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
+		return review.AccessAnswer{
+			Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError,
+		}
 	}
 }
 
-// Admit returns the handler that answers AdmissionReviews, of v1. Reads says
-// which objects have to be decoded.
+// Admit returns the handler that answers AdmissionReviews of v1. Reads says which objects
+// are decoded.
 func Admit(admit decision.Admit, reads review.Reads, opts Options) http.Handler {
 	return newEndpoint(opts, func(body []byte) (answer, error) {
 		asked, err := review.DecodeAdmission(body, reads)

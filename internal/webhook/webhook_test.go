@@ -28,7 +28,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// document returns a file of testdata.
+// document reads a file of testdata.
 func document(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -61,7 +61,7 @@ func answered[D any](t testing.TB, w *httptest.ResponseRecorder) D {
 	return d
 }
 
-// readsAll has every object decoded.
+// readsAll requests that every object is decoded.
 func readsAll(*noderestriction.Request) (object, oldObject bool) { return true, true }
 
 func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
@@ -77,27 +77,37 @@ func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
 		want    authorizationv1.SubjectAccessReviewStatus
 		version string
 	}{
-		{"an allow", "access.json", decision.Opinion{Decision: verdict.Allow}, nil, authorizationv1.SubjectAccessReviewStatus{Allowed: true}, "v1"},
 		{
-			"no opinion leaves it to others", "access.json", refused, nil,
+			"an allow", "access.json",
+			decision.Opinion{Decision: verdict.Allow},
+			nil,
+			authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+			"v1",
+		},
+		{
+			"no opinion is neither allowed nor denied", "access.json", refused, nil,
 			authorizationv1.SubjectAccessReviewStatus{Reason: refused.Reason},
 			"v1",
 		},
 		{
-			"a denial says so", "access.json",
+			"a denial is denied", "access.json",
 			decision.Opinion{Decision: verdict.Deny, Reason: "no"},
 			nil,
 			authorizationv1.SubjectAccessReviewStatus{Denied: true, Reason: "no"},
 			"v1",
 		},
 		{
-			"an error allows nothing, whatever comes with it", "access.json",
+			"an error allows nothing, even with an opinion", "access.json",
 			decision.Opinion{Decision: verdict.Allow},
 			nodeauthz.ErrNotSynced,
 			authorizationv1.SubjectAccessReviewStatus{EvaluationError: nodeauthz.ErrNotSynced.Error()},
 			"v1",
 		},
-		{"v1beta1", "access-v1beta1.json", refused, nil, authorizationv1.SubjectAccessReviewStatus{Reason: refused.Reason}, "v1beta1"},
+		{
+			"v1beta1", "access-v1beta1.json", refused, nil,
+			authorizationv1.SubjectAccessReviewStatus{Reason: refused.Reason},
+			"v1beta1",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var asked access.Request
@@ -109,8 +119,8 @@ func TestAuthorizeAnswersInTheVersionAsked(t *testing.T) {
 			if got.Status != tc.want || got.Kind != "SubjectAccessReview" || got.APIVersion != "authorization.k8s.io/"+tc.version {
 				t.Errorf("answer is %+v, want status %+v", got, tc.want)
 			}
-			if asked.User != "system:node:worker-1" || len(asked.Groups) != 2 || asked.Verb != "get" || asked.Resource != "secrets" ||
-				asked.Namespace != "shop" || asked.Name != "db" || !asked.ResourceRequest {
+			if asked.User != "system:node:worker-1" || len(asked.Groups) != 2 || asked.Verb != "get" ||
+				asked.Resource != "secrets" || asked.Namespace != "shop" || asked.Name != "db" || !asked.ResourceRequest {
 				t.Errorf("asked %+v", asked)
 			}
 		})
@@ -124,27 +134,36 @@ func TestAdmitAnswersWithStatusAndAnnotations(t *testing.T) {
 		want   admissionv1.AdmissionResponse
 	}{
 		{
-			"an allowed write says which rule let it pass",
-			noderestriction.Answer{Decision: verdict.Allow, Code: noderestriction.RestrictionsMet, Node: "worker-1", Rule: "update nodes/status", Status: 200},
+			"an allowed write names its rule",
+			noderestriction.Answer{
+				Decision: verdict.Allow, Code: noderestriction.RestrictionsMet, Node: "worker-1", Rule: "update nodes/status", Status: 200,
+			},
 			admissionv1.AdmissionResponse{
 				Allowed: true, Result: &metav1.Status{Code: 200},
-				AuditAnnotations: map[string]string{"code": "RestrictionsMet", "node": "worker-1", "rule": "update nodes/status"},
+				AuditAnnotations: map[string]string{
+					"code": "RestrictionsMet", "node": "worker-1", "rule": "update nodes/status",
+				},
 			},
 		},
 		{
 			"a refusal has its reason",
 			noderestriction.Answer{
-				Decision: verdict.Deny, Code: noderestriction.TaintsChanged, Node: "worker-1", Rule: "update nodes/status: taints do not change",
+				Decision: verdict.Deny, Code: noderestriction.TaintsChanged, Node: "worker-1",
+				Rule:   "update nodes/status: taints do not change",
 				Status: 403, StatusReason: metav1.StatusReasonForbidden,
 				Reason: verdict.Reason{Code: noderestriction.TaintsChanged, Message: "node worker-1 may not change its taints"},
 			},
 			admissionv1.AdmissionResponse{
-				Result:           &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "node worker-1 may not change its taints"},
-				AuditAnnotations: map[string]string{"code": "TaintsChanged", "node": "worker-1", "rule": "update nodes/status: taints do not change"},
+				Result: &metav1.Status{
+					Code: 403, Reason: metav1.StatusReasonForbidden, Message: "node worker-1 may not change its taints",
+				},
+				AuditAnnotations: map[string]string{
+					"code": "TaintsChanged", "node": "worker-1", "rule": "update nodes/status: taints do not change",
+				},
 			},
 		},
 		{
-			"what could not be decided is refused with 500, so that clients try again",
+			"an undecided write gets status 500, so that clients try again",
 			noderestriction.Answer{Decision: verdict.Deny, Code: "NotSynced", Node: "worker-1", Status: 500},
 			admissionv1.AdmissionResponse{
 				Result: &metav1.Status{Code: 500}, AuditAnnotations: map[string]string{"code": "NotSynced", "node": "worker-1"},
@@ -167,9 +186,9 @@ func TestAdmitAnswersWithStatusAndAnnotations(t *testing.T) {
 	}
 }
 
-// The context of a request reaches the evaluator: what waits for it ends when
-// the caller has gone.
-func TestCallersThatGoAwayCancel(t *testing.T) {
+// The context of a request reaches the evaluator, so that its work ends when the client is
+// gone.
+func TestTheRequestContextReachesTheEvaluator(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)
@@ -186,9 +205,8 @@ func TestCallersThatGoAwayCancel(t *testing.T) {
 	answered[authorizationv1.SubjectAccessReview](t, w)
 }
 
-// TestManyAtOnce lets requests of all kinds share the pooled buffers: each gets
-// the answer to its own question.
-func TestManyAtOnce(t *testing.T) {
+// Requests of all kinds share the pooled buffers. Each gets the answer to its own question.
+func TestConcurrentRequests(t *testing.T) {
 	evaluate := decides(nodeauthz.New(shop(), kubeversion.For(kubeversion.Latest)))
 	handler := webhook.Authorize(evaluate, webhook.Options{})
 	template := document(t, "access.json")

@@ -91,7 +91,7 @@ func served(t *testing.T) map[string]family {
 	m.HasApprover()
 	m.WatchLedger(func() []*ledgerv1alpha1.NodeAttestation { return nil })
 	age := staleness.New("nodes", time.Minute, nil)
-	age.Heard()
+	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
 	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))

@@ -243,7 +243,7 @@ func (s *testServer) loggedOnce(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, says := range []string{"what was read is too old", "what was read is not too old any more"} {
+		for _, says := range []string{"a copy is too old", "a copy is current again"} {
 			if n := strings.Count(text, says); n != 1 {
 				return fmt.Errorf("the log says %d times that %s", n, says)
 			}

@@ -19,28 +19,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/ledger"
 )
 
-// world is a cluster in memory with bootstrap services.
-type world struct {
+// testCluster is a cluster in memory with bootstrap services.
+type testCluster struct {
 	t      testing.TB
 	server *fakeapiserver.Server
 	ledger *ledger.Client
-	// client may do everything, and limited what the service may.
+	// client has all rights, limited those of the service.
 	client, limited kubernetes.Interface
 	known           *ledger.Cache
 	attestor        *machines
 	elapsed         atomic.Int64
 }
 
-// dawn is when each world begins.
-var dawn = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+// startTime is the time at the start of each test.
+var startTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func (w *world) now() time.Time { return dawn.Add(time.Duration(w.elapsed.Load())) }
+func (w *testCluster) now() time.Time { return startTime.Add(time.Duration(w.elapsed.Load())) }
 
-func (w *world) pass(d time.Duration) { w.elapsed.Add(int64(d)) }
+func (w *testCluster) advanceClock(d time.Duration) { w.elapsed.Add(int64(d)) }
 
-func newWorld(t testing.TB) *world {
+func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
-	w := &world{t: t, attestor: &machines{}}
+	w := &testCluster{t: t, attestor: &machines{}}
 	w.server = fakeapiserver.New(fakeapiserver.Options{Clock: w.now, WatchList: true})
 	var err error
 	if w.ledger, err = ledger.NewClient(w.server.InMemory(nil)); err != nil {
@@ -49,7 +49,7 @@ func newWorld(t testing.TB) *world {
 	if w.client, err = kubernetes.NewForConfig(w.server.InMemory(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if w.limited, err = kubernetes.NewForConfig(w.server.InMemory(w.mayService)); err != nil {
+	if w.limited, err = kubernetes.NewForConfig(w.server.InMemory(w.serviceMay)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ledger.ServiceKey(context.Background(), w.client); err != nil {
@@ -60,9 +60,10 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// mayService is what the service may do with Secrets: create them, and read one.
-func (w *world) mayService(c fakeapiserver.Call) bool {
-	allowed := c.Resource != "secrets" || c.Namespace == "kube-system" && (c.Verb == "create" || c.Verb == "get" && c.Name == "node-authorizer-key")
+// serviceMay allows what the service may do with Secrets: create them, and read one.
+func (w *testCluster) serviceMay(c fakeapiserver.Call) bool {
+	allowed := c.Resource != "secrets" ||
+		c.Namespace == "kube-system" && (c.Verb == "create" || c.Verb == "get" && c.Name == "node-authorizer-key")
 	if !allowed {
 		w.t.Errorf("the service wants to %s", c)
 	}
@@ -70,16 +71,16 @@ func (w *world) mayService(c fakeapiserver.Call) bool {
 }
 
 // rotateKey deletes the key of the service, as an operator does.
-func (w *world) rotateKey() {
+func (w *testCluster) rotateKey() {
 	w.t.Helper()
-	if err := w.client.CoreV1().Secrets(ledger.KeyNamespace).Delete(context.Background(), ledger.KeySecretName, metav1.DeleteOptions{}); err != nil {
+	secrets := w.client.CoreV1().Secrets(ledger.KeyNamespace)
+	if err := secrets.Delete(context.Background(), ledger.KeySecretName, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// cache follows the ledger until the test ends. The limit is that of its age; 0 for
-// none.
-func (w *world) cache(limit time.Duration) *ledger.Cache {
+// cache runs a cache of the ledger until the test ends. The limit is that of its age; 0: none.
+func (w *testCluster) cache(limit time.Duration) *ledger.Cache {
 	w.t.Helper()
 	cache := ledger.NewCache(w.ledger)
 	cache.LimitAge(limit, w.now)
@@ -96,8 +97,8 @@ func (w *world) cache(limit time.Duration) *ledger.Cache {
 	return cache
 }
 
-// caughtUp waits until the cache knows what the server has.
-func (w *world) caughtUp(cache *ledger.Cache) {
+// waitForCache waits until the cache has what the server has.
+func (w *testCluster) waitForCache(cache *ledger.Cache) {
 	w.t.Helper()
 	list, err := w.ledger.List(context.Background())
 	if err != nil {
@@ -116,16 +117,15 @@ func (w *world) caughtUp(cache *ledger.Cache) {
 
 func eventually(t testing.TB, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Microsecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return condition(), nil
-	})
+	err := wait.PollUntilContextTimeout(context.Background(), 100*time.Microsecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// service is one replica.
-func (w *world) service(change func(*Options)) *Service {
+// service returns a replica.
+func (w *testCluster) service(change func(*Options)) *Service {
 	w.t.Helper()
 	opts := Options{
 		Attestor: w.attestor, Ledger: w.ledger, Known: w.known, Client: w.limited,
@@ -146,7 +146,7 @@ func with(policy Policy) func(*Options) {
 }
 
 // entry reads an entry of the ledger.
-func (w *world) entry(name string) *v1alpha1.NodeAttestation {
+func (w *testCluster) entry(name string) *v1alpha1.NodeAttestation {
 	w.t.Helper()
 	entry, err := w.ledger.Get(context.Background(), name)
 	if err != nil {
@@ -156,30 +156,31 @@ func (w *world) entry(name string) *v1alpha1.NodeAttestation {
 }
 
 // secret reads the Secret of a token.
-func (w *world) secret(id string) *corev1.Secret {
+func (w *testCluster) secret(id string) *corev1.Secret {
 	w.t.Helper()
-	secret, err := w.client.CoreV1().Secrets(ledger.TokenNamespace).Get(context.Background(), ledger.TokenSecretName(id), metav1.GetOptions{})
+	secrets := w.client.CoreV1().Secrets(ledger.TokenNamespace)
+	secret, err := secrets.Get(context.Background(), ledger.TokenSecretName(id), metav1.GetOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return secret
 }
 
-// held is a token whose Secret exists.
-type held struct {
+// storedToken is a token whose Secret exists.
+type storedToken struct {
 	id, value  string
 	expiration time.Time
 	owner      *metav1.OwnerReference
 }
 
-// tokens are all that the cluster has.
-func (w *world) tokens() []held {
+// tokens returns all tokens of the cluster.
+func (w *testCluster) tokens() []storedToken {
 	w.t.Helper()
 	list, err := w.client.CoreV1().Secrets(ledger.TokenNamespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var tokens []held
+	var tokens []storedToken
 	for i := range list.Items {
 		secret := &list.Items[i]
 		if secret.Type != corev1.SecretTypeBootstrapToken {
@@ -190,14 +191,14 @@ func (w *world) tokens() []held {
 			w.t.Fatal(err)
 		}
 		id := string(secret.Data["token-id"])
-		tokens = append(tokens, held{id, id + "." + string(secret.Data["token-secret"]), end, metav1.GetControllerOf(secret)})
+		tokens = append(tokens, storedToken{id, id + "." + string(secret.Data["token-secret"]), end, metav1.GetControllerOf(secret)})
 	}
 	return tokens
 }
 
-// usable reports whether a token is good for a certificate request: whether it
-// authenticates, and its entry names it, and it was used for no key.
-func (w *world) usable(token held) bool {
+// usable reports whether a token can be used for a certificate request: it authenticates, its
+// entry names it, and it was used for no key.
+func (w *testCluster) usable(token storedToken) bool {
 	list, err := w.ledger.List(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
@@ -213,7 +214,7 @@ func (w *world) usable(token held) bool {
 }
 
 // bind uses the token of an entry for a key, as the approver does.
-func (w *world) bind(name string) {
+func (w *testCluster) bind(name string) {
 	w.t.Helper()
 	entry := w.entry(name)
 	entry.Status.Binding = &v1alpha1.TokenBinding{TokenID: entry.Spec.TokenID, PublicKey: "sha256:0123"}
@@ -222,27 +223,26 @@ func (w *world) bind(name string) {
 	}
 }
 
-// reaches puts an entry's token into a phase, as the approver does, and has the
-// cache know it.
-func (w *world) reaches(name string, phase v1alpha1.Phase) {
+// setPhase sets the phase of an entry's token, as the approver does, and waits for the cache.
+func (w *testCluster) setPhase(name string, phase v1alpha1.Phase) {
 	w.t.Helper()
 	entry := w.entry(name)
 	entry.Status.Phase, entry.Status.TokenID = phase, entry.Spec.TokenID
 	if _, err := w.ledger.UpdateStatus(context.Background(), entry); err != nil {
 		w.t.Fatal(err)
 	}
-	w.caughtUp(w.known)
+	w.waitForCache(w.known)
 }
 
 // certified uses the token of an entry.
-func (w *world) certified(name string) {
+func (w *testCluster) certified(name string) {
 	w.t.Helper()
 	w.bind(name)
-	w.reaches(name, v1alpha1.Certified)
+	w.setPhase(name, v1alpha1.Certified)
 }
 
-// node has a node registered.
-func (w *world) node(name string) {
+// node registers a node.
+func (w *testCluster) node(name string) {
 	w.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := w.client.CoreV1().Nodes().Create(context.Background(), node, metav1.CreateOptions{}); err != nil {
@@ -250,27 +250,27 @@ func (w *world) node(name string) {
 	}
 }
 
-func (w *world) noNode(name string) {
+func (w *testCluster) noNode(name string) {
 	w.t.Helper()
 	if err := w.client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// machine is the identity of machine i-1, i-2 and so on, booted with the world.
+// machine returns the identity of a machine that booted when the test started.
 func machine(id, node string) *attest.Identity {
 	return &attest.Identity{
 		Provider: "test", InstanceID: id, NodeName: node, Names: []string{node},
-		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Issued: dawn.Add(-time.Minute),
+		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Issued: startTime.Add(-time.Minute),
 	}
 }
 
-// request is what a machine asks that says its name.
+// request returns the request of a machine for its own name.
 func request(id *attest.Identity) *attest.Request {
 	return &attest.Request{NodeName: id.NodeName, RemoteAddr: netip.MustParseAddr("10.0.0.1")}
 }
 
-// machines is an attestor that knows which machines have ended.
+// machines is an attestor that knows which machines are terminated.
 type machines struct {
 	attest func(context.Context, *attest.Request) (*attest.Identity, error)
 	ended  map[string]bool
@@ -285,7 +285,7 @@ func (m *machines) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 
 func (m *machines) Gone(_ context.Context, id, _ string) (bool, error) { return m.ended[id], m.err }
 
-// redeem is a redemption that succeeds.
+// redeem redeems an identity, and fails the test if there is an error.
 func redeem(t testing.TB, s *Service, id *attest.Identity) *Grant {
 	t.Helper()
 	grant, err := s.Redeem(context.Background(), request(id), id)
@@ -295,7 +295,7 @@ func redeem(t testing.TB, s *Service, id *attest.Identity) *Grant {
 	return grant
 }
 
-// refusedWith asserts the code of a refusal.
+// refusedWith checks the code of a refusal.
 func refusedWith(t testing.TB, err error, code string) {
 	t.Helper()
 	var refusal *attest.Refusal

@@ -30,15 +30,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// stand is a cluster in which approvers run.
-type stand struct {
+// testCluster is a cluster in which approvers run.
+type testCluster struct {
 	t      *testing.T
 	api    *fakeapiserver.Server
 	client kubernetes.Interface
 	ledger *ledger.Client
 }
 
-func newStand(t *testing.T, opts fakeapiserver.Options) *stand {
+func newTestCluster(t *testing.T, opts fakeapiserver.Options) *testCluster {
 	t.Helper()
 	fault := opts.Fault
 	opts.Fault = func(r *http.Request) fakeapiserver.Fault {
@@ -60,11 +60,11 @@ func newStand(t *testing.T, opts fakeapiserver.Options) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stand{t, api, client, entries}
+	return &testCluster{t, api, client, entries}
 }
 
-// start runs an approver until the test or the returned function ends it.
-func (s *stand) start(opts approver.Options) (stop func()) {
+// start runs an approver until the test ends or the returned function is called.
+func (s *testCluster) start(opts approver.Options) (stop func()) {
 	s.t.Helper()
 	known := ledger.NewCache(s.ledger)
 	known.LimitAge(opts.MaxStaleness, opts.Clock)
@@ -86,7 +86,7 @@ func (s *stand) start(opts approver.Options) (stop func()) {
 	return stop
 }
 
-func (s *stand) put(path string, object any) {
+func (s *testCluster) put(path string, object any) {
 	s.t.Helper()
 	if err := s.api.Put(path, object); err != nil {
 		s.t.Fatal(err)
@@ -101,8 +101,8 @@ func requestPath(name string) string {
 	return "/apis/certificates.k8s.io/v1/certificatesigningrequests/" + name
 }
 
-// machine makes a ledger entry that names a token.
-func (s *stand) machine(name, node, token string, change ...func(*v1alpha1.NodeAttestation)) *v1alpha1.NodeAttestation {
+// machine creates a ledger entry that names a token.
+func (s *testCluster) machine(name, node, token string, change ...func(*v1alpha1.NodeAttestation)) *v1alpha1.NodeAttestation {
 	s.t.Helper()
 	entry := &v1alpha1.NodeAttestation{Spec: v1alpha1.NodeAttestationSpec{
 		Provider: "aws", InstanceID: name, NodeName: node, TokenID: token,
@@ -116,7 +116,7 @@ func (s *stand) machine(name, node, token string, change ...func(*v1alpha1.NodeA
 	return s.entry(name)
 }
 
-func (s *stand) entry(name string) *v1alpha1.NodeAttestation {
+func (s *testCluster) entry(name string) *v1alpha1.NodeAttestation {
 	s.t.Helper()
 	entry := &v1alpha1.NodeAttestation{}
 	if found, err := s.api.Get(entryPath(name), entry); err != nil || !found {
@@ -125,15 +125,15 @@ func (s *stand) entry(name string) *v1alpha1.NodeAttestation {
 	return entry
 }
 
-// change writes an entry in another form.
-func (s *stand) change(name string, change func(*v1alpha1.NodeAttestation)) {
+// change changes an entry.
+func (s *testCluster) change(name string, change func(*v1alpha1.NodeAttestation)) {
 	s.t.Helper()
 	entry := s.entry(name)
 	change(entry)
 	s.put(entryPath(name), entry)
 }
 
-// bound says that an entry's token was used for a key.
+// bound binds an entry's token to a key.
 func bound(key string) func(*v1alpha1.NodeAttestation) {
 	return func(e *v1alpha1.NodeAttestation) {
 		e.Status.Binding = &v1alpha1.TokenBinding{TokenID: e.Spec.TokenID, PublicKey: key}
@@ -149,10 +149,11 @@ func newKey(t *testing.T) crypto.Signer {
 	return key
 }
 
-// pkcs10 is a request for a node with names and addresses.
+// pkcs10 returns a request for a node with names and addresses.
 func pkcs10(t *testing.T, key crypto.Signer, node string, sans ...string) []byte {
 	t.Helper()
-	template := &x509.CertificateRequest{Subject: pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:" + node}}
+	subject := pkix.Name{Organization: []string{"system:nodes"}, CommonName: "system:node:" + node}
+	template := &x509.CertificateRequest{Subject: subject}
 	for _, san := range sans {
 		if a, err := netip.ParseAddr(san); err == nil {
 			template.IPAddresses = append(template.IPAddresses, a.AsSlice())
@@ -167,7 +168,7 @@ func pkcs10(t *testing.T, key crypto.Signer, node string, sans ...string) []byte
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// withToken is the request of a bootstrap token for a node's client certificate.
+// withToken returns the request of a bootstrap token for a node's client certificate.
 func withToken(t *testing.T, token string, key crypto.Signer, node string) *certificatesv1.CertificateSigningRequest {
 	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
 		Request: pkcs10(t, key, node), SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
@@ -176,7 +177,7 @@ func withToken(t *testing.T, token string, key crypto.Signer, node string) *cert
 	}}
 }
 
-// ofNode is the request of a node: a renewal, or with names one for serving.
+// ofNode returns the request of a node: a renewal, or with names one for a serving certificate.
 func ofNode(t *testing.T, node string, sans ...string) *certificatesv1.CertificateSigningRequest {
 	user, groups := nodeidentity.User(node)
 	csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
@@ -191,7 +192,7 @@ func ofNode(t *testing.T, node string, sans ...string) *certificatesv1.Certifica
 	return csr
 }
 
-func (s *stand) request(name string) *certificatesv1.CertificateSigningRequest {
+func (s *testCluster) request(name string) *certificatesv1.CertificateSigningRequest {
 	s.t.Helper()
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if found, err := s.api.Get(requestPath(name), csr); err != nil || !found {
@@ -200,8 +201,8 @@ func (s *stand) request(name string) *certificatesv1.CertificateSigningRequest {
 	return csr
 }
 
-// decision is the type and the reason of a request's condition: "Approved
-// RenewalApproved"; empty while there is none.
+// decision returns the type and the reason of a request's condition: "Approved RenewalApproved";
+// empty if there is none.
 func decision(csr *certificatesv1.CertificateSigningRequest) string {
 	for _, c := range csr.Status.Conditions {
 		return string(c.Type) + " " + c.Reason
@@ -209,8 +210,8 @@ func decision(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// await waits until a request has a decision, and wants this one.
-func (s *stand) await(name, want string) {
+// await waits until a request has a decision, and checks it.
+func (s *testCluster) await(name, want string) {
 	s.t.Helper()
 	s.until("request "+name+" is decided", func() bool { return decision(s.request(name)) != "" })
 	if got := decision(s.request(name)); got != want {
@@ -219,17 +220,17 @@ func (s *stand) await(name, want string) {
 }
 
 // until waits for a condition.
-func (s *stand) until(what string, holds func() bool) {
+func (s *testCluster) until(what string, holds func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain until %s", what)
+			s.t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// issue does what kube-controller-manager does with an approved request.
-func (s *stand) issue(name string, end time.Time) {
+// issue signs an approved request, as kube-controller-manager does.
+func (s *testCluster) issue(name string, end time.Time) {
 	s.t.Helper()
 	csr := s.request(name)
 	block, _ := pem.Decode(csr.Spec.Request)
@@ -238,7 +239,9 @@ func (s *stand) issue(name string, end time.Time) {
 		s.t.Fatal(err)
 	}
 	authority := newKey(s.t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: request.Subject, NotBefore: end.Add(-time.Hour), NotAfter: end}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: request.Subject, NotBefore: end.Add(-time.Hour), NotAfter: end,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, authority)
 	if err != nil {
 		s.t.Fatal(err)
@@ -247,7 +250,7 @@ func (s *stand) issue(name string, end time.Time) {
 	s.put(requestPath(name), csr)
 }
 
-// events is an observer that remembers.
+// events is an observer that records events.
 type events struct {
 	mu      sync.Mutex
 	decided []approver.Event
@@ -271,20 +274,19 @@ func (e *events) Leading(leads bool) {
 	}
 }
 
-// of returns what was told of a request: "approve ClientCertificateApproved",
-// or "error".
+// of returns the events of a request: "approve ClientCertificateApproved", or "error".
 func (e *events) of(name string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var told []string
+	var reported []string
 	for _, event := range e.decided {
 		switch {
 		case event.Request != name:
 		case event.Err != nil:
-			told = append(told, "error")
+			reported = append(reported, "error")
 		default:
-			told = append(told, fmt.Sprintf("%v %s", event.Outcome, event.Code))
+			reported = append(reported, fmt.Sprintf("%v %s", event.Outcome, event.Code))
 		}
 	}
-	return told
+	return reported
 }
