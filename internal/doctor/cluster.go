@@ -119,6 +119,8 @@ type Authenticator struct {
 	Partition string
 	// RolePaths is node-authorizer's iam.rolePaths.
 	RolePaths configv1alpha1.RolePaths
+	// Reserved is node-authorizer's iam.reserved.
+	Reserved configv1alpha1.Reserved
 	// ExtraHosts are STS hosts taken beside those of the partition.
 	ExtraHosts []string
 }

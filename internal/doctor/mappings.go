@@ -186,15 +186,19 @@ func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 	return finding.Finding{}, false
 }
 
-// rules are how the cluster's authenticator uses mappings: the one that is to be seen,
-// or aws-iam-authenticator, as on EKS.
+// rules returns how the cluster's authenticator uses mappings: the one that was found, or
+// aws-iam-authenticator, as on EKS.
 func (e *examination) rules() iam.Rules {
-	// The region of a credential is what its owner wrote, and says nothing of the roles.
+	// The region of a credential is what its owner wrote; it says nothing about the roles.
 	rules := iam.Rules{RolePaths: iam.Exact, Partition: partitionOfRegion(e.nodeRegion())}
 	for _, a := range e.cluster.Authenticators {
 		rules.Partition = cmp.Or(a.Partition, rules.Partition)
 		if a.Kind == NodeAuthorizer {
-			rules.Reserved = iam.DefaultReserved()
+			rules.Reserved = iam.Reserved{
+				Prefixes:         a.Reserved.Prefixes,
+				GrantedUsernames: a.Reserved.GrantedUsernames,
+				GrantedGroups:    a.Reserved.GrantedGroups,
+			}
 			rules.RolePaths = cmp.Or(iam.PathPolicy(a.RolePaths), iam.MatchName)
 		}
 	}

@@ -42,7 +42,8 @@ func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path
 	}
 	a := Authenticator{
 		Place: place(d, path...), Kind: NodeAuthorizer,
-		ClusterID: config.IAM.ClusterID, Partition: config.IAM.Partition, RolePaths: config.IAM.RolePaths,
+		ClusterID: config.IAM.ClusterID, Partition: config.IAM.Partition,
+		RolePaths: config.IAM.RolePaths, Reserved: config.IAM.Reserved,
 	}
 	if len(path) == 0 {
 		a.Place = place(d, "iam")

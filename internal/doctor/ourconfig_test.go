@@ -2,8 +2,12 @@ package doctor
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
 )
 
 // deployedConfig is the config file that users install.
@@ -71,6 +75,37 @@ func TestOurConfigIsReadAsTheServerReadsIt(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q in it", err, test.want)
 			}
+		})
+	}
+}
+
+// withReserved is the deployed config file with fields of iam.reserved.
+func withReserved(t *testing.T, fields string) string {
+	t.Helper()
+	const id = "clusterID: CLUSTER_ID"
+	return strings.Replace(readFile(t, deployedConfig), id, id+"\n  reserved: {"+fields+"}", 1)
+}
+
+func TestReservedNamesAreThoseOfOurConfig(t *testing.T) {
+	const manager, admin = "system:kube-controller-manager", "corp:admin"
+	refused := []string{"error MappingReserved arn:aws:iam::111122223333:role/manager"}
+	for _, test := range []struct {
+		rule, config, username string
+		want                   []string
+	}{
+		{"a name that is reserved by default", withReserved(t, ""), manager, refused},
+		{"a granted username", withReserved(t, "grantedUsernames: ["+manager+"]"), manager, nil},
+		{"a prefix that is not reserved", withReserved(t, "prefixes: ['corp:']"), manager, nil},
+		{"no prefixes", withReserved(t, "prefixes: []"), manager, nil},
+		{"a prefix that is not reserved by default", withReserved(t, "prefixes: ['system:', 'corp:']"), admin, refused},
+		{"no config", "", manager, nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			text := awsAuthText(roleEntry("manager", test.username)) + "---\n" + test.config
+			reserved := slices.DeleteFunc(run(readText(t, text), awsAuth).Findings, func(f finding.Finding) bool {
+				return f.Code != iam.MappingReserved
+			})
+			wantFindings(t, reserved, test.want...)
 		})
 	}
 }
