@@ -155,7 +155,7 @@ func (w *whoCanSearch) addSome(who identity, req *access.Request) {
 
 // someLacks lists what could relate more objects of the kind to a node and was not seen.
 func (w *whoCanSearch) someLacks(node string) []missing {
-	unread, lacks := w.Relating(node, w.kind)
+	unread, lacks := w.MissingForKind(node, w.kind)
 	return append(unreadable(unread), w.lacking(lacks)...)
 }
 

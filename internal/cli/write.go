@@ -80,7 +80,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	}
 	answer, conditions := restriction.Consider(ctx, req, q.open(req))
 	if len(conditions) == 0 {
-		unread, lacks := s.TurnsWrite(req, answer)
+		unread, lacks := s.MissingForWrite(req, answer)
 		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.lacking(lacks)...), lacks
 		return a, nil
 	}
