@@ -118,7 +118,9 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 		at.Object = "EKS access entry"
 		var fields accessEntryFields
 		if json.Unmarshal(text, &fields.PrincipalARN) != nil && json.Unmarshal(text, &fields) != nil {
-			return true, d.Fail(errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i))
+			return true, d.Fail(
+				errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i),
+			)
 		}
 		if fields.PrincipalARN != "" {
 			r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(at))
@@ -173,7 +175,9 @@ func (a *AccessEntry) mapping() iam.Mapping {
 
 // accessEntrySource is all access entries of roles whose type is known.
 func accessEntrySource(list []AccessEntry) *mappingSource {
-	s := &mappingSource{name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at }}
+	s := &mappingSource{
+		name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at },
+	}
 	var mappings []iam.Mapping
 	for i := range list {
 		purpose := list[i].purpose()

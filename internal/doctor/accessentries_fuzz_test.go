@@ -12,8 +12,14 @@ import (
 func FuzzAccessEntries(f *testing.F) {
 	f.Add([]byte(describedEntry("node", "EC2_LINUX", "system:node:{{EC2PrivateDNSName}}", "system:nodes")))
 	f.Add([]byte(listedEntries))
-	f.Add([]byte(`{"accessEntries": [null, {}, "x", {"principalArn": "arn:aws:iam::111122223333:role/a/b", "type": "HYBRID_LINUX", "username": "{{"}]}`))
-	f.Add([]byte("apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec: {principalARN: 'arn:aws:iam::111122223333:role/x', kubernetesGroups: [a]}\n"))
+	f.Add([]byte(
+		`{"accessEntries": [null, {}, "x", {"principalArn": "arn:aws:iam::111122223333:role/a/b", "type": "HYBRID_LINUX", ` +
+			`"username": "{{"}]}`,
+	))
+	f.Add([]byte(
+		"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\n" +
+			"spec: {principalARN: 'arn:aws:iam::111122223333:role/x', kubernetesGroups: [a]}\n",
+	))
 	f.Add([]byte("data:\n  mapRoles: |\n    - {rolearn: 'arn:aws:iam::111122223333:role/x', username: a, groups: b}\n  accessEntry: x\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "entries.yaml")

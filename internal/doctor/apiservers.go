@@ -101,7 +101,8 @@ func (e *examination) alwaysAllow(s *setup) {
 		f.Message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
 	}
 	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
-		f.Consequence = "whoever reaches the API server is administrator, also without a credential unless anonymous requests are off (--anonymous-auth=false)"
+		f.Consequence = "whoever reaches the API server is administrator, " +
+			"also without a credential unless anonymous requests are off (--anonymous-auth=false)"
 	}
 	e.found(f)
 }
@@ -118,16 +119,18 @@ func (e *examination) nodeAuthorizer(s *setup) {
 			Remedy:      "if it does not: " + s.recommended(),
 		}
 		if s.asksUs() {
-			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; " +
+				"whether it answers is not to be seen here"
 			f.Remedy = "nothing, if the server runs; to go back: " + s.recommended()
 		}
 		e.found(f)
 	case !s.asks(modeNode):
 		e.found(finding.Finding{
 			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
-			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
-			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: one node that is taken over has the cluster",
-			Remedy:      s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
+			Message: fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
+			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
+				"one node that is taken over has the cluster",
+			Remedy: s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
 		})
 	case !s.asks(modeRBAC):
 		e.found(s.withoutRBAC())
@@ -137,13 +140,15 @@ func (e *examination) nodeAuthorizer(s *setup) {
 func (s *setup) withoutRBAC() finding.Finding {
 	f := finding.Finding{
 		Code: NodeWithoutRBAC, Severity: finding.Error, Place: s.key(), Subject: s.name,
-		Message:     fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
-		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " + groupMasters,
-		Remedy:      s.recommended(),
+		Message: fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
+		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " +
+			groupMasters,
+		Remedy: s.recommended(),
 	}
 	if s.asks(modeWebhook) || s.asks(modeABAC) {
 		f.Severity = finding.Warning
-		f.Consequence = "roles and bindings have no effect, those of controllers among them: another authorizer has to allow all that they do"
+		f.Consequence = "roles and bindings have no effect, those of controllers among them: " +
+			"another authorizer has to allow all that they do"
 	}
 	return f
 }
@@ -164,10 +169,12 @@ func (e *examination) order(s *setup) {
 		f.Severity = finding.Error
 		f.Consequence = fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
 	case node >= 0 && rbac >= 0 && rbac < node && s.distribution() != OpenShift: // whose operator fixes that order
-		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, and what RBAC allows a node is not seen in the Node authorizer's answers"
+		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, " +
+			"and what RBAC allows a node is not seen in the Node authorizer's answers"
 	case node >= 0 && s.ours > node:
 		f.Severity = finding.Info
-		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: its log and metrics show little of what it would decide"
+		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: " +
+			"its log and metrics show little of what it would decide"
 	default:
 		return
 	}
@@ -253,7 +260,8 @@ func (e *examination) flags(s *setup) {
 			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at(flagTokenWebhook), Subject: s.name,
 			Message:     fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
 			Consequence: "mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
-			Remedy:      "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, or delete the ConfigMap",
+			Remedy: "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, " +
+				"or delete the ConfigMap",
 		})
 	}
 }
@@ -270,7 +278,9 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 func restrictionElsewhere(s *setup, at finding.Place) finding.Finding {
 	return finding.Finding{
 		Code: NodeRestrictionElsewhere, Severity: finding.Info, Place: s.server.at(flagEnable), Subject: s.name,
-		Message:     fmt.Sprintf("%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook),
+		Message: fmt.Sprintf(
+			"%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook,
+		),
 		Consequence: "node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
 		Remedy:      "nothing, if that is meant (docs/install.md)",
 	}
@@ -281,7 +291,8 @@ func restrictionOff(s *setup) finding.Finding {
 	f := finding.Finding{
 		Code: NodeRestrictionOff, Severity: finding.Error, Place: a.at(flagEnable), Subject: s.name,
 		Message: fmt.Sprintf("%s does not have the admission plugin %s on", s.name, pluginNodeRestriction),
-		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, and may ask for certificates in other nodes' names; " +
+		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, " +
+			"and may ask for certificates in other nodes' names; " +
 			"unless node-authorizer's webhook is asked in the plugin's place",
 		Remedy: a.withNodeRestriction(),
 	}
@@ -310,7 +321,11 @@ func (a *APIServer) set(flag string, values []string) string {
 	value := strings.Join(values, ",")
 	switch a.Distribution {
 	case OpenShift:
-		return fmt.Sprintf("apiServerArguments: {%s: [%s]} in what the kube-apiserver operator writes: take out the override of its resource kubeapiserver/cluster that changes it", flag, strings.Join(values, ", "))
+		return fmt.Sprintf(
+			"apiServerArguments: {%s: [%s]} in what the kube-apiserver operator writes: take out the override of its resource "+
+				"kubeapiserver/cluster that changes it",
+			flag, strings.Join(values, ", "),
+		)
 	case K3s, RKE2:
 		return fmt.Sprintf("%s: %s=%s, on every server", rancherFlag, flag, value)
 	case Talos:

@@ -146,10 +146,17 @@ func (e *examination) inLog() {
 	}
 	for _, i := range e.options.Audit.Nonconforming {
 		e.found(finding.Finding{
-			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"}, Subject: i.Username,
-			Message:     fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: it has only what RBAC grants, and nothing restricts its writes",
-			Remedy:      fmt.Sprintf("give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group),
+			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"},
+			Subject: i.Username,
+			Message: fmt.Sprintf(
+				"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
+				plural(i.Count, "request", "requests"),
+			),
+			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
+				"it has only what RBAC grants, and nothing restricts its writes",
+			Remedy: fmt.Sprintf(
+				"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
+			),
 		})
 	}
 }

@@ -141,12 +141,18 @@ func (r *roleCheck) username() {
 			"have the kubelet register with its instance's private DNS name, without --hostname-override")
 	case r.mayBeHybrid():
 		r.say(NodeRoleUsernameIsInstanceID, finding.Warning, "username",
-			fmt.Sprintf("the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s", r.predicted.User, r.predicted.Node),
+			fmt.Sprintf(
+				"the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s",
+				r.predicted.User, r.predicted.Node,
+			),
 			"if instances use the role, "+r.predicted.summary(),
 			"if EC2 instances use the role, write username: "+nodeUsername+"; nothing is wrong if EKS Hybrid Nodes use it")
 	default:
 		r.say(NodeRoleUsernameIsInstanceID, finding.Error, "username",
-			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.predicted.User, r.predicted.Node),
+			fmt.Sprintf(
+				"the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.predicted.User,
+				r.predicted.Node,
+			),
 			r.predicted.summary(), "write username: "+nodeUsername+", unless none but EKS Hybrid Nodes use the role")
 	}
 }
@@ -177,7 +183,8 @@ func (r *roleCheck) rights() {
 	named := strings.HasPrefix(r.predicted.Username, nodeidentity.UserPrefix)
 	switch {
 	case r.predicted.ClusterAdmin:
-		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds it to what is its own"
+		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds " +
+			"it to what is its own"
 		if !inNodes && named {
 			consequence = "its nodes work, but " + consequence
 		}
@@ -317,5 +324,8 @@ func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 
 // entryFor is an entry of mapRoles that makes nodes of a role's sessions.
 func entryFor(arn string) string {
-	return fmt.Sprintf("add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers, nodeidentity.Group)
+	return fmt.Sprintf(
+		"add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers,
+		nodeidentity.Group,
+	)
 }

@@ -91,9 +91,14 @@ func (e *examination) tokens(partition string) {
 		if c.ClusterID != "" && len(ids) > 0 && accepted[c.ClusterID] == "" {
 			e.found(finding.Finding{
 				Code: ClusterIDMismatch, Severity: finding.Error, Place: c.Place, Subject: c.ClusterID,
-				Message:     fmt.Sprintf("%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids), accepted[ids[0]]),
-				Consequence: fmt.Sprintf("every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who),
-				Remedy:      fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
+				Message: fmt.Sprintf(
+					"%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids),
+					accepted[ids[0]],
+				),
+				Consequence: fmt.Sprintf(
+					"every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who,
+				),
+				Remedy: fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
 			})
 		}
 		if of := partitionOfRegion(c.Region); of != "" && hosts.partition != "" && of != hosts.partition {
@@ -114,16 +119,26 @@ type stsHosts struct {
 func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
 	f := finding.Finding{
 		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
-		Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition),
-		Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
-		Remedy:      "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
+		Message: fmt.Sprintf(
+			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition,
+		),
+		Consequence: fmt.Sprintf(
+			"every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who,
+		),
+		Remedy: "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
 	}
 	if h.inferred {
 		f.Severity = finding.Warning
-		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
+		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, "+
+			"and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
 			c.Command, c.Region, of, h.partition)
-		f.Consequence = fmt.Sprintf("if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of)
-		f.Remedy = fmt.Sprintf("examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs", h.partition, f.Remedy, c.Region)
+		f.Consequence = fmt.Sprintf(
+			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of,
+		)
+		f.Remedy = fmt.Sprintf(
+			"examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs",
+			h.partition, f.Remedy, c.Region,
+		)
 	}
 	return f
 }

@@ -95,7 +95,10 @@ func families() []family {
 		{awsAuth, []check{
 			{id: CheckMappings, title: "how AWS roles are mapped", lacks: (*examination).mappingsLack},
 			{id: CheckNodes, title: "what the mappings make of this cluster's nodes", codes: nodeCodes(), lacks: (*examination).nodesLack},
-			{id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch}, lacks: (*examination).tokensLack},
+			{
+				id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch},
+				lacks: (*examination).tokensLack,
+			},
 		}},
 		{nodeIdentity, []check{
 			{id: CheckKubelets, title: "by what names kubelets go", lacks: (*examination).kubeletsLack},
@@ -105,7 +108,10 @@ func families() []family {
 		}},
 		{apiServers, []check{
 			{id: CheckAuthorization, title: "which authorizers API servers ask", lacks: (*examination).authorizationLacks},
-			{id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(), lacks: (*examination).admissionLacks},
+			{
+				id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(),
+				lacks: (*examination).admissionLacks,
+			},
 		}},
 	}
 }

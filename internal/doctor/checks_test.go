@@ -33,7 +33,10 @@ type without struct {
 
 func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
 	if slices.ContainsFunc(w.resources, func(resource string) bool { return isAbout(r.URL.Path, resource) }) {
-		body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, r.URL.Path+" is forbidden")
+		body := fmt.Sprintf(
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`,
+			r.URL.Path+" is forbidden",
+		)
 		return &http.Response{
 			StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
 			Body: io.NopCloser(strings.NewReader(body)), Request: r,
@@ -81,8 +84,9 @@ func restricted(t *testing.T, files []string, resources ...string) *Cluster {
 func pathOfObject(t *testing.T, object map[string]any) string {
 	t.Helper()
 	plurals := map[string]string{
-		"Pod": "pods", "ConfigMap": "configmaps", "Node": "nodes", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
-		"Role": "roles", "RoleBinding": "rolebindings", "CertificateSigningRequest": "certificatesigningrequests",
+		"Pod": "pods", "ConfigMap": "configmaps", "Node": "nodes", "ClusterRole": "clusterroles",
+		"ClusterRoleBinding": "clusterrolebindings",
+		"Role":               "roles", "RoleBinding": "rolebindings", "CertificateSigningRequest": "certificatesigningrequests",
 		"MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
 	}
 	meta := object["metadata"].(map[string]any)
@@ -153,7 +157,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	rights := []string{
-		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
+		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName,
+		"clusterrolebindings." + rbacv1.GroupName,
 		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName, "pods", resourceWebhooks,
 	}
 	for _, what := range listings() {
@@ -162,7 +167,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		}
 	}
 	view := []string{ // what the role view does not allow
-		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
+		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
+		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
 	}
 	for _, test := range []struct {
 		name    string
@@ -176,13 +182,19 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		{name: "nodes", cluster: wholeCluster, rights: rights[2:3], want: []CheckID{CheckNodes, CheckKubelets}},
 		{name: "certificate requests", cluster: wholeCluster, rights: rights[3:4], want: []CheckID{CheckNodes, CheckKubelets}},
 		{name: "cluster roles", cluster: wholeCluster, rights: rights[4:5], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
-		{name: "cluster role bindings", cluster: wholeCluster, rights: rights[5:6], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
+		{
+			name: "cluster role bindings", cluster: wholeCluster, rights: rights[5:6],
+			want: []CheckID{CheckNodes, CheckKubelets, CheckBindings},
+		},
 		{name: "roles", cluster: wholeCluster, rights: rights[6:7], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
 		{name: "role bindings", cluster: wholeCluster, rights: rights[7:8], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
 		{name: "pods", cluster: wholeCluster, rights: rights[8:9], want: []CheckID{CheckAuthorization, CheckAdmission}},
 		{name: "webhooks that nobody needs", cluster: wholeCluster, rights: rights[9:10], want: []CheckID{}},
 		{name: "webhooks in the plugin's place", cluster: off, rights: rights[9:10], want: []CheckID{CheckAdmission}},
-		{name: "all that view does not have", cluster: wholeCluster, rights: view, want: []CheckID{CheckMappings, CheckNodes, CheckKubelets, CheckBindings}},
+		{
+			name: "all that view does not have", cluster: wholeCluster, rights: view,
+			want: []CheckID{CheckMappings, CheckNodes, CheckKubelets, CheckBindings},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := restricted(t, []string{test.cluster}, test.rights...)
@@ -212,23 +224,69 @@ func TestEachInputAlone(t *testing.T) {
 	}{
 		{name: "aws-auth", texts: whole["ConfigMap"], made: []CheckID{CheckMappings}},
 		{name: "nodes that name no provider", texts: whole["Node"]},
-		{name: "a node that is not of AWS", texts: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nspec: {providerID: \"gce://shop/b/worker-1\"}\n"}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens}},
+		{
+			name:  "a node that is not of AWS",
+			texts: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nspec: {providerID: \"gce://shop/b/worker-1\"}\n"},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens},
+		},
 		{name: "a node of AWS", texts: []string{nodeText("worker-1", "i-00000000000000001", "worker-1")}},
 		{name: "certificate requests", texts: whole["CertificateSigningRequest"]},
 		{name: "cluster roles", texts: whole["ClusterRole"], made: nil},
 		{name: "cluster roles and their bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"])},
-		{name: "all roles and bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"]), made: []CheckID{CheckBindings}},
-		{name: "roles, bindings, nodes and requests", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"]), made: []CheckID{CheckKubelets, CheckBindings}},
-		{name: "one request of two nodes", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"][:1]), made: []CheckID{CheckBindings}},
+		{
+			name:  "all roles and bindings",
+			texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"]),
+			made:  []CheckID{CheckBindings},
+		},
+		{
+			name: "roles, bindings, nodes and requests",
+			texts: slices.Concat(
+				whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"],
+				whole["CertificateSigningRequest"],
+			),
+			made: []CheckID{CheckKubelets, CheckBindings},
+		},
+		{
+			name: "one request of two nodes",
+			texts: slices.Concat(
+				whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"],
+				whole["CertificateSigningRequest"][:1],
+			),
+			made: []CheckID{CheckBindings},
+		},
 		{name: "API servers", texts: whole["Pod"], made: []CheckID{CheckAuthorization, CheckAdmission}},
-		{name: "an API server that knows no tokens", texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAuthorization, CheckAdmission}},
-		{name: "an API server whose authorizers are elsewhere", texts: []string{apiServer("a", "--authorization-config=/etc/authz.yaml", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAdmission}},
+		{
+			name:  "an API server that knows no tokens",
+			texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAuthorization, CheckAdmission},
+		},
+		{
+			name:  "an API server whose authorizers are elsewhere",
+			texts: []string{apiServer("a", "--authorization-config=/etc/authz.yaml", "--enable-admission-plugins=NodeRestriction")},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAdmission},
+		},
 		{name: "an API server whose flags are in a variable", texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "$EXTRA")}},
 		{name: "a configuration of authorizers", texts: []string{configuration("Node", "RBAC")}, made: []CheckID{CheckAuthorization}},
 		{name: "a kubeconfig", texts: []string{readFile(t, kubeconfig)}},
-		{name: "a kubeconfig and the authenticator", texts: []string{readFile(t, kubeconfig), "clusterID: shop\n"}, made: []CheckID{CheckTokens}},
-		{name: "a snapshot", texts: []string{"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nrbacReadable: true\n"}, made: []CheckID{CheckBindings}},
-		{name: "a snapshot without rights", texts: []string{"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nmissing: [{resource: nodes, reason: forbidden}, {group: rbac.authorization.k8s.io, resource: roles, reason: forbidden}]\n"}},
+		{
+			name: "a kubeconfig and the authenticator", texts: []string{readFile(t, kubeconfig), "clusterID: shop\n"},
+			made: []CheckID{CheckTokens},
+		},
+		{
+			name: "a snapshot",
+			texts: []string{
+				"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nrbacReadable: true\n",
+			},
+			made: []CheckID{CheckBindings},
+		},
+		{
+			name: "a snapshot without rights",
+			texts: []string{
+				"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\n" +
+					"missing: [{resource: nodes, reason: forbidden}, {group: rbac.authorization.k8s.io, resource: roles, " +
+					"reason: forbidden}]\n",
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "input.yaml")
@@ -327,7 +385,9 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 			t.Errorf("a report %s: made %t, missing %v", test.name, made, r.Missing)
 		}
 	}
-	a, err := ReadAudit([]byte(`{"totals": {}, "wouldBeRefused": [], "nodes": {}, "nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`))
+	a, err := ReadAudit([]byte(
+		`{"totals": {}, "wouldBeRefused": [], "nodes": {}, "nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +398,8 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 // it is this project's own.
 func TestAWebhookThatDecidesForNodesIsNotSeenThrough(t *testing.T) {
 	hook := func(name string) string {
-		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Webhook, name: " + name + "}\n- {type: RBAC, name: rbac}\n"
+		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Webhook, name: " + name +
+			"}\n- {type: RBAC, name: rbac}\n"
 	}
 	for name, want := range map[string]CheckStatus{"opa": Undetermined, ourAuthorizer: Made} {
 		r := Examine(readText(t, hook(name)), Options{Checks: []CheckID{CheckAuthorization}})
@@ -355,7 +416,10 @@ func TestNodeRestrictionInThePluginsPlace(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"none", server, "error NodeRestrictionOff a"},
 		{"the webhook", server + hook, "info NodeRestrictionElsewhere a"},
-		{"a webhook that may be passed over", server + strings.ReplaceAll(hook, "failurePolicy: Fail", "failurePolicy: Ignore"), "error NodeRestrictionOff a"},
+		{
+			"a webhook that may be passed over", server + strings.ReplaceAll(hook, "failurePolicy: Fail", "failurePolicy: Ignore"),
+			"error NodeRestrictionOff a",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			wantFindings(t, run(readText(t, test.text), apiServers).Findings, test.want)

@@ -161,7 +161,9 @@ func isRancherConfig(c map[string]json.RawMessage) bool {
 
 // rancherServerOptions are options of servers by which a config file is known.
 func rancherServerOptions() []string {
-	return []string{rancherFlag, "cluster-init", "write-kubeconfig-mode", "tls-san", "kube-controller-manager-arg", "cluster-cidr", "service-cidr"}
+	return []string{
+		rancherFlag, "cluster-init", "write-kubeconfig-mode", "tls-san", "kube-controller-manager-arg", "cluster-cidr", "service-cidr",
+	}
 }
 
 func (r *reader) rancherConfig(at finding.Place, path string, c map[string]json.RawMessage) error {
@@ -247,7 +249,8 @@ func rancherServer(files []rancherFile) APIServer {
 	}
 	a.Flags = rancherFlags(values)
 	if files[0].dropIn() != "" {
-		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; where there is none, the annotation %s of the Node has all options",
+		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; "+
+			"where there is none, the annotation %s of the Node has all options",
 			a.Name, a.Distribution.annotation())
 	}
 	return a
@@ -293,7 +296,9 @@ func (c *Cluster) rancherContainer(name string, container *corev1.Container, at 
 			file = folder + "/config.yaml"
 		}
 		if file != "" {
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation())
+			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf(
+				"%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation(),
+			)
 		}
 		c.APIServers = append(c.APIServers, a)
 	}
@@ -318,7 +323,9 @@ func (c *Cluster) complete() {
 			derived = append(derived, *a)
 		}
 	}
-	machines := append(slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...)
+	machines := append(
+		slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...,
+	)
 	if !pods {
 		derived = append(derived, machines...)
 	}

@@ -28,7 +28,10 @@ func TestDistributions(t *testing.T) {
 		{
 			"openshift.overridden.txt",
 			[]string{"openshift/pod.yaml", "openshift/overridden.yaml"},
-			[]string{"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0", "warning NodeIsolationGate kube-apiserver-master-0"},
+			[]string{
+				"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0",
+				"warning NodeIsolationGate kube-apiserver-master-0",
+			},
 			nil,
 		},
 		{"k3s.txt", []string{"k3s/etc/rancher/k3s/config.yaml"}, nil, nil},
@@ -38,15 +41,27 @@ func TestDistributions(t *testing.T) {
 			[]string{"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml"},
 			nil,
 		},
-		{"k3s.dropin.txt", []string{"k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml", "../../../../deploy/static-pod/apiserver/authorization.yaml"}, []string{
+		{"k3s.dropin.txt", []string{
+			"k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml", "../../../../deploy/static-pod/apiserver/authorization.yaml",
+		}, []string{
 			"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml",
 		}, []CheckID{CheckAdmission}},
-		{"k3s.replaced.txt", []string{"k3s/replaced"}, []string{"error NodeRestrictionOff FOLDER/k3s/replaced/config.yaml.d/10-admission.yaml"}, nil},
+		{
+			"k3s.replaced.txt",
+			[]string{"k3s/replaced"},
+			[]string{"error NodeRestrictionOff FOLDER/k3s/replaced/config.yaml.d/10-admission.yaml"},
+			nil,
+		},
 		{"k3s.node.txt", []string{"k3s/node.yaml"}, []string{"error NodeAuthorizationOff edge-1", "warning NodeIsolationGate edge-1"}, nil},
 		{"k3s.pod.txt", []string{"k3s/pod.yaml"}, []string{"error AlwaysAllow virtual"}, nil},
 		{"k3s.mounted.txt", []string{"k3s/mounted.yaml"}, nil, []CheckID{CheckAuthorization, CheckAdmission}},
 		{"rke2.txt", []string{"rke2/pod.yaml"}, nil, nil},
-		{"rke2.config.txt", []string{"rke2/etc/rancher/rke2"}, []string{"error NodeAuthorizationOff FOLDER/rke2/etc/rancher/rke2/config.yaml"}, nil},
+		{
+			"rke2.config.txt",
+			[]string{"rke2/etc/rancher/rke2"},
+			[]string{"error NodeAuthorizationOff FOLDER/rke2/etc/rancher/rke2/config.yaml"},
+			nil,
+		},
 		{"talos.txt", []string{"talos/controlplane.yaml"}, nil, nil},
 		{"talos.webhook.txt", []string{"talos/webhook.yaml"}, []string{"warning NodeIsolationGate cp-1"}, nil},
 		{"talos.mode.txt", []string{"talos/mode.yaml"}, []string{"error AlwaysAllow cp-1", "error NodeRestrictionOff cp-1"}, nil},
@@ -132,7 +147,8 @@ func TestOptionsOfK3s(t *testing.T) {
 // them, which no error and no report may repeat.
 func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 	for name, text := range map[string]string{
-		"talos":       "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\ncluster: {secret: s3cret, apiServer: {extraArgs: {a: {b: s3cret}}}}\n",
+		"talos": "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\n" +
+			"cluster: {secret: s3cret, apiServer: {extraArgs: {a: {b: s3cret}}}}\n",
 		"talos two":   "machine: {type: controlplane, token: s3cret}\ncluster: {apiServer: s3cret}\n",
 		"talos three": "apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: s3cret\n",
 		"talos four":  "apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: {b: s3cret}}\n",
@@ -157,7 +173,8 @@ func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 // with an error that names the place, or with checks that are made or undetermined.
 func FuzzDistributions(f *testing.F) {
 	for _, file := range []string{
-		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml", "k3s/pod.yaml", "talos/webhook.yaml", "talos/mode.yaml",
+		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml",
+		"k3s/pod.yaml", "talos/webhook.yaml", "talos/mode.yaml",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata/distributions", file))
 		if err != nil {
@@ -165,7 +182,10 @@ func FuzzDistributions(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte("machine: {type: controlplane}\ncluster: {}\n---\napiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: b}\n---\napiVersion: v1alpha1\nkind: KubeAuthorizerConfig\nname: node\ntype: Node\n"))
+	f.Add([]byte(
+		"machine: {type: controlplane}\ncluster: {}\n---\napiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: b}\n" +
+			"---\napiVersion: v1alpha1\nkind: KubeAuthorizerConfig\nname: node\ntype: Node\n",
+	))
 	f.Add([]byte("Resources:\n  N: {Type: \"AWS::EKS::AccessEntry\", Properties: {PrincipalArn: !Ref R}}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Read(context.Background(), []string{"-"}, ReadOptions{Stdin: bytes.NewReader(text)})

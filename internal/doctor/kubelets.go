@@ -129,7 +129,8 @@ func (k *kubeletRequests) subjects(e *examination) {
 			Code: CSRUnreadable, Severity: finding.Warning, Place: r.at("spec.request"), Subject: r.Requester,
 			Message:     fmt.Sprintf("the request of %q cannot be read: %s", r.Requester, r.Unreadable),
 			Consequence: "nobody can decide it, and no certificate comes of it",
-			Remedy:      "find out what sends it; a kubelet does not. Delete it: " + shell("kubectl", "delete", "certificatesigningrequest", r.Name),
+			Remedy: "find out what sends it; a kubelet does not. Delete it: " +
+				shell("kubectl", "delete", "certificatesigningrequest", r.Name),
 		})
 	}
 	for _, group := range byKey(k.malformed, func(r CertificateRequest) string {
@@ -138,10 +139,14 @@ func (k *kubeletRequests) subjects(e *examination) {
 		r := group[0]
 		e.found(finding.Finding{
 			Code: CertificateSubjectMismatch, Severity: finding.Error, Place: r.at("spec.request"), Subject: r.Requester,
-			Message: fmt.Sprintf("%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations, times(group)),
+			Message: fmt.Sprintf(
+				"%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations,
+				times(group),
+			),
 			Consequence: fmt.Sprintf("the signer %s issues none: it takes the common name %sNAME and the one organization %s",
 				r.Signer, nodeidentity.UserPrefix, nodeidentity.Group),
-			Remedy: "let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), or give the tool that makes it that subject",
+			Remedy: "let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), " +
+				"or give the tool that makes it that subject",
 		})
 	}
 }
@@ -194,9 +199,12 @@ func requesterMismatch(group []CertificateRequest) finding.Finding {
 	}
 	return finding.Finding{
 		Code: CSRRequesterMismatch, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
-		Message:     fmt.Sprintf("%q asks for the serving %s of %s", r.Requester, plural(len(group), "certificate", "certificates"), commonNames(group)),
+		Message: fmt.Sprintf(
+			"%q asks for the serving %s of %s", r.Requester, plural(len(group), "certificate", "certificates"), commonNames(group),
+		),
 		Consequence: consequence,
-		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: for AWS roles the username %s{{EC2PrivateDNSName}}, "+
+		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: "+
+			"for AWS roles the username %s{{EC2PrivateDNSName}}, "+
 			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeidentity.UserPrefix),
 	}
 }
@@ -207,7 +215,9 @@ func undifferentiated(group []CertificateRequest) finding.Finding {
 		Code: KubeletUndifferentiated, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
 		Message:     fmt.Sprintf("the kubelets of %d nodes go by one name, %q: %s", len(group), r.Requester, commonNames(group)),
 		Consequence: "the Node authorizer and NodeRestriction know none of them as a node: what one may, all may, on every node's objects",
-		Remedy:      fmt.Sprintf("give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group),
+		Remedy: fmt.Sprintf(
+			"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
+		),
 	}
 }
 
@@ -215,9 +225,13 @@ func approvedMismatch(group []CertificateRequest) finding.Finding {
 	r := group[0]
 	return finding.Finding{
 		Code: CSRApprovedMismatch, Severity: finding.Error, Place: r.at("status.conditions"), Subject: r.Requester,
-		Message:     fmt.Sprintf("serving %s of %s, asked for by %q, %s approved", plural(len(group), "certificate", "certificates"), commonNames(group), r.Requester, plural(len(group), "was", "were")),
-		Consequence: "whoever approves does not compare the requester with the name: who may create requests can have a certificate to serve as any node, and read what is sent to it",
-		Remedy:      "find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's",
+		Message: fmt.Sprintf(
+			"serving %s of %s, asked for by %q, %s approved", plural(len(group), "certificate", "certificates"), commonNames(group),
+			r.Requester, plural(len(group), "was", "were"),
+		),
+		Consequence: "whoever approves does not compare the requester with the name: " +
+			"who may create requests can have a certificate to serve as any node, and read what is sent to it",
+		Remedy: "find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's",
 	}
 }
 
@@ -233,9 +247,12 @@ func (k *kubeletRequests) outsideGroup(e *examination) {
 		r := group[0]
 		e.found(finding.Finding{
 			Code: KubeletNotInSystemNodes, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
-			Message:     fmt.Sprintf("%s is not in group %s, only in %q", r.Requester, nodeidentity.Group, r.Groups),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: it has only what RBAC grants, and nothing restricts its writes",
-			Remedy:      fmt.Sprintf("add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group),
+			Message: fmt.Sprintf("%s is not in group %s, only in %q", r.Requester, nodeidentity.Group, r.Groups),
+			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
+				"it has only what RBAC grants, and nothing restricts its writes",
+			Remedy: fmt.Sprintf(
+				"add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group,
+			),
 		})
 	}
 }
@@ -256,7 +273,8 @@ func (k *kubeletRequests) administrators(e *examination) {
 			Code: KubeletAdministrator, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
 			Message:     fmt.Sprintf("kubelets that go by %q may do everything: %s", r.Requester, how),
 			Consequence: "who takes over one node has the whole cluster: the Node authorizer is not even asked",
-			Remedy:      "take that right away once the Node authorizer is on and the kubelet has a node's name (node-authorizer doctor --plan)",
+			Remedy: "take that right away once the Node authorizer is on and the kubelet has a node's name " +
+				"(node-authorizer doctor --plan)",
 		})
 	}
 }
@@ -275,13 +293,18 @@ func (k *kubeletRequests) pending(e *examination) {
 		r := group[0]
 		consequence := "the machines have no credential, and do not join"
 		if r.Signer == certificatesv1.KubeletServingSignerName {
-			consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; Kubernetes itself approves none of these requests"
+			consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; " +
+				"Kubernetes itself approves none of these requests"
 		}
 		e.found(finding.Finding{
 			Code: CSRPending, Severity: finding.Warning, Place: r.at("status.conditions"), Subject: r.Signer,
-			Message:     fmt.Sprintf("requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer, r.Created.UTC().Format(time.RFC3339), commonNames(group)),
+			Message: fmt.Sprintf(
+				"requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer,
+				r.Created.UTC().Format(time.RFC3339), commonNames(group),
+			),
 			Consequence: consequence,
-			Remedy:      "run an approver, such as node-authorizer's, or look at each request and approve it: " + shell("kubectl", "certificate", "approve", r.Name),
+			Remedy: "run an approver, such as node-authorizer's, or look at each request and approve it: " +
+				shell("kubectl", "certificate", "approve", r.Name),
 		})
 	}
 }

@@ -55,23 +55,33 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 		requests []CertificateRequest
 		want     []string
 	}{
-		{name: "a node asks for its own certificates", requests: []CertificateRequest{asks(one, one, "system:nodes"), asks(one, one, "system:nodes").forClient()}},
 		{
-			name:     "a machine asks with a bootstrap token for its first",
-			requests: []CertificateRequest{asks("system:bootstrap:abcdef", one, "system:bootstrappers").forClient(), asks("system:bootstrap:abcdef", two, "system:bootstrappers").forClient()},
+			name:     "a node asks for its own certificates",
+			requests: []CertificateRequest{asks(one, one, "system:nodes"), asks(one, one, "system:nodes").forClient()},
 		},
 		{
-			name: "mapping 1: a name that is no node's", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:bootstrappers", "system:nodes")},
-			want: []string{"error CSRRequesterMismatch WorkerNodeRole"},
+			name: "a machine asks with a bootstrap token for its first",
+			requests: []CertificateRequest{
+				asks("system:bootstrap:abcdef", one, "system:bootstrappers").forClient(),
+				asks("system:bootstrap:abcdef", two, "system:bootstrappers").forClient(),
+			},
 		},
 		{
-			name: "many nodes go by one name", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:nodes"), asks("WorkerNodeRole", two, "system:nodes")},
-			want: []string{"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole"},
+			name:     "mapping 1: a name that is no node's",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:bootstrappers", "system:nodes")},
+			want:     []string{"error CSRRequesterMismatch WorkerNodeRole"},
 		},
 		{
-			name: "mapping 2: and are administrators", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:masters"), asks("WorkerNodeRole", two, "system:masters")},
+			name:     "many nodes go by one name",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:nodes"), asks("WorkerNodeRole", two, "system:nodes")},
+			want:     []string{"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole"},
+		},
+		{
+			name:     "mapping 2: and are administrators",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:masters"), asks("WorkerNodeRole", two, "system:masters")},
 			want: []string{
-				"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole", "error KubeletAdministrator WorkerNodeRole",
+				"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole",
+				"error KubeletAdministrator WorkerNodeRole",
 			},
 		},
 		{
@@ -83,8 +93,9 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error CSRRequesterMismatch ops", "error CSRApprovedMismatch ops"},
 		},
 		{
-			name: "a node asks in another's name", requests: []CertificateRequest{asks(one, two, "system:nodes"), asks(one, two, "system:nodes").forClient()},
-			want: []string{"error CSRForAnotherNode " + one},
+			name:     "a node asks in another's name",
+			requests: []CertificateRequest{asks(one, two, "system:nodes"), asks(one, two, "system:nodes").forClient()},
+			want:     []string{"error CSRForAnotherNode " + one},
 		},
 		{
 			name: "and gets it", requests: []CertificateRequest{asks(one, two, "system:nodes").approved()},
@@ -106,8 +117,9 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error CSRRequesterMismatch WorkerNodeRole"},
 		},
 		{
-			name: "a certificate of another organization", requests: []CertificateRequest{asks(one, one, "system:nodes").of("system:nodes", "system:masters")},
-			want: []string{"error CertificateSubjectMismatch " + one},
+			name:     "a certificate of another organization",
+			requests: []CertificateRequest{asks(one, one, "system:nodes").of("system:nodes", "system:masters")},
+			want:     []string{"error CertificateSubjectMismatch " + one},
 		},
 		{
 			name: "of none", requests: []CertificateRequest{asks(one, one, "system:nodes").of()},
@@ -125,7 +137,9 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 				asks(one, one, "system:nodes").ago(24 * time.Hour), asks(two, two, "system:nodes").ago(23 * time.Hour),
 				asks("system:bootstrap:abcdef", "system:node:worker-3", "system:bootstrappers").forClient().ago(22 * time.Hour),
 			},
-			want: []string{"warning CSRPending kubernetes.io/kubelet-serving", "warning CSRPending kubernetes.io/kube-apiserver-client-kubelet"},
+			want: []string{
+				"warning CSRPending kubernetes.io/kubelet-serving", "warning CSRPending kubernetes.io/kube-apiserver-client-kubelet",
+			},
 		},
 		{name: "was approved a day ago", requests: []CertificateRequest{asks(one, one, "system:nodes").ago(24 * time.Hour).approved()}},
 		{

@@ -49,7 +49,8 @@ func sortMissing(list []Missing) []Missing {
 
 func rbacResources() []string {
 	return []string{
-		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
+		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName,
+		"rolebindings." + rbacv1.GroupName,
 	}
 }
 
@@ -63,11 +64,13 @@ func (e *examination) noTokens() bool {
 	}) {
 		return true
 	}
-	if len(c.Credentials)+len(c.Authenticators)+len(c.AccessEntries) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live || c.Snapshot {
+	if len(c.Credentials)+len(c.Authenticators)+len(c.AccessEntries) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live ||
+		c.Snapshot {
 		return false // a snapshot has no provider ids
 	}
 	return !slices.ContainsFunc(c.Nodes, func(n Node) bool {
-		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
+		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") ||
+			strings.HasPrefix(n.ProviderID, "eks-hybrid://")
 	})
 }
 
@@ -90,8 +93,10 @@ func (e *examination) mappingsLack() []Missing {
 	case e.cluster.Snapshot:
 		reason = "a snapshot has none"
 	}
-	return []Missing{{"configmaps", reason, fmt.Sprintf("give aws-auth, or the file that the authenticator reads, with %s; with EKS access entries "+
-		"there may be none: give what aws eks list-access-entries and describe-access-entry print, and leave the check out (--checks)", e.cluster.flag())}}
+	remedy := fmt.Sprintf("give aws-auth, or the file that the authenticator reads, with %s; "+
+		"with EKS access entries there may be none: give what aws eks list-access-entries and describe-access-entry print, "+
+		"and leave the check out (--checks)", e.cluster.flag())
+	return []Missing{{"configmaps", reason, remedy}}
 }
 
 // nodesLack is what is not seen of the nodes and of what they may do.
@@ -103,12 +108,20 @@ func (e *examination) nodesLack() []Missing {
 	list := append(e.mappingsLack(), c.unread("nodes", resourceRequests)...)
 	list = append(list, e.rightsLack()...)
 	if len(c.Nodes) == 0 && !c.whole() {
-		list = append(list, Missing{"nodes", "none was given: what happens is said of a node as AWS would make it", c.give("kubectl get nodes -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			"nodes", "none was given: what happens is said of a node as AWS would make it",
+			c.give("kubectl get nodes -o yaml", "nodes.yaml"),
+		})
 	}
 	if unseen := e.rolesUnseen(); len(unseen) > 0 {
 		list = append(list, Missing{
-			resourceRequests, fmt.Sprintf("which AWS role %s has does not show: %s", plural(len(unseen), "a node", "each of "+fmt.Sprint(len(unseen))+" nodes"), some(unseen)),
-			"examine a live cluster whose nodes are Ready an hour after aws-auth was written, or give the certificate requests of these nodes",
+			resourceRequests,
+			fmt.Sprintf(
+				"which AWS role %s has does not show: %s", plural(len(unseen), "a node", "each of "+fmt.Sprint(len(unseen))+" nodes"),
+				some(unseen),
+			),
+			"examine a live cluster whose nodes are Ready an hour after aws-auth was written, " +
+				"or give the certificate requests of these nodes",
 		})
 	}
 	return list
@@ -141,7 +154,10 @@ func (e *examination) rightsLack() []Missing {
 		if len(e.cluster.Bindings) == 0 {
 			reason = "no roles and bindings were given"
 		}
-		list = append(list, Missing{resourceRoles, reason, e.cluster.give("kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml", "rbac.yaml")})
+		list = append(list, Missing{
+			resourceRoles, reason,
+			e.cluster.give("kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml", "rbac.yaml"),
+		})
 	}
 	return list
 }
@@ -157,10 +173,16 @@ func (e *examination) tokensLack() []Missing {
 	others := slices.ContainsFunc(c.Credentials, func(c Credential) bool { return !c.Own })
 	var list []Missing
 	if !others {
-		list = append(list, Missing{"kubeconfig", "no kubeconfig of a node or user that makes AWS tokens was given", fmt.Sprintf("give it with %s, or leave the check out (--checks)", c.flag())})
+		list = append(list, Missing{
+			"kubeconfig", "no kubeconfig of a node or user that makes AWS tokens was given",
+			fmt.Sprintf("give it with %s, or leave the check out (--checks)", c.flag()),
+		})
 	}
 	if others && !known {
-		list = append(list, Missing{"cluster id", "for which cluster tokens have to be does not show", fmt.Sprintf("name it with --cluster-id, or give the authenticator's configuration with %s", c.flag())})
+		list = append(list, Missing{
+			"cluster id", "for which cluster tokens have to be does not show",
+			fmt.Sprintf("name it with --cluster-id, or give the authenticator's configuration with %s", c.flag()),
+		})
 	}
 	return list
 }
@@ -175,11 +197,17 @@ func (e *examination) kubeletsLack() []Missing {
 	case len(c.Requests) == 0 && c.Snapshot:
 		list = append(list, Missing{resourceRequests, "a snapshot has none", log})
 	case len(c.Nodes) == 0 && len(c.Requests) == 0 && !c.Live:
-		list = append(list, Missing{resourceRequests, "none was given", c.give("kubectl get nodes,certificatesigningrequests -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			resourceRequests, "none was given", c.give("kubectl get nodes,certificatesigningrequests -o yaml", "nodes.yaml"),
+		})
 	case len(c.Nodes) == 0 && !c.whole():
-		list = append(list, Missing{"nodes", "none was given: whether all kubelets were seen is not known", c.give("kubectl get nodes -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			"nodes", "none was given: whether all kubelets were seen is not known", c.give("kubectl get nodes -o yaml", "nodes.yaml"),
+		})
 	case len(unseen) > 0:
-		list = append(list, Missing{resourceRequests, fmt.Sprintf("of %d of %d kubelets none shows the name: %s", len(unseen), len(c.Nodes), some(unseen)), log})
+		list = append(list, Missing{
+			resourceRequests, fmt.Sprintf("of %d of %d kubelets none shows the name: %s", len(unseen), len(c.Nodes), some(unseen)), log,
+		})
 	}
 	return list
 }
@@ -218,8 +246,10 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	}
 	return []Missing{{
 		resourceAPIServers, reason,
-		fmt.Sprintf("give its manifest with %s (/etc/kubernetes/manifests/kube-apiserver.yaml, the config of k3s or RKE2, the machine config of Talos); "+
-			"on OpenShift let pods and configmaps in %s be read; where neither is possible leave the check out (--checks)", e.cluster.flag(), openShiftNamespace),
+		fmt.Sprintf("give its manifest with %s "+
+			"(/etc/kubernetes/manifests/kube-apiserver.yaml, the config of k3s or RKE2, the machine config of Talos); "+
+			"on OpenShift let pods and configmaps in %s be read; where neither is possible leave the check out (--checks)",
+			e.cluster.flag(), openShiftNamespace),
 	}}
 }
 
@@ -237,7 +267,8 @@ func (e *examination) authorizationLacks() []Missing {
 		case s.asks(modeWebhook) && !s.asks(modeNode) && !s.asks(modeAlwaysAllow) && !s.asksUs():
 			list = append(list, Missing{
 				"webhook", s.name + " leaves nodes to a webhook, and what that allows does not show",
-				"node-authorizer audit LOG --authorization-config FILE asks it; if it is node-authorizer's, name it node-authorizer in an AuthorizationConfiguration",
+				"node-authorizer audit LOG --authorization-config FILE asks it; " +
+					"if it is node-authorizer's, name it node-authorizer in an AuthorizationConfiguration",
 			})
 		}
 	}
@@ -262,7 +293,10 @@ func (e *examination) admissionLacks() []Missing {
 	for i := range setups {
 		switch s := &setups[i]; {
 		case s.server == nil:
-			list = append(list, Missing{resourceAPIServers, s.name + " is a configuration alone, which does not show the flags of the API server", "give the manifest of kube-apiserver with " + e.cluster.flag()})
+			list = append(list, Missing{
+				resourceAPIServers, s.name + " is a configuration alone, which does not show the flags of the API server",
+				"give the manifest of kube-apiserver with " + e.cluster.flag(),
+			})
 		case s.server.Unseen != "":
 			list = append(list, Missing{s.server.Lacking, s.server.Unseen, e.cluster.giveFlags(s.server)})
 		case !s.server.nodeRestriction() && len(e.cluster.unread(resourceWebhooks)) > 0:

@@ -189,7 +189,9 @@ func (c *Cluster) binding(ref rbac.Ref, a audience) (*Binding, int) {
 		at := slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name })
 		return b, max(at, 0)
 	}
-	return &Binding{Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)}}, 0
+	return &Binding{
+		Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)},
+	}, 0
 }
 
 func qualified(namespace, name string) string {
@@ -291,7 +293,8 @@ func (e *examination) systemNode(a audience, h holding) finding.Finding {
 	f.Message = fmt.Sprintf("%s has by %s all that nodes had before there was a Node authorizer", a, h.role)
 	f.Consequence = a.who + " reads every secret and pod, and changes every node: what the Node authorizer refuses, this allows"
 	if !e.cluster.asksNode() {
-		f.Remedy = "not yet: first let the Node authorizer decide, and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
+		f.Remedy = "not yet: first let the Node authorizer decide, " +
+			"and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
 	}
 	return f
 }
@@ -337,7 +340,9 @@ func withdrawal(b *Binding, subject int) string {
 	if err != nil {
 		return shell(b.kubectl("edit")...)
 	}
-	patch := fmt.Sprintf(`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name)
+	patch := fmt.Sprintf(
+		`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name,
+	)
 	return shell(append(b.kubectl("patch"), "--type=json", "-p", patch)...)
 }
 

@@ -210,7 +210,9 @@ func (l *lister) requests(ctx context.Context) error {
 				for i := range list.Items {
 					csr := &list.Items[i]
 					if csr.Spec.SignerName == signer {
-						requests = append(requests, newCertificateRequest(csr, finding.Place{Object: "CertificateSigningRequest " + csr.Name}))
+						requests = append(requests, newCertificateRequest(csr, finding.Place{
+							Object: "CertificateSigningRequest " + csr.Name,
+						}))
 					}
 				}
 				return requests, list.Continue, nil
@@ -223,7 +225,9 @@ func (l *lister) requests(ctx context.Context) error {
 }
 
 func (l *lister) clusterRoles(ctx context.Context) error {
-	return pages(ctx, l, "clusterroles", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.ClusterRole, string, error) {
+	return pages(ctx, l, "clusterroles", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]rbacv1.ClusterRole, string, error) {
 		list, err := l.client.RbacV1().ClusterRoles().List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -243,7 +247,9 @@ func (l *lister) roles(ctx context.Context) error {
 }
 
 func (l *lister) clusterRoleBindings(ctx context.Context) error {
-	return pages(ctx, l, "clusterrolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.ClusterRoleBinding, string, error) {
+	return pages(ctx, l, "clusterrolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (
+		[]rbacv1.ClusterRoleBinding, string, error,
+	) {
 		list, err := l.client.RbacV1().ClusterRoleBindings().List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -255,7 +261,9 @@ func (l *lister) clusterRoleBindings(ctx context.Context) error {
 }
 
 func (l *lister) roleBindings(ctx context.Context) error {
-	return pages(ctx, l, "rolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.RoleBinding, string, error) {
+	return pages(ctx, l, "rolebindings", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]rbacv1.RoleBinding, string, error) {
 		list, err := l.client.RbacV1().RoleBindings("").List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -270,7 +278,9 @@ func (l *lister) roleBindings(ctx context.Context) error {
 // do not.
 func (l *lister) apiServers(ctx context.Context) error {
 	for _, selector := range []string{"component=" + apiServerProgram, "k8s-app=" + apiServerProgram, "k8s-app=" + IAMAuthenticator} {
-		err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
+		err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: selector}, func(
+			ctx context.Context, o metav1.ListOptions,
+		) ([]corev1.Pod, string, error) {
 			list, err := l.client.CoreV1().Pods(awsAuthNamespace).List(ctx, o)
 			if err != nil {
 				return nil, "", err
@@ -300,13 +310,17 @@ func (l *lister) awsAuth(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	l.cluster.AWSAuth = &ConfigMap{Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m)}
+	l.cluster.AWSAuth = &ConfigMap{
+		Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m),
+	}
 	return nil
 }
 
 // identityMappings are there only where their CustomResourceDefinition is.
 func (l *lister) identityMappings(ctx context.Context) error {
-	err := pages(ctx, l, "iamidentitymappings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]identityMapping, string, error) {
+	err := pages(ctx, l, "iamidentitymappings", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]identityMapping, string, error) {
 		text, err := l.client.CoreV1().RESTClient().Get().AbsPath("/apis/"+groupMappings+"/v1alpha1/iamidentitymappings").
 			Param("limit", fmt.Sprint(o.Limit)).Param("continue", o.Continue).
 			SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)

@@ -77,7 +77,9 @@ func (s *stub) page(w http.ResponseWriter, resource, limit, after string) {
 func (s *stub) status(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
+	})
 }
 
 func (s *stub) reply(w http.ResponseWriter, body any) {
@@ -110,7 +112,8 @@ func objectsOf(t *testing.T, text string) []map[string]any {
 
 func newStub(t *testing.T) *stub {
 	t.Helper()
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver-a, namespace: kube-system}\nspec: {containers: [{name: a, command: [kube-apiserver, '--authorization-mode=Node,RBAC']}]}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver-a, namespace: kube-system}\n" +
+		"spec: {containers: [{name: a, command: [kube-apiserver, '--authorization-mode=Node,RBAC']}]}\n"
 	return &stub{objects: map[string][]map[string]any{
 		"configmaps": objectsOf(t, awsAuthText(roleEntry("node", "WorkerNodeRole", bootstrap, nodes))),
 		"nodes":      objectsOf(t, nodeText("worker-1", "i-00000000000000001", "worker-1")),
@@ -156,7 +159,9 @@ func wantPlace(t *testing.T, r *Report, code finding.Code, place string) {
 // TestOwnCredential shows that the kubeconfig at hand counts as one of the cluster's.
 func TestOwnCredential(t *testing.T) {
 	l := &lister{cluster: &Cluster{RBAC: rbac.NewPolicy(), Live: true}}
-	l.ownCredential(&rest.Config{ExecProvider: &api.ExecConfig{Command: "aws", Args: []string{"eks", "get-token", "--cluster-name", "blue"}}})
+	l.ownCredential(&rest.Config{
+		ExecProvider: &api.ExecConfig{Command: "aws", Args: []string{"eks", "get-token", "--cluster-name", "blue"}},
+	})
 	wantPlace(t, Examine(l.cluster, Options{ClusterID: "shop"}), ClusterIDMismatch, "kubeconfig: user.exec")
 }
 
@@ -239,7 +244,8 @@ func TestAServerThatFailsIsNoAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	t.Cleanup(server.Close)
-	if _, err := List(context.Background(), &rest.Config{Host: server.URL}, nil); err == nil || !strings.Contains(err.Error(), "configmaps") {
+	if _, err := List(context.Background(), &rest.Config{Host: server.URL}, nil); err == nil ||
+		!strings.Contains(err.Error(), "configmaps") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -19,7 +19,9 @@ func (l *lister) openShift(ctx context.Context) error {
 	if len(l.cluster.APIServers) > 0 {
 		return errNotLooked
 	}
-	err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
+	err := pages(ctx, l, "pods", metav1.ListOptions{
+		LabelSelector: "app=" + openShiftNamespace,
+	}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
 		list, err := l.client.CoreV1().Pods(openShiftNamespace).List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -63,7 +65,8 @@ func (l *lister) openShiftConfigs(ctx context.Context) error {
 				return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
 			}
 			l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
-				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name, Flags: flags,
+				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name,
+				Flags: flags,
 			})
 			break
 		}
@@ -78,7 +81,9 @@ func (l *lister) webhooks(ctx context.Context) error {
 	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {
 		return errNotLooked
 	}
-	return pages(ctx, l, "mutatingwebhookconfigurations", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]admissionv1.MutatingWebhookConfiguration, string, error) {
+	return pages(ctx, l, "mutatingwebhookconfigurations", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (
+		[]admissionv1.MutatingWebhookConfiguration, string, error,
+	) {
 		list, err := l.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, o)
 		if err != nil {
 			return nil, "", err

@@ -82,7 +82,9 @@ func (c *Cluster) addClusterRoleBinding(b *rbacv1.ClusterRoleBinding, at finding
 
 func (c *Cluster) addRoleBinding(b *rbacv1.RoleBinding, at finding.Place) {
 	c.RBAC.SetRoleBinding(b)
-	c.Bindings = append(c.Bindings, Binding{Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels)})
+	c.Bindings = append(c.Bindings, Binding{
+		Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels),
+	})
 }
 
 // addWebhook takes in a webhook that applies NodeRestriction. One that is passed over

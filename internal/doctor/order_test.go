@@ -16,7 +16,8 @@ func configurationsIn(t *testing.T, folder string) []string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") && strings.Contains(readFile(t, path), "kind: AuthorizationConfiguration") {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") &&
+			strings.Contains(readFile(t, path), "kind: AuthorizationConfiguration") {
 			files = append(files, path)
 		}
 		return err
@@ -51,7 +52,9 @@ func TestTheOrderOfTheInstallation(t *testing.T) {
 	if n := strings.Count(page, insert); n != 2 { // to begin with, and to go back
 		t.Fatalf("docs/install.md puts Node in %d times", n)
 	}
-	both := regexp.MustCompile(`(?m)^- type: RBAC`).ReplaceAllString(readFile(t, "../../deploy/static-pod/apiserver/authorization.yaml"), "- type: Node\n  name: node\n- type: RBAC")
+	both := regexp.MustCompile(`(?m)^- type: RBAC`).ReplaceAllString(
+		readFile(t, "../../deploy/static-pod/apiserver/authorization.yaml"), "- type: Node\n  name: node\n- type: RBAC",
+	)
 	c := readText(t, both)
 	s := c.setups()[0]
 	if want := []string{modeWebhook, modeNode, modeRBAC}; !slices.Equal(s.authorizers, want) {
@@ -94,7 +97,8 @@ func TestWhereNodeIsPut(t *testing.T) {
 // TestOurServerBehindNodeIsHardlyAsked: it answers only what the Node authorizer leaves
 // open, and so says little of what it will decide alone.
 func TestOurServerBehindNodeIsHardlyAsked(t *testing.T) {
-	const text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Node, name: node}\n- {type: Webhook, name: node-authorizer}\n- {type: RBAC, name: rbac}\n"
+	const text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" +
+		"- {type: Node, name: node}\n- {type: Webhook, name: node-authorizer}\n- {type: RBAC, name: rbac}\n"
 	r := Examine(readText(t, text), Options{Checks: []CheckID{CheckAuthorization}})
 	if len(r.Findings) != 1 || r.Findings[0].Code != AuthorizationOrder || !strings.HasSuffix(r.Findings[0].Remedy, "Webhook, Node, RBAC") {
 		t.Errorf("found %v", r.Findings)
@@ -112,7 +116,8 @@ func TestPagesAdviseOneOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if regexp.MustCompile(`Node, ?Webhook`).Match(text) || strings.Contains(string(text), "webhooks between them") || strings.Contains(string(text), "Webhooks stay between") {
+		if regexp.MustCompile(`Node, ?Webhook`).Match(text) || strings.Contains(string(text), "webhooks between them") ||
+			strings.Contains(string(text), "Webhooks stay between") {
 			t.Errorf("%s puts webhooks behind Node", page)
 		}
 	}

@@ -63,7 +63,9 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 	}
 	var errs []error
 	for _, p := range problems {
-		located := &manifest.Error{File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message)}
+		located := &manifest.Error{
+			File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message),
+		}
 		located.Line = cmp.Or(line, d.Line(path...))
 		if line > 0 && p.Line > 0 {
 			located.Line = line + p.Line - 1

@@ -15,7 +15,8 @@ const deployedConfig = "../../deploy/iam/static-pod/config.yaml"
 
 // tokensFor is the kubeconfig of somebody who makes tokens for a cluster.
 func tokensFor(id string) string {
-	return "---\napiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: node-authorizer, args: [token, --cluster-id=" + id + "]}\n"
+	return "---\napiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n" +
+		"    exec: {apiVersion: client.authentication.k8s.io/v1, command: node-authorizer, args: [token, --cluster-id=" + id + "]}\n"
 }
 
 func configMapJSON(t *testing.T, config string) string {
@@ -41,12 +42,15 @@ func TestOurConfigSaysWhichTokensAreAccepted(t *testing.T) {
 		{"a file, for the same cluster", config + tokensFor("CLUSTER_ID"), nil},
 		{"a file beside the static pod", config + "---\n" + readFile(t, pod) + tokensFor("blue"), []string{"error ClusterIDMismatch blue"}},
 		{
-			"a ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n" + indented(config) + tokensFor("blue"),
+			"a ConfigMap",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n" +
+				indented(config) + tokensFor("blue"),
 			[]string{"error ClusterIDMismatch blue"},
 		},
 		{"a ConfigMap in JSON", configMapJSON(t, config) + "\n" + tokensFor("blue"), []string{"error ClusterIDMismatch blue"}},
 		{
-			"an item of a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n- {apiVersion: config.node-authorizer.io/v1alpha1, kind: ServerConfiguration, iam: {clusterID: shop}, " +
+			"an item of a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n" +
+				"- {apiVersion: config.node-authorizer.io/v1alpha1, kind: ServerConfiguration, iam: {clusterID: shop}, " +
 				"webhook: {serves: [Authentication], certificateFile: a, keyFile: b, clientCAFile: c}}\n" + tokensFor("blue"),
 			[]string{"error ClusterIDMismatch blue"},
 		},
@@ -63,12 +67,21 @@ func TestOurConfigIsReadAsTheServerReadsIt(t *testing.T) {
 	id := "clusterID: CLUSTER_ID"
 	inConfigMap := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n"
 	for _, test := range []struct{ rule, text, want string }{
-		{"an unknown field", strings.Replace(config, id, id+"\n  clusterid: x", 1), "stdin: document 1, line 19: ServerConfiguration: iam.clusterid: unknown field"},
-		{"a mistake in a second document", "kind: Secret\napiVersion: v1\n---\n" + strings.Replace(config, id, id+"\n  clusterid: x", 1), "document 2, line 22: "},
+		{
+			"an unknown field", strings.Replace(config, id, id+"\n  clusterid: x", 1),
+			"stdin: document 1, line 19: ServerConfiguration: iam.clusterid: unknown field",
+		},
+		{
+			"a mistake in a second document", "kind: Secret\napiVersion: v1\n---\n" + strings.Replace(config, id, id+"\n  clusterid: x", 1),
+			"document 2, line 22: ",
+		},
 		{"a field in another case", strings.Replace(config, id, "clusterid: x", 1), "iam.clusterid: unknown field"},
 		{"another kind", strings.Replace(config, "kind: ServerConfiguration", "kind: Config", 1), "kind: want ServerConfiguration"},
 		{"another version", strings.Replace(config, "/v1alpha1", "/v2", 1), "apiVersion: want config.node-authorizer.io/v1alpha1"},
-		{"a mistake in a ConfigMap", inConfigMap + indented(strings.Replace(config, id, id+"\n  clusterid: x", 1)), "line 24: ConfigMap kube-system/node-authorizer: data.config.yaml: iam.clusterid: unknown field"},
+		{
+			"a mistake in a ConfigMap", inConfigMap + indented(strings.Replace(config, id, id+"\n  clusterid: x", 1)),
+			"line 24: ConfigMap kube-system/node-authorizer: data.config.yaml: iam.clusterid: unknown field",
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			_, err := Read(t.Context(), []string{"-"}, ReadOptions{Stdin: strings.NewReader(test.text)})

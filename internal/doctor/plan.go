@@ -101,20 +101,23 @@ func steps() []step {
 			why: "it allows nodes what their own pods need and refuses nothing, so that nobody notices; RBAC goes on allowing what it did",
 		},
 		{
-			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize}, plan: (*planner).identify,
-			why: "only user system:node:NAME in group system:nodes is a node to the Node authorizer and NodeRestriction",
+			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize},
+			plan: (*planner).identify,
+			why:  "only user system:node:NAME in group system:nodes is a node to the Node authorizer and NodeRestriction",
 		},
 		{
 			id: stepWatch, title: "Watch until nothing would be refused", needs: []string{stepRecord, stepIdentify}, plan: (*planner).watch,
 			why: "what still depends on rights that all nodes share stops working in the next step",
 		},
 		{
-			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch}, plan: (*planner).withdraw,
-			why: "as long as a binding gives every node what system:node has, the Node authorizer's refusals mean nothing",
+			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch},
+			plan: (*planner).withdraw,
+			why:  "as long as a binding gives every node what system:node has, the Node authorizer's refusals mean nothing",
 		},
 		{
 			id: stepRestrict, title: "Restrict what nodes write", needs: []string{stepIdentify}, plan: (*planner).restrict,
-			why: "the Node authorizer says which objects a node may write, NodeRestriction what: its own Node, its own pods, its own certificates",
+			why: "the Node authorizer says which objects a node may write, NodeRestriction what: " +
+				"its own Node, its own pods, its own certificates",
 		},
 		{
 			id: stepCleanUp, title: "Take away what else was left", needs: []string{stepWithdraw}, plan: (*planner).cleanUp,

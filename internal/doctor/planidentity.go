@@ -40,7 +40,9 @@ func (p *planner) wrongRoles() []string {
 		switch {
 		case !r.Purpose.makesNodes():
 		case r.User == "":
-			lines = append(lines, fmt.Sprintf("%s becomes nobody, %s (%s)", r.ARN, strings.TrimPrefix(r.Registers.Why, "Unauthorized: "), r.Place))
+			lines = append(lines, fmt.Sprintf(
+				"%s becomes nobody, %s (%s)", r.ARN, strings.TrimPrefix(r.Registers.Why, "Unauthorized: "), r.Place,
+			))
 		case !r.NodeIdentity:
 			lines = append(lines, fmt.Sprintf("%s becomes %q in %q, which is no node (%s)", r.ARN, r.User, r.Groups, r.Place))
 		default:
@@ -68,14 +70,20 @@ func (p *planner) wrongInLog() []string {
 	}
 	var lines []string
 	for _, i := range p.audit.Nonconforming {
-		lines = append(lines, fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")))
+		lines = append(lines, fmt.Sprintf(
+			"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
+			plural(i.Count, "request", "requests"),
+		))
 	}
 	var never []string
 	for _, n := range p.audit.Nodes.NeverConforming {
 		never = append(never, n.Name)
 	}
 	if len(never) > 0 {
-		lines = append(lines, fmt.Sprintf("in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"), plural(len(never), "its", "their"), some(never)))
+		lines = append(lines, fmt.Sprintf(
+			"in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"),
+			plural(len(never), "its", "their"), some(never),
+		))
 	}
 	return lines
 }
@@ -91,9 +99,14 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	}
 	if p.audit != nil && p.audit.Totals.Conforming > 0 {
 		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
-		evidence = append(evidence, fmt.Sprintf("in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming, plural(p.audit.Nodes.Conforming, "node asks", "nodes ask")))
+		evidence = append(evidence, fmt.Sprintf(
+			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
+			plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
+		))
 		if len(silent) > 0 {
-			evidence = append(evidence, fmt.Sprintf("of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent)))
+			evidence = append(evidence, fmt.Sprintf(
+				"of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent),
+			))
 		}
 		unseen := 0
 		for _, n := range p.cluster.Nodes {
@@ -102,7 +115,9 @@ func (p *planner) conforming() (known bool, evidence []string) {
 			}
 		}
 		if unseen > len(silent) {
-			evidence = append(evidence, fmt.Sprintf("the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes)))
+			evidence = append(evidence, fmt.Sprintf(
+				"the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes),
+			))
 		}
 		return len(silent) == 0 && unseen == 0 && p.audit.Nodes.NotTold == 0, evidence
 	}
@@ -117,7 +132,9 @@ func (p *planner) conforming() (known bool, evidence []string) {
 			unseen = append(unseen, n.Name)
 		}
 	}
-	evidence = append(evidence, fmt.Sprintf("by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes)))
+	evidence = append(evidence, fmt.Sprintf(
+		"by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes),
+	))
 	if len(unseen) > 0 {
 		evidence = append(evidence, "not seen: "+some(unseen))
 	}
@@ -128,7 +145,8 @@ func (p *planner) mendIdentities() []Action {
 	var do []Action
 	if p.cluster.AWSAuth != nil || len(p.cluster.IdentityMappings) > 0 {
 		do = append(do, Action{
-			Text: "map each role of nodes to username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers, system:nodes, and no other; keep the old text",
+			Text: "map each role of nodes to username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers, " +
+				"system:nodes, and no other; keep the old text",
 			Commands: []string{
 				"kubectl -n kube-system get configmap aws-auth -o yaml > aws-auth.yaml",
 				"kubectl -n kube-system edit configmap aws-auth",
@@ -138,7 +156,10 @@ func (p *planner) mendIdentities() []Action {
 	}
 	return append(
 		do,
-		Action{Text: "kubelets with a client certificate: rotateCertificates: true in their configuration, and a bootstrap kubeconfig, by which they ask for user system:node:NAME in group system:nodes"},
+		Action{
+			Text: "kubelets with a client certificate: rotateCertificates: true in their configuration, " +
+				"and a bootstrap kubeconfig, by which they ask for user system:node:NAME in group system:nodes",
+		},
 		Action{Text: "one node after another: restart its kubelet, wait until it is Ready, try logs and exec on it", Commands: []string{
 			"kubectl get node NAME", "kubectl get certificatesigningrequests --sort-by=.metadata.creationTimestamp",
 		}},
@@ -162,23 +183,35 @@ const watchFor = 24 * time.Hour
 func (p *planner) watch() (Check, []Action) {
 	do := []Action{reportOnLog()}
 	if p.audit == nil && p.inForce() {
-		return Check{StatusDone, []string{"every kubelet goes by its node's name, and no binding gives all nodes what the Node authorizer refuses: what it refuses is refused already"}}, nil
+		return Check{
+			StatusDone,
+			[]string{
+				"every kubelet goes by its node's name, and no binding gives all nodes what the Node authorizer refuses: " +
+					"what it refuses is refused already",
+			},
+		}, nil
 	}
 	if p.audit == nil {
 		return Check{StatusUnknown, []string{"no audit report was given"}}, do
 	}
 	would, passing := p.refusals()
 	if len(would) > 0 {
-		mend := Action{Text: "find out why of each, and mend it: a pod that is not on the node, a program that uses the kubelet's credential, a kubelet without its identity", Commands: []string{
-			"node-authorizer explain VERB RESOURCE/NAME -n NAMESPACE --node NODE",
-		}}
-		return Check{StatusToDo, firstOf(would, shownRefusals)}, append([]Action{mend}, do...)
+		fix := Action{
+			Text: "find the cause of each, and fix it: a pod that is not on the node, a program that uses the kubelet's credential, " +
+				"a kubelet without its identity",
+			Commands: []string{"node-authorizer explain VERB RESOURCE/NAME -n NAMESPACE --node NODE"},
+		}
+		return Check{StatusToDo, firstOf(would, shownRefusals)}, append([]Action{fix}, do...)
 	}
 	var open []string
 	t := p.audit.Totals
-	evidence := []string{fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute))}
+	evidence := []string{
+		fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute)),
+	}
 	if passing > 0 {
-		evidence = append(evidence, fmt.Sprintf("%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are")))
+		evidence = append(evidence, fmt.Sprintf(
+			"%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are"),
+		))
 	}
 	if t.Requests == 0 {
 		open = append(open, "the log has no request of a kubelet: does its policy record them?")
@@ -191,7 +224,9 @@ func (p *planner) watch() (Check, []Action) {
 	}
 	for _, x := range p.shared() {
 		if object := x.binding.object(); !slices.Contains(p.audit.LeftOut, object) {
-			open = append(open, fmt.Sprintf("the report counts what %s allows: make it with a state that does not have it (--from)", object))
+			open = append(open, fmt.Sprintf(
+				"the report counts what %s allows: make it with a state that does not have it (--from)", object,
+			))
 		}
 	}
 	if len(open) > 0 {

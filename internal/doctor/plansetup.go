@@ -61,7 +61,8 @@ func (p *planner) record() (Check, []Action) {
 	}
 	if len(seen) == 0 {
 		return Check{StatusUnknown, []string{"no flags of a kube-apiserver are to be seen, and no audit report was given"}}, []Action{{
-			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, one event a line",
+			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, " +
+				"one event a line",
 		}}
 	}
 	return p.each(func(s *setup) (Status, string) {
@@ -70,7 +71,8 @@ func (p *planner) record() (Check, []Action) {
 			return StatusUnknown, s.name + ": its flags are not to be seen"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
-		case s.server.last("audit-policy-file") != "" && (s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
+		case s.server.last("audit-policy-file") != "" &&
+			(s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
 			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
 		}
 		return StatusToDo, s.name + " records nothing: it has no audit policy, or nowhere to write to"
@@ -83,10 +85,16 @@ func (p *planner) authorize() (Check, []Action) {
 			return Check{StatusDone, []string{evidence}}, nil
 		}
 		return check, []Action{
-			{Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, or an AuthorizationConfiguration with Node before RBAC"},
 			{
-				Text:     "where no binding gives nodes any right, this shows it: the answer is yes if the Node authorizer is asked, for the name of any node",
-				Commands: []string{"kubectl auth can-i update nodes/NAME --subresource=status --as=system:node:NAME --as-group=system:nodes"},
+				Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, " +
+					"or an AuthorizationConfiguration with Node before RBAC",
+			},
+			{
+				Text: "where no binding gives nodes any right, this shows it: " +
+					"the answer is yes if the Node authorizer is asked, for the name of any node",
+				Commands: []string{
+					"kubectl auth can-i update nodes/NAME --subresource=status --as=system:node:NAME --as-group=system:nodes",
+				},
 			},
 		}
 	}
@@ -103,7 +111,10 @@ func (p *planner) authorize() (Check, []Action) {
 		Commands: []string{"kubectl get --raw='/readyz?verbose'"},
 	})
 	if slices.ContainsFunc(p.setups, func(s setup) bool { return s.asks(modeAlwaysAllow) }) {
-		do = append(do, Action{Text: "where everything was allowed so far, roles and bindings are missing: AlwaysAllow stays, last, until all who use the cluster have theirs"})
+		do = append(do, Action{
+			Text: "where everything was allowed so far, roles and bindings are missing: " +
+				"AlwaysAllow stays, last, until all who use the cluster have theirs",
+		})
 	}
 	return check, do
 }
@@ -127,7 +138,9 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 			User: r.Requester, Groups: r.Groups, Verb: "patch", ResourceRequest: true, Resource: "nodes", Subresource: "status", Name: node,
 		}
 		if d := p.cluster.RBAC.Evaluate(&status); !d.Allowed && len(d.Unresolved) == 0 {
-			return fmt.Sprintf("%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node), true
+			return fmt.Sprintf(
+				"%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node,
+			), true
 		}
 	}
 	return "", false
@@ -159,7 +172,11 @@ func (s *setup) change() string {
 		order = append(order, modeAlwaysAllow)
 	}
 	if s.byConfig {
-		return fmt.Sprintf("in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, name: node}", strings.Join(order, ", "))
+		return fmt.Sprintf(
+			"in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, "+
+				"name: node}",
+			strings.Join(order, ", "),
+		)
 	}
 	return s.server.set(flagMode, order)
 }
@@ -203,7 +220,14 @@ func (p *planner) wouldRestrict() []Action {
 	if len(lines) == 0 {
 		return nil
 	}
-	return []Action{{Text: fmt.Sprintf("first give who makes these writes an identity of its own, or have them done otherwise: %s", strings.Join(firstOf(lines, shownRefusals), "; "))}}
+	return []Action{
+		{
+			Text: fmt.Sprintf(
+				"first give who makes these writes an identity of its own, or have them done otherwise: %s",
+				strings.Join(firstOf(lines, shownRefusals), "; "),
+			),
+		},
+	}
 }
 
 // shownRefusals is how many requests a step names.

@@ -22,9 +22,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-var errNoInstance = errors.New("the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up")
+var errNoInstance = errors.New(
+	"the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up",
+)
 
-var errNoInstanceOutside = errors.New("the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up")
+var errNoInstanceOutside = errors.New(
+	"the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up",
+)
 
 // accessPredictor says what a user may do who is meant to be a node: it asks the authorizers
 // that the cluster's API servers ask, as far as that shows.
@@ -104,7 +108,9 @@ func usualPolicy(bindings []Binding) *rbac.Policy {
 				allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch"))
 		}
 		setUsual(p, b.Role.Name, rules)
-		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects})
+		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects,
+		})
 	}
 	return p
 }
@@ -171,12 +177,17 @@ func keepReady() []kubeletRequest {
 	return []kubeletRequest{
 		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
 		{verb: "create", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
-		{verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
+		{
+			verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true,
+			phrase: "renew its Lease",
+		},
 	}
 }
 
 func requestCertificate() kubeletRequest {
-	return kubeletRequest{verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
+	return kubeletRequest{
+		verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate",
+	}
 }
 
 // registers says whether the kubelet creates its Node.
@@ -222,7 +233,13 @@ func (p *accessPredictor) serving(k kubelet) Outcome {
 	case k.user != commonName:
 		return Outcome{No, fmt.Sprintf("it asks for the certificate of %s as %s, and is not approved", commonName, k.user)}
 	case !slices.Contains(k.groups, nodeidentity.Group):
-		return Outcome{Yes, fmt.Sprintf("it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone", nodeidentity.Group)}
+		return Outcome{
+			Yes,
+			fmt.Sprintf(
+				"it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone",
+				nodeidentity.Group,
+			),
+		}
 	}
 	return Outcome{Yes, "it asks for its certificate in its own name"}
 }

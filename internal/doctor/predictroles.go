@@ -29,7 +29,8 @@ type rolePredictor struct {
 func newRolePredictor(e *examination) *rolePredictor {
 	f := &rolePredictor{
 		accessPredictor: newAccessPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
-		region: e.region(), ours: slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
+		region: e.region(),
+		ours:   slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
 	}
 	for i := range e.cluster.Nodes {
 		if s, ok := awsNode(&e.cluster.Nodes[i]); ok {
@@ -245,7 +246,8 @@ func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because
 	}
 	// aws-iam-authenticator takes of an entry what it can read, and braces as they are.
 	arn, err := iam.ParseARN(w.arn)
-	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours && pathOf(w.arn) == "" {
+	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours &&
+		pathOf(w.arn) == "" {
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
@@ -284,7 +286,9 @@ func (f *rolePredictor) counts(s *mappingSource, i int, because finding.Finding)
 	if f.ours {
 		return because.Code != iam.MappingDuplicate
 	}
-	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool { return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != "" })
+	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
+		return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != ""
+	})
 }
 
 // ofSource predicts for the roles of a source, in its order.

@@ -155,7 +155,9 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at
 				Version: imageTag(container.Image), Revision: meta.Labels["revision"],
 			}
 			if variable := args.variable(); variable != "" {
-				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf("%s has flags in %s, which its manifest does not show; write them out", a.Name, variable)
+				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
+					"%s has flags in %s, which its manifest does not show; write them out", a.Name, variable,
+				)
 			}
 			c.APIServers = append(c.APIServers, a)
 		}

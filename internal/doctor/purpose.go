@@ -52,7 +52,8 @@ func purposeOf(arn, username string, groups []string, used bool) Purpose {
 func soundsLikeNodes(name string) bool {
 	return strings.Contains(name, "worker") || strings.Contains(name, "nodeinstancerole") || strings.Contains(name, "nodegroup") ||
 		slices.ContainsFunc(strings.FieldsFunc(name, isSeparator), func(word string) bool {
-			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") || strings.HasPrefix(word, "noderole")
+			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") ||
+				strings.HasPrefix(word, "noderole")
 		})
 }
 

@@ -71,7 +71,8 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	r.cluster.Origin += origin
 	if !r.foundAnything() {
 		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
-			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
+			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
+			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}
 	r.cluster.sort()
 	return nil
@@ -148,7 +149,9 @@ type documentKind struct {
 // documentKinds is the table of what is read.
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
-	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...)
+	plain := append(
+		[]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...,
+	)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
@@ -299,7 +302,9 @@ func (r *reader) configMap(d *manifest.Document) error {
 			if err != nil {
 				return d.Fail(err, "data", key)
 			}
-			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags})
+			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{
+				Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags,
+			})
 			continue
 		}
 		if !strings.Contains(text, "clusterID") {
@@ -326,7 +331,9 @@ func textsOf(d *manifest.Document, data map[string]any) (map[string]string, erro
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, isText := data[key].(string)
 		if !isText && data[key] != nil {
-			return nil, d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
+			return nil, d.Fail(
+				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
+			)
 		}
 		texts[key] = text
 	}

@@ -58,7 +58,8 @@ func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingS
 // mistake is what is wrong with the entry at a place; empty if nothing was found.
 func (s *mappingSource) mistake(at finding.Place) string {
 	for _, f := range s.findings {
-		if f.Severity == finding.Error && f.Place.Object == at.Object && (f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
+		if f.Severity == finding.Error && f.Place.Object == at.Object &&
+			(f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
 			return f.Message
 		}
 	}

@@ -185,7 +185,8 @@ func ofCluster(r *access.Request) bool {
 
 // everything reports whether a rule allows all verbs on all resources.
 func everything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") &&
+		slices.Contains(rule.Resources, "*")
 }
 
 // wildcard reports whether a rule is about resources that nobody thought of when it

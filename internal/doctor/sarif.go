@@ -126,10 +126,14 @@ func (r *Report) SARIF() any {
 	invocation := sarifInvocation{ExecutionSuccessful: len(undetermined) == 0}
 	for _, c := range undetermined {
 		id := notificationOf(c.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks"})
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{
+			id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks",
+		})
 		for _, m := range c.Missing {
 			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarifNotification{
-				sarifReference{id}, "error", sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
+				sarifReference{id},
+				"error",
+				sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
 			})
 		}
 	}

@@ -54,7 +54,9 @@ func TestSARIFHasWhatTheFormatDemands(t *testing.T) {
 	report := Examine(readFiles(t, "testdata/awsauth/list.yaml"), Options{})
 	report.Findings = append(report.Findings, finding.Finding{
 		Code: "Second", Severity: finding.Info, Message: "it is in the cluster", Place: finding.Place{Object: "Node worker-1"},
-	}, finding.Finding{Code: "Third", Severity: finding.Warning, Message: "it came from stdin", Place: finding.Place{File: "stdin", Line: 3}})
+	}, finding.Finding{
+		Code: "Third", Severity: finding.Warning, Message: "it came from stdin", Place: finding.Place{File: "stdin", Line: 3},
+	})
 	log := sarifOf(t, report)
 	if log["version"] != "2.1.0" || !strings.Contains(log["$schema"].(string), "sarif-2.1.0") {
 		t.Errorf("version %v, schema %v", log["version"], log["$schema"])

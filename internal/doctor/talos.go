@@ -35,7 +35,10 @@ type machineConfig struct {
 func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	var m machineConfig
 	if err := yaml.Unmarshal(text, &m); err != nil {
-		return d.Fail(errors.New("not a machine config of Talos: want a mapping in machine and in cluster.apiServer, and in cluster.apiServer.authorizationConfig a list"))
+		return d.Fail(errors.New(
+			"not a machine config of Talos: want a mapping in machine and in cluster.apiServer, " +
+				"and in cluster.apiServer.authorizationConfig a list",
+		))
 	}
 	if m.Machine == nil || m.Machine.Type != "controlplane" {
 		return nil
@@ -43,7 +46,9 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	r.talosFile(d).machine = true
 	at := place(d, "cluster", "apiServer")
 	at.Object = ""
-	a := APIServer{Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{}}
+	a := APIServer{
+		Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{},
+	}
 	if m.Machine.Network.Hostname != "" {
 		a.Name = m.Machine.Network.Hostname
 	}
@@ -84,7 +89,9 @@ const talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authori
 func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authorization, error) {
 	for i, mode := range []string{modeNode, modeRBAC} {
 		if !slices.ContainsFunc(authorizers, func(a map[string]any) bool { return a["type"] == mode }) {
-			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{"type": mode, "name": strings.ToLower(mode)})
+			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{
+				"type": mode, "name": strings.ToLower(mode),
+			})
 		}
 	}
 	text, err := json.Marshal(authorizationOf(authorizers))

@@ -114,7 +114,9 @@ func (r *reader) unit(name string, text []byte) {
 		return
 	}
 	if variable := args.variable(); variable != "" {
-		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf("%s has flags in %s, which the unit does not show; write them out", name, variable)
+		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
+			"%s has flags in %s, which the unit does not show; write them out", name, variable,
+		)
 	}
 	r.cluster.units = append(r.cluster.units, a)
 }
@@ -205,7 +207,8 @@ func (c *Cluster) unitServers() []APIServer {
 			if len(c.rancher) > 0 {
 				continue
 			}
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s, which was not given; where there is none, the annotation %s of the Node has all options",
+			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s, which was not given; "+
+				"where there is none, the annotation %s of the Node has all options",
 				a.Place.File, a.configFile, a.Distribution.annotation())
 		}
 		servers = append(servers, a)

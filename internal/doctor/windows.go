@@ -60,7 +60,8 @@ func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 	}
 	r.say(WindowsWithoutKubeProxy, severity, "groups",
 		fmt.Sprintf("the group %s is missing, and %s", groupWindowsProxy, why),
-		"kube-proxy on Windows nodes has the credential of the node and may not read endpoint slices: names of services are not resolved in pods, and services are not reached",
+		"kube-proxy on Windows nodes has the credential of the node and may not read endpoint slices: "+
+			"names of services are not resolved in pods, and services are not reached",
 		remedy)
 }
 
