@@ -23,7 +23,7 @@ func readAll(t *testing.T, texts ...string) *Cluster {
 	return readFiles(t, paths...)
 }
 
-// describedEntry is what aws eks describe-access-entry prints.
+// describedEntry returns output of aws eks describe-access-entry.
 func describedEntry(role, kind, username string, groups ...string) string {
 	list := "[]"
 	if len(groups) > 0 {
@@ -83,7 +83,7 @@ func TestAccessEntriesAreRead(t *testing.T) {
 	}
 }
 
-func TestAccessEntriesThatAreNone(t *testing.T) {
+func TestInvalidAccessEntries(t *testing.T) {
 	for _, text := range []string{
 		`{"accessEntries": [5]}`, `{"accessEntry": "x"}`,
 		"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec: {type: [a]}\n",
@@ -98,7 +98,7 @@ func TestAccessEntriesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestAccessEntriesCountBeforeAWSAuth(t *testing.T) {
+func TestAccessEntriesTakePrecedenceOverAWSAuth(t *testing.T) {
 	const name, arn = "ip-10-0-0-7.eu-west-1.compute.internal", "arn:aws:iam::111122223333:role/"
 	node := nodeText(name, "i-00000000000000007", name)
 	entry := func(kind string) string { return describedEntry("Compute", kind, "", "") }
@@ -189,7 +189,7 @@ func TestAccessEntriesCountBeforeAWSAuth(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfAccessEntriesIsSaid(t *testing.T) {
+func TestFindingsMentionUnknownAccessEntries(t *testing.T) {
 	for _, f := range run(readText(t, awsAuthText(roleEntry("Admin", "admin", masters))), awsAuth).Findings {
 		if f.Code == NoNodeRole &&
 			!strings.Contains(
@@ -200,7 +200,7 @@ func TestWhatIsNotKnownOfAccessEntriesIsSaid(t *testing.T) {
 	}
 }
 
-func TestTheDataOfAWSAuthAloneIsTaken(t *testing.T) {
+func TestDataOfAWSAuthWithoutHeaderIsRead(t *testing.T) {
 	text := awsAuthText(roleEntry("node", "WorkerNodeRole", bootstrap, nodes))
 	alone := text[strings.Index(text, "\ndata:")+1:]
 	for rule, text := range map[string]string{"the data": alone, "with a name": "metadata: {name: aws-auth}\n" + alone} {
@@ -217,6 +217,6 @@ func TestTheDataOfAWSAuthAloneIsTaken(t *testing.T) {
 	}
 	c := readText(t, "metadata: {name: other}\n"+alone)
 	if c.AWSAuth != nil {
-		t.Error("another ConfigMap is taken for aws-auth")
+		t.Error("another ConfigMap is read as aws-auth")
 	}
 }

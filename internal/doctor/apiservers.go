@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// Codes of how API servers are set up.
+// Codes of findings about the configuration of API servers.
 const (
 	AlwaysAllow                finding.Code = "AlwaysAllow"
 	AuthorizationModeInvalid   finding.Code = "AuthorizationModeInvalid"
@@ -32,7 +32,7 @@ const (
 	resourceWebhooks   = "mutatingwebhookconfigurations." + admissionregistrationv1.GroupName
 )
 
-// apiServers checks how API servers are set up, as far as that is to be seen.
+// apiServers checks the configuration of API servers, as far as it is known.
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	for i := range setups {
@@ -45,7 +45,7 @@ func apiServers(e *examination) {
 	e.compare(setups)
 }
 
-// authorizers checks who decides, and in what order.
+// authorizers checks the authorizers and their order.
 func (e *examination) authorizers(s *setup) {
 	if s.invalid != nil {
 		e.found(finding.Finding{
@@ -107,7 +107,7 @@ func (e *examination) alwaysAllow(s *setup) {
 	e.found(f)
 }
 
-// nodeAuthorizer checks that somebody decides for nodes, and somebody for all others.
+// nodeAuthorizer checks that one authorizer decides about nodes, and one about other users.
 func (e *examination) nodeAuthorizer(s *setup) {
 	switch {
 	case s.asks(modeAlwaysAllow):
@@ -153,9 +153,9 @@ func (s *setup) withoutRBAC() finding.Finding {
 	return f
 }
 
-// order checks that the authorizers are asked in an order in which each has its say.
-// Where a webhook stands is the choice of who installs it: node-authorizer's comes
-// before the Node authorizer, which would answer in its place (docs/install.md).
+// order checks that the order of the authorizers lets each of them answer. Users choose the
+// position of webhooks, except that node-authorizer's must come before the Node authorizer,
+// which would answer instead (docs/install.md).
 func (e *examination) order(s *setup) {
 	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
 	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
@@ -181,7 +181,7 @@ func (e *examination) order(s *setup) {
 	e.found(f)
 }
 
-// key is the place of the authorizers in their file or among the flags.
+// key returns the place of the authorizers in their file or among the flags.
 func (s *setup) key() finding.Place {
 	place := s.place
 	if s.config != nil {
@@ -190,7 +190,7 @@ func (s *setup) key() finding.Place {
 	return place
 }
 
-// recommended says how the authorizers are written with Node and RBAC among them.
+// recommended returns how to configure the authorizers with Node and RBAC.
 func (s *setup) recommended() string {
 	order := s.withNode()
 	if s.byConfig {
@@ -199,9 +199,9 @@ func (s *setup) recommended() string {
 	return s.server.set(flagMode, order)
 }
 
-// withNode is the authorizers with Node before RBAC, and just before it if Node was not
-// there, which is where docs/install.md puts it. Others stay where they are, but
-// node-authorizer's server comes before Node. What ends the list is left out.
+// withNode returns the authorizers with Node before RBAC. If Node was missing, it is inserted
+// just before RBAC, as in docs/install.md. Node-authorizer's server is moved before Node. Other
+// authorizers keep their position. Authorizers that decide every request are removed.
 func (s *setup) withNode() []string {
 	const ours = "node-authorizer's webhook"
 	var order []string
@@ -225,8 +225,7 @@ func (s *setup) withNode() []string {
 	return order
 }
 
-// before moves an entry to just before another, or puts it in there, unless it comes
-// before that already.
+// before moves or inserts an entry just before another one, unless it already precedes it.
 func before(list []string, entry, other string) []string {
 	if i := slices.Index(list, entry); i >= 0 && i < slices.Index(list, other) {
 		return list
@@ -235,7 +234,7 @@ func before(list []string, entry, other string) []string {
 	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
-// flags checks the flags that have no part in who decides.
+// flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
 	if a.has(flagConfig) && (a.has(flagMode) || a.hasAuthorizationWebhook()) {
@@ -303,7 +302,7 @@ func restrictionOff(s *setup) finding.Finding {
 	return f
 }
 
-// withNodeRestriction is the flag with the plugin in it.
+// withNodeRestriction returns the flag with the plugin added.
 func (a *APIServer) withNodeRestriction() string {
 	flag := flagEnable
 	if a.has(flagPlugins) && !a.has(flagEnable) {
@@ -316,7 +315,7 @@ func (a *APIServer) withNodeRestriction() string {
 	return a.set(flag, plugins)
 }
 
-// set says how a flag is written where the API server has it from.
+// set returns how to set a flag where this API server is configured.
 func (a *APIServer) set(flag string, values []string) string {
 	value := strings.Join(values, ",")
 	switch a.Distribution {
@@ -334,7 +333,7 @@ func (a *APIServer) set(flag string, values []string) string {
 	return "--" + flag + "=" + value
 }
 
-// isolationGate is a feature gate with which nodes are restricted less.
+// isolationGate is a feature gate setting that restricts nodes less.
 type isolationGate struct{ name, setTo, consequence string }
 
 func isolationGates() []isolationGate {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// apiServer writes the static pod of an API server with flags.
+// apiServer returns the static pod of an API server with flags.
 func apiServer(name string, flags ...string) string {
 	var command strings.Builder
 	for _, flag := range flags {
@@ -27,7 +27,7 @@ spec:
 %s`, name, command.String())
 }
 
-// configuration writes an AuthorizationConfiguration of authorizers by their type.
+// configuration returns an AuthorizationConfiguration with authorizers of the given types.
 func configuration(types ...string) string {
 	var list strings.Builder
 	for i, t := range types {
@@ -36,7 +36,7 @@ func configuration(types ...string) string {
 	return "---\napiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" + list.String()
 }
 
-func TestHowAnAPIServerDecides(t *testing.T) {
+func TestFindingsAboutAPIServerFlags(t *testing.T) {
 	const restriction = "--enable-admission-plugins=NodeRestriction"
 	for _, test := range []struct {
 		name  string
@@ -93,7 +93,7 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 			want: []string{"error AuthorizationModeInvalid kube-apiserver-a"},
 		},
 		{
-			name: "one that there is not", flags: []string{"--authorization-mode=Node,RBAC,Roles", restriction},
+			name: "an unknown authorizer", flags: []string{"--authorization-mode=Node,RBAC,Roles", restriction},
 			want: []string{"error AuthorizationModeInvalid kube-apiserver-a"},
 		},
 		{
@@ -133,7 +133,7 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 	}
 }
 
-func TestRemediesKeepWhatIsSet(t *testing.T) {
+func TestRemediesKeepExistingFlags(t *testing.T) {
 	report := run(
 		readText(t, apiServer("a", "--authorization-mode=ABAC,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity")),
 		apiServers,
@@ -248,7 +248,7 @@ func TestAPIServersThatDiffer(t *testing.T) {
 	}
 }
 
-func TestMappingsThatNobodyAsksFor(t *testing.T) {
+func TestMappingsWithoutATokenWebhook(t *testing.T) {
 	const mappings = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata: {mapRoles: \"[]\"}\n"
 	flags := []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}
 	wantFindings(t, run(readText(t, mappings+apiServer("a", flags...)), apiServers).Findings, "warning TokenWebhookMissing a")
@@ -256,7 +256,7 @@ func TestMappingsThatNobodyAsksFor(t *testing.T) {
 	wantFindings(t, run(readText(t, mappings+apiServer("a", flags...)), apiServers).Findings)
 }
 
-func TestWithoutAPIServersTheirSetUpIsUnchecked(t *testing.T) {
+func TestWithoutAPIServersTheirChecksAreUndetermined(t *testing.T) {
 	report := run(&Cluster{}, apiServers)
 	if len(report.Findings) > 0 || len(report.Missing) != 1 || report.Missing[0].Resource != resourceAPIServers {
 		t.Errorf("findings %v, missing %v", report.Findings, report.Missing)

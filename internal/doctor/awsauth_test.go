@@ -15,14 +15,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// roleEntry is an entry of mapRoles, of account 111122223333.
+// roleEntry returns an entry of mapRoles, of account 111122223333.
 func roleEntry(name, username string, groups ...string) string {
 	return fmt.Sprintf(
 		"- rolearn: arn:aws:iam::111122223333:role/%s\n  username: %s\n  groups: [%s]\n", name, username, strings.Join(groups, ", "),
 	)
 }
 
-// awsAuthText is an aws-auth with entries in mapRoles.
+// awsAuthText returns an aws-auth with entries in mapRoles.
 func awsAuthText(entries ...string) string {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: |\n"
 	for line := range strings.Lines(strings.Join(entries, "")) {
@@ -31,7 +31,7 @@ func awsAuthText(entries ...string) string {
 	return text
 }
 
-// nodeText is an instance's Node.
+// nodeText returns the Node of an instance.
 func nodeText(name, instance, dns string) string {
 	return fmt.Sprintf(`
 ---
@@ -51,13 +51,13 @@ const (
 	masters      = "system:masters"
 )
 
-// outcome is a prediction in short: registers, Ready, logs and exec, known as its node,
+// outcome returns a prediction in short form: registers, Ready, logs and exec, node identity,
 // administrator.
 func outcome(f RolePrediction) string {
 	return fmt.Sprintf("%s %s %s %t %t", f.Registers.Value, f.Ready.Value, f.Serving.Value, f.NodeIdentity, f.ClusterAdmin)
 }
 
-// leftBinding gives nodes what they had before there was a Node authorizer.
+// leftBinding grants nodes the rights that they had before the Node authorizer existed.
 const leftBinding = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -67,7 +67,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:nodes"}]
 `
 
-func TestFilesAboutWhichNothingCanBeSaidAreNoAnswer(t *testing.T) {
+func TestFilesWithoutInputForChecksAreAnError(t *testing.T) {
 	for name, text := range map[string]string{
 		"an empty file":         "",
 		"other objects":         "apiVersion: v1\nkind: Service\nmetadata: {name: aws-auth}\n",
@@ -85,7 +85,7 @@ func TestFilesAboutWhichNothingCanBeSaidAreNoAnswer(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsNotBlamedForWhatItNeverHas(t *testing.T) {
+func TestMissingInputsOfASnapshot(t *testing.T) {
 	report := Examine(
 		readText(t, "apiVersion: snapshot.node-authorizer.io/v1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"),
 		Options{},
@@ -99,9 +99,9 @@ func TestASnapshotIsNotBlamedForWhatItNeverHas(t *testing.T) {
 	}
 }
 
-// TestThreeMappingsAndTheRightOne has the outcomes of the three usual mistakes, and of
-// what is right, in every kind of cluster that grants nodes what it has to.
-func TestThreeMappingsAndTheRightOne(t *testing.T) {
+// TestThreeWrongMappingsAndTheRightOne has the outcomes of the three common mistakes and of the
+// right mapping, in clusters with and without known roles.
+func TestThreeWrongMappingsAndTheRightOne(t *testing.T) {
 	type want struct {
 		rule, username string
 		groups         []string
@@ -159,7 +159,7 @@ func TestThreeMappingsAndTheRightOne(t *testing.T) {
 	}
 }
 
-// TestPredictionFollowsWhatTheClusterAllows shows that outcomes are evaluated, not looked up.
+// TestPredictionFollowsWhatTheClusterAllows: outcomes depend on the cluster's authorization.
 func TestPredictionFollowsWhatTheClusterAllows(t *testing.T) {
 	apiServer := func(flags string) string {
 		return fmt.Sprintf(
@@ -310,7 +310,7 @@ func TestFindingsAboutRoles(t *testing.T) {
 	}
 }
 
-// TestRolesSeenInRequests shows what the requests of kubelets tell of their roles.
+// TestRolesSeenInRequests: certificate requests of kubelets show their roles.
 func TestRolesSeenInRequests(t *testing.T) {
 	const name, arn = "ip-10-0-0-7.eu-west-1.compute.internal", "arn:aws:iam::111122223333:role/Compute"
 	request := CertificateRequest{Name: "csr-1", CommonName: "system:node:" + name, Requester: "system:node:" + name, RoleARN: arn}
@@ -447,7 +447,7 @@ func TestPathsAreMatchedAsTheAuthenticatorDoes(t *testing.T) {
 	}
 }
 
-// TestPlacesAreLinesOfTheFile shows where a finding is, for a ConfigMap among others.
+// TestPlacesAreLinesOfTheFile checks the lines of findings in a ConfigMap within a list.
 func TestPlacesAreLinesOfTheFile(t *testing.T) {
 	c := readFiles(t, "testdata/awsauth/list.yaml")
 	places := map[string]int{}
@@ -472,7 +472,7 @@ func TestPlacesAreLinesOfTheFile(t *testing.T) {
 	}
 }
 
-// TestOtherSources shows mappings that are not in aws-auth.
+// TestOtherSources has mappings that are not in aws-auth.
 func TestOtherSources(t *testing.T) {
 	identity := func(name, arn, username string) string {
 		return fmt.Sprintf(
@@ -524,7 +524,7 @@ func TestOtherSources(t *testing.T) {
 	}
 }
 
-// FuzzExamine: whatever is read is examined, and all that is found has a place.
+// FuzzExamine: any input that can be read can be examined, and every finding has a place.
 func FuzzExamine(f *testing.F) {
 	f.Add([]byte(awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + nodeText("a", "i-00000000000000007", "b")))
 	f.Add([]byte(awsAuthText(roleEntry("teams/node", `"{{ AccountID }}"`, masters), "- rolearn: [\n")))

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// accounts compares the accounts of the nodes' roles with the one given, or with that
-// of most of them.
+// accounts compares the accounts of the nodes' roles with the given account, or with the most
+// frequent one.
 func (e *examination) accounts() {
 	of := func(r *RolePrediction) string {
 		if arn, err := iam.ParseARN(r.ARN); err == nil && r.Purpose.makesNodes() {
@@ -55,7 +55,7 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// accountsLetIn says what an account in mapAccounts gives.
+// accountsLetIn reports what an account in mapAccounts grants.
 func (e *examination) accountsLetIn(sources []*mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Accounts {
@@ -69,8 +69,8 @@ func (e *examination) accountsLetIn(sources []*mappingSource) {
 	}
 }
 
-// tokens compares what tokens are made for with what is accepted. The partition is that of
-// the cluster, empty if nothing states it.
+// tokens compares the cluster ids and partitions of tokens with those that are accepted. The
+// partition is that of the cluster; empty if unknown.
 func (e *examination) tokens(partition string) {
 	hosts := stsHosts{partition: partition}
 	if partition == "" {
@@ -107,15 +107,15 @@ func (e *examination) tokens(partition string) {
 	}
 }
 
-// stsHosts is the partition whose STS hosts tokens have to be signed for: that which the
-// authenticator's configuration or the nodes' region states, or that which the ARNs of the
-// nodes' roles have, which may be wrong themselves.
+// stsHosts is the partition of the STS hosts that the authenticator accepts. It comes from the
+// authenticator's configuration or the nodes' region, or is inferred from the ARNs of the
+// nodes' roles, which may be wrong.
 type stsHosts struct {
 	partition string
 	inferred  bool
 }
 
-// mismatch is the finding for a credential that signs for a region of another partition.
+// mismatch returns the finding for a credential that signs for a region of another partition.
 func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
 	f := finding.Finding{
 		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,

@@ -12,9 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// TestDistributions reads how each distribution sets its API server up. What was not
-// given is undetermined, and not judged by flags that are not used. The golden files
-// have the reports.
+// TestDistributions reads the API server configuration of each distribution. Missing input makes
+// checks undetermined. The golden files have the reports.
 func TestDistributions(t *testing.T) {
 	const folder = "testdata/distributions"
 	for _, test := range []struct {
@@ -96,8 +95,8 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestALiveOpenShift reads the pods and the configuration of its own namespace, and
-// says what it does not know where these may not be read.
+// TestALiveOpenShift reads the pods and the configuration from OpenShift's namespace, and reports
+// what is unknown if these may not be read.
 func TestALiveOpenShift(t *testing.T) {
 	files := []string{"testdata/distributions/openshift/pod.yaml", "testdata/distributions/openshift/config.yaml"}
 	both := []CheckID{CheckAuthorization, CheckAdmission}
@@ -121,7 +120,7 @@ func TestALiveOpenShift(t *testing.T) {
 	}
 }
 
-// TestOptionsOfK3s has how k3s and RKE2 put options and defaults together.
+// TestOptionsOfK3s checks how k3s and RKE2 combine options and defaults.
 func TestOptionsOfK3s(t *testing.T) {
 	const mode, plugins = "authorization-mode", "enable-admission-plugins"
 	for _, test := range []struct {
@@ -143,8 +142,8 @@ func TestOptionsOfK3s(t *testing.T) {
 	}
 }
 
-// TestSecretsOfConfigsAreNotShown: the configs of these distributions have tokens in
-// them, which no error and no report may repeat.
+// TestSecretsOfConfigsAreNotShown: the configs of these distributions contain tokens, which no
+// error and no report may contain.
 func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 	for name, text := range map[string]string{
 		"talos": "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\n" +
@@ -169,8 +168,8 @@ func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 	}
 }
 
-// FuzzDistributions: whatever the forms of the distributions hold, reading them ends
-// with an error that names the place, or with checks that are made or undetermined.
+// FuzzDistributions: for any input, reading returns an error with a place, or the checks are made
+// or undetermined.
 func FuzzDistributions(f *testing.F) {
 	for _, file := range []string{
 		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml",

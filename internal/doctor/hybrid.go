@@ -5,8 +5,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// hybrid checks a role of EKS Hybrid Nodes, machines outside of AWS whose sessions are
-// called after nodes.
+// hybrid checks a role of EKS Hybrid Nodes, which are machines outside of AWS whose sessions have
+// the names of nodes.
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/hybrid-nodes-cluster-prep.html
 func (r *roleCheck) hybrid() {

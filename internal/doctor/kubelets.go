@@ -13,10 +13,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Codes of what kubelets' certificate requests show of their identity. A request
-// bears the user name and groups with which its kubelet came, which nothing else in
-// the API does: leases and managed fields name the node or the program that wrote
-// them, as it says itself.
+// Codes of findings about the identity of kubelets in their certificate requests. Only requests
+// have the authenticated username and groups of a kubelet. Leases and managed fields only have
+// names that the client chooses.
 const (
 	KubeletNotInSystemNodes    finding.Code = "KubeletNotInSystemNodes"
 	KubeletUndifferentiated    finding.Code = "KubeletUndifferentiated"
@@ -33,11 +32,11 @@ const (
 
 const resourceRequests = "certificatesigningrequests.certificates.k8s.io"
 
-// pendingTooLong is how long a request may wait before somebody should look: an
-// approver that is there answers within seconds.
+// pendingTooLong is the age at which a pending request is reported: an approver decides within
+// seconds.
 const pendingTooLong = time.Hour
 
-// nodeIdentity checks by what names kubelets go.
+// nodeIdentity checks the usernames of kubelets.
 func nodeIdentity(e *examination) {
 	k := readRequests(e.cluster)
 	k.subjects(e)
@@ -48,9 +47,8 @@ func nodeIdentity(e *examination) {
 	e.inLog()
 }
 
-// kubeletRequests is the certificate requests of kubelets, put in order. What a
-// kubelet is called now is what its last request says: earlier ones tell of
-// credentials that may have been mended since.
+// kubeletRequests are the sorted certificate requests of kubelets. The last request of a kubelet
+// shows its current username; earlier ones may have other credentials, since fixed.
 type kubeletRequests struct {
 	unreadable, malformed []CertificateRequest
 	// wellFormed have the subject of a node's certificate, the oldest first.
@@ -90,16 +88,16 @@ func readRequests(c *Cluster) *kubeletRequests {
 	return k
 }
 
-// subjectOfNode reports whether the subject is one that the kubelets' signers take.
+// subjectOfNode reports whether the kubelets' signers accept the subject.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
 func (r *CertificateRequest) subjectOfNode() bool {
 	name, ok := strings.CutPrefix(r.CommonName, nodeidentity.UserPrefix)
 	return ok && name != "" && slices.Equal(r.Organizations, []string{nodeidentity.Group})
 }
 
-// byKubelet reports whether the kubelet itself asked, with the credential of its
-// every day: always for a serving certificate, while a first client certificate is
-// asked for with a credential that is good for nothing else.
+// byKubelet reports whether the kubelet made the request with its normal credential. It does so
+// for every serving certificate. It requests its first client certificate with a credential that
+// is valid only for that.
 func (r *CertificateRequest) byKubelet() bool {
 	return r.Signer == certificatesv1.KubeletServingSignerName || strings.HasPrefix(r.Requester, nodeidentity.UserPrefix)
 }
@@ -116,13 +114,13 @@ func (r *CertificateRequest) at(key string) finding.Place {
 	return place
 }
 
-// conforms reports whether a request shows that its kubelet is the node that it asks
-// for, to everything that looks.
+// conforms reports whether a request shows that its kubelet authenticates as the node in the
+// subject.
 func (r *CertificateRequest) conforms() bool {
 	return r.identity().IsNode && r.Requester == r.CommonName
 }
 
-// subjects reports requests that no signer of kubelets takes.
+// subjects reports requests that no signer of kubelets accepts.
 func (k *kubeletRequests) subjects(e *examination) {
 	for _, r := range k.unreadable {
 		e.found(finding.Finding{
@@ -151,19 +149,19 @@ func (k *kubeletRequests) subjects(e *examination) {
 	}
 }
 
-// mismatches reports requests for a name that is not the requester's.
+// mismatches reports requests for another name than the requester's.
 func (k *kubeletRequests) mismatches(e *examination) {
-	var strangers []CertificateRequest
+	var mismatched []CertificateRequest
 	for _, r := range k.last {
 		switch {
 		case r.Requester == r.CommonName:
 		case r.identity().IsNode:
 			e.found(forAnotherNode(r))
 		case r.Signer == certificatesv1.KubeletServingSignerName:
-			strangers = append(strangers, r)
+			mismatched = append(mismatched, r)
 		}
 	}
-	for _, group := range byKey(strangers, func(r CertificateRequest) string { return r.Requester }) {
+	for _, group := range byKey(mismatched, func(r CertificateRequest) string { return r.Requester }) {
 		e.found(requesterMismatch(group))
 		if len(group) > 1 {
 			e.found(undifferentiated(group))
@@ -235,7 +233,7 @@ func approvedMismatch(group []CertificateRequest) finding.Finding {
 	}
 }
 
-// outsideGroup reports kubelets with a node's user name that are not in the group.
+// outsideGroup reports kubelets with the username of a node that are not in the group.
 func (k *kubeletRequests) outsideGroup(e *examination) {
 	var outside []CertificateRequest
 	for _, r := range k.last {
@@ -257,8 +255,8 @@ func (k *kubeletRequests) outsideGroup(e *examination) {
 	}
 }
 
-// administrators reports kubelets that may do everything. A person who asks for a
-// certificate by hand is none: a kubelet shows by its name, or by its number.
+// administrators reports kubelets that may do everything. A person may also request a certificate
+// manually: a kubelet is recognized by a node's name, or by requests for several nodes.
 func (k *kubeletRequests) administrators(e *examination) {
 	for _, group := range byKey(k.last, func(r CertificateRequest) string { return r.Requester }) {
 		r := group[len(group)-1]
@@ -279,7 +277,7 @@ func (k *kubeletRequests) administrators(e *examination) {
 	}
 }
 
-// pending reports requests in good form that nobody decides.
+// pending reports valid requests that no approver decides.
 func (k *kubeletRequests) pending(e *examination) {
 	now := e.asOf()
 	var waiting []CertificateRequest
@@ -309,8 +307,8 @@ func (k *kubeletRequests) pending(e *examination) {
 	}
 }
 
-// asOf is the time for which the cluster is shown. What came from files may be old:
-// it is of the time of the youngest request in it, or later.
+// asOf returns the time of the cluster's state. For files it is the time of the latest request in
+// them, because files may be old.
 func (e *examination) asOf() time.Time {
 	if e.cluster.Live && !e.options.Now.IsZero() {
 		return e.options.Now
@@ -324,7 +322,7 @@ func (e *examination) asOf() time.Time {
 	return latest
 }
 
-// byKey groups requests, in the order of their keys and, within, as they come.
+// byKey groups requests by key, sorted by key. Groups keep the order of the requests.
 func byKey(requests []CertificateRequest, key func(CertificateRequest) string) [][]CertificateRequest {
 	groups := map[string][]CertificateRequest{}
 	for _, r := range requests {
@@ -349,7 +347,7 @@ func times(group []CertificateRequest) string {
 	return fmt.Sprintf(" (%d requests)", len(group))
 }
 
-// commonNames lists the names asked for, each once.
+// commonNames returns the requested names without duplicates.
 func commonNames(group []CertificateRequest) string {
 	names := make([]string, len(group))
 	for i, r := range group {

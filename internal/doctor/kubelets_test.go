@@ -13,7 +13,7 @@ import (
 
 func day() time.Time { return time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) }
 
-// asks makes a request for a serving certificate that a minute ago nobody had decided.
+// asks returns a pending request for a serving certificate, one minute old.
 func asks(requester, commonName string, groups ...string) CertificateRequest {
 	return CertificateRequest{
 		Place: finding.Place{Object: "CertificateSigningRequest csr-" + requester + "-" + commonName},
@@ -48,7 +48,7 @@ func clusterOf(requests ...CertificateRequest) *Cluster {
 	return &Cluster{Live: true, Requests: requests, RBAC: rbac.NewPolicy(), RBACKnown: true}
 }
 
-func TestWhatRequestsShowOfKubelets(t *testing.T) {
+func TestFindingsAboutCertificateRequests(t *testing.T) {
 	const one, two = "system:node:worker-1", "system:node:worker-2"
 	for _, test := range []struct {
 		name     string
@@ -89,7 +89,7 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error KubeletNotInSystemNodes " + one, "error KubeletAdministrator " + one},
 		},
 		{
-			name: "an administrator asks once by hand", requests: []CertificateRequest{asks("ops", one, "system:masters").approved()},
+			name: "an administrator makes one request", requests: []CertificateRequest{asks("ops", one, "system:masters").approved()},
 			want: []string{"error CSRRequesterMismatch ops", "error CSRApprovedMismatch ops"},
 		},
 		{
@@ -106,12 +106,12 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error KubeletNotInSystemNodes " + one},
 		},
 		{
-			name: "what was mended is not reported", requests: []CertificateRequest{
+			name: "a fixed kubelet is not reported", requests: []CertificateRequest{
 				asks("WorkerNodeRole", one, "system:nodes").ago(time.Hour), asks(one, one, "system:nodes").ago(time.Minute),
 			},
 		},
 		{
-			name: "what was mended and came back is", requests: []CertificateRequest{
+			name: "a kubelet that was fixed and broken again is reported", requests: []CertificateRequest{
 				asks(one, one, "system:nodes").ago(time.Hour), asks("WorkerNodeRole", one, "system:nodes").ago(time.Minute),
 			},
 			want: []string{"error CSRRequesterMismatch WorkerNodeRole"},
@@ -160,7 +160,7 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 	}
 }
 
-func TestAgeOfRequestsInFilesIsThatOfTheFiles(t *testing.T) {
+func TestAgeOfRequestsInFilesIsRelativeToTheFiles(t *testing.T) {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes").ago(24 * time.Hour))
 	c.Live = false
 	if report := Examine(c, Options{Now: day().AddDate(1, 0, 0)}); hasCode(report, CSRPending) {
@@ -181,7 +181,7 @@ func hasCode(r *Report, code finding.Code) bool {
 	return false
 }
 
-func TestWithoutRequestsIdentityIsUnchecked(t *testing.T) {
+func TestWithoutRequestsIdentityIsUndetermined(t *testing.T) {
 	c := clusterOf()
 	c.Nodes = []Node{{Name: "worker-1"}}
 	report := run(c, nodeIdentity)
@@ -223,7 +223,7 @@ subjects: [{kind: Group, name: workers}]
 	wantFindings(t, run(c, nodeIdentity).Findings)
 }
 
-func TestWhatABindingGivesAllNodesIsNoMatterOfIdentity(t *testing.T) {
+func TestBindingToAllNodesIsNotAFindingAboutIdentity(t *testing.T) {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes"))
 	bind(c, "all", allow("*", "*", "*"))
 	wantFindings(t, run(c, nodeIdentity).Findings)

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// unread is what could not be read of the resources.
+// unread returns the missing entries of the given resources.
 func (c *Cluster) unread(resources ...string) []Missing {
 	var list []Missing
 	for _, m := range c.Missing {
@@ -23,16 +23,16 @@ func (c *Cluster) unread(resources ...string) []Missing {
 	return list
 }
 
-// whole is whether the cluster has all objects of a kind that was read: an API server
-// and a snapshot have, a file may hold a part of them.
+// whole reports whether the input has all objects of a kind. An API server and a snapshot have
+// them; files may have a part of them.
 func (c *Cluster) whole() bool { return c.Live || c.Snapshot }
 
-// give says how a resource is given in files.
+// give describes how to provide a resource as a file.
 func (c *Cluster) give(command, file string) string {
 	return fmt.Sprintf("%s > %s, and %s %s", command, file, c.flag(), file)
 }
 
-// flag is the flag with which a further file is given.
+// flag returns the flag for a further file.
 func (c *Cluster) flag() string {
 	if c.Live {
 		return "--add"
@@ -54,9 +54,9 @@ func rbacResources() []string {
 	}
 }
 
-// noTokens is whether it shows that nobody maps AWS roles here: no API server asks a
-// webhook about tokens, or no node is one of AWS and nothing else is about such tokens. A
-// node of a file that names no provider may be one: the file may have a part of it.
+// noTokens reports whether the cluster is known not to map AWS roles: no API server has a token
+// webhook, or there is no AWS node and no other input about AWS tokens. A node without a provider
+// id in a file may be an AWS node, because the file may have only a part of it.
 func (e *examination) noTokens() bool {
 	c := e.cluster
 	if setups := c.setups(); len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool {
@@ -74,7 +74,7 @@ func (e *examination) noTokens() bool {
 	})
 }
 
-// mappingsLack is what is not seen of the mappings.
+// mappingsLack returns what is missing of the mappings.
 func (e *examination) mappingsLack() []Missing {
 	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
 	sources := e.cluster.sources()
@@ -99,7 +99,7 @@ func (e *examination) mappingsLack() []Missing {
 	return []Missing{{"configmaps", reason, remedy}}
 }
 
-// nodesLack is what is not seen of the nodes and of what they may do.
+// nodesLack returns what is missing of the nodes and their rights.
 func (e *examination) nodesLack() []Missing {
 	c := e.cluster
 	if len(c.sources()) == 0 && len(c.unread("configmaps", resourceMappings)) == 0 && e.noTokens() {
@@ -127,8 +127,8 @@ func (e *examination) nodesLack() []Missing {
 	return list
 }
 
-// rolesUnseen are nodes of AWS of which no request shows which role they use, unless
-// they are Ready with mappings that are as they were.
+// rolesUnseen returns AWS nodes whose role is not known from a request, unless they are Ready long
+// after the last change of the mappings.
 func (e *examination) rolesUnseen() []string {
 	shown := map[string]bool{}
 	for _, r := range e.cluster.Requests {
@@ -146,7 +146,7 @@ func (e *examination) rolesUnseen() []string {
 	return unseen
 }
 
-// rightsLack is what is not seen of roles and bindings.
+// rightsLack returns what is missing of roles and bindings.
 func (e *examination) rightsLack() []Missing {
 	list := e.cluster.unread(rbacResources()...)
 	if len(list) == 0 && !e.cluster.RBACKnown {
@@ -162,8 +162,7 @@ func (e *examination) rightsLack() []Missing {
 	return list
 }
 
-// tokensLack is what is not seen of the programs that make tokens, and of who takes
-// them.
+// tokensLack returns what is missing of the programs that make tokens, and of the authenticators.
 func (e *examination) tokensLack() []Missing {
 	c := e.cluster
 	if len(c.Credentials)+len(c.Authenticators)+len(c.sources()) == 0 && e.noTokens() {
@@ -187,7 +186,7 @@ func (e *examination) tokensLack() []Missing {
 	return list
 }
 
-// kubeletsLack is what is not seen of kubelets' names, and of what they may do by them.
+// kubeletsLack returns what is missing of the usernames of kubelets and their rights.
 func (e *examination) kubeletsLack() []Missing {
 	c := e.cluster
 	list := append(c.unread("nodes", resourceRequests), e.rightsLack()...)
@@ -212,8 +211,8 @@ func (e *examination) kubeletsLack() []Missing {
 	return list
 }
 
-// namesUnseen are the nodes of which neither a certificate request nor the audit log
-// shows by what name their kubelets go.
+// namesUnseen returns the nodes whose kubelet's username is known neither from a certificate
+// request nor from the audit log.
 func (e *examination) namesUnseen() []string {
 	seen := map[string]bool{}
 	for _, r := range readRequests(e.cluster).last {
@@ -229,10 +228,10 @@ func (e *examination) namesUnseen() []string {
 	return unseen
 }
 
-// bindingsLack is what is not seen of roles and bindings.
+// bindingsLack returns what is missing of roles and bindings.
 func (e *examination) bindingsLack() []Missing { return e.rightsLack() }
 
-// setupsLack is that no API server shows how it is set up.
+// setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
 	if len(setups) > 0 {
 		return nil
@@ -253,7 +252,7 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	}}
 }
 
-// authorizationLacks is what is not seen of who authorizes.
+// authorizationLacks returns what is missing of the authorizers.
 func (e *examination) authorizationLacks() []Missing {
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)
@@ -275,7 +274,7 @@ func (e *examination) authorizationLacks() []Missing {
 	return list
 }
 
-// giveFlags says how what an API server reads is given.
+// giveFlags describes how to provide the configuration of an API server.
 func (c *Cluster) giveFlags(a *APIServer) string {
 	switch {
 	case a != nil && a.Distribution == OpenShift && a.Revision != "":
@@ -286,7 +285,7 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 	return "give it with " + c.flag()
 }
 
-// admissionLacks is what is not seen of the other flags.
+// admissionLacks returns what is missing of the other flags.
 func (e *examination) admissionLacks() []Missing {
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// readText makes a cluster of one file with the text.
+// readText returns a cluster from one file with the text.
 func readText(t *testing.T, text string) *Cluster {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -33,7 +33,7 @@ func readFiles(t *testing.T, paths ...string) *Cluster {
 	return c
 }
 
-// run makes the checks of one family on a cluster.
+// run runs the checks of one family on a cluster.
 func run(c *Cluster, look func(*examination)) *Report { return runWith(c, look, Options{}) }
 
 func runWith(c *Cluster, look func(*examination), o Options) *Report {
@@ -47,7 +47,7 @@ func runWith(c *Cluster, look func(*examination), o Options) *Report {
 	return Examine(c, o)
 }
 
-// brief is what tests compare of findings: severity, code and subject.
+// brief returns severity, code and subject of findings.
 func brief(findings []finding.Finding) []string {
 	lines := []string{}
 	for _, f := range findings {
@@ -326,9 +326,9 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestAssumedRolesGiveWhatTheRealOnesGive binds each role of a default cluster to
-// nodes, once with the role and once without it.
-func TestAssumedRolesGiveWhatTheRealOnesGive(t *testing.T) {
+// TestAssumedRolesGrantTheSameAsTheRealOnes binds each default role to nodes, once with the role
+// and once without it.
+func TestAssumedRolesGrantTheSameAsTheRealOnes(t *testing.T) {
 	policy := readFile(t, "testdata/default/kubernetes-1.37.yaml")
 	names := []string{}
 	for _, line := range strings.Split(policy, "\n") {

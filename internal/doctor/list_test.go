@@ -94,7 +94,7 @@ func (s *stub) list(t *testing.T) (*Cluster, error) {
 	return List(context.Background(), &rest.Config{Host: server.URL}, nil)
 }
 
-// objectsOf reads test objects as JSON has them.
+// objectsOf decodes test objects.
 func objectsOf(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -156,7 +156,7 @@ func wantPlace(t *testing.T, r *Report, code finding.Code, place string) {
 	t.Errorf("%s was not found in %v", code, r.Findings)
 }
 
-// TestOwnCredential shows that the kubeconfig at hand counts as one of the cluster's.
+// TestOwnCredential: the kubeconfig in use is one of the cluster's credentials.
 func TestOwnCredential(t *testing.T) {
 	l := &lister{cluster: &Cluster{RBAC: rbac.NewPolicy(), Live: true}}
 	l.ownCredential(&rest.Config{
@@ -183,7 +183,7 @@ func TestListReadsNodesInPages(t *testing.T) {
 	}
 }
 
-func TestWhatMayNotBeReadIsMissing(t *testing.T) {
+func TestForbiddenResourcesAreMissing(t *testing.T) {
 	s := newStub(t)
 	s.refused = []string{"/aws-auth", "/clusterroles", "/nodes"}
 	c, err := s.list(t)
@@ -212,7 +212,7 @@ func TestWhatMayNotBeReadIsMissing(t *testing.T) {
 	}
 }
 
-func TestNothingMayBeReadIsAnError(t *testing.T) {
+func TestListWithoutAnyRightIsAnError(t *testing.T) {
 	s := newStub(t)
 	s.refused = []string{"/aws-auth", "s"}
 	c, err := s.list(t)
@@ -221,7 +221,7 @@ func TestNothingMayBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestNoCustomResourcesAreNoFault(t *testing.T) {
+func TestListWithoutCustomResources(t *testing.T) {
 	s := newStub(t)
 	delete(s.objects, "configmaps")
 	c, err := s.list(t)
@@ -234,8 +234,8 @@ func TestNoCustomResourcesAreNoFault(t *testing.T) {
 	}
 }
 
-// TestAServerThatFailsIsNoAnswer: an error is never a report with less in it.
-func TestAServerThatFailsIsNoAnswer(t *testing.T) {
+// TestListReturnsServerErrors: a failure never leads to a report with fewer findings.
+func TestListReturnsServerErrors(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			_, _ = w.Write([]byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`))
