@@ -63,7 +63,7 @@ func TestTalosConfigsOfManyDocuments(t *testing.T) {
 	}
 }
 
-// TestUnitsOfSystemd reads what a unit starts.
+// TestUnitsOfSystemd reads the commands of systemd units.
 func TestUnitsOfSystemd(t *testing.T) {
 	unit := func(lines ...string) string {
 		return "[Unit]\nDescription=Kubernetes\n\n[Service]\nType=notify\nExecStartPre=-/sbin/modprobe overlay\n" +
@@ -152,7 +152,7 @@ func TestUnitsOfAFolderAreRead(t *testing.T) {
 	wantFindings(t, r.Findings, "error NodeAuthorizationOff k3s.service")
 }
 
-func TestAUnitThatStartsNoServerIsNoAnswer(t *testing.T) {
+func TestUnitWithoutAServerIsAnError(t *testing.T) {
 	for rule, text := range map[string]string{
 		"an agent":        "[Service]\nExecStart=/usr/local/bin/k3s agent\n",
 		"another program": "[Service]\nExecStart=/usr/bin/containerd\n",
@@ -165,8 +165,8 @@ func TestAUnitThatStartsNoServerIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestAccessEntriesOfTemplates reads those that CloudFormation and eksctl make. What only
-// they can resolve is named, and the mappings are undetermined.
+// TestAccessEntriesOfTemplates reads access entries of CloudFormation and eksctl. Values that only
+// they can resolve are reported, and the mappings are undetermined.
 func TestAccessEntriesOfTemplates(t *testing.T) {
 	const (
 		role     = "arn:aws:iam::111122223333:role/node"

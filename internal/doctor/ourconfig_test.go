@@ -13,7 +13,7 @@ import (
 // deployedConfig is the config file that users install.
 const deployedConfig = "../../deploy/iam/static-pod/config.yaml"
 
-// tokensFor is the kubeconfig of somebody who makes tokens for a cluster.
+// tokensFor returns a kubeconfig that makes tokens for a cluster.
 func tokensFor(id string) string {
 	return "---\napiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n" +
 		"    exec: {apiVersion: client.authentication.k8s.io/v1, command: node-authorizer, args: [token, --cluster-id=" + id + "]}\n"
@@ -31,7 +31,7 @@ func configMapJSON(t *testing.T, config string) string {
 	return string(text)
 }
 
-func TestOurConfigSaysWhichTokensAreAccepted(t *testing.T) {
+func TestOurConfigDefinesWhichTokensAreAccepted(t *testing.T) {
 	const pod = "../../deploy/static-pod/server/node-authorizer.yaml"
 	config := readFile(t, deployedConfig)
 	for _, test := range []struct {
@@ -92,14 +92,14 @@ func TestOurConfigIsReadAsTheServerReadsIt(t *testing.T) {
 	}
 }
 
-// withReserved is the deployed config file with fields of iam.reserved.
+// withReserved returns the deployed config file with fields of iam.reserved.
 func withReserved(t *testing.T, fields string) string {
 	t.Helper()
 	const id = "clusterID: CLUSTER_ID"
 	return strings.Replace(readFile(t, deployedConfig), id, id+"\n  reserved: {"+fields+"}", 1)
 }
 
-func TestReservedNamesAreThoseOfOurConfig(t *testing.T) {
+func TestReservedNamesOfOurConfigAreUsed(t *testing.T) {
 	const manager, admin = "system:kube-controller-manager", "corp:admin"
 	refused := []string{"error MappingReserved arn:aws:iam::111122223333:role/manager"}
 	for _, test := range []struct {
@@ -123,7 +123,7 @@ func TestReservedNamesAreThoseOfOurConfig(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfOurConfigCount(t *testing.T) {
+func TestDefaultsOfOurConfigAreUsed(t *testing.T) {
 	c := readText(t, readFile(t, deployedConfig))
 	if len(c.Authenticators) != 1 {
 		t.Fatalf("authenticators are %+v", c.Authenticators)

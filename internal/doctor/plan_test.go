@@ -23,8 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// planOf makes the plan of a cluster in testdata/plan, with its audit report if there
-// is one.
+// planOf returns the plan of a cluster in testdata/plan, with its audit report if there is one.
 func planOf(t *testing.T, name string) *Plan {
 	t.Helper()
 	c := readFiles(t, filepath.Join("testdata/plan", name+".yaml"))
@@ -101,8 +100,8 @@ func TestPlanOfNothingKnowsNothing(t *testing.T) {
 	}
 }
 
-// managed is a cluster whose API server a provider runs, with one node that shows that
-// it is known by its own name.
+// managed returns a cluster whose API server a provider runs, with one node that authenticates as
+// itself.
 func managed() *Cluster {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes").approved())
 	c.Nodes = []Node{{Name: "worker-1", Ready: corev1.ConditionTrue}}
@@ -126,14 +125,14 @@ func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
 	}
 }
 
-// nodesHad are rules that allow what nodes do.
+// nodesHad returns rules that allow the requests of nodes.
 func nodesHad() []rbacv1.PolicyRule {
 	rules, _ := assumedRules(rbac.Ref{Kind: "ClusterRole", Name: "system:node"})
 	return rules
 }
 
-// TestTheAuditPolicyCanBePastedAsItIsPrinted runs what the plan shows, indented as it
-// is, and reads the file that comes of it.
+// TestTheAuditPolicyCanBePastedAsItIsPrinted runs the indented commands of the plan and parses the
+// resulting file.
 func TestTheAuditPolicyCanBePastedAsItIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var pasted strings.Builder
@@ -183,7 +182,7 @@ func TestNodeThatDoesWhatNoBindingAllowsShowsTheNodeAuthorizer(t *testing.T) {
 	}
 }
 
-// bind gives all nodes a role, which is there if it has rules.
+// bind binds a role to all nodes. The role exists if rules are given.
 func bind(c *Cluster, role string, rules ...rbacv1.PolicyRule) {
 	b := Binding{
 		Place: finding.Place{Object: "ClusterRoleBinding " + role},
@@ -199,7 +198,7 @@ func bind(c *Cluster, role string, rules ...rbacv1.PolicyRule) {
 	})
 }
 
-// logged is a report of two days in which nothing would be refused.
+// logged returns a report of two days in which nothing would be refused.
 func logged() *Audit {
 	a := &Audit{}
 	first, last := day().AddDate(0, 0, -2), day()
@@ -336,9 +335,8 @@ func TestIdentitiesAreKnownWhenEveryNodeWasSeen(t *testing.T) {
 	}
 }
 
-// TestNothingIsTakenAwayTooEarly goes through clusters in which a later step could be
-// done at once.
-func TestNothingIsTakenAwayTooEarly(t *testing.T) {
+// TestRightsAreNotRemovedTooEarly has clusters in which a later step could be done immediately.
+func TestRightsAreNotRemovedTooEarly(t *testing.T) {
 	c := managed()
 	bind(c, "system:node", allow("*", "*", "*"))
 	for _, test := range []struct {

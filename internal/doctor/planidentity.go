@@ -10,7 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// identityCodes are findings that show a kubelet which is not known as its node.
+// identityCodes returns the codes of findings about kubelets that do not authenticate as their
+// node.
 func identityCodes() []finding.Code {
 	return []finding.Code{
 		KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode,
@@ -20,7 +21,7 @@ func identityCodes() []finding.Code {
 func (p *planner) identify() (Check, []Action) {
 	wrong := slices.Concat(p.wrongRoles(), p.wrongKubelets(), p.wrongInLog())
 	if len(wrong) > 0 {
-		return Check{StatusToDo, wrong}, p.mendIdentities()
+		return Check{StatusToDo, wrong}, p.fixIdentities()
 	}
 	known, evidence := p.conforming()
 	for _, m := range p.cluster.unread("configmaps", resourceMappings, resourceRequests, "nodes") {
@@ -32,7 +33,7 @@ func (p *planner) identify() (Check, []Action) {
 	return Check{StatusUnknown, evidence}, []Action{reportOnLog()}
 }
 
-// wrongRoles are AWS roles whose nodes are not known as nodes, or are administrators.
+// wrongRoles returns AWS roles whose nodes do not authenticate as nodes, or are administrators.
 func (p *planner) wrongRoles() []string {
 	var lines []string
 	for i := range p.report.Roles {
@@ -88,8 +89,8 @@ func (p *planner) wrongInLog() []string {
 	return lines
 }
 
-// conforming says which nodes are seen to go by their own name, by the audit log and by
-// certificate requests; known is whether that is all of the cluster's.
+// conforming returns evidence from the audit log and certificate requests about nodes that
+// authenticate as themselves; known is true if these are all nodes of the cluster.
 func (p *planner) conforming() (known bool, evidence []string) {
 	own := map[string]bool{}
 	for _, r := range readRequests(p.cluster).last {
@@ -141,7 +142,7 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	return seen > 0 && len(unseen) == 0, evidence
 }
 
-func (p *planner) mendIdentities() []Action {
+func (p *planner) fixIdentities() []Action {
 	var do []Action
 	if p.cluster.AWSAuth != nil || len(p.cluster.IdentityMappings) > 0 {
 		do = append(do, Action{
@@ -166,7 +167,7 @@ func (p *planner) mendIdentities() []Action {
 	)
 }
 
-// reportOnLog is how the audit report is made.
+// reportOnLog returns the action that makes the audit report.
 func reportOnLog() Action {
 	return Action{
 		Text: "make a report of the audit log of all API servers, and plan with it",
@@ -177,7 +178,7 @@ func reportOnLog() Action {
 	}
 }
 
-// watchFor is how long a log has to be: what runs once a day is then in it.
+// watchFor is the minimum duration of a log, so that it includes daily jobs.
 const watchFor = 24 * time.Hour
 
 func (p *planner) watch() (Check, []Action) {
@@ -235,8 +236,8 @@ func (p *planner) watch() (Check, []Action) {
 	return Check{StatusDone, evidence}, nil
 }
 
-// inForce is whether a cluster shows by itself that the Node authorizer is asked, that
-// every kubelet is a node to it, and that nothing common to nodes allows more.
+// inForce reports whether the cluster shows without a log that the Node authorizer is asked, that
+// every kubelet authenticates as its node, and that no binding to all nodes allows more.
 func (p *planner) inForce() bool {
 	for _, judge := range []func() (Check, []Action){p.authorize, p.identify, p.withdraw} {
 		if check, _ := judge(); check.Status != StatusDone {
@@ -246,7 +247,7 @@ func (p *planner) inForce() bool {
 	return true
 }
 
-// refusals are those of authorizers that do not pass by, and the number of the others.
+// refusals returns the persistent refusals by authorizers, and the number of transient ones.
 func (p *planner) refusals() (persist []string, passing int) {
 	for _, r := range p.audit.WouldBeRefused {
 		switch {

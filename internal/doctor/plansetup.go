@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// unseen is the check of what only an API server shows, where none does.
+// unseen is the result of a step about API servers if none is known.
 func (p *planner) unseen() (Check, bool) {
 	if len(p.setups) > 0 {
 		return Check{}, false
@@ -20,8 +20,8 @@ func (p *planner) unseen() (Check, bool) {
 	}}, true
 }
 
-// each collects the evidence of all API servers: todo if one lacks it, unknown if one
-// cannot be judged.
+// each combines the evidence of all API servers: todo if one is not done, unknown if the status of
+// one is unknown.
 func (p *planner) each(judge func(*setup) (Status, string)) Check {
 	check := Check{Status: StatusDone}
 	for i := range p.setups {
@@ -34,7 +34,7 @@ func (p *planner) each(judge func(*setup) (Status, string)) Check {
 	return check
 }
 
-// manifest says where the flags of an API server are changed.
+// manifest returns where to change the flags of an API server.
 func (s *setup) manifest() string {
 	file := s.place.File
 	if s.server != nil {
@@ -119,8 +119,8 @@ func (p *planner) authorize() (Check, []Action) {
 	return check, do
 }
 
-// allowedAsNode finds a node that does what no binding allows it: then the Node
-// authorizer does, or one like it, also where no API server is to be seen.
+// allowedAsNode finds a node that does something that no binding allows. This shows that the Node
+// authorizer, or one like it, allows it, even if no API server is known.
 func (p *planner) allowedAsNode() (evidence string, acts bool) {
 	if !p.cluster.RBACKnown {
 		return "", false
@@ -146,7 +146,7 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 	return "", false
 }
 
-// authorizes says whether the Node authorizer is asked, and RBAC after it.
+// authorizes reports whether the Node authorizer is asked, and RBAC after it.
 func (s *setup) authorizes() (Status, string) {
 	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
 	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
@@ -165,7 +165,7 @@ func (s *setup) authorizes() (Status, string) {
 	return StatusToDo, asks
 }
 
-// change is what to write for the step.
+// change returns the configuration for the step.
 func (s *setup) change() string {
 	order := s.withNode()
 	if s.asks(modeAlwaysAllow) {
@@ -206,7 +206,8 @@ func (p *planner) restrict() (Check, []Action) {
 	return check, append(do, Action{Text: "one API server after another; " + otherwise})
 }
 
-// wouldRestrict lists the writes in the audit log that NodeRestriction would refuse.
+// wouldRestrict returns an action for the writes in the audit log that NodeRestriction would
+// refuse.
 func (p *planner) wouldRestrict() []Action {
 	if p.audit == nil {
 		return nil
@@ -230,7 +231,7 @@ func (p *planner) wouldRestrict() []Action {
 	}
 }
 
-// shownRefusals is how many requests a step names.
+// shownRefusals is the maximum number of requests that a step names.
 const shownRefusals = 5
 
 func firstOf(lines []string, n int) []string {
