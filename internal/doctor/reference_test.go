@@ -7,14 +7,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// ours is the configuration of node-authorizer as the cluster's authenticator.
+// ours configures node-authorizer as the cluster's authenticator.
 const ours = "---\napiVersion: config.node-authorizer.io/v1alpha1\nkind: ServerConfiguration\n" +
 	"webhook: {serves: [Authentication], certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n" +
 	"iam: {clusterID: blue, partition: aws}\n"
 
-// TestEntriesThatCannotBeUsed has what becomes of a node whose role has such an entry:
-// aws-iam-authenticator and EKS take of it what they can read, and of several entries the
-// last one; node-authorizer refuses the caller.
+// TestEntriesThatCannotBeUsed predicts for nodes whose role has an unusable entry:
+// aws-iam-authenticator and EKS use the parts that they can read, and the last of several entries;
+// node-authorizer refuses the caller.
 func TestEntriesThatCannotBeUsed(t *testing.T) {
 	entry := func(username, groups string) string {
 		return "- rolearn: arn:aws:iam::111122223333:role/node\n  username: " + username + "\n  groups: " + groups + "\n"
@@ -22,9 +22,9 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 	good := roleEntry("node", goodUsername, bootstrap, nodes)
 	for _, test := range []struct {
 		rule, entries string
-		// outcome is that of aws-iam-authenticator, and why a part of the reason.
+		// outcome is the outcome with aws-iam-authenticator, and why a part of the reason.
 		outcome, why string
-		// both is whether node-authorizer lets the node in as well.
+		// both is true if node-authorizer also authenticates the node.
 		both bool
 	}{
 		{
@@ -81,8 +81,8 @@ func TestEntriesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestTheTableNamesWhoseOutcomesItHas shows an entry that the two programs take
-// differently, beside one that both take alike, and one of another source.
+// TestTheTableNamesWhoseOutcomesItHas has an entry that the two programs interpret differently, one
+// that both interpret alike, and one of another source.
 func TestTheTableNamesWhoseOutcomesItHas(t *testing.T) {
 	const unusable = "- rolearn: arn:aws:iam::111122223333:role/node\n  username: " + goodUsername +
 		"\n  groups: [1, system:bootstrappers, system:nodes]\n"
@@ -184,7 +184,7 @@ func TestAPartitionThatIsInferredIsNamedAsSuch(t *testing.T) {
 	}
 }
 
-func TestMistakesThatPagesPrint(t *testing.T) {
+func TestCommonMistakesInMappings(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/node"
 	right := roleEntry("node", goodUsername, bootstrap, nodes)
 	for _, test := range []struct {

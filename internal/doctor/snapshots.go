@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// snapshot takes over what a snapshot says of its cluster.
+// snapshot reads the header of a snapshot.
 func (r *reader) snapshot(d *manifest.Document) error {
 	var header struct {
 		KubernetesVersion string `json:"kubernetesVersion"`

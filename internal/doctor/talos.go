@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// machineConfig is what a machine config of Talos says of kube-apiserver.
+// machineConfig has the fields of a Talos machine config about kube-apiserver.
 // Source: https://www.talos.dev/latest/reference/configuration/v1alpha1/config/
 type machineConfig struct {
 	Version string `json:"version"`
@@ -31,7 +31,7 @@ type machineConfig struct {
 	} `json:"cluster"`
 }
 
-// talosConfig reads a machine config: of one that is no control plane, nothing.
+// talosConfig reads a machine config. It ignores machines that are not control planes.
 func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	var m machineConfig
 	if err := yaml.Unmarshal(text, &m); err != nil {
@@ -81,11 +81,11 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	return nil
 }
 
-// talosAuthorizationFile is where Talos writes the authorizers for kube-apiserver.
+// talosAuthorizationFile is the AuthorizationConfiguration that Talos writes.
 const talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authorization-config.yaml"
 
-// talosAuthorization is what Talos makes of the authorizers of a machine config: Node
-// and RBAC come first unless they are named.
+// talosAuthorization returns the configuration that Talos makes from the authorizers of a machine
+// config: Node and RBAC come first unless they are listed.
 func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authorization, error) {
 	for i, mode := range []string{modeNode, modeRBAC} {
 		if !slices.ContainsFunc(authorizers, func(a map[string]any) bool { return a["type"] == mode }) {
@@ -99,12 +99,12 @@ func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authori
 	return Authorization{Place: at, Text: text}, err
 }
 
-// talosConfiguration is what Talos makes of authorizers in documents of their own: no
-// others are added.
+// talosConfiguration returns the configuration that Talos makes from separate authorizer documents. It
+// adds no others.
 func talosConfiguration(authorizers []map[string]any, at finding.Place) Authorization {
 	text, err := json.Marshal(authorizationOf(authorizers))
 	if err != nil {
-		text = nil // cannot be: it was decoded from JSON
+		text = nil // cannot happen: it was decoded from JSON
 	}
 	return Authorization{Place: at, Text: text, derived: true}
 }
