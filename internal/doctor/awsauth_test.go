@@ -208,6 +208,7 @@ func TestFindingsAboutRoles(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/"
 	ec2 := nodeText("ip-10-0-0-7.eu-west-1.compute.internal", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal")
 	right := roleEntry("node", goodUsername, bootstrap, nodes)
+	adminNamedLikeNodes := roleEntry("shop-nodegroup-NodeInstanceRole-1ABC", "ops", masters)
 	for _, test := range []struct {
 		rule, text string
 		want       []string
@@ -237,9 +238,7 @@ func TestFindingsAboutRoles(t *testing.T) {
 		{"no group at all", awsAuthText(roleEntry("node", goodUsername)), []string{"error NodeRoleWithoutNodesGroup " + arn + "node"}},
 		{"nobody is a node", awsAuthText(roleEntry("Admin", "admin", masters)), []string{"error NoNodeRole "}},
 		{"nobody is mapped", awsAuthText(), []string{"error NoNodeRole "}},
-		{"an administrator called like a node", awsAuthText(right, roleEntry(
-			"shop-nodegroup-NodeInstanceRole-1ABC", "ops", masters,
-		)), []string{
+		{"an administrator called like a node", awsAuthText(right, adminNamedLikeNodes), []string{
 			"error NodeRoleUsername " + arn + "shop-nodegroup-NodeInstanceRole-1ABC",
 			"error NodeRoleIsAdministrator " + arn + "shop-nodegroup-NodeInstanceRole-1ABC",
 		}},
