@@ -158,7 +158,8 @@ func makeVariable(t *testing.T, name string) string {
 // dependencies in k8s.io import net/http.
 func TestCoreKnowsNoTransport(t *testing.T) {
 	forbidden := []string{
-		"net/http", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/klog", "github.com/prometheus", "github.com/spf13", "os", "log", "log/slog",
+		"net/http", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/klog", "github.com/prometheus", "github.com/spf13",
+		"os", "log", "log/slog",
 	}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {

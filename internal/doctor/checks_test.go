@@ -24,8 +24,8 @@ const (
 	kubeconfig   = "testdata/checks/kubeconfig.yaml"
 )
 
-// without is a transport that lacks rights: to read resources, by the names that the
-// doctor gives them.
+// without is a transport that may not read some resources, which have the names that the doctor
+// uses.
 type without struct {
 	next      http.RoundTripper
 	resources []string
@@ -49,7 +49,7 @@ func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// isAbout reports whether a path is one of a resource: "roles.rbac.authorization.k8s.io".
+// isAbout reports whether a path belongs to a resource: "roles.rbac.authorization.k8s.io".
 func isAbout(path, resource string) bool {
 	name, group, _ := strings.Cut(resource, ".")
 	if group == "" {
@@ -58,8 +58,7 @@ func isAbout(path, resource string) bool {
 	return strings.HasPrefix(path, "/apis/"+group+"/") && slices.Contains(strings.Split(path, "/"), name)
 }
 
-// restricted reads the cluster of the files through an API server, without rights to
-// the resources.
+// restricted reads the cluster of the files from an API server, without rights to some resources.
 func restricted(t *testing.T, files []string, resources ...string) *Cluster {
 	t.Helper()
 	server := fakeapiserver.New(fakeapiserver.Options{})
@@ -104,8 +103,8 @@ func pathOfObject(t *testing.T, object map[string]any) string {
 	return path + "/" + plural + "/" + meta["name"].(string)
 }
 
-// wantUndetermined checks that exactly these checks could not be made, and that no form
-// of the report says or suggests that they were.
+// wantUndetermined checks that exactly these checks could not be made, and that no output format
+// suggests that they were.
 func wantUndetermined(t *testing.T, r *Report, want ...CheckID) {
 	t.Helper()
 	got := []CheckID{}
@@ -148,8 +147,8 @@ func wantUndetermined(t *testing.T, r *Report, want ...CheckID) {
 	}
 }
 
-// TestEachRightThatIsMissing takes each right away that the doctor uses: no check that
-// needs it may pass for made.
+// TestEachRightThatIsMissing removes each right that the doctor uses: no check that needs it may be
+// reported as made.
 func TestEachRightThatIsMissing(t *testing.T) {
 	off := filepath.Join(t.TempDir(), "off.yaml")
 	text := strings.ReplaceAll(readFile(t, wholeCluster), "    - --enable-admission-plugins=NodeRestriction\n", "")
@@ -212,8 +211,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEachInputAlone gives one file at a time: each makes the checks that it is enough
-// for, and no other.
+// TestEachInputAlone reads one kind of input at a time: only the checks for which it is sufficient
+// are made.
 func TestEachInputAlone(t *testing.T) {
 	whole := objectsIn(t, wholeCluster)
 	all := Checks()
@@ -306,7 +305,7 @@ func TestEachInputAlone(t *testing.T) {
 	}
 }
 
-// objectsIn are the texts of a file's objects by their kinds.
+// objectsIn returns the texts of a file's objects by kind.
 func objectsIn(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -317,8 +316,8 @@ func objectsIn(t *testing.T, file string) map[string][]string {
 	return texts
 }
 
-// TestFindingsBelongToTheirChecks shows that each check counts its own findings, and
-// that a check that is not asked for finds nothing.
+// TestFindingsBelongToTheirChecks: each check counts its own findings, and a check that is not
+// selected finds nothing.
 func TestFindingsBelongToTheirChecks(t *testing.T) {
 	c := readFiles(t, "testdata/plan/fresh.yaml")
 	whole := Examine(c, Options{})
@@ -356,8 +355,8 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// TestAnAuditReportShowsKubelets shows that the log stands for requests that are gone,
-// if it is about the same nodes.
+// TestAnAuditReportShowsKubelets: an audit report about the same nodes replaces missing certificate
+// requests.
 func TestAnAuditReportShowsKubelets(t *testing.T) {
 	report := func(conforming int, silent, never []string) *Audit {
 		a := &Audit{}
@@ -394,9 +393,9 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 	wantFindings(t, Examine(clusterOf(), Options{Audit: a, Checks: []CheckID{CheckKubelets}}).Findings, "error KubeletNotANode kubelet")
 }
 
-// TestAWebhookThatDecidesForNodesIsNotSeenThrough: nobody knows what it allows, unless
-// it is this project's own.
-func TestAWebhookThatDecidesForNodesIsNotSeenThrough(t *testing.T) {
+// TestWebhookThatDecidesForNodesIsUndetermined: what a webhook allows is unknown, unless it is
+// this project's own.
+func TestWebhookThatDecidesForNodesIsUndetermined(t *testing.T) {
 	hook := func(name string) string {
 		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Webhook, name: " + name +
 			"}\n- {type: RBAC, name: rbac}\n"
@@ -409,7 +408,7 @@ func TestAWebhookThatDecidesForNodesIsNotSeenThrough(t *testing.T) {
 	}
 }
 
-// TestNodeRestrictionInThePluginsPlace: a server that applies the rules is no fault.
+// TestNodeRestrictionInThePluginsPlace: a webhook that applies the rules is not an error.
 func TestNodeRestrictionInThePluginsPlace(t *testing.T) {
 	server := apiServer("a", "--authorization-mode=Node,RBAC")
 	hook := "\n---\n" + readFile(t, "../../deploy/static-pod/webhooks/noderestriction.yaml")
