@@ -16,14 +16,14 @@ import (
 
 const modulePath = "github.com/node-authorizer/node-authorizer"
 
-// goPackage is what this file needs of `go list -json`.
+// goPackage has the fields of `go list -json` that this file needs.
 type goPackage struct {
 	ImportPath, Name string
 	Standard         bool
 	Imports          []string
 }
 
-// goList returns the packages that `go list` names.
+// goList returns the packages that `go list` lists.
 func goList(t *testing.T, args ...string) []goPackage {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Standard,Imports"}, args...)...)
@@ -103,8 +103,8 @@ func TestEveryPackageIsInTheTable(t *testing.T) {
 	}
 }
 
-// TestImportsRunDownward lets packages import those of lower layers, what lies
-// below the same package (attest/aws imports attest), and few others.
+// TestImportsRunDownward allows packages to import packages of lower layers, the package above them
+// in the tree (attest/aws imports attest), and few others.
 func TestImportsRunDownward(t *testing.T) {
 	sideways := map[[2]string]bool{{"nodeauthz", "rbac"}: true}
 	layers := layers(t)
@@ -126,9 +126,9 @@ func TestImportsRunDownward(t *testing.T) {
 	}
 }
 
-// TestTheLinkerMayDropMethods: a program that can reach text/template keeps every
-// exported method of every type, because templates look methods up by name. Others
-// import it for functions that are not called here.
+// TestTheLinkerMayDropMethods: the linker keeps every exported method of every type if a program can
+// reach text/template, because templates look up methods by name. Dependencies import it for functions
+// that this program does not call.
 func TestTheLinkerMayDropMethods(t *testing.T) {
 	for _, p := range goList(t, "-deps", "-tags", makeVariable(t, "TAGS"), "./cmd/node-authorizer") {
 		if p.ImportPath == "html/template" {
@@ -140,7 +140,7 @@ func TestTheLinkerMayDropMethods(t *testing.T) {
 	}
 }
 
-// makeVariable returns what the Makefile sets a variable to.
+// makeVariable returns the value of a variable in the Makefile.
 func makeVariable(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("Makefile")
@@ -154,11 +154,12 @@ func makeVariable(t *testing.T, name string) string {
 	return string(found[1])
 }
 
-// TestCoreKnowsNoTransport checks what the packages of layers 0 to 2 import
-// themselves. Their dependencies in k8s.io do import net/http.
+// TestCoreKnowsNoTransport checks the direct imports of the packages of layers 0 to 2. Their
+// dependencies in k8s.io import net/http.
 func TestCoreKnowsNoTransport(t *testing.T) {
 	forbidden := []string{
-		"net/http", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/klog", "github.com/prometheus", "github.com/spf13", "os", "log", "log/slog",
+		"net/http", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/klog", "github.com/prometheus", "github.com/spf13",
+		"os", "log", "log/slog",
 	}
 	layers := layers(t)
 	for _, p := range goList(t, "./...") {
@@ -184,8 +185,8 @@ func TestVerdictNeedsTheStandardLibraryAlone(t *testing.T) {
 	}
 }
 
-// TestModuleDoesNotNeedKubernetesItself looks at the packages, with those of
-// the tests, and at go.mod. Nested modules may need it.
+// TestModuleDoesNotNeedKubernetesItself checks all packages, including those of tests, and go.mod.
+// Nested modules may need it.
 func TestModuleDoesNotNeedKubernetesItself(t *testing.T) {
 	const kubernetes = "k8s.io/kubernetes"
 	for _, p := range goList(t, "-deps", "-test", "./...") {

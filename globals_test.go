@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sourcePackages parses this module, tests left out, by folder.
+// sourcePackages returns the parsed files of this module, without tests, by folder.
 func sourcePackages(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
 	t.Helper()
 	fset, packages := token.NewFileSet(), map[string][]*ast.File{}
@@ -36,9 +36,9 @@ func TestNothingRunsOnImport(t *testing.T) {
 	}
 }
 
-// TestPackageVariablesAreConstant finds package variables that are assigned to
-// anywhere, that have no value to begin with, or that hold a lock or an atomic
-// value. What a pointer or slice is handed to is not followed.
+// TestPackageVariablesAreConstant finds package variables that are assigned to anywhere, that have no
+// initial value, or that hold a lock or an atomic value. It does not follow pointers and slices that
+// are passed to functions.
 func TestPackageVariablesAreConstant(t *testing.T) {
 	fset, packages := sourcePackages(t)
 	for _, files := range packages {
@@ -64,8 +64,7 @@ func TestPackageVariablesAreConstant(t *testing.T) {
 	}
 }
 
-// embeddedFiles reports whether a variable holds files that the compiler put
-// there, which nobody can change.
+// embeddedFiles reports whether a variable holds embedded files, which cannot change.
 func embeddedFiles(spec *ast.ValueSpec) bool {
 	t, ok := spec.Type.(*ast.SelectorExpr)
 	if !ok {
@@ -129,7 +128,7 @@ func exprs(list []ast.Expr) []ast.Node {
 	return nodes
 }
 
-// assigned returns what a statement changes.
+// assigned returns the expressions that a statement assigns to.
 func assigned(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -176,9 +175,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// isPackageVariable reports whether an identifier stands for one of the
-// variables: the parser knows what is declared in the same file, and leaves
-// open what is declared in another.
+// isPackageVariable reports whether an identifier refers to one of the variables. The parser resolves
+// identifiers that are declared in the same file, and leaves others unresolved.
 func isPackageVariable(id *ast.Ident, variables map[string]*ast.ValueSpec) bool {
 	spec, ok := variables[id.Name]
 	return ok && (id.Obj == nil || id.Obj.Decl == any(spec))

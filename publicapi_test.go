@@ -32,8 +32,8 @@ func publicPackages(t *testing.T) []string {
 	return public
 }
 
-// TestPublicSignaturesNameNoInternalType: what another module cannot name it cannot
-// build, so that whatever a public package asks for or returns has a public type.
+// TestPublicSignaturesNameNoInternalType: other modules cannot name internal types, so that parameters
+// and results of public packages must have public types.
 func TestPublicSignaturesNameNoInternalType(t *testing.T) {
 	load := typeLoader(t)
 	for _, importPath := range publicPackages(t) {
@@ -43,7 +43,7 @@ func TestPublicSignaturesNameNoInternalType(t *testing.T) {
 	}
 }
 
-// TestInternalTypesAreFound shows that every place of a type in a signature is visited.
+// TestInternalTypesAreFound checks that every position of a type in a signature is visited.
 func TestInternalTypesAreFound(t *testing.T) {
 	hiddenPackage := types.NewPackage(modulePath+"/internal/hidden", "hidden")
 	hidden := types.NewNamed(types.NewTypeName(token.NoPos, hiddenPackage, "Hidden", nil), types.NewStruct(nil, nil), nil)
@@ -75,9 +75,9 @@ func TestInternalTypesAreFound(t *testing.T) {
 	}
 }
 
-// TestPublicPackagesShowTheirUse: the documentation of each public package has an example,
-// which the compiler checks.
-func TestPublicPackagesShowTheirUse(t *testing.T) {
+// TestPublicPackagesHaveExamples: the documentation of each public package has an example, which the
+// compiler checks.
+func TestPublicPackagesHaveExamples(t *testing.T) {
 	example := regexp.MustCompile(`(?m)^func Example`)
 	for _, importPath := range publicPackages(t) {
 		folder := strings.TrimPrefix(importPath, modulePath+"/")
@@ -101,7 +101,7 @@ func isInternal(importPath string) bool {
 	return slices.Contains(strings.Split(importPath, "/"), "internal")
 }
 
-// typeLoader reads the types of packages from what the compiler exports.
+// typeLoader reads the types of packages from the export data of the compiler.
 func typeLoader(t *testing.T) func(importPath string) *types.Package {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "./...")
@@ -154,7 +154,7 @@ type signatureWalk struct {
 	found  []string
 }
 
-// visitDeclared visits what a type of the package is made of, and its methods.
+// visitDeclared visits the underlying type of a declared type, and its methods.
 func (w *signatureWalk) visitDeclared(name string, declared types.Type) {
 	named, ok := types.Unalias(declared).(*types.Named)
 	if !ok || named.Obj().Pkg() != w.public {
@@ -168,7 +168,7 @@ func (w *signatureWalk) visitDeclared(name string, declared types.Type) {
 	}
 }
 
-// visit reports internal types in a type, as far as it is written out where it stands.
+// visit reports internal types in a type. It does not visit the declarations of named types.
 func (w *signatureWalk) visit(name string, in types.Type) {
 	switch in := in.(type) {
 	case *types.Alias:

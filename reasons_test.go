@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// codePage is a page that explains codes, the package with their type, and what
-// each section has to say.
+// codePage is a page that explains codes, with the package of their type, and the required parts of
+// each section.
 type codePage struct {
 	path, codes string
 	parts       []string
@@ -121,7 +121,7 @@ func declaredCodes(t *testing.T, of string) map[string]string {
 	return codes
 }
 
-// sourceFiles returns the Go files of this module, tests left out, sorted.
+// sourceFiles returns the Go files of this module, without tests, sorted.
 func sourceFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string

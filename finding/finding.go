@@ -1,10 +1,9 @@
-// Package finding holds the words in which node-authorizer says what it found in
-// a cluster's configuration: what is there, where, what will happen because of it,
-// and what to change.
+// Package finding defines what node-authorizer reports about a cluster's configuration:
+// what is configured, where, what happens because of it, and what to change.
 //
-// A Finding is typed. Its Code is stable and documented in docs/findings.md, so
-// that the log, metrics, events, reports and people can key on it. Unlike a
-// verdict.Reason it is not about one request, but about what is written down.
+// A Finding is typed. Its Code is stable and documented in docs/findings.md, so that
+// logs, metrics, events, reports and people can refer to it. A verdict.Reason is about
+// one request; a Finding is about configuration.
 package finding
 
 import (
@@ -14,8 +13,8 @@ import (
 	"strings"
 )
 
-// Code names a kind of finding. Codes are stable across releases: CamelCase, and
-// only ever added.
+// Code names a kind of finding, in CamelCase. Codes are stable across releases: new ones
+// may be added, existing ones are neither renamed nor removed.
 type Code string
 
 // Severity says how much a finding matters.
@@ -23,18 +22,18 @@ type Severity string
 
 // The severities.
 const (
-	// Error is for what does not work, or gives more rights than anybody wants.
+	// Error: it does not work, or grants far too many rights.
 	Error Severity = "error"
-	// Warning is for what works and should be changed.
+	// Warning: it works, and should be changed.
 	Warning Severity = "warning"
-	// Info is for what is good to know.
+	// Info: no change is needed.
 	Info Severity = "info"
 )
 
-// Severities lists them, the gravest first.
+// Severities returns all severities, the most severe first.
 func Severities() []Severity { return []Severity{Error, Warning, Info} }
 
-// AtLeast reports whether a severity is as grave as another, or graver.
+// AtLeast reports whether s is as severe as other, or more severe.
 func (s Severity) AtLeast(other Severity) bool { return s.rank() <= other.rank() }
 
 func (s Severity) rank() int {
@@ -44,19 +43,19 @@ func (s Severity) rank() int {
 	return len(Severities())
 }
 
-// Place is where something is written. What is not known is empty.
+// Place is the location of a piece of configuration. Unknown fields are empty.
 type Place struct {
-	// File is a path as it was given; empty for what is in a cluster.
+	// File is a path as the user gave it; empty for objects read from a cluster.
 	File string `json:"file,omitempty"`
-	// Line is that of the file, from 1.
+	// Line is the line in File, from 1.
 	Line int `json:"line,omitempty"`
-	// Object is the API object, as verdict.Object and people write it with its
-	// kind: "ConfigMap kube-system/aws-auth".
+	// Object is the API object with its kind, in the form of verdict.Object:
+	// "ConfigMap kube-system/aws-auth".
 	Object string `json:"object,omitempty"`
 	// Key is the path within the object or file: "data.mapRoles[2].rolearn".
 	Key string `json:"key,omitempty"`
-	// KeyLine is the line, from 1, of a text of several lines that Key holds, such
-	// as the YAML in a key of a ConfigMap.
+	// KeyLine is the line, from 1, within a value of several lines at Key, such as the
+	// YAML in a key of a ConfigMap.
 	KeyLine int `json:"keyLine,omitempty"`
 }
 
@@ -83,23 +82,23 @@ func (p Place) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// Finding is one thing that was found.
+// Finding is one finding about a cluster's configuration.
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Place    Place    `json:"place"`
-	// Subject is what it is about, where that is not the place: the ARN of a role,
-	// the name of a node.
+	// Subject is what the finding is about, if that is not the place: the ARN of a
+	// role, the name of a node.
 	Subject string `json:"subject,omitempty"`
-	// Message is what is there, one line without a trailing full stop.
+	// Message says what is configured: one line, without a trailing full stop.
 	Message string `json:"message"`
-	// Consequence is what will happen because of it, one line.
+	// Consequence says what happens because of it: one line.
 	Consequence string `json:"consequence,omitempty"`
-	// Remedy is the change that mends it, one line or a piece of a file.
+	// Remedy is the change that fixes it: one line or a fragment of a file.
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// String is one line: place, message and code.
+// String returns one line: severity, place, message and code.
 func (f Finding) String() string {
 	text := f.Message
 	if place := f.Place.String(); place != "" {
@@ -108,7 +107,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s [%s]", f.Severity, text, f.Code)
 }
 
-// Compare orders findings: the gravest first, then by place, code and subject.
+// Compare orders findings by severity, the most severe first, then by place, code and
+// subject.
 func Compare(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(a.Severity.rank(), b.Severity.rank()),
@@ -123,5 +123,5 @@ func Compare(a, b Finding) int {
 	)
 }
 
-// Sort puts findings in order.
+// Sort sorts findings by Compare.
 func Sort(findings []Finding) { slices.SortStableFunc(findings, Compare) }

@@ -36,19 +36,18 @@ type document struct {
 	Items span `json:"items"`
 }
 
-// list is the items of an EventList, where they stand.
+// list holds the position of the items of an EventList.
 type list struct {
 	spans []span
 	item  Event
 }
 
-// forget lets go of the text of the last event.
-func (d *Decoder) forget() { d.event.text, d.list.item.text = nil, nil }
+// release drops the references to the text of the last event.
+func (d *Decoder) release() { d.event.text, d.list.item.text = nil, nil }
 
-// Decode reads a line: an Event, or an EventList, which is what API servers send to
-// webhooks, of audit.k8s.io, v1 or v1beta1. It calls each for every event, which is
-// valid until each returns, and returns how many there were. A line of spaces has
-// none.
+// Decode decodes a line: an Event, or an EventList as API servers send it to webhooks, of
+// audit.k8s.io/v1 or v1beta1. It calls each for every event and returns their number. An
+// event is valid until each returns. A line of spaces has no events.
 func (d *Decoder) Decode(line []byte, each func(*Event)) (events int, err error) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return 0, nil
@@ -73,8 +72,7 @@ func (d *Decoder) Decode(line []byte, each func(*Event)) (events int, err error)
 	return d.decodeItems(e.in(d.event.Items), each)
 }
 
-// decodeItems reads a list twice, so that one that is broken has no events rather
-// than some.
+// decodeItems reads a list twice, so that a broken list yields no events at all.
 func (d *Decoder) decodeItems(items []byte, each func(*Event)) (int, error) {
 	d.list.spans = d.list.spans[:0]
 	if items == nil {
@@ -103,8 +101,8 @@ func (d *Decoder) decodeItem(text []byte) error {
 	return d.list.item.check()
 }
 
-// check refuses what no API server writes, and what would be passed over if it were
-// taken for an event about which nothing is known.
+// check returns an error for events that no API server writes. Without it, they would be
+// skipped without a message.
 func (e *Event) check() error {
 	switch e.Stage {
 	case RequestReceived, ResponseStarted, ResponseComplete, Panic:
@@ -117,11 +115,11 @@ func (e *Event) check() error {
 	return nil
 }
 
-// ErrUnfinished is what is wrong with a line that ends in the middle of an event, as
-// the last one of a log does that is being written.
+// ErrUnfinished means that a line ends in the middle of an event, like the last line of a
+// log that is being written.
 var ErrUnfinished = errors.New("not valid JSON: the line ends in the middle of an event")
 
-// explain adds what to do about lines that are known to be in another form.
+// explain returns a more helpful error for lines in a known other format.
 func explain(line []byte, err error) error {
 	line = bytes.TrimSpace(line)
 	switch {

@@ -1,6 +1,7 @@
 package auditlog
 
 import (
+	"bytes"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 	kubeaudit "k8s.io/apiserver/pkg/audit"
 )
 
-// written is a line as kube-apiserver's log backend writes it.
+// written returns a line as kube-apiserver's log backend writes it.
 func written(t *testing.T, object runtime.Object) []byte {
 	t.Helper()
 	line, err := runtime.Encode(kubeaudit.Codecs.LegacyCodec(auditv1.SchemeGroupVersion), object)
@@ -35,17 +36,22 @@ func tokenEvent() audit.Event {
 		ImpersonatedUser: &authenticationv1.UserInfo{Username: "ada", Groups: []string{"admins"}},
 		SourceIPs:        []string{"192.0.2.7", "10.0.0.1"}, UserAgent: "kubelet/v1.37.1",
 		ObjectRef: &audit.ObjectReference{
-			Resource: "serviceaccounts", Namespace: "shop", Name: "api", APIGroup: "authentication.k8s.io", APIVersion: "v1", Subresource: "token",
+			APIGroup: "authentication.k8s.io", APIVersion: "v1",
+			Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "api",
 		},
 		ResponseStatus:           &metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no <b>"},
 		RequestObject:            &runtime.Unknown{Raw: []byte(`{"kind":"TokenRequest","spec":{}}`), ContentType: runtime.ContentTypeJSON},
 		ResponseObject:           &runtime.Unknown{Raw: []byte(`{"kind":"Status"}`), ContentType: runtime.ContentTypeJSON},
 		RequestReceivedTimestamp: metav1.NewMicroTime(time.Date(2026, 1, 31, 12, 0, 0, 123456000, time.UTC)),
-		Annotations:              map[string]string{"authorization.k8s.io/decision": "forbid", "authorization.k8s.io/reason": "why", "other": "x"},
+		Annotations: map[string]string{
+			"authorization.k8s.io/decision": "forbid",
+			"authorization.k8s.io/reason":   "why",
+			"other":                         "x",
+		},
 	}
 }
 
-func TestWhatKubeAPIServerWritesIsRead(t *testing.T) {
+func TestDecodeReadsWhatKubeAPIServerWrites(t *testing.T) {
 	event := tokenEvent()
 	list := &audit.EventList{Items: []audit.Event{event, event}}
 	for name, test := range map[string]struct {
@@ -54,7 +60,7 @@ func TestWhatKubeAPIServerWritesIsRead(t *testing.T) {
 	}{
 		"an event":                    {written(t, &event), 1},
 		"an event list":               {written(t, list), 2},
-		"an event of version v1beta1": {[]byte(strings.Replace(string(written(t, &event)), "audit.k8s.io/v1", "audit.k8s.io/v1beta1", 1)), 1},
+		"an event of version v1beta1": {bytes.Replace(written(t, &event), []byte("audit.k8s.io/v1"), []byte("audit.k8s.io/v1beta1"), 1), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d Decoder
@@ -78,12 +84,16 @@ func checkTokenEvent(t *testing.T, e *Event) {
 		"request": string(e.RequestObject()), "received": e.Received, "annotations": e.Annotations,
 	}
 	want := map[string]any{
-		"stage": ResponseComplete, "id": "6f1e0d5c", "uri": "/api/v1/namespaces/shop/serviceaccounts/api/token?timeout=10s", "verb": "create",
+		"stage": ResponseComplete, "id": "6f1e0d5c", "verb": "create",
+		"uri":  "/api/v1/namespaces/shop/serviceaccounts/api/token?timeout=10s",
 		"user": "system:node:worker-1", "uid": "17", "groups": []string{"system:nodes", "system:authenticated"},
 		"extra":        map[string][]string{"example.com/a<b": {"x", "y"}},
 		"impersonated": "ada", "impersonated groups": []string{"admins"},
 		"source": "10.0.0.1", "agent": "kubelet/v1.37.1",
-		"object":  Object{Group: "authentication.k8s.io", Version: "v1", Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "api"},
+		"object": Object{
+			Group: "authentication.k8s.io", Version: "v1",
+			Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "api",
+		},
 		"status":  Status{Code: 403, Reason: "Forbidden", Message: "no <b>"},
 		"request": `{"kind":"TokenRequest","spec":{}}`, "received": time.Date(2026, 1, 31, 12, 0, 0, 123456000, time.UTC),
 		"annotations": Annotations{Decision: "forbid", Reason: "why"},
@@ -93,14 +103,15 @@ func checkTokenEvent(t *testing.T, e *Event) {
 	}
 }
 
-func TestAnEventWithoutWhatItMayLack(t *testing.T) {
+func TestDecodeEventWithoutOptionalFields(t *testing.T) {
 	var d Decoder
 	n, err := d.Decode(written(t, &audit.Event{Stage: audit.StageRequestReceived, Verb: "get", RequestURI: "/healthz"}), func(e *Event) {
-		if e.Object != nil || e.Impersonated != nil || e.RequestObject() != nil || e.Source() != "" || e.Extra(&e.User) != nil || !e.Received.IsZero() {
+		if e.Object != nil || e.Impersonated != nil || e.RequestObject() != nil ||
+			e.Source() != "" || e.Extra(&e.User) != nil || !e.Received.IsZero() {
 			t.Errorf("got %+v", e)
 		}
 		if e.Answered() || e.Last() {
-			t.Error("a request that was only received is taken for one that was answered")
+			t.Error("a request that was only received is reported as answered")
 		}
 	})
 	if n != 1 || err != nil {
@@ -108,14 +119,14 @@ func TestAnEventWithoutWhatItMayLack(t *testing.T) {
 	}
 }
 
-func TestLinesThatAreNoEvents(t *testing.T) {
+func TestDecodeRejectsLinesThatAreNotEvents(t *testing.T) {
 	const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get"`
 	for name, test := range map[string]struct{ line, want string }{
 		"another kind": {
 			`{"kind":"Pod","apiVersion":"v1"}`,
 			`kind "Pod" of apiVersion "v1": want Event or EventList of audit.k8s.io/v1 or v1beta1`,
 		},
-		"a version that no API server writes any more": {
+		"an obsolete version": {
 			`{"kind":"Event","apiVersion":"audit.k8s.io/v1alpha1"}`,
 			`kind "Event" of apiVersion "audit.k8s.io/v1alpha1": want Event or EventList of audit.k8s.io/v1 or v1beta1`,
 		},
@@ -123,27 +134,33 @@ func TestLinesThatAreNoEvents(t *testing.T) {
 			`{"kind":"Event","apiVersion":"v1"}`,
 			`kind "Event" of apiVersion "v1": want Event or EventList of audit.k8s.io/v1 or v1beta1`,
 		},
-		"a field of another type":   {event + `,"user":{"groups":"system:nodes"}}`, `user.groups: want a list, got a string`},
-		"half a line":               {event, ErrUnfinished.Error()},
-		"two lines run together":    {event + `,"us` + event + "}", "not valid JSON: invalid character 'k' after object name (expecting ':')"},
-		"what is behind the object": {event + "} x", "not valid JSON: invalid character 'x' after top-level value"},
-		"a list of events":          {"[" + event + "}]", "want one event on each line, not a list; jq -c '.[]' writes it so"},
-		"an event on many lines":    {"{", "want a whole event on each line; jq -c . writes it so"},
+		"a field of another type": {event + `,"user":{"groups":"system:nodes"}}`, `user.groups: want a list, got a string`},
+		"half a line":             {event, ErrUnfinished.Error()},
+		"two lines without a line break": {
+			event + `,"us` + event + "}",
+			"not valid JSON: invalid character 'k' after object name (expecting ':')",
+		},
+		"text after the object":  {event + "} x", "not valid JSON: invalid character 'x' after top-level value"},
+		"a list of events":       {"[" + event + "}]", "want one event on each line, not a list; jq -c '.[]' writes it so"},
+		"an event on many lines": {"{", "want a whole event on each line; jq -c . writes it so"},
 		"the format legacy": {
 			`2026-01-31T12:00:00.000000000Z AUDIT: id="6f1e" stage="ResponseComplete" ip="10.0.0.1" method="get"`,
 			"the log is in the format legacy, which does not say enough; let kube-apiserver write --audit-log-format=json",
 		},
-		"an unknown stage": {strings.Replace(event, "ResponseComplete", "Done", 1) + "}", `stage: want RequestReceived, ResponseStarted, ResponseComplete or Panic, got "Done"`},
-		"no request":       {strings.Replace(event, `"get"`, `""`, 1) + "}", "the event has neither a verb nor a requestURI"},
+		"an unknown stage": {
+			strings.Replace(event, "ResponseComplete", "Done", 1) + "}",
+			`stage: want RequestReceived, ResponseStarted, ResponseComplete or Panic, got "Done"`,
+		},
+		"no request": {strings.Replace(event, `"get"`, `""`, 1) + "}", "the event has neither a verb nor a requestURI"},
 		"an item of a list": {
 			`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + event + `},{"stage":1}]}`,
 			"items[1]: stage: want a string, got a number",
 		},
-		"items that are no list": {`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":{}}`, "items: want a list, got an object"},
+		"items of another type": {`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":{}}`, "items: want a list, got an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d Decoder
-			n, err := d.Decode([]byte(test.line), func(e *Event) { t.Errorf("an event was handed on: %+v", e) })
+			n, err := d.Decode([]byte(test.line), func(e *Event) { t.Errorf("reported %+v", e) })
 			if n != 0 || err == nil || err.Error() != test.want {
 				t.Errorf("got %d events and\n%v, want\n%s", n, err, test.want)
 			}
@@ -151,7 +168,7 @@ func TestLinesThatAreNoEvents(t *testing.T) {
 	}
 }
 
-func TestALineOfSpacesHasNoEvents(t *testing.T) {
+func TestDecodeLineOfSpaces(t *testing.T) {
 	var d Decoder
 	if n, err := d.Decode([]byte(" \t\r"), nil); n != 0 || err != nil {
 		t.Errorf("got %d, %v", n, err)

@@ -1,14 +1,13 @@
 // Package auditlog reads the audit logs of kube-apiserver: lines of JSON, each an
 // Event or an EventList of audit.k8s.io, in one file or in many, compressed or not.
 //
-// [Files] puts the files that a log was rotated into in the order in which they were
-// written. [Read] reads them as a stream, decodes lines on all cores, and hands on
-// what was made of them in the order of the log; memory does not grow with its
-// length. [Decode] is one line's way in.
+// [Files] sorts the files of a rotated log by the time at which they were written. [Read]
+// streams them, decodes lines on all cores, and passes the results on in the order of the
+// log; memory does not grow with the length of the log. [Decoder.Decode] decodes one line.
 //
-// An API server notes a request in up to three stages. Which of them says what was
-// answered is in [Event.Answered]; a request that takes long, such as a watch, has
-// two that do.
+// An API server logs a request in up to three stages. [Event.Answered] reports whether a
+// stage has the response status; a long-running request, such as a watch, has two such
+// stages.
 //
 // Sources: https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/ and
 // https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/

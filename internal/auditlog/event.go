@@ -15,38 +15,38 @@ const (
 	Panic            = "Panic"
 )
 
-// Event is one stage of one request, as far as it matters who asked what and what
-// was answered. What the server sent back is not read.
+// Event is one stage of one request: who sent it, what it requests, and how the server
+// responded. The response object is not read.
 type Event struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 
 	Stage   string `json:"stage"`
 	AuditID string `json:"auditID"`
-	// RequestURI is as the client sent it: escaped, with the query.
+	// RequestURI is the URI as the client sent it: escaped, with the query.
 	RequestURI string `json:"requestURI"`
-	// Verb is that of the Kubernetes API, or an HTTP method in lower case for
+	// Verb is the verb of the Kubernetes API, or the HTTP method in lower case for
 	// requests without a resource.
 	Verb string `json:"verb"`
-	// User is who was authenticated; empty if nobody was.
+	// User is the authenticated user; empty without authentication.
 	User User `json:"user"`
-	// Impersonated is who the user acted as; nil for most requests.
+	// Impersonated is the impersonated user; nil for most requests.
 	Impersonated *User  `json:"impersonatedUser"`
 	UserAgent    string `json:"userAgent"`
-	// Object is what the request is about; nil for requests without a resource.
+	// Object is the requested object; nil for requests without a resource.
 	Object *Object `json:"objectRef"`
 	Status Status  `json:"responseStatus"`
-	// Received is when the request came.
+	// Received is the time at which the API server received the request.
 	Received    time.Time   `json:"requestReceivedTimestamp"`
 	Annotations Annotations `json:"annotations"`
 
 	Sources span `json:"sourceIPs"`
 	Request span `json:"requestObject"`
 
-	text []byte // that the spans are in
+	text []byte // the text that the spans refer to
 }
 
-// User is who asks.
+// User is the user of a request.
 type User struct {
 	Name   string   `json:"username"`
 	UID    string   `json:"uid"`
@@ -54,9 +54,8 @@ type User struct {
 	Extra  span     `json:"extra"`
 }
 
-// Object is what a request is about. The API server fills in the name and the
-// namespace of what is created from the object itself; authorizers see those of the
-// URI only.
+// Object is the object of a request. For a create, the API server takes the name and the
+// namespace from the body; authorizers see only those of the URI.
 type Object struct {
 	Group       string `json:"apiGroup"`
 	Version     string `json:"apiVersion"`
@@ -66,29 +65,28 @@ type Object struct {
 	Name        string `json:"name"`
 }
 
-// Status is what was answered.
+// Status is the response status.
 type Status struct {
-	// Code is the HTTP status; 0 if nothing was answered.
+	// Code is the HTTP status; 0 without a response.
 	Code    int    `json:"code"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 }
 
-// Annotations are what the API server's authorization notes of a request: "allow" or
-// "forbid", and why.
+// Annotations are the API server's annotations about authorization: "allow" or "forbid", and
+// the reason.
 type Annotations struct {
 	Decision string `json:"authorization.k8s.io/decision"`
 	Reason   string `json:"authorization.k8s.io/reason"`
 }
 
-// The decisions that API servers note.
+// The decisions in the annotations of API servers.
 const (
 	Allowed   = "allow"
 	Forbidden = "forbid"
 )
 
-// span is where a value stands in the text of its event, which most who read the log
-// do not look into.
+// span is the position of a value in the text of its event. It is decoded only on demand.
 type span struct{ start, end int }
 
 // UnmarshalJSONFrom skips the value.
@@ -105,18 +103,18 @@ func (s *span) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// Answered reports whether the stage is one that says what was answered.
+// Answered reports whether the stage has a response status.
 func (e *Event) Answered() bool { return e.Stage != RequestReceived }
 
-// Last reports whether no other stage follows.
+// Last reports whether no further stage of the request follows.
 func (e *Event) Last() bool { return e.Stage == ResponseComplete || e.Stage == Panic }
 
-// RequestObject is the object that was sent, or the patch, as JSON; nil where the
-// audit policy does not log it. It is valid until the event is.
+// RequestObject returns the object that was sent, or the patch, as JSON; nil if the audit
+// policy does not log it. It is valid as long as the event is.
 func (e *Event) RequestObject() []byte { return e.in(e.Request) }
 
-// Source is the address from which the API server was reached; empty if it is not
-// noted. Addresses before it are what the client says of itself.
+// Source returns the address of the connection to the API server; empty if it is not
+// logged. The addresses before it come from headers, which the client may forge.
 func (e *Event) Source() string {
 	var all []string
 	if text := e.in(e.Sources); text == nil || json.Unmarshal(text, &all, asKubernetes()) != nil || len(all) == 0 {
@@ -125,7 +123,7 @@ func (e *Event) Source() string {
 	return all[len(all)-1]
 }
 
-// Extra is what else authentication found out about a user of the event.
+// Extra returns the extra fields of a user of the event.
 func (e *Event) Extra(u *User) map[string][]string {
 	var extra map[string][]string
 	if text := e.in(u.Extra); text == nil || json.Unmarshal(text, &extra, asKubernetes()) != nil {

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Stdin is the path that stands for standard input.
+// Stdin is the path that means standard input.
 const Stdin = "-"
 
-// File is one to read.
+// File is a file to read.
 type File struct {
-	// Path is as it was given; [Stdin] for standard input.
+	// Path is the path as the user gave it; [Stdin] for standard input.
 	Path string
-	// Size is in bytes as stored; 0 when unknown.
+	// Size is the stored size in bytes; 0 if unknown.
 	Size int64
 }
 
-// Name is what messages call the file.
+// Name returns the name of the file for messages.
 func (f File) Name() string {
 	if f.Path == Stdin {
 		return "stdin"
@@ -31,16 +31,17 @@ func (f File) Name() string {
 	return f.Path
 }
 
-// Files puts files in the order in which they were written, and tells which were left
-// out, one line each.
+// Files sorts files by the time at which they were written. It returns one line for each
+// file that it skips.
 //
 // When kube-apiserver rotates audit.log (--audit-log-maxsize), it renames it to
 // audit-2026-01-31T12-30-00.000.log, and may compress that to a name that ends in
-// .log.gz (--audit-log-compress). The rotated files of a log come in the order of
-// these times, and the one that is still written to after them. Different logs, such
-// as those of several API servers, keep the order in which they are named.
+// .log.gz (--audit-log-compress). The rotated files of a log are sorted by these times; the
+// file that is being written comes last. Different logs, such as those of several API
+// servers, keep the order of the arguments.
 //
-// A compressed file whose original is there too is left out: it is being compressed.
+// If a compressed file and its original both exist, the compressed one is skipped: it is
+// still being written.
 func Files(paths []string) (files []File, leftOut []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil, errors.New("no audit log given: name its files, or - for standard input")
@@ -53,7 +54,7 @@ func Files(paths []string) (files []File, leftOut []string, err error) {
 			return nil, nil, fmt.Errorf("%s is given twice, and its requests would count twice", File{Path: path}.Name())
 		}
 		seen[filepath.Clean(path)] = true
-		file, err := lookAt(path)
+		file, err := statFile(path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -79,7 +80,7 @@ func Files(paths []string) (files []File, leftOut []string, err error) {
 	return files, leftOut, nil
 }
 
-func lookAt(path string) (File, error) {
+func statFile(path string) (File, error) {
 	if path == Stdin {
 		return File{Path: path}, nil
 	}
@@ -90,7 +91,8 @@ func lookAt(path string) (File, error) {
 	case err != nil:
 		return File{}, fmt.Errorf("read the audit log: %w", err)
 	case info.IsDir():
-		return File{}, fmt.Errorf("read the audit log: %s is a folder: name its files, for example %s", path, filepath.Join(path, "audit*.log*"))
+		example := filepath.Join(path, "audit*.log*")
+		return File{}, fmt.Errorf("read the audit log: %s is a folder: name its files, for example %s", path, example)
 	}
 	file := File{Path: path}
 	if info.Mode().IsRegular() {
@@ -101,18 +103,18 @@ func lookAt(path string) (File, error) {
 
 const (
 	compressedSuffix = ".gz"
-	// rotationTime is what kube-apiserver puts into the name of a file that it
-	// rotates away, in UTC.
+	// rotationTime is the format of the time, in UTC, that kube-apiserver puts into the
+	// names of rotated files.
 	rotationTime = "2006-01-02T15-04-05.000"
 )
 
-// rotated is a file with its place in a log.
+// rotated is a file with its position in a log.
 type rotated struct {
 	file File
-	// log is the path that is written to.
+	// log is the path of the log that kube-apiserver writes.
 	log   string
 	order int
-	// at is when the file was rotated away; zero for the one that is written to.
+	// at is the time of the rotation; zero for the file that is being written.
 	at time.Time
 }
 
@@ -120,7 +122,7 @@ func rotationOf(file File) rotated {
 	plain := strings.TrimSuffix(filepath.Clean(file.Path), compressedSuffix)
 	extension := filepath.Ext(plain)
 	stem := strings.TrimSuffix(plain, extension)
-	// The time has a dot, which is no extension in a log without one.
+	// If the log's name has no extension, the dot in the time is not one either.
 	for _, split := range [][2]string{{stem, extension}, {plain, ""}} {
 		if cut := len(split[0]) - len(rotationTime) - 1; cut >= 0 && split[0][cut] == '-' {
 			if at, err := time.Parse(rotationTime, split[0][cut+1:]); err == nil {

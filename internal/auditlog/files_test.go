@@ -8,35 +8,44 @@ import (
 	"testing"
 )
 
-func TestFilesAreInTheOrderInWhichTheyWereWritten(t *testing.T) {
+func TestFilesSortsByTimeOfWriting(t *testing.T) {
 	for name, test := range map[string]struct {
 		there, given, want []string
 		leftOut            []string
 	}{
-		"the one that is written to comes last": {
+		"the file that is being written comes last": {
 			given: []string{"audit.log", "audit-2026-01-31T12-30-00.000.log"},
 			want:  []string{"audit-2026-01-31T12-30-00.000.log", "audit.log"},
 		},
-		"rotated files come by their time, compressed or not": {
-			given: []string{"audit.log", "audit-2026-02-01T00-00-00.000.log", "audit-2025-12-31T23-59-59.999.log.gz", "audit-2026-01-31T12-30-00.001.log.gz", "audit-2026-01-31T12-30-00.000.log"},
-			want:  []string{"audit-2025-12-31T23-59-59.999.log.gz", "audit-2026-01-31T12-30-00.000.log", "audit-2026-01-31T12-30-00.001.log.gz", "audit-2026-02-01T00-00-00.000.log", "audit.log"},
+		"rotated files are sorted by time, compressed or not": {
+			given: []string{
+				"audit.log", "audit-2026-02-01T00-00-00.000.log", "audit-2025-12-31T23-59-59.999.log.gz",
+				"audit-2026-01-31T12-30-00.001.log.gz", "audit-2026-01-31T12-30-00.000.log",
+			},
+			want: []string{
+				"audit-2025-12-31T23-59-59.999.log.gz", "audit-2026-01-31T12-30-00.000.log",
+				"audit-2026-01-31T12-30-00.001.log.gz", "audit-2026-02-01T00-00-00.000.log", "audit.log",
+			},
 		},
 		"a log whose name has no extension": {
 			given: []string{"audit", "audit-2026-01-31T12-30-00.000"},
 			want:  []string{"audit-2026-01-31T12-30-00.000", "audit"},
 		},
-		"different logs keep the order in which they are named": {
+		"different logs keep the order of the arguments": {
 			given: []string{"b.log", "a.log", "b-2026-01-31T12-30-00.000.log"},
 			want:  []string{"b-2026-01-31T12-30-00.000.log", "b.log", "a.log"},
 		},
-		"names that only look like times are logs of their own": {
+		"names without a valid time are separate logs": {
 			given: []string{"audit-2026-01-31.log", "audit-2026-13-31T12-30-00.000.log", "audit.log"},
 			want:  []string{"audit-2026-01-31.log", "audit-2026-13-31T12-30-00.000.log", "audit.log"},
 		},
-		"what is being compressed counts once": {
-			given:   []string{"audit-2026-01-31T12-30-00.000.log.gz", "audit-2026-01-31T12-30-00.000.log"},
-			want:    []string{"audit-2026-01-31T12-30-00.000.log"},
-			leftOut: []string{"DIR/audit-2026-01-31T12-30-00.000.log.gz is left out: DIR/audit-2026-01-31T12-30-00.000.log is the same, and not compressed"},
+		"a file that is being compressed counts once": {
+			given: []string{"audit-2026-01-31T12-30-00.000.log.gz", "audit-2026-01-31T12-30-00.000.log"},
+			want:  []string{"audit-2026-01-31T12-30-00.000.log"},
+			leftOut: []string{
+				"DIR/audit-2026-01-31T12-30-00.000.log.gz is left out: " +
+					"DIR/audit-2026-01-31T12-30-00.000.log is the same, and not compressed",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +82,7 @@ func TestFilesAreInTheOrderInWhichTheyWereWritten(t *testing.T) {
 	}
 }
 
-func TestPathsThatAreNoFiles(t *testing.T) {
+func TestFilesRejectsOtherPaths(t *testing.T) {
 	dir := t.TempDir()
 	for want, paths := range map[string][]string{
 		"no audit log given: name its files, or - for standard input":                      nil,

@@ -6,13 +6,17 @@ import (
 	"testing"
 )
 
-// FuzzDecode holds the decoder to what the standard library reads in the same line,
-// as far as both take it: who asked, what, and what was answered.
+// FuzzDecode compares the decoder with the standard library on lines that both accept.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get","user":{"username":"system:node:worker-1","groups":["system:nodes"],"extra":{"a":["b"]}},"sourceIPs":["10.0.0.1"],"objectRef":{"resource":"pods"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-31T12:00:00.000000Z","annotations":{"authorization.k8s.io/decision":"allow"}}`))
-	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"stage":"Panic","verb":"get","requestObject":{"kind":"Pod"}},{"stage":"RequestReceived","requestURI":"/"}]}`))
+	f.Add([]byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get",` +
+		`"user":{"username":"system:node:worker-1","groups":["system:nodes"],"extra":{"a":["b"]}},` +
+		`"sourceIPs":["10.0.0.1"],"objectRef":{"resource":"pods"},"responseStatus":{"code":200},` +
+		`"requestReceivedTimestamp":"2026-01-31T12:00:00.000000Z","annotations":{"authorization.k8s.io/decision":"allow"}}`))
+	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` +
+		`{"stage":"Panic","verb":"get","requestObject":{"kind":"Pod"}},{"stage":"RequestReceived","requestURI":"/"}]}`))
 	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1beta1","items":null}`))
-	f.Add([]byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseStarted","verb":"get","user":null,"sourceIPs":null,"requestReceivedTimestamp":null}`))
+	f.Add([]byte(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseStarted","verb":"get",` +
+		`"user":null,"sourceIPs":null,"requestReceivedTimestamp":null}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var d Decoder
 		handed := 0
@@ -27,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 			e.Extra(&e.User)
 		})
 		if err != nil && (n != 0 || handed != 0) || err == nil && n != handed {
-			t.Errorf("%d events were handed on, of %d, with error %v", handed, n, err)
+			t.Errorf("%d events were reported, of %d, with error %v", handed, n, err)
 		}
 		if err == nil && n == 1 {
 			var d Decoder
@@ -45,7 +49,7 @@ func agrees(t *testing.T, line []byte, d *Decoder) {
 		return
 	}
 	_, _ = d.Decode(line, func(e *Event) {
-		// The standard library also takes names in another case.
+		// The standard library also accepts names in another case.
 		if bytes.Count(bytes.ToLower(line), []byte(`"username"`)) == 1 && bytes.Contains(line, []byte(`"username"`)) &&
 			bytes.Count(bytes.ToLower(line), []byte(`"user"`)) == 1 && bytes.Contains(line, []byte(`"user"`)) &&
 			!bytes.Contains(line, []byte(`\u`)) && e.User.Name != standard.User.Username {

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
 
-// open begins to read a file, which may be compressed whatever its name says.
+// open opens a file. It detects compression by the content, not by the name.
 func (f File) open(stdin io.Reader) (*filetext.Text, error) {
 	var file io.ReadCloser
 	switch {

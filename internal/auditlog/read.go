@@ -12,47 +12,48 @@ import (
 )
 
 const (
-	// MaxLine is the length in bytes beyond which a line is broken. Lines with what
-	// was sent back (level RequestResponse) can be long.
+	// MaxLine is the maximum length of a line in bytes. Lines with response objects
+	// (level RequestResponse) can be long.
 	MaxLine = 256 << 20
-	// MaxBroken is how many lines may be broken before what is read is taken for
-	// something else than an audit log.
+	// MaxBroken is the maximum number of broken lines. An input with more is not an
+	// audit log.
 	MaxBroken = 100
 
 	batchSize = 256 << 10
-	// keptSize is how much room a batch keeps that had a long line.
+	// keptSize is the maximum size of a buffer that a batch reuses.
 	keptSize = 4 * batchSize
-	// maxHeld is how many bytes of text wait for workers or are with them, unless one
-	// line is longer: with many processors there are many batches, and long lines would
-	// make each of them large.
+	// maxHeld is the maximum number of bytes in batches that wait for workers or are
+	// being decoded, unless one line is longer. The number of batches grows with the
+	// number of processors, and long lines would make each batch large.
 	maxHeld = 128 << 20
 )
 
-// Sink is who is handed what was read. T is what is made of a part of the log.
+// Sink receives the events. T is the result of a part of the log.
 type Sink[T any] struct {
-	// New returns an empty part. There are few of them, which are used again.
+	// New returns an empty part. Few parts are created; they are reused.
 	New func() T
-	// Event adds an event, which is valid until it returns, to a part. It is called
-	// concurrently for different parts.
+	// Event adds an event to a part. The event is valid until Event returns. Event is
+	// called concurrently for different parts.
 	Event func(part T, e *Event)
-	// Merge takes a part in, in the order of the log, and empties it.
+	// Merge adds a part to the result and empties it. It is called in the order of the
+	// log.
 	Merge func(part T)
 }
 
-// Options say how a log is read.
+// Options are the options of Read.
 type Options struct {
-	// Stdin is what the path [Stdin] reads.
+	// Stdin is read for the path [Stdin].
 	Stdin io.Reader
 	// Progress, if set, is called from time to time, never concurrently.
 	Progress func(Progress)
 }
 
-// Progress says how far reading has come.
+// Progress is the progress of Read.
 type Progress struct {
 	File string
-	// Done and Total are in bytes as stored; Total is 0 when it is unknown.
+	// Done and Total are stored bytes of File; Total is 0 if unknown.
 	Done, Total int64
-	// Lines is how many have been read, of all files.
+	// Lines is the number of lines read from all files.
 	Lines int
 }
 
@@ -60,17 +61,17 @@ type Progress struct {
 type Summary struct {
 	Files int
 	Lines int
-	// Bytes are those of the text, decompressed.
+	// Bytes is the size of the decompressed text.
 	Bytes  int64
 	Events int
-	// Broken are the lines that could not be read, and were left out.
+	// Broken are the lines that could not be read. They were skipped.
 	Broken []*LineError
-	// Unfinished are the ends of files in the middle of a line, as a log has that is
-	// being written.
+	// Unfinished are the last lines of files that end in the middle of an event, as in a
+	// log that is being written.
 	Unfinished []*LineError
 }
 
-// LineError says which line could not be read.
+// LineError is the error of a line that could not be read.
 type LineError struct {
 	File string
 	// Line counts from 1, in the decompressed text.
@@ -81,14 +82,13 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.File, e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Read reads files one after the other and hands their events to the sink. Lines are
-// decoded in parallel, in batches whose number is fixed, so that memory does not grow
-// with the log.
+// Read reads files one after the other and passes their events to the sink. Lines are
+// decoded in parallel, in a fixed number of batches, so that memory does not grow with the
+// log.
 //
-// A line that is broken is left out and is in the summary, so that a report can be
-// made of the others. A file whose first line is broken, too many broken lines, and a
-// file that cannot be read end the reading with an error, beside which the summary
-// tells how far it came.
+// Read skips a broken line and adds it to the summary, so that the other lines can be
+// reported. It returns an error if the first line of a file is broken, if too many lines
+// are broken, and if a file cannot be read. The summary then covers what was read before.
 func Read[T any](ctx context.Context, files []File, sink Sink[T], opts Options) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,8 +109,8 @@ func Read[T any](ctx context.Context, files []File, sink Sink[T], opts Options) 
 	return p.merge(ctx)
 }
 
-// pipeline connects one reader, several workers and the one who merges. Each batch
-// goes from free through ordered and work back to free.
+// pipeline connects one reader, several workers and one merger. Each batch goes from free
+// through ordered and work back to free.
 type pipeline[T any] struct {
 	sink                Sink[T]
 	opts                Options
@@ -122,7 +122,7 @@ type pipeline[T any] struct {
 type batch[T any] struct {
 	text []byte
 	file string
-	line int // that the text begins with, from 1
+	line int // number of the first line, from 1
 	// opened is true for the first batch of a file.
 	opened   bool
 	progress Progress
@@ -137,11 +137,11 @@ type batch[T any] struct {
 	done       chan struct{}
 }
 
-// weight is what counts of a batch towards [maxHeld].
+// weight returns the size of the batch that counts towards [maxHeld].
 func (b *batch[T]) weight() int64 { return min(int64(cap(b.text)), maxHeld) }
 
-// drop lets go of much room.
-func (b *batch[T]) drop() {
+// shrink drops a large buffer.
+func (b *batch[T]) shrink() {
 	if cap(b.text) > keptSize {
 		b.text = nil
 	}
@@ -209,7 +209,7 @@ func (p *pipeline[T]) readFile(ctx context.Context, f File) error {
 	}
 }
 
-var errTooLong = fmt.Errorf("longer than %d bytes; let the audit policy not log what is sent back (level Request)", MaxLine)
+var errTooLong = fmt.Errorf("longer than %d bytes; do not log response objects: use level Request in the audit policy", MaxLine)
 
 // fill reads until the batch is full and has a whole line, and returns where the last
 // whole line ends. An error is io.EOF at the end of the file.
@@ -268,7 +268,7 @@ func (p *pipeline[T]) decode(ctx context.Context) {
 		select {
 		case b := <-p.work:
 			b.decode(&d, p.sink.Event)
-			d.forget()
+			d.release()
 			b.done <- struct{}{}
 		case <-ctx.Done():
 			return
@@ -295,7 +295,7 @@ func (b *batch[T]) decode(d *Decoder, add func(T, *Event)) {
 	}
 }
 
-// merge takes in what the workers have made, in order.
+// merge merges the decoded batches, in order.
 func (p *pipeline[T]) merge(ctx context.Context) (Summary, error) {
 	var total Summary
 	for {
@@ -315,7 +315,7 @@ func (p *pipeline[T]) merge(ctx context.Context) (Summary, error) {
 			p.opts.Progress(b.progress)
 		}
 		p.held.Release(b.weight())
-		b.drop()
+		b.shrink()
 		p.free <- b
 	}
 }
@@ -350,7 +350,7 @@ func (s *Summary) add(opened bool, lines, events, size int, broken []*LineError,
 			return b
 		}
 		if len(s.Broken) == MaxBroken {
-			return fmt.Errorf("%w; and %d lines before: this is no audit log, or much of it is lost", b, MaxBroken)
+			return fmt.Errorf("%w; and %d lines before: this is not an audit log, or it is badly damaged", b, MaxBroken)
 		}
 		s.Broken = append(s.Broken, b)
 	}

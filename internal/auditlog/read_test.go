@@ -19,7 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// collected is the audit ids of what was read, in order.
+// collected returns the audit ids of the events, in order.
 func collected(ctx context.Context, files []File, stdin io.Reader) ([]string, Summary, error) {
 	var all []string
 	summary, err := Read(ctx, files, Sink[*[]string]{
@@ -56,7 +56,7 @@ func compressed(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-func TestEventsComeInTheOrderOfTheLog(t *testing.T) {
+func TestReadKeepsTheOrderOfTheLog(t *testing.T) {
 	var text strings.Builder
 	var want []string
 	for i := range 20_000 {
@@ -80,16 +80,16 @@ func TestEventsComeInTheOrderOfTheLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("got %d events, not those that are there in their order", len(got))
+				t.Errorf("got %d events, want %d in order", len(got), len(want))
 			}
-			if want, got := any(Summary{Files: 1, Lines: 20_000, Events: 20_000, Bytes: int64(text.Len())}), any(summary); !reflect.DeepEqual(got, want) {
-				t.Errorf("got\n%v, want\n%v", got, want)
+			if want := (Summary{Files: 1, Lines: 20_000, Events: 20_000, Bytes: int64(text.Len())}); !reflect.DeepEqual(summary, want) {
+				t.Errorf("got\n%v, want\n%v", summary, want)
 			}
 		})
 	}
 }
 
-func TestALineLongerThanABatch(t *testing.T) {
+func TestReadLineLongerThanABatch(t *testing.T) {
 	long := strings.Replace(line("b"), "get", strings.Repeat("x", 5*batchSize), 1)
 	got, summary, err := collected(t.Context(), []File{{Path: Stdin}}, strings.NewReader(line("a")+long+line("c")))
 	if err != nil || !slices.Equal(got, []string{"a", "b", "c"}) || summary.Lines != 3 {
@@ -97,14 +97,19 @@ func TestALineLongerThanABatch(t *testing.T) {
 	}
 }
 
-// slowly returns one byte at a time.
-type slowly struct{ io.Reader }
+// slowReader returns one byte at a time.
+type slowReader struct{ io.Reader }
 
-func (s slowly) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(1, len(p))]) }
+func (s slowReader) Read(p []byte) (int, error) { return s.Reader.Read(p[:min(1, len(p))]) }
 
-func TestFilesAreReadOneAfterTheOther(t *testing.T) {
-	files := []File{file(t, "a.log", []byte(line("a1")+"\n"+line("a2"))), {Path: Stdin}, file(t, "empty.log", nil), file(t, "b.log", []byte(strings.TrimSpace(line("b"))))}
-	got, summary, err := collected(t.Context(), files, slowly{strings.NewReader(line("stdin"))})
+func TestReadFilesOneAfterTheOther(t *testing.T) {
+	files := []File{
+		file(t, "a.log", []byte(line("a1")+"\n"+line("a2"))),
+		{Path: Stdin},
+		file(t, "empty.log", nil),
+		file(t, "b.log", []byte(strings.TrimSpace(line("b")))),
+	}
+	got, summary, err := collected(t.Context(), files, slowReader{strings.NewReader(line("stdin"))})
 	if err != nil || !slices.Equal(got, []string{"a1", "a2", "stdin", "b"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -113,7 +118,7 @@ func TestFilesAreReadOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestABrokenLineIsNamedAndTheOthersAreRead(t *testing.T) {
+func TestReadReportsBrokenLinesAndReadsTheOthers(t *testing.T) {
 	text := line("1") + line("2") + "\n" + `{"kind":"Event","apiVersion":"audit` + line("4") + line("5") + "{}\n" + line("7")
 	got, summary, err := collected(t.Context(), []File{{Path: Stdin}}, strings.NewReader(text))
 	if err != nil || !slices.Equal(got, []string{"1", "2", "5", "7"}) {
@@ -132,15 +137,15 @@ func TestABrokenLineIsNamedAndTheOthersAreRead(t *testing.T) {
 	}
 }
 
-func TestTheEndOfALogThatIsBeingWrittenIsNoError(t *testing.T) {
+func TestReadAcceptsALogThatIsBeingWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		end                string
 		broken, unfinished int
 	}{
-		"half a line, as it is being written": {line("2")[:40], 0, 1},
-		"half a line that has ended":          {line("2")[:40] + "\n", 1, 0},
-		"something else":                      {"{}", 1, 0},
-		"a whole line without its end":        {strings.TrimSpace(line("2")), 0, 0},
+		"half a line that is being written": {line("2")[:40], 0, 1},
+		"half a line with a line break":     {line("2")[:40] + "\n", 1, 0},
+		"something else":                    {"{}", 1, 0},
+		"a whole line without a line break": {strings.TrimSpace(line("2")), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, summary, err := collected(t.Context(), []File{{Path: Stdin}}, strings.NewReader(line("1")+test.end))
@@ -149,26 +154,35 @@ func TestTheEndOfALogThatIsBeingWrittenIsNoError(t *testing.T) {
 			}
 			for _, u := range summary.Unfinished {
 				if u.Line != 2 {
-					t.Errorf("it is said to be line %d", u.Line)
+					t.Errorf("reported as line %d", u.Line)
 				}
 			}
 		})
 	}
 }
 
-func TestWhatIsNoAuditLogEndsTheReading(t *testing.T) {
+func TestReadRejectsWhatIsNotAnAuditLog(t *testing.T) {
 	truncated := compressed(t, strings.Repeat(line("1"), 1000))
 	for name, test := range map[string]struct {
 		text []byte
 		want string
 	}{
-		"the first line is broken": {[]byte("apiVersion: v1\n" + line("2")), "line 1: not valid JSON: invalid character 'a' at start of value"},
-		"too many are":             {[]byte(line("1") + strings.Repeat("x\n", MaxBroken+1)), "and 100 lines before: this is no audit log, or much of it is lost"},
+		"the first line is broken": {
+			[]byte("apiVersion: v1\n" + line("2")),
+			"line 1: not valid JSON: invalid character 'a' at start of value",
+		},
+		"too many lines are broken": {
+			[]byte(line("1") + strings.Repeat("x\n", MaxBroken+1)),
+			"and 100 lines before: this is not an audit log, or it is badly damaged",
+		},
 		"compressed data ends": {
 			truncated[:len(truncated)-20],
 			"compressed data ends early; the file is incomplete, or still being compressed",
 		},
-		"a header alone": {[]byte{0x1f, 0x8b, 8}, "decompress gzip: compressed data ends early; the file is incomplete, or still being compressed"},
+		"a header alone": {
+			[]byte{0x1f, 0x8b, 8},
+			"decompress gzip: compressed data ends early; the file is incomplete, or still being compressed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := file(t, "x.log", test.text)
@@ -180,14 +194,14 @@ func TestWhatIsNoAuditLogEndsTheReading(t *testing.T) {
 	}
 }
 
-func TestAFileThatGoesAway(t *testing.T) {
+func TestReadFileThatDoesNotExist(t *testing.T) {
 	got, _, err := collected(t.Context(), []File{file(t, "a.log", []byte(line("a"))), {Path: filepath.Join(t.TempDir(), "gone.log")}}, nil)
 	if !errors.Is(err, os.ErrNotExist) || !slices.Equal(got, []string{"a"}) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
-func TestReadingEndsWithItsContext(t *testing.T) {
+func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	defer w.Close()
@@ -200,7 +214,7 @@ func TestReadingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestProgressTellsHowMuchOfTheFileIsRead(t *testing.T) {
+func TestProgressCountsBytesAndLines(t *testing.T) {
 	f := file(t, "x.log.gz", compressed(t, strings.Repeat(line("1"), 20_000)))
 	var last Progress
 	_, err := Read(t.Context(), []File{f}, Sink[int]{New: func() int { return 0 }, Event: func(int, *Event) {}, Merge: func(int) {}},
@@ -213,12 +227,13 @@ func TestProgressTellsHowMuchOfTheFileIsRead(t *testing.T) {
 	}
 }
 
-// TestLongLinesWaitForOneAnother reads lines with which many processors would fill the
-// memory, while nobody takes them.
-func TestLongLinesWaitForOneAnother(t *testing.T) {
+// TestReadBoundsTheBytesInFlight reads long lines with many processors while the sink
+// blocks.
+func TestReadBoundsTheBytesInFlight(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64))
 	const long, many = 4 << 20, 44
-	text := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get","requestObject":"` + strings.Repeat("x", long) + "\"}\n"
+	text := `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"get",` +
+		`"requestObject":"` + strings.Repeat("x", long) + "\"}\n"
 	synctest.Test(t, func(t *testing.T) {
 		log := strings.NewReader(strings.Repeat(text, many))
 		open, events, done := make(chan struct{}), 0, make(chan error)
@@ -232,7 +247,7 @@ func TestLongLinesWaitForOneAnother(t *testing.T) {
 		}()
 		synctest.Wait()
 		if read, most := log.Size()-int64(log.Len()), int64(maxHeld+4*long); read > most {
-			t.Errorf("%d bytes were read ahead, want no more than %d", read, most)
+			t.Errorf("%d bytes were read ahead, want at most %d", read, most)
 		}
 		close(open)
 		if err := <-done; err != nil || events != many {

@@ -10,12 +10,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// nameRestriction is the admission plugin's name, as API servers call it.
+// nameRestriction is the name of the admission plugin.
 const nameRestriction = "NodeRestriction"
 
-// admit puts AdmissionReviews to NodeRestriction. A refusal that an unreadable
-// resource might turn is one that the API server's client may try again. One that
-// files might turn has the status that Kubernetes has for such a state, and says so.
+// admit evaluates AdmissionReviews by NodeRestriction. If an unreadable resource could change
+// a refusal, the status tells the client to retry. If missing objects in files could change
+// it, the status is that of Kubernetes, and the message says so.
 func (s *session) admit(ctx context.Context, req *noderestriction.Request) noderestriction.Answer {
 	a := s.Admit(ctx, req)
 	answer := a.Answer
@@ -38,8 +38,8 @@ func resourceNames(all []missing) []string {
 	return names
 }
 
-// undecidedReason is the answer's reason, with what went wrong if the chain could
-// not say what NodeRestriction asked it.
+// undecidedReason returns the answer's reason, with the error if the chain could not answer
+// an access review of NodeRestriction.
 func undecidedReason(answer noderestriction.Answer) verdict.Reason {
 	reason := answer.Reason
 	if answer.Code == noderestriction.AuthorizationFailed {

@@ -20,7 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// sessionFrom is a session over files.
+// sessionFrom returns a session over files.
 func sessionFrom(t *testing.T, paths ...string) *session {
 	t.Helper()
 	state, err := source.LoadFiles(t.Context(), paths, source.FileOptions{})
@@ -34,8 +34,8 @@ func sessionFrom(t *testing.T, paths ...string) *session {
 	return &session{Evaluator: evaluator, names: newNames(state), namespace: defaultNamespace}
 }
 
-// TestCommandsNeverDisagree puts random questions to can-i, explain, who-can and reach:
-// over the example, which is complete, and over files that lack much.
+// TestCommandsNeverDisagree compares can-i, explain, who-can and reach on random questions,
+// over complete files and over files that lack many objects.
 func TestCommandsNeverDisagree(t *testing.T) {
 	for name, s := range map[string]*session{
 		"snapshot": sessionFrom(t, "../../examples/shop.snapshot"),
@@ -76,7 +76,8 @@ func (s *session) randomQuestion(t *testing.T, random *rand.Rand, names []string
 	t.Helper()
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	resource := pick("secrets", "configmaps", "pods", "nodes", "pvc", "pv", "leases.coordination.k8s.io", "csinodes", "resourceslices",
-		"serviceaccounts", "volumeattachments", "certificatesigningrequests", "podcertificaterequests", "services", "events", "deployments.apps")
+		"serviceaccounts", "volumeattachments", "certificatesigningrequests", "podcertificaterequests", "services", "events",
+		"deployments.apps")
 	args := []string{pick("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"), resource}
 	if name := pick(names...); name != "" {
 		args = append(args, name)
@@ -94,7 +95,7 @@ func (s *session) randomQuestion(t *testing.T, random *rand.Rand, names []string
 	return q
 }
 
-// knownNames are the names of all objects that any node reaches, and of the nodes.
+// knownNames returns the names of all nodes and of all objects that a node reaches.
 func (s *session) knownNames() []string {
 	names := map[string]bool{}
 	for _, node := range s.knownNodes() {
@@ -106,7 +107,7 @@ func (s *session) knownNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// checkAgreement compares what the commands say of one question, for every node.
+// checkAgreement compares the answers of the commands to one question, for every node.
 func (s *session) checkAgreement(t *testing.T, q question, reaches map[string]reachResult) map[string]int {
 	t.Helper()
 	can, err := s.whoCan(t.Context(), q)
@@ -128,7 +129,10 @@ func (s *session) checkAgreement(t *testing.T, q question, reaches map[string]re
 		listed := slices.ContainsFunc(can.Nodes, func(n nodeThatCan) bool { return n.Node == node })
 		undecided := slices.Contains(can.Undecided, node)
 		if listed != (said.Answer == yes) || undecided != (said.Answer == unknown) {
-			t.Errorf("node %s, %s: can-i says %s (%s); listed by who-can: %v, undecided: %v", node, q, said.Answer, said.Reason.Message, listed, undecided)
+			t.Errorf(
+				"node %s, %s: can-i says %s (%s); listed by who-can: %v, undecided: %v", node, q, said.Answer, said.Reason.Message, listed,
+				undecided,
+			)
 		}
 		if listed && fmt.Sprint(can.Conditions) != fmt.Sprint(said.Conditions) {
 			t.Errorf("node %s, %s: who-can has the conditions %v, can-i %v", node, q, can.Conditions, said.Conditions)
@@ -136,14 +140,17 @@ func (s *session) checkAgreement(t *testing.T, q question, reaches map[string]re
 		explained := said.explained()
 		allows := explained.Admission == nil || explained.Admission.Answer == nil || explained.Admission.Answer.Decision.String() == "Allow"
 		if said.Answer == yes && !allows || (said.Answer == yes) != (explained.Decision.String() == "Allow") {
-			t.Errorf("node %s, %s: answer %s beside the decision %s and NodeRestriction %+v", node, q, said.Answer, explained.Decision, explained.Admission)
+			t.Errorf(
+				"node %s, %s: answer %s beside the decision %s and NodeRestriction %+v", node, q, said.Answer, explained.Decision,
+				explained.Admission,
+			)
 		}
 		s.checkReach(t, q, said, reaches[node])
 	}
 	return counts
 }
 
-// checkReach looks a question up in what reach lists.
+// checkReach compares an answer with the list of reach.
 func (s *session) checkReach(t *testing.T, q question, said ruling, reached reachResult) {
 	t.Helper()
 	var object *reachedObject
@@ -157,13 +164,16 @@ func (s *session) checkReach(t *testing.T, q question, said ruling, reached reac
 	byRole := slices.ContainsFunc(reached.RBAC, func(g rbacGrant) bool { return g.covers(q, said.Identity) })
 	switch {
 	case object != nil && !creates && q.selector == nil:
-		// Of an object that is listed, reach has exactly what can-i allows.
-		may := slices.ContainsFunc(object.May, func(p permission) bool { return p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb) })
+		// For a listed object, reach lists exactly what can-i allows.
+		may := slices.ContainsFunc(object.May, func(p permission) bool {
+			return p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb)
+		})
 		if said.Answer == yes && !may && !byRole || said.Answer == no && may {
 			t.Errorf("node %s, %s: can-i says %s (%s), reach lists %v", reached.Node, q, said.Answer, said.Reason.Message, object.May)
 		}
 		for _, p := range object.May {
-			if may && p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb) && fmt.Sprint(p.Conditions) != fmt.Sprint(said.Conditions) {
+			if may && p.Subresource == q.Subresource && slices.Contains(p.Verbs, q.Verb) &&
+				fmt.Sprint(p.Conditions) != fmt.Sprint(said.Conditions) {
 				t.Errorf("node %s, %s: reach has the conditions %v, can-i %v", reached.Node, q, p.Conditions, said.Conditions)
 			}
 		}
@@ -181,12 +191,14 @@ func isOwnName(code verdict.Code) bool {
 	return code == noderestriction.WritesOtherNode || code == noderestriction.NotOwnLease || code == noderestriction.NotOwnCSINode
 }
 
-// covers reports whether the grant is for the question, whatever NodeRestriction says.
+// covers reports whether the grant applies to the question, without NodeRestriction.
 func (g standingGrant) covers(q question) bool {
 	field, value, _ := strings.Cut(g.FieldSelector, "=")
-	selected := g.FieldSelector == "" || slices.ContainsFunc(q.selector, func(r fields.Requirement) bool { return r.Field == field && r.Value == value })
+	selected := g.FieldSelector == "" ||
+		slices.ContainsFunc(q.selector, func(r fields.Requirement) bool { return r.Field == field && r.Value == value })
 	anySubresource := q.Resource == "leases"
-	return g.Group == q.Group && g.Resource == q.Resource && (g.Subresource == q.Subresource || anySubresource) && slices.Contains(g.Verbs, q.Verb) &&
+	return g.Group == q.Group && g.Resource == q.Resource && (g.Subresource == q.Subresource || anySubresource) &&
+		slices.Contains(g.Verbs, q.Verb) &&
 		(g.Namespace == "" || g.Namespace == q.Namespace) && (g.Name == "" || g.Name == q.Name || g.OwnName && q.Name == "") && selected
 }
 

@@ -24,37 +24,36 @@ const (
 
 // answer is the outcome of one question.
 type answer struct {
-	// Answer is "yes", "no", or "unknown" when what could not be read, or what
-	// files lack, might turn a no into a yes.
+	// Answer is "yes", "no", or "unknown" if missing state could change a no to a yes.
 	Answer string `json:"answer"`
-	// Conditions of a yes are what NodeRestriction requires of a write and what
-	// depends on an object that was not given.
+	// Conditions of a yes are the checks of NodeRestriction that depend on an object that
+	// was not given.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
-	// OnlyName is set for a yes to a question without a name that holds for objects of
-	// this name only.
+	// OnlyName is set if a yes to a question without a name is only valid for objects of
+	// this name.
 	OnlyName string `json:"onlyName,omitempty"`
 
 	Identity identity         `json:"identity"`
 	Request  question         `json:"request"`
 	Decision verdict.Decision `json:"decision"`
-	// DecidedBy is the authorizer that allowed or denied; empty when none did.
+	// DecidedBy is the authorizer that allowed or denied; empty if none did.
 	DecidedBy string `json:"decidedBy,omitempty"`
-	// Reason is the deciding authorizer's; when none decided, that of the Node
-	// authorizer for nodes and of RBAC for other users.
+	// Reason is the reason of the authorizer that decided. If none did, it is that of the
+	// Node authorizer for nodes, and that of RBAC for other users.
 	Reason verdict.Reason `json:"reason"`
-	// Missing is what could not be read, or files lack, and could change the answer.
+	// Missing is the missing state that could change the answer.
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
 }
 
-// stateInfo says what an answer was taken from.
+// stateInfo describes the state that an answer comes from.
 type stateInfo struct {
 	Origin            string `json:"origin"`
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// AuthorizationConfig is the file that the chain was made from; empty for
-	// the usual one.
+	// AuthorizationConfig is the file of the AuthorizationConfiguration; empty for the
+	// default authorizers.
 	AuthorizationConfig string `json:"authorizationConfig,omitempty"`
-	// Authorizers are those of the chain, in order.
+	// Authorizers are the authorizers of the chain, in order.
 	Authorizers []string `json:"authorizers"`
 }
 
@@ -67,21 +66,22 @@ func (s *session) info() stateInfo {
 	}
 }
 
-// visible leaves out the link that is not configurable and seldom matters.
+// visible omits the authorizer of system:masters, which is not configurable and rarely
+// matters.
 func visible(names []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == chain.NameMasters })
 }
 
-// ruling is an answer with what those who were asked say.
+// ruling is an answer with the answers of the authorizers and of NodeRestriction.
 type ruling struct {
 	answer
 	said chain.Result
-	// admission is nil for what NodeRestriction has nothing to do with.
+	// admission is nil if NodeRestriction is not involved.
 	admission *admission
 }
 
-// decide puts the question to the chain, and a node's write also to
-// NodeRestriction, as far as the objects that were given allow.
+// decide evaluates the question by the chain. It also evaluates a node's write by
+// NodeRestriction, as far as possible with the given objects.
 func (s *session) decide(ctx context.Context, who identity, q question, given writtenObjects) (ruling, error) {
 	a, said := s.authorize(ctx, who, q)
 	by, err := s.admission(ctx, who, q, given, a.Answer)
@@ -92,10 +92,10 @@ func (s *session) decide(ctx context.Context, who identity, q question, given wr
 	return ruling{answer: a, said: said, admission: by}, nil
 }
 
-// authorize puts the question to the chain.
+// authorize evaluates the question by the chain.
 func (s *session) authorize(ctx context.Context, who identity, q question) (answer, chain.Result) {
 	req := q.request(who)
-	result, _ := s.Chain.Explain(ctx, req) // the opinions tell the errors
+	result, _ := s.Chain.Explain(ctx, req) // the opinions hold the errors
 	result.Opinions = slices.DeleteFunc(result.Opinions, func(o chain.Opinion) bool {
 		return o.Authorizer == chain.NameMasters && o.Decision == verdict.NoOpinion
 	})
@@ -105,7 +105,7 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 	}
 	var lacks []evaluate.Lack
 	if result.Decision != verdict.Allow {
-		a.Missing, lacks = s.turns(req, evaluate.Main(result).Code, s.asksRBAC(result))
+		a.Missing, lacks = s.missingFor(req, evaluate.Main(result).Code, s.asksRBAC(result))
 		a.Missing = append(a.Missing, s.lacking(lacks)...)
 	}
 	why := result.Doubt()
@@ -128,8 +128,8 @@ func (s *session) authorize(ctx context.Context, who identity, q question) (answ
 	return a, result
 }
 
-// asFarAsShown keeps an opinion that nothing relates an object to the node from
-// saying more than files show.
+// asFarAsShown adds to the opinion that no path exists that it is based on files, which may
+// be incomplete.
 func asFarAsShown(opinions []chain.Opinion, origin string) {
 	for i := range opinions {
 		if o := &opinions[i]; o.Code == nodeauthz.NoPathToObject {
@@ -138,7 +138,7 @@ func asFarAsShown(opinions []chain.Opinion, origin string) {
 	}
 }
 
-// undecided takes back what the chain decided, because it rests on an error.
+// undecided resets the decision of the chain, because it is based on an error.
 func (a *answer) undecided(why verdict.Reason) {
 	a.Answer, a.Decision, a.DecidedBy, a.Reason = unknown, verdict.NoOpinion, "", why
 }
@@ -165,12 +165,12 @@ func (s *session) rbacNeeded(who identity) verdict.Reason {
 	}
 }
 
-// turns lists what could turn a refusal of the authorizers.
-func (s *session) turns(req *access.Request, code verdict.Code, asksRBAC bool) (unread []missing, lacks []evaluate.Lack) {
+// missingFor returns the missing state that could change a refusal of the authorizers.
+func (s *session) missingFor(req *access.Request, code verdict.Code, asksRBAC bool) (unread []missing, lacks []evaluate.Lack) {
 	return unreadable(s.Unread(req, code, asksRBAC)), s.Lacking(req, code, asksRBAC)
 }
 
-// status is the exit status that an answer stands for.
+// status returns the exit status for an answer.
 func (a answer) status() int {
 	switch a.Answer {
 	case yes:
@@ -181,7 +181,7 @@ func (a answer) status() int {
 	return statusUndecided
 }
 
-// styled colours an answer.
+// styled returns the answer in its color.
 func (a answer) styled() string {
 	switch a.Answer {
 	case yes:
@@ -192,7 +192,7 @@ func (a answer) styled() string {
 	return render.Unsure.In(a.Answer)
 }
 
-// line is the answer in one line, with the reason.
+// line returns the answer in one line, with the reason.
 func (a answer) line() string {
 	line := a.styled() + a.onlyNameText()
 	switch {
@@ -217,12 +217,12 @@ func (a answer) onlyNameText() string {
 	return ", of the name " + a.OnlyName + " only"
 }
 
-// beyondTheName are the conditions but those that the name alone decides.
+// beyondTheName returns the conditions except those that depend only on the name.
 func beyondTheName(all []noderestriction.Condition) []noderestriction.Condition {
 	return slices.DeleteFunc(slices.Clone(all), func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
-// requirements are the conditions in words.
+// requirements returns the conditions as text.
 func requirements(all []noderestriction.Condition) []string {
 	lines := make([]string, len(all))
 	for i, c := range all {

@@ -6,9 +6,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// addAudiences says for which audiences the node may mint tokens of a service
-// account: those that its pods on the node use. An API server binds a token to a
-// pod of the same account only.
+// addAudiences adds the audiences for which the node may request tokens of a service account:
+// those that the account's pods on the node use. An API server binds a token only to a pod of
+// the same account.
 func (s *session) addAudiences(o *reachedObject, restriction *noderestriction.Restriction) {
 	for _, path := range o.Paths {
 		pod, ok := s.State.Pod(path[0].To.Namespace, path[0].To.Name)

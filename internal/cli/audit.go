@@ -21,7 +21,7 @@ import (
 func newAudit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit FILE...",
-		Short: "Say which requests of an audit log Node authorization would refuse",
+		Short: "Show which requests of an audit log Node authorization would refuse",
 		Long: `Reads audit logs of kube-apiserver and puts every request of a kubelet to the Node
 authorizer, RBAC and NodeRestriction, with the state of a cluster or of files
 (--from). It says which requests were allowed and would be refused, which were
@@ -55,7 +55,9 @@ node.`,
 	state := addState(a, cmd)
 	state.addBehaviour(cmd)
 	state.addAuthorization(cmd, "the Node authorizer, then RBAC")
-	keep := cmd.Flags().Bool("keep-system-node-binding", false, "let bindings of the ClusterRole system:node to the group system:nodes count")
+	keep := cmd.Flags().Bool(
+		"keep-system-node-binding", false, "do not ignore bindings of the ClusterRole system:node to the group system:nodes",
+	)
 	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -102,7 +104,7 @@ func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep
 		return err
 	}
 	report.LeftOut = left
-	a.tellUnread(report, read)
+	a.warnUnread(report, read)
 	if err := a.write(report, format); err != nil {
 		return err
 	}
@@ -117,26 +119,28 @@ func (a *app) audit(ctx context.Context, s *session, files []auditlog.File, keep
 	return nil
 }
 
-// unseen says what the log did not show, where nothing of what it showed would be
-// refused: that is no answer about the rest.
+// unseen reports what the log does not show, if it shows no refusals: that is no answer about
+// other requests.
 func (a *app) unseen(report *replay.Report) {
 	if n := report.Totals.NotExamined; n > 0 {
-		a.failure("%s could not be put to NodeRestriction (notExamined says why): record them at level Request (node-authorizer doctor --plan has a policy that does)", render.Count(n, "write"))
+		a.failure("%s could not be examined by NodeRestriction (notExamined says why): "+
+			"record them at level Request, as the audit policy of node-authorizer doctor --plan does", render.Count(n, "write"))
 		a.status = statusUndecided
 	}
 	if n := len(report.Nodes.Silent); n > 0 {
-		a.failure("the log has nothing of %s (nodes.silent names them): give the logs of all API servers, and of a longer time", render.Count(n, "node"))
+		a.failure("the log does not mention %s (listed in nodes.silent): give the logs of all API servers, and of a longer time",
+			render.Count(n, "node"))
 		a.status = statusUndecided
 	}
 }
 
-// requireRBAC refuses a state without roles and bindings where these decide: every
-// request that the Node authorizer has no opinion about would be undecided.
+// requireRBAC returns an error for a state without roles and bindings if RBAC is asked: every
+// request without an opinion of the Node authorizer would be undecided.
 func (s *session) requireRBAC() error {
 	if s.State.RBACLoaded() || s.configured != "" && !slices.Contains(s.Chain.Names(), chain.NameRBAC) {
 		return nil
 	}
-	return fmt.Errorf("%s has no roles and bindings, which decide what the Node authorizer does not: "+
+	return fmt.Errorf("%s has no roles and bindings, and RBAC decides what the Node authorizer does not: "+
 		"add them with --from, take a snapshot, or ask the cluster", s.State.Origin)
 }
 
@@ -150,9 +154,9 @@ func (a *app) replay(ctx context.Context, s *session, files []auditlog.File) (*r
 	return replay.Run(ctx, files, evaluators, auditlog.Options{Stdin: a.in, Progress: progress.lines()})
 }
 
-// missingForAudit says what was not seen of the state and could have allowed a request.
-// Of an object or a node that files do not have, the log is the older one, which the
-// report says itself.
+// missingForAudit describes the missing state that could have allowed a request. It does not
+// include single objects and nodes that files lack: the report marks these refusals itself,
+// because the log may be older than the files.
 func (s *session) missingForAudit(req *access.Request, result chain.Result) string {
 	code, asksRBAC := evaluate.Main(result).Code, s.asksRBAC(result)
 	if unread := s.Unread(req, code, asksRBAC); len(unread) > 0 {
@@ -168,18 +172,19 @@ func (s *session) missingForAudit(req *access.Request, result chain.Result) stri
 	return ""
 }
 
-// tellUnread says on stderr what of the log is not in the report.
-func (a *app) tellUnread(report *replay.Report, read auditlog.Summary) {
+// warnUnread reports on stderr which parts of the log are not in the report.
+func (a *app) warnUnread(report *replay.Report, read auditlog.Summary) {
 	for _, broken := range read.Broken {
-		a.failure("%v; the line is left out", broken)
+		a.failure("%v; the line is skipped", broken)
 	}
 	for _, unfinished := range read.Unfinished {
-		a.warn("%v; the file is being written, or was cut off, and this line is left out", unfinished)
+		a.warn("%v; the file is being written, or was truncated, and this line is skipped", unfinished)
 	}
 	switch {
 	case report.OnlyReceived():
-		a.failure("the log has requests but no answers: its audit policy omits the stage ResponseComplete, which says what was answered")
+		a.failure("the log has requests but no responses: its audit policy omits the stage ResponseComplete")
 	case report.Totals.Requests == 0:
-		a.failure("the log has no request of a kubelet, and shows nothing: look whether its audit policy records them (node-authorizer doctor --plan has one that does)")
+		a.failure("the log has no request of a kubelet: " +
+			"check whether the audit policy records them, as that of node-authorizer doctor --plan does")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// configuration reads the file of --authorization-config; nil without the flag.
+// configuration reads the file of --authorization-config. It returns nil without the flag.
 func (f *stateFlags) configuration() (*chain.Configuration, error) {
 	if f.authorization == "" {
 		return nil, nil
@@ -25,7 +25,7 @@ func (f *stateFlags) configuration() (*chain.Configuration, error) {
 	return c, err
 }
 
-// needsRBAC reports whether RBAC is asked of a state without roles and bindings.
+// needsRBAC reports whether RBAC is asked, but the state has no roles and bindings.
 func (s *session) needsRBAC(result chain.Result) bool {
 	return !s.State.RBACLoaded() && result.Decision != verdict.Allow && s.asksRBAC(result)
 }

@@ -14,7 +14,7 @@ func (r canIResult) Text(p *render.Page) { p.Line("%s", r.line()) }
 func newCanI(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "can-i VERB TYPE[/NAME] --node NODE",
-		Short: "May this node do it? Yes or no, and one line why",
+		Short: "Check whether a node may do something, with the reason in one line",
 		Long: `Says whether a node, or with --as any user, may do something.
 
 TYPE is a resource as kubectl accepts it: pods, po, deployments.apps. Instead of
@@ -37,7 +37,8 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
   # The same from files: a snapshot, or what kubectl prints
   node-authorizer snapshot -o cluster.snapshot
   node-authorizer can-i get secrets/db -n shop --node worker-1 --from cluster.snapshot
-  kubectl get nodes,pods,pvc,pv,volumeattachments,serviceaccounts,csidrivers,clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml |
+  kubectl get -A -o yaml \
+    nodes,pods,pvc,pv,volumeattachments,serviceaccounts,csidrivers,clusterroles,clusterrolebindings,roles,rolebindings |
     node-authorizer can-i get secrets/db -n shop --node worker-1 --from -
 
   # May it mint tokens for a service account?
@@ -74,7 +75,7 @@ Exit status: 0 yes, also with conditions, 1 no, 2 could not decide.`,
 	return cmd
 }
 
-// askFlags are the flags of commands that ask what one user may do.
+// askFlags are the flags of commands about what one user may do.
 type askFlags struct {
 	app      *app
 	state    *stateFlags

@@ -1,10 +1,10 @@
-// Package cli is the command line of node-authorizer, also under the name
-// kubectl-node_authorizer as a plugin of kubectl. Each command has a file; the
-// table of commands is in this one.
+// Package cli implements the command line of node-authorizer. Under the name
+// kubectl-node_authorizer it is a plugin of kubectl. Each command has a file; the table of
+// commands is in this one.
 //
-// Results go to stdout, progress and warnings to stderr. The exit status is 0
-// for allowed or clean, 1 for denied or findings, and 2 for bad usage and for
-// questions that could not be decided.
+// Results go to stdout, progress and warnings to stderr. The exit status is 0 for allowed or
+// without findings, 1 for denied or with findings, and 2 for usage errors and for questions
+// that could not be decided.
 package cli
 
 import (
@@ -30,16 +30,17 @@ const (
 	statusUndecided = 2
 )
 
-// commands is every command.
+// commands returns the constructors of all commands.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
-		newCanI, newExplain, newReach, newWhoCan, newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke, newConfig, newCompletion, newVersion,
+		newCanI, newExplain, newReach, newWhoCan, newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
+		newConfig, newCompletion, newVersion,
 	}
 }
 
 // Main runs the command line args[1:] and returns its exit status.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// The libraries' own messages would repeat, in their words, what errors say.
+	// The libraries log messages that repeat the errors.
 	klog.SetLogger(logr.Discard())
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -69,8 +70,8 @@ type app struct {
 	status int
 }
 
-// programName is what people type before the command: plugins of kubectl are
-// found under kubectl-NAME, with underscores for dashes.
+// programName returns how users invoke the program. A plugin of kubectl is called
+// kubectl-NAME, with underscores for dashes.
 func programName(args []string) string {
 	base := strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 	if plugin, ok := strings.CutPrefix(base, "kubectl-"); ok {
@@ -82,7 +83,7 @@ func programName(args []string) string {
 func (a *app) root(name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "node-authorizer",
-		Short: "Says what a Kubernetes node may do, and why",
+		Short: "Show what a Kubernetes node may do, and why",
 		Long: `node-authorizer says what a Kubernetes node may do, and why.
 
 It decides as the Node authorizer of kube-apiserver does, from the state of a
@@ -110,7 +111,7 @@ Exit status: 0 allowed, 1 denied, 2 could not decide or bad usage.`,
 	return root
 }
 
-// noCommand accepts no arguments: what is not a command is a mistake.
+// noCommand accepts no arguments: an argument that is not a command is a usage error.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -122,7 +123,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return usagef("unknown command %q%s", args[0], didYouMean(args[0], known))
 }
 
-// usageError is a mistake in the command line itself.
+// usageError is an error in the command line itself.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -132,7 +133,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
-// exactly accepts as many arguments as it has names, and calls them by name.
+// exactly accepts one argument per name. Its errors use the names.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < len(names) {

@@ -19,9 +19,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs testdata/script/*.txtar through the real main. Each finds
-// testdata/cluster.yaml and testdata/partial.yaml in its folder. With UPDATE_GOLDEN=1 the golden output
-// in the scripts is rewritten.
+// TestScripts runs testdata/script/*.txtar with the real main. Each script has
+// testdata/cluster.yaml and testdata/partial.yaml in its folder. UPDATE_GOLDEN=1 rewrites the
+// golden output in the scripts.
 func TestScripts(t *testing.T) {
 	fixtures := map[string][]byte{}
 	for _, name := range []string{"cluster.yaml", "partial.yaml"} {
@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			// No kubeconfig of the person who runs the tests is read.
+			// The kubeconfig of the user who runs the tests is not read.
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 			env.Setenv("KUBERNETES_SERVICE_HOST", "")
 			env.Setenv("SHOP", shop)

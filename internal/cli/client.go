@@ -14,15 +14,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// Exit statuses of client, besides statusAllowed for done and statusUndecided
-// for bad usage and what is wrong with the machine itself.
+// Exit statuses of client. It also uses statusAllowed for success, and statusUndecided for
+// usage errors and errors of the machine itself.
 const (
 	statusRefused     = 1
 	statusUnreachable = 3
 	statusTimedOut    = 4
 )
 
-// joining is the flags of client.
+// joining holds the flags of client.
 type joining struct {
 	client.Options
 	attestor, naming string
@@ -64,29 +64,42 @@ reached but had no answer in time.`,
 	return cmd
 }
 
-// addFlags adds the flags that kops' node-authorizer had, and others.
+// addFlags adds the flags of kops' node-authorizer, and others.
 func (j *joining) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence: aws or alwaysallow, as the service demands")
+	flags.StringVar(&j.attestor, "authorizer", attestorAWS, "kind of evidence that the service requires: aws or alwaysallow")
 	flags.StringVar(&j.ServiceURL, "node-url", "", "URL of the bootstrap service, https")
 	flags.StringVar(&j.APIServerURL, "kubeapi-url", "", "URL of the API server, https, for the kubeconfig")
 	flags.StringVar(&j.Kubeconfig, "kubeconfig", client.DefaultKubeconfig, "file to write")
 	flags.StringVar(&j.ServiceCAFile, "tls-client-ca", "", "file with the certificate authorities of the bootstrap service, PEM")
-	flags.StringVar(&j.APIServerCAFile, "kubeapi-ca", "", "file with the certificate authorities of the API server, PEM, for the kubeconfig (default: those of --tls-client-ca)")
-	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, where the service demands one")
+	flags.StringVar(
+		&j.APIServerCAFile, "kubeapi-ca", "",
+		"file with the certificate authorities of the API server, PEM, for the kubeconfig (default: those of --tls-client-ca)",
+	)
+	flags.StringVar(&j.CertificateFile, "tls-cert", "", "file with the client certificate, PEM, if the service requires one")
 	flags.StringVar(&j.KeyFile, "tls-private-key", "", "file with the key of the client certificate, PEM")
-	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "time between two tries, at most; at least half of it")
-	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to try; the last try begins then")
-	flags.StringVar(&j.NodeName, "node-name", "", "name that the kubelet registers with (default: what this machine is called, by the rule of --node-naming)")
-	flags.StringVar(&j.naming, "node-naming", "", "with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)")
+	flags.DurationVar(&j.Interval, "interval", client.DefaultInterval, "maximum time between two attempts; the minimum is half of it")
+	flags.DurationVar(&j.Timeout, "timeout", client.DefaultTimeout, "how long to retry; the last attempt begins at the end of this time")
+	flags.StringVar(
+		&j.NodeName, "node-name", "",
+		"name with which the kubelet registers (default: the name of this machine by the rule of --node-naming)",
+	)
+	flags.StringVar(
+		&j.naming, "node-naming", "",
+		"with aws, the service's naming rule: PrivateDNSName, InstanceID or ResourceName (default PrivateDNSName)",
+	)
 	for _, name := range []string{"kubeconfig", "tls-client-ca", "kubeapi-ca", "tls-cert", "tls-private-key"} {
 		must(cmd.MarkFlagFilename(name))
 	}
-	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions([]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions([]string{"PrivateDNSName", "InstanceID", "ResourceName"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("authorizer", cobra.FixedCompletions(
+		[]string{attestorAWS, attestorAlwaysAllow}, cobra.ShellCompDirectiveNoFileComp,
+	)))
+	must(cmd.RegisterFlagCompletionFunc("node-naming", cobra.FixedCompletions(
+		[]string{"PrivateDNSName", "InstanceID", "ResourceName"}, cobra.ShellCompDirectiveNoFileComp,
+	)))
 }
 
-// joiningVariables has the environment variable of each flag.
+// joiningVariables returns the environment variable of each flag.
 func joiningVariables() map[string]string {
 	return map[string]string{
 		"authorizer": "AUTHORIZER", "node-url": "NODE_AUTHORIZER_URL", "kubeapi-url": "KUBEAPI_URL", "kubeconfig": "KUBECONFIG_BOOTSTRAP",
@@ -96,7 +109,7 @@ func joiningVariables() map[string]string {
 	}
 }
 
-// join runs the client, and says what came of it.
+// join runs the client and prints the result.
 func (a *app) join(ctx context.Context, j *joining) error {
 	for _, required := range []struct{ flag, value string }{
 		{"--node-url URL", j.ServiceURL}, {"--kubeapi-url URL", j.APIServerURL}, {"--tls-client-ca FILE", j.ServiceCAFile},
@@ -109,7 +122,7 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	if j.Collector, err = newCollector(ctx, j.attestor, j.naming); err != nil {
 		return err
 	}
-	j.Report = func(line string) { a.tell("", line) }
+	j.Report = func(line string) { a.printLine("", line) }
 	result, err := client.Run(ctx, j.Options)
 	switch {
 	case err != nil:
@@ -122,7 +135,7 @@ func (a *app) join(ctx context.Context, j *joining) error {
 	return nil
 }
 
-// notJoined sets the exit status of errors that have one of their own.
+// notJoined sets the exit status of errors that have a specific one.
 func (a *app) notJoined(err error) error {
 	var (
 		refused     = new(client.Refused)
@@ -163,5 +176,8 @@ func newCollector(ctx context.Context, attestor, naming string) (attest.Collecto
 		}
 		return alwaysallow.NewCollector(), nil
 	}
-	return nil, usagef("--authorizer %q: want %s or %s%s", attestor, attestorAWS, attestorAlwaysAllow, didYouMean(attestor, []string{attestorAWS, attestorAlwaysAllow}))
+	return nil, usagef(
+		"--authorizer %q: want %s or %s%s", attestor, attestorAWS, attestorAlwaysAllow,
+		didYouMean(attestor, []string{attestorAWS, attestorAlwaysAllow}),
+	)
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// bootstrapService answers machines by a list, one line for each request:
+// bootstrapService answers requests by a list, one line for each request:
 //
 //	200 {"Status": …}    the status and the body
 //	503+60 {…}           with Retry-After
@@ -34,15 +34,15 @@ import (
 //	drop                 the connection ends without an answer
 //	hang                 no answer comes
 //
-// The last line stays. What is asked is written to a file.
+// The last line is repeated. Requests are written to a file.
 type bootstrapService struct {
 	mu      sync.Mutex
 	answers []string
 	asked   io.Writer
 }
 
-// startBootstrapService runs one for a script and sets $SERVICE to its URL; its
-// authority is in the file ca.crt, and what it is asked in the file asked:
+// startBootstrapService starts a bootstrapService for a script and sets $SERVICE to its URL.
+// Its CA certificate is in the file ca.crt, and its requests are in the file asked:
 //
 //	bootstrapservice ANSWERS
 func startBootstrapService(ts *testscript.TestScript, neg bool, args []string) {
@@ -113,7 +113,7 @@ func answerByLine(w http.ResponseWriter, r *http.Request, line string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// startInstance lets the programs of a script run on an instance of EC2:
+// startInstance lets the programs of a script run on an EC2 instance:
 //
 //	instance ID ADDRESS
 func startInstance(ts *testscript.TestScript, neg bool, args []string) {
@@ -156,8 +156,8 @@ func kubeconfigHas(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestSettingsOfMachinesAreThoseOfTheClient looks at what deploy/machine sets, and
-// at what the help says can be set.
+// TestSettingsOfMachinesAreThoseOfTheClient compares the settings in deploy/machine with the
+// help of the client.
 func TestSettingsOfMachinesAreThoseOfTheClient(t *testing.T) {
 	var help bytes.Buffer
 	if status := Main([]string{"node-authorizer", "client", "--help"}, nil, &help, &help); status != 0 {
@@ -188,10 +188,10 @@ func TestSettingsOfMachinesAreThoseOfTheClient(t *testing.T) {
 	}
 }
 
-// TestKilledClientsLeaveNothingHalf kills the real program again and again, at
-// moments from when it asks for a token until after it has written it down. What is
-// there then is a whole kubeconfig or nothing, and the next run gets one.
-func TestKilledClientsLeaveNothingHalf(t *testing.T) {
+// TestKilledClientsLeaveNoPartialFiles kills the real program repeatedly, at times from its
+// request for a token until after it wrote the kubeconfig. It must leave a complete
+// kubeconfig or none, and the next run must succeed.
+func TestKilledClientsLeaveNoPartialFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills many processes")
 	}
@@ -220,7 +220,8 @@ func TestKilledClientsLeaveNothingHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), program, "client", "--authorizer=alwaysallow", "--node-name=worker-1", "--node-url="+server.URL,
+		cmd := exec.CommandContext(t.Context(), program, "client",
+			"--authorizer=alwaysallow", "--node-name=worker-1", "--node-url="+server.URL,
 			"--kubeapi-url=https://api.example.com", "--tls-client-ca="+authorities, "--kubeconfig="+file)
 		cmd.Stderr = new(bytes.Buffer)
 		if err := cmd.Start(); err != nil {
@@ -233,14 +234,14 @@ func TestKilledClientsLeaveNothingHalf(t *testing.T) {
 	for i := range kills {
 		cmd := start()
 		<-answered
-		// From at once to two milliseconds later.
+		// From immediately to two milliseconds later.
 		timer := time.AfterFunc(time.Duration(i)*30*time.Microsecond, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		timer.Stop()
 		switch config, err := clientcmd.LoadFromFile(file); {
 		case os.IsNotExist(err):
 		case err != nil || config.AuthInfos["bootstrap-context"].Token != "abc123.0123456789abcdef":
-			t.Fatalf("kill %d: the kubeconfig is half: %v", i, err)
+			t.Fatalf("kill %d: the kubeconfig is incomplete: %v", i, err)
 		default:
 			written++
 			if err := os.Remove(file); err != nil {

@@ -15,7 +15,7 @@ func newCompletion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a shell completion script",
-		Long: `Prints a script that teaches a shell to complete the arguments of
+		Long: `Prints a script with which a shell completes the arguments of
 node-authorizer.
 
 As a plugin of kubectl, completion goes through kubectl's own. Put an
@@ -23,7 +23,7 @@ executable file named kubectl_complete-node_authorizer on the PATH:
 
   #!/bin/sh
   kubectl node-authorizer __complete "$@"`,
-		Example: `  # Load completion into the shell that runs now
+		Example: `  # Load completion into the current shell
   source <(node-authorizer completion bash)
 
   # Load it into each new shell

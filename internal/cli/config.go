@@ -18,7 +18,7 @@ import (
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the server's config file, or print one to begin with",
+		Short: "Check the server's config file, or print a template",
 		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,8 +29,8 @@ func newConfig(a *app) *cobra.Command {
 func newConfigValidate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Say everything that is wrong with a config file of the server",
-		Long: `Says everything that is wrong with a config file of the server, one line for each
+		Short: "Report all errors in a config file of the server",
+		Long: `Reports all errors in a config file of the server, one line for each
 mistake: the file and line, the field, and what to write instead.
 
 The files that the configuration names are not looked at; they are listed if the rest
@@ -58,8 +58,7 @@ Exit status: 0 the file is valid, 1 it is not, 2 it could not be read.`,
 	return cmd
 }
 
-// unreadFiles names the files of a configuration, which a check of the configuration
-// alone says nothing about.
+// unreadFiles names the files in a configuration. Validation does not read them.
 func unreadFiles(config *v1alpha1.ServerConfiguration) string {
 	var files []string
 	var collect func(reflect.Value, string)
@@ -90,13 +89,13 @@ func unreadFiles(config *v1alpha1.ServerConfiguration) string {
 		return ""
 	}
 	slices.Sort(files)
-	return "; not looked at: " + strings.Join(slices.Compact(files), ", ")
+	return "; not read: " + strings.Join(slices.Compact(files), ", ")
 }
 
 func newConfigDefaults(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "defaults",
-		Short: "Print a config file of the server that says the defaults and explains each field",
+		Short: "Print a config file of the server with the defaults and an explanation of each field",
 		Example: `  node-authorizer config defaults > server.yaml
   # fill in the certificates, then
   node-authorizer config validate server.yaml`,
@@ -109,8 +108,8 @@ func newConfigDefaults(a *app) *cobra.Command {
 	}
 }
 
-// readConfig reads and checks a config file, which the adjustments change between
-// the two. Mistakes in it are v1alpha1.Problems.
+// readConfig reads a config file, applies the adjustments and validates it. Errors in the file
+// are v1alpha1.Problems.
 func (a *app) readConfig(path string, adjustments ...v1alpha1.Adjustment) (*v1alpha1.ServerConfiguration, error) {
 	var text []byte
 	var err error
@@ -120,12 +119,12 @@ func (a *app) readConfig(path string, adjustments ...v1alpha1.Adjustment) (*v1al
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints one to begin with", err)
+		return nil, fmt.Errorf("reading the config file: %w; node-authorizer config defaults prints a template", err)
 	}
 	return v1alpha1.Parse(text, adjustments...)
 }
 
-// configProblems are the mistakes as editors find their places:
+// configProblems formats the errors so that editors find their position:
 // "server.yaml:3: webhook.keyFile: …".
 func configProblems(path string, problems v1alpha1.Problems) []string {
 	lines := make([]string, len(problems))

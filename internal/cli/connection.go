@@ -11,20 +11,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// connection is kubectl's flags about which cluster to talk to and how.
+// connection holds kubectl's connection flags.
 type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides *clientcmd.ConfigOverrides
 	names     []string
-	// otherwise is the end of an error about the connection: what a command can
-	// do without one.
+	// otherwise is appended to errors about the connection. It says what the user can do
+	// without one.
 	otherwise string
 }
 
 const connectionHeading = "Connection, as in kubectl"
 
-// addConnection adds the flags. Those for impersonation are left out, because
-// --as names the user asked about, and so is -n, which not every command has.
+// addConnection adds the flags, except those for impersonation, because --as names the user
+// of the question, and except -n, which not every command has.
 func addConnection(cmd *cobra.Command) *connection {
 	c := &connection{
 		rules:     clientcmd.NewDefaultClientConfigLoadingRules(),
@@ -54,7 +54,7 @@ func (c *connection) loader() clientcmd.ClientConfig {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, c.overrides)
 }
 
-// given names the first connection flag that was set on the command line.
+// given returns the name of the first connection flag that was set on the command line.
 func (c *connection) given(cmd *cobra.Command) (string, bool) {
 	for _, name := range c.names {
 		if cmd.Flags().Changed(name) {
@@ -64,7 +64,7 @@ func (c *connection) given(cmd *cobra.Command) (string, bool) {
 	return "", false
 }
 
-// config turns the flags and the kubeconfig into a client configuration.
+// config returns the client configuration from the flags and the kubeconfig.
 func (c *connection) config() (*rest.Config, error) {
 	config, err := c.loader().ClientConfig()
 	switch {
@@ -77,7 +77,7 @@ func (c *connection) config() (*rest.Config, error) {
 	return config, nil
 }
 
-// namespace is the one that the kubeconfig's context sets, else "default".
+// namespace returns the namespace of the kubeconfig's context, or else "default".
 func (c *connection) namespace() string {
 	if namespace, _, err := c.loader().Namespace(); err == nil && namespace != "" {
 		return namespace
@@ -85,7 +85,7 @@ func (c *connection) namespace() string {
 	return defaultNamespace
 }
 
-// oneLine flattens an error of several lines.
+// oneLine joins the lines of an error.
 func oneLine(err error) error {
 	if !strings.Contains(err.Error(), "\n") {
 		return err

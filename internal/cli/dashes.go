@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashes lets server and client take their flags with one dash too, as the
-// node-authorizer of kops did (-authorizer=aws): its unit files and manifests may
-// be written so. Other commands have no flags that were ever written so.
+// doubleDashes lets server and client accept flags with one dash, as kops' node-authorizer did
+// (-authorizer=aws), because its unit files and manifests may use that form. Other commands
+// did not exist there.
 func doubleDashes(root *cobra.Command, args []string) []string {
 	if len(args) == 0 || args[0] != "server" && args[0] != "client" {
 		return args

@@ -11,12 +11,18 @@ func TestFlagsWithOneDash(t *testing.T) {
 	a := &app{streams: newStreams(strings.NewReader(""), io.Discard, io.Discard)}
 	root := a.root("node-authorizer")
 	for rule, test := range map[string]struct{ args, want []string }{
-		"with a value":               {[]string{"server", "-authorizer=aws"}, []string{"server", "--authorizer=aws"}},
-		"with a value after it":      {[]string{"client", "-node-url", "https://x", "-timeout", "5m"}, []string{"client", "--node-url", "https://x", "--timeout", "5m"}},
-		"repeated":                   {[]string{"server", "-feature=verify-ip", "-feature=verify-registration"}, []string{"server", "--feature=verify-ip", "--feature=verify-registration"}},
+		"with a value": {[]string{"server", "-authorizer=aws"}, []string{"server", "--authorizer=aws"}},
+		"with a value after it": {
+			[]string{"client", "-node-url", "https://x", "-timeout", "5m"},
+			[]string{"client", "--node-url", "https://x", "--timeout", "5m"},
+		},
+		"repeated": {
+			[]string{"server", "-feature=verify-ip", "-feature=verify-registration"},
+			[]string{"server", "--feature=verify-ip", "--feature=verify-registration"},
+		},
 		"with two":                   {[]string{"server", "--authorizer=aws"}, []string{"server", "--authorizer=aws"}},
 		"with a letter":              {[]string{"server", "-v", "2", "-v2"}, []string{"server", "-v", "2", "-v2"}},
-		"a flag that there is not":   {[]string{"server", "-author=aws"}, []string{"server", "-author=aws"}},
+		"an unknown flag":            {[]string{"server", "-author=aws"}, []string{"server", "-author=aws"}},
 		"after the end of the flags": {[]string{"client", "--", "-timeout"}, []string{"client", "--", "-timeout"}},
 		"of another command":         {[]string{"can-i", "-node=x"}, []string{"can-i", "-node=x"}},
 		"none":                       {nil, nil},

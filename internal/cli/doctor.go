@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// examining is the flags of doctor.
+// examining holds the flags of doctor.
 type examining struct {
 	state   *stateFlags
 	options doctor.Options
@@ -23,8 +23,8 @@ type examining struct {
 	plan    bool
 	// auditReport is the path of a report of the command audit.
 	auditReport string
-	// checks are the names of those to make, and add the files that are read beside a
-	// cluster.
+	// checks are the names of the checks to run, and add the files that are read in
+	// addition to a cluster.
 	checks []string
 	add    []string
 }
@@ -34,7 +34,7 @@ const failOnNothing = "never"
 func newDoctor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with nodes' identities and rights, and say what becomes of them",
+		Short: "Find errors in the identities and rights of nodes, and predict what happens to the nodes",
 		Long: `Reads how AWS roles are mapped (kube-system/aws-auth, IAMIdentityMappings, the files
 of authenticators), and says for each role of nodes what will happen to a node that uses
 it: whether it registers, becomes Ready, and serves logs and exec. Then it looks at the
@@ -121,14 +121,22 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	e.state = addState(a, cmd)
 	e.state.connection.otherwise = ", or examine files with --from"
-	flags.StringVar(&e.options.Region, "region", "", "AWS region of the nodes (default: that which nodes or kubeconfigs show)")
-	flags.StringVar(&e.options.Account, "account", "", "AWS account of the nodes, 12 digits, to find roles of others")
-	flags.StringVar(&e.options.ClusterID, "cluster-id", "", "cluster id of tokens, to find credentials for another (default: that of the authenticator, where it shows)")
-	flags.StringVar(&e.failOn, "fail-on", string(finding.Warning), "exit with 1 if a finding is at least this grave: error, warning, info or never")
+	flags.StringVar(&e.options.Region, "region", "", "AWS region of the nodes (default: taken from nodes or kubeconfigs)")
+	flags.StringVar(&e.options.Account, "account", "", "AWS account of the nodes, 12 digits, to find roles of other accounts")
+	flags.StringVar(
+		&e.options.ClusterID, "cluster-id", "",
+		"cluster id of tokens, to find credentials for other clusters (default: taken from the authenticator's configuration)",
+	)
+	flags.StringVar(
+		&e.failOn, "fail-on", string(finding.Warning), "exit with 1 if a finding is at least this severe: error, warning, info or never",
+	)
 	flags.BoolVar(&e.plan, "plan", false, "print the steps to Node authorization and NodeRestriction, and which of them are done")
-	flags.StringVar(&e.auditReport, "audit-report", "", "a file that 'node-authorizer audit -o json' made, which shows by what names kubelets go")
-	flags.StringSliceVar(&e.checks, "checks", nil, "make only these checks: "+strings.Join(checkNames(), ", "))
-	flags.StringArrayVar(&e.add, "add", nil, "read this file or folder beside the cluster, such as the AuthorizationConfiguration of its API servers; can be repeated")
+	flags.StringVar(&e.auditReport, "audit-report", "", "output of 'node-authorizer audit -o json', which shows the usernames of kubelets")
+	flags.StringSliceVar(&e.checks, "checks", nil, "run only these checks: "+strings.Join(checkNames(), ", "))
+	flags.StringArrayVar(
+		&e.add, "add", nil,
+		"also read this file or folder, such as the AuthorizationConfiguration of the cluster's API servers; can be repeated",
+	)
 	must(cmd.MarkFlagFilename("add"))
 	must(cmd.RegisterFlagCompletionFunc("checks", complete(checkNames)))
 	must(cmd.MarkFlagFilename("audit-report"))
@@ -138,7 +146,7 @@ func (e *examining) addFlags(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("cluster-id", cobra.NoFileCompletions))
 }
 
-// failOns are the values of --fail-on.
+// failOns returns the values of --fail-on.
 func failOns() []string {
 	var values []string
 	for _, severity := range finding.Severities() {
@@ -147,7 +155,7 @@ func failOns() []string {
 	return append(values, failOnNothing)
 }
 
-// check finds mistakes before anything is read.
+// check validates the flags before anything is read.
 func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	switch account := e.options.Account; {
 	case !slices.Contains(failOns(), e.failOn):
@@ -155,11 +163,11 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	case account != "" && (len(account) != 12 || strings.Trim(account, "0123456789") != ""):
 		return usagef("--account %q: an account has 12 digits", account)
 	case len(e.add) > 0 && len(e.state.from) > 0:
-		return usagef("--add is for files beside a cluster, and --from replaces the cluster: name the file with --from")
+		return usagef("--add adds files to a cluster, and --from replaces the cluster: use --from for the file")
 	case e.plan && len(e.checks) > 0:
-		return usagef("--checks has no effect with --plan, which needs all checks: leave one of them out")
+		return usagef("--checks has no effect with --plan, which needs all checks: remove one of them")
 	case e.plan && cmd.Flags().Changed("fail-on"):
-		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: leave one of them out")
+		return usagef("--fail-on has no effect with --plan, which fails while there are steps to do: remove one of them")
 	case e.plan && format == render.SARIF:
 		return usagef("-o sarif is for findings, and --plan prints steps: use table, wide, json or yaml")
 	}
@@ -172,7 +180,7 @@ func (e *examining) check(cmd *cobra.Command, format render.Format) error {
 	return e.state.check(cmd)
 }
 
-// checkNames are the values of --checks.
+// checkNames returns the values of --checks.
 func checkNames() []string {
 	var names []string
 	for _, id := range doctor.Checks() {
@@ -181,7 +189,7 @@ func checkNames() []string {
 	return names
 }
 
-// readAudit is nil without a report.
+// readAudit returns nil without a report.
 func (e *examining) readAudit() (*doctor.Audit, error) {
 	if e.auditReport == "" {
 		return nil, nil
@@ -215,8 +223,8 @@ func (e *examining) read(ctx context.Context) (*doctor.Cluster, error) {
 	return cluster, cluster.Add(ctx, e.add, doctor.ReadOptions{Stdin: e.state.app.in, Progress: progress.callback()})
 }
 
-// report writes findings. A finding is certain, whatever else could not be checked, so
-// it comes first in the exit status.
+// report writes findings. Findings take precedence over undetermined checks in the exit
+// status, because they are certain.
 func (a *app) report(report *doctor.Report, failOn string, format render.Format) error {
 	worst, found := report.Worst()
 	switch {
@@ -228,7 +236,7 @@ func (a *app) report(report *doctor.Report, failOn string, format render.Format)
 	return a.write(report, format)
 }
 
-// plan writes steps.
+// plan writes the steps.
 func (a *app) plan(plan *doctor.Plan, format render.Format) error {
 	switch {
 	case plan.Open():

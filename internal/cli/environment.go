@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// fromEnvironment sets flags that were not given from the environment: names has
-// the variable of each flag. An empty variable counts as none.
+// fromEnvironment sets flags that are not on the command line from the environment. Names has
+// the variable of each flag. An empty variable counts as unset.
 func fromEnvironment(cmd *cobra.Command, names map[string]string) error {
 	for _, flag := range slices.Sorted(maps.Keys(names)) {
 		value := os.Getenv(names[flag])

@@ -10,25 +10,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// explainResult is the answer with what each authorizer said, and NodeRestriction
-// after them.
+// explainResult is the answer with the opinions of the authorizers and the answer of
+// NodeRestriction.
 type explainResult struct {
 	answer
 	Authorizers []chain.Opinion `json:"authorizers"`
 	NotAsked    []string        `json:"notAsked,omitempty"`
-	// Admission is nil for what NodeRestriction has nothing to do with: reads,
-	// and users that are not nodes.
+	// Admission is nil if NodeRestriction is not involved: for reads, and for users that
+	// are not nodes.
 	Admission *admission `json:"admission,omitempty"`
 
-	// decidedBefore is the authorizer after which no other was asked.
+	// decidedBefore is the authorizer that decided before the others were asked.
 	decidedBefore string
 }
 
 func newExplain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain VERB TYPE[/NAME] --node NODE",
-		Short: "Explain a decision: who asks, what each authorizer says, and why",
-		Long: `Explains a decision: who asks, what each authorizer says, the rule and the path
+		Short: "Explain a decision: the user, the answer of each authorizer, and the reason",
+		Long: `Explains a decision: the user, the answer of each authorizer, the rule and the path
 that it rests on or the nearest path that exists, and what would change it.
 
 When a node writes, it also says what NodeRestriction decides after the
@@ -115,7 +115,7 @@ func (r explainResult) Text(p *render.Page) {
 		decision += ", if " + r.Request.passes()
 	}
 	p.Section("Decision: %s", decision)
-	if r.Reason.Code != codeInputIncomplete { // said below, with what to do
+	if r.Reason.Code != codeInputIncomplete { // printed below, with what to do
 		p.Line("  %s", r.Reason.Message)
 	}
 	if r.Admission != nil && len(r.Admission.Needs) > 0 {
@@ -156,7 +156,7 @@ func (r explainResult) opinion(p *render.Page, o chain.Opinion) {
 	}
 	failure := o.Error
 	if strings.Contains(o.Message, failure) {
-		failure = "" // told
+		failure = "" // printed already
 	}
 	p.Fields(
 		render.Field{Name: "code", Value: string(o.Code)},
@@ -176,7 +176,7 @@ func (r explainResult) opinion(p *render.Page, o chain.Opinion) {
 	p.Path(4, o.Path)
 }
 
-// Drawing shows the path, or the nearest one, and the node that asks.
+// Drawing shows the path, or the nearest one, and the node.
 func (r explainResult) Drawing() *render.Graph {
 	g := render.NewGraph(r.Identity.kind() + ": " + r.Request.String())
 	if r.Identity.Node != "" {

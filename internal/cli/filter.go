@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// filter narrows a result to some resources and one namespace.
+// filter restricts a result to some resources and one namespace.
 type filter struct {
 	resources []resources.Resource
 	namespace string
@@ -41,7 +41,8 @@ func (f filter) object(g nodeauthz.Grant) bool {
 	return f.resource(g.Group, g.Resource) && (f.namespace == "" || g.Namespace == f.namespace)
 }
 
-// keepsStanding keeps, for a namespace, what is for all of them.
+// keepsStanding reports whether a standing grant passes the filter. A grant for all namespaces
+// passes the filter for one.
 func (s *session) keepsStanding(f filter, g nodeauthz.Grant) bool {
 	switch {
 	case !f.resource(g.Group, g.Resource):
@@ -55,8 +56,8 @@ func (s *session) keepsStanding(f filter, g nodeauthz.Grant) bool {
 	return err == nil && found.Namespaced
 }
 
-// rule keeps, for a namespace, what is for all of them. Rules for URLs are for
-// no type and no namespace.
+// rule reports whether an RBAC rule passes the filter. A rule for all namespaces passes the
+// filter for one. A rule for URLs has no resource and no namespace.
 func (f filter) rule(g rbac.Grant) bool {
 	if !f.narrows() {
 		return true

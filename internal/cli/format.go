@@ -6,8 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// formatFlag is -o with the formats that fit a command's result, the default
-// first.
+// formatFlag is -o with the formats that a command supports, the default first.
 type formatFlag struct {
 	fit  []render.Format
 	text string
@@ -26,7 +25,7 @@ func addFormat(cmd *cobra.Command, fit ...render.Format) *formatFlag {
 	return f
 }
 
-// parse is called before any work is done.
+// parse validates the format. It is called before any work is done.
 func (f *formatFlag) parse() (render.Format, error) {
 	format, err := render.ParseFormat(f.text, f.fit)
 	if err != nil {
@@ -35,14 +34,14 @@ func (f *formatFlag) parse() (render.Format, error) {
 	return format, nil
 }
 
-// complete offers fixed words.
+// complete completes to fixed words.
 func complete(words func() []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words(), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// must is for registrations that fail only when the program is wrong.
+// must panics on errors of registrations, which only fail because of a bug.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// identityFlags say who asks.
+// identityFlags identify the user of the question.
 type identityFlags struct {
 	node   string
 	user   string
@@ -19,19 +19,22 @@ type identityFlags struct {
 
 func addIdentity(cmd *cobra.Command) *identityFlags {
 	f := &identityFlags{}
-	cmd.Flags().StringVar(&f.node, "node", "", "the node that asks")
-	cmd.Flags().StringVar(&f.user, "as", "", "the user that asks, instead of a node (this does not impersonate: the connection's own user reads the cluster)")
+	cmd.Flags().StringVar(&f.node, "node", "", "the node of the question")
+	cmd.Flags().StringVar(
+		&f.user, "as", "",
+		"the user of the question, instead of a node (this does not impersonate: the connection's own user reads the cluster)",
+	)
 	cmd.Flags().StringArrayVar(&f.groups, "as-group", nil, "a group of that user; can be repeated")
 	return f
 }
 
-// check finds mistakes before anything is read.
+// check validates the flags before anything is read.
 func (f *identityFlags) check() error {
 	switch {
 	case f.node == "" && f.user == "" && len(f.groups) > 0:
 		return usagef("--as-group needs the user's name: add --as")
 	case f.node == "" && f.user == "":
-		return usagef("who asks is missing: name a node with --node, or a user with --as")
+		return usagef("the user is missing: name a node with --node, or a user with --as")
 	case f.node != "" && f.user != "":
 		return usagef("--node and --as exclude each other")
 	case f.node != "" && len(f.groups) > 0:
@@ -40,7 +43,7 @@ func (f *identityFlags) check() error {
 	return nil
 }
 
-// identity is who asks.
+// identity is the user of the question.
 type identity struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups"`
@@ -60,15 +63,16 @@ func (s *session) identity(f *identityFlags) (identity, error) {
 	if f.user != "" {
 		return newIdentity(f.user, withImpliedGroups(f.user, f.groups)), nil
 	}
-	if err := s.requireNode(f.node, fmt.Sprintf("; to ask regardless, use --as %s --as-group %s", nodeidentity.UserPrefix+f.node, nodeidentity.Group)); err != nil {
+	if err := s.requireNode(f.node, fmt.Sprintf(
+		"; to ask regardless, use --as %s --as-group %s", nodeidentity.UserPrefix+f.node, nodeidentity.Group,
+	)); err != nil {
 		return identity{}, err
 	}
 	return newIdentity(nodeidentity.User(f.node)), nil
 }
 
-// withImpliedGroups adds the groups that an API server adds to a user whom
-// somebody impersonates: those of a service account unless groups are given,
-// and system:authenticated.
+// withImpliedGroups adds the groups that an API server adds to an impersonated user: those of
+// a service account unless groups are given, and system:authenticated.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
 func withImpliedGroups(user string, groups []string) []string {
 	const (

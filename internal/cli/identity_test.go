@@ -14,8 +14,8 @@ func TestImpliedGroups(t *testing.T) {
 	}{
 		{"every user is authenticated", "ada", []string{"dev"}, []string{"dev", "system:authenticated"}},
 		{"once", "ada", []string{"system:authenticated"}, []string{"system:authenticated"}},
-		{"but for the anonymous one", "system:anonymous", nil, []string{"system:unauthenticated"}},
-		{"and those said not to be", "ada", []string{"system:unauthenticated"}, []string{"system:unauthenticated"}},
+		{"except the anonymous one", "system:anonymous", nil, []string{"system:unauthenticated"}},
+		{"and users in system:unauthenticated", "ada", []string{"system:unauthenticated"}, []string{"system:unauthenticated"}},
 		{
 			"service accounts are in their groups", "system:serviceaccount:shop:api", nil,
 			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"},

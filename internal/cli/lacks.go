@@ -11,19 +11,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// missing is a resource that could not be read, or something of it that files lack.
+// missing is a resource that could not be read, or an object of it that files lack.
 type missing struct {
 	Resource string `json:"resource"`
-	// Lacks is what files do not hold: "persistent volume pv-1 of …"; empty
-	// for a resource that could not be read.
+	// Lacks is what the files do not hold: "persistent volume pv-1 of …"; empty for a
+	// resource that could not be read.
 	Lacks string `json:"lacks,omitempty"`
-	// Reason is one line, with what to do about it.
+	// Reason is the reason in one line, with what to do about it.
 	Reason string `json:"reason"`
 }
 
 func (m missing) String() string { return m.Resource + ": " + m.Reason }
 
-// line says it below an answer.
+// line returns the line below an answer.
 func (m missing) line() string {
 	if m.Lacks != "" {
 		return m.Reason
@@ -31,7 +31,7 @@ func (m missing) line() string {
 	return "could not read " + m.String()
 }
 
-// unreadable is what could not be read, for people.
+// unreadable converts unread resources for the output.
 func unreadable(all []source.Missing) []missing {
 	found := make([]missing, len(all))
 	for i, m := range all {
@@ -40,27 +40,33 @@ func unreadable(all []source.Missing) []missing {
 	return found
 }
 
-// lacking is what files do not hold, for people.
+// lacking converts what the files do not hold for the output.
 func (s *session) lacking(all []evaluate.Lack) []missing {
 	found := make([]missing, len(all))
 	for i, l := range all {
 		found[i] = missing{
 			Resource: l.Resource.String(), Lacks: l.String(),
-			Reason: fmt.Sprintf("the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource),
+			Reason: fmt.Sprintf(
+				"the input lacks %s: add what kubectl get %s -A -o yaml prints with --from, or use a snapshot", l, l.Resource,
+			),
 		}
 		if l.RolesAndBindings {
-			found[i].Reason = fmt.Sprintf("%s has no roles and bindings: add what kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot", s.State.Origin)
+			found[i].Reason = fmt.Sprintf(
+				"%s has no roles and bindings: add what kubectl get "+
+					"clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml prints with --from, or use a snapshot",
+				s.State.Origin,
+			)
 		}
 	}
 	return found
 }
 
-// unreadNames names the resources that could not be read, among what is missing.
+// unreadNames returns the names of the resources that could not be read.
 func unreadNames(all []missing) []string {
 	return resourceNames(slices.DeleteFunc(slices.Clone(all), func(m missing) bool { return m.Lacks != "" }))
 }
 
-// lackReason says that a question could not be decided because of what files lack.
+// lackReason returns the reason of a question that is undecided because of what files lack.
 func (s *session) lackReason(all []evaluate.Lack, who identity) verdict.Reason {
 	if len(all) == 1 && all[0].RolesAndBindings {
 		return s.rbacNeeded(who)
@@ -68,14 +74,14 @@ func (s *session) lackReason(all []evaluate.Lack, who identity) verdict.Reason {
 	return verdict.Reason{
 		Code:    codeInputIncomplete,
 		Message: (&evaluate.LackError{Lacks: all}).Error(),
-		Hint:    "add it with --from, or use a snapshot of the cluster, which has all that matters",
+		Hint:    "add it with --from, or use a snapshot of the cluster, which has every object that matters",
 	}
 }
 
-// warningRows is how much of what is missing stderr gets; results have all.
+// warningRows is the maximum number of warnings about missing state; results list all of it.
 const warningRows = 10
 
-// warnMissing says on stderr what an answer lacks.
+// warnMissing warns about missing state.
 func (a *app) warnMissing(all []missing) {
 	for _, m := range all[:min(warningRows, len(all))] {
 		a.warn("%s", m)
@@ -85,8 +91,8 @@ func (a *app) warnMissing(all []missing) {
 	}
 }
 
-// leftOut says which kinds of objects in the files were not used. Secrets, config
-// maps and resource claims are known by the names that pods have for them.
+// leftOut describes which kinds of objects in the files were not used. Secrets, config maps
+// and resource claims are not used because pods refer to them by name.
 func leftOut(state *source.State) string {
 	known := []string{"Secret", "ConfigMap", "ResourceClaim.resource.k8s.io"}
 	skipped := state.Skipped()
@@ -118,7 +124,7 @@ func leftOut(state *source.State) string {
 	return text
 }
 
-// podMaker reports whether pods are made from objects of a kind.
+// podMaker reports whether objects of a kind create pods.
 func podMaker(kind string) bool {
 	switch kind {
 	case "Deployment.apps", "ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "CronJob.batch", "ReplicationController":

@@ -28,15 +28,15 @@ type objectFlags struct {
 func addObjects(cmd *cobra.Command) *objectFlags {
 	f := &objectFlags{}
 	cmd.Flags().StringVarP(&f.object, "filename", "f", "",
-		"file with the object that is written, in YAML or JSON, - for stdin: also say what NodeRestriction decides")
+		"file with the object that is written, in YAML or JSON, - for stdin: also evaluate NodeRestriction")
 	cmd.Flags().StringVar(&f.oldObject, "old-object", "",
-		"file with the object as it was before, for NodeRestriction to compare with")
+		"file with the object before the write, with which NodeRestriction compares")
 	must(cmd.MarkFlagFilename("filename"))
 	must(cmd.MarkFlagFilename("old-object"))
 	return f
 }
 
-// writtenObjects are the texts of the objects of a write; nil when not given.
+// writtenObjects are the texts of the objects of a write; nil if not given.
 type writtenObjects struct {
 	object, oldObject *objectText
 }
@@ -46,7 +46,8 @@ type objectText struct {
 	json []byte
 }
 
-// read is called before the state is read, so that a mistake is told at once.
+// read reads the files. It is called before the state is read, so that errors are reported
+// immediately.
 func (f *objectFlags) read(a *app, state *stateFlags) (writtenObjects, error) {
 	fromStdin := 0
 	for _, path := range append([]string{f.object, f.oldObject}, state.from...) {
@@ -124,7 +125,7 @@ func oneDocument(text []byte) ([]byte, error) {
 	return found, nil
 }
 
-// decode reads the object, which must be of the kind that the question is about.
+// decode decodes the object, which must be of the kind of the question.
 func (t *objectText) decode(q question) (runtime.Object, error) {
 	var header metav1.TypeMeta
 	if err := yaml.Unmarshal(t.json, &header); err != nil {
@@ -132,7 +133,10 @@ func (t *objectText) decode(q question) (runtime.Object, error) {
 	}
 	kind, want := header.GroupVersionKind(), q.writtenKind()
 	if kind.GroupKind() != want {
-		return nil, fmt.Errorf("%s: kind %q of apiVersion %q: what is written to %s is %s", t.file, header.Kind, header.APIVersion, q.target(), describeKind(want))
+		return nil, fmt.Errorf(
+			"%s: kind %q of apiVersion %q: what is written to %s is %s", t.file, header.Kind, header.APIVersion, q.target(),
+			describeKind(want),
+		)
 	}
 	object, err := review.DecodeObject(t.json, kind)
 	if err != nil {
@@ -146,13 +150,14 @@ func (t *objectText) decode(q question) (runtime.Object, error) {
 		return nil, fmt.Errorf("%s: the object's name is %s, and that of the question %s", t.file, name, q.Name)
 	}
 	if namespace := of.GetNamespace(); namespace != "" && namespace != q.Namespace {
-		return nil, fmt.Errorf("%s: the object's namespace is %s, and that of the question %q: use -n %s", t.file, namespace, q.Namespace, namespace)
+		return nil, fmt.Errorf(
+			"%s: the object's namespace is %s, and that of the question %q: use -n %s", t.file, namespace, q.Namespace, namespace,
+		)
 	}
 	return object, nil
 }
 
-// writtenKind is the kind of the objects that are written to a resource or
-// subresource.
+// writtenKind returns the kind of the objects that are written to a resource or subresource.
 func (q question) writtenKind() schema.GroupKind {
 	switch [2]string{q.Resource, q.Subresource} {
 	case [2]string{"pods", "eviction"}:
@@ -170,7 +175,7 @@ func describeKind(kind schema.GroupKind) string {
 	return "a " + kind.Kind + " of " + kind.Group
 }
 
-// target names what is asked about: "pods/status".
+// target returns the resource with its subresource: "pods/status".
 func (q question) target() string {
 	if q.Subresource == "" {
 		return q.Resource

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// patience is how long reading goes on before a progress bar appears.
+	// patience is the time before the progress bar appears.
 	patience = time.Second
-	// redraw is the shortest time between two drawings.
+	// redraw is the minimum time between two redraws.
 	redraw   = 100 * time.Millisecond
 	barWidth = 24
-	// clearLine returns to the begin of the line and erases it.
+	// clearLine returns to the beginning of the line and erases it.
 	clearLine = "\r\x1b[K"
 )
 
@@ -29,7 +29,7 @@ type progress struct {
 	drawn time.Time
 }
 
-// newProgress returns nil where a line cannot be redrawn.
+// newProgress returns nil if stderr is not a terminal.
 func newProgress(s streams) *progress {
 	if !s.live {
 		return nil
@@ -37,7 +37,7 @@ func newProgress(s streams) *progress {
 	return &progress{out: s.errOut, now: time.Now, begun: time.Now()}
 }
 
-// callback is nil when nothing is to be drawn.
+// callback returns nil if no bar is drawn.
 func (p *progress) callback() func(manifest.Progress) {
 	if p == nil {
 		return nil
@@ -49,7 +49,7 @@ func (p *progress) report(at manifest.Progress) {
 	p.draw(at.Source, at.Done, at.Total, func() string { return render.Count(at.Objects, "object") })
 }
 
-// lines is nil when nothing is to be drawn.
+// lines returns nil if no bar is drawn.
 func (p *progress) lines() func(auditlog.Progress) {
 	if p == nil {
 		return nil

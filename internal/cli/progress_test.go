@@ -26,8 +26,11 @@ func TestProgressBar(t *testing.T) {
 	}{
 		{"nothing within a second", 900 * time.Millisecond, 10, ""},
 		{"then a bar", 1000 * time.Millisecond, 50, clearLine + "reading cluster.yaml [######..................] 25% 1,200 objects"},
-		{"not redrawn at once", 1050 * time.Millisecond, 60, ""},
-		{"redrawn later, never beyond the end", 1200 * time.Millisecond, 300, clearLine + "reading cluster.yaml [########################] 100% 1,200 objects"},
+		{"not redrawn immediately", 1050 * time.Millisecond, 60, ""},
+		{
+			"redrawn later, never beyond the end", 1200 * time.Millisecond, 300,
+			clearLine + "reading cluster.yaml [########################] 100% 1,200 objects",
+		},
 	} {
 		if got := at(tc.after, tc.done); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.rule, got, tc.want)
@@ -40,7 +43,7 @@ func TestProgressBar(t *testing.T) {
 	}
 }
 
-func TestNoProgressBarWhereNothingWasDrawn(t *testing.T) {
+func TestDoneWithoutProgressBarWritesNothing(t *testing.T) {
 	var out strings.Builder
 	quick := &progress{out: &out, now: time.Now, begun: time.Now()}
 	quick.done()

@@ -12,8 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 
-// The verbs of API requests and of URLs, and those that only RBAC gives a
-// meaning. Others are asked about as well, with a warning, as in kubectl.
+// The verbs of API requests and of URLs, and the special verbs of RBAC. Other verbs are
+// accepted with a warning, as in kubectl.
 var (
 	resourceVerbs = []string{
 		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
@@ -22,14 +22,13 @@ var (
 	urlVerbs = []string{"get", "put", "post", "head", "options", "delete", "patch", "*"}
 )
 
-// subresources that people may write after a slash, where kubectl takes them
-// for a name.
+// subresources that users may write after a slash, although kubectl expects a name there.
 var subresources = []string{
 	"status", "scale", "log", "exec", "attach", "portforward", "proxy", "eviction",
 	"binding", "ephemeralcontainers", "resize", "token", "approval", "finalize",
 }
 
-// questionFlags are the flags beside VERB TYPE/NAME.
+// questionFlags are the flags that complete VERB TYPE/NAME.
 type questionFlags struct {
 	subresource   string
 	fieldSelector string
@@ -38,13 +37,13 @@ type questionFlags struct {
 
 func addQuestion(cmd *cobra.Command) *questionFlags {
 	q := &questionFlags{}
-	cmd.Flags().StringVar(&q.subresource, "subresource", "", "subresource asked for: status, token, log …")
+	cmd.Flags().StringVar(&q.subresource, "subresource", "", "subresource: status, token, log …")
 	cmd.Flags().StringVar(&q.fieldSelector, "field-selector", "", "field selector of a list or watch, for example spec.nodeName=worker-1")
 	cmd.Flags().BoolVarP(&q.allNamespaces, "all-namespaces", "A", false, "ask about all namespaces at once")
 	return q
 }
 
-// question is what is asked to be done, whoever asks.
+// question is the request, without the user.
 type question struct {
 	Verb string `json:"verb"`
 	// Resource to Name are empty for a URL.
@@ -76,7 +75,7 @@ func questionArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// parseSelector finds a mistake before anything is read.
+// parseSelector validates the selector before anything is read.
 func (f *questionFlags) parseSelector() (fields.Requirements, error) {
 	if f.fieldSelector == "" {
 		return nil, nil
@@ -88,7 +87,7 @@ func (f *questionFlags) parseSelector() (fields.Requirements, error) {
 	return selector.Requirements(), nil
 }
 
-// question reads the arguments with the names of the state's resources.
+// question parses the arguments with the resource names of the state.
 func (s *session) question(a *app, args []string, f *questionFlags, namespaceGiven bool) (question, error) {
 	q := question{Verb: args[0], Subresource: f.subresource, FieldSelector: f.fieldSelector}
 	target := args[1]
@@ -148,8 +147,7 @@ func warnAboutNames(a *app, typeName, name string, found resources.Resolution, f
 	}
 }
 
-// String writes the question as people say it: "get secrets/db in namespace
-// shop".
+// String returns the question as text: "get secrets/db in namespace shop".
 func (q question) String() string {
 	if q.URL != "" {
 		return q.Verb + " " + q.URL
@@ -171,9 +169,9 @@ func (q question) String() string {
 	return b.String()
 }
 
-// request puts the question in the mouth of a user.
+// request returns the question as a request of a user.
 func (q question) request(who identity) *access.Request {
-	version := "*" // of all versions, as in a SubjectAccessReview without one
+	version := "*" // all versions, as in a SubjectAccessReview without a version
 	if q.URL != "" {
 		version = ""
 	}
@@ -185,7 +183,7 @@ func (q question) request(who identity) *access.Request {
 	}
 }
 
-// completeQuestion offers verbs, then resource types.
+// completeQuestion completes verbs, then resource types.
 func completeQuestion(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch len(args) {
 	case 0:

@@ -19,17 +19,17 @@ import (
 // reachResult is everything that a node's credential can read, write and mint.
 type reachResult struct {
 	Node string `json:"node"`
-	// Totals count the objects by namespace and kind; those without a
-	// namespace come first.
+	// Totals count the objects by namespace and kind. Those without a namespace come
+	// first.
 	Totals []reachTotal `json:"totals"`
-	// Objects are what the node reaches because of what runs on it or is
-	// attached to it, sorted by kind, namespace and name.
+	// Objects are the objects that the node reaches through its pods or attachments,
+	// sorted by kind, namespace and name.
 	Objects []reachedObject `json:"objects"`
-	// Standing is what the node may do whatever runs on it.
+	// Standing is what the node may do independently of its pods.
 	Standing []standingGrant `json:"standing"`
-	// RBAC is what roles and bindings add; null when the state has none.
+	// RBAC is what roles and bindings grant; null if the state has none.
 	RBAC []rbacGrant `json:"rbac"`
-	// Missing is what could not be read, or files lack: the node may reach more.
+	// Missing is the missing state, because of which the node may reach more.
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
 
@@ -48,24 +48,22 @@ type reachedObject struct {
 	Group    string       `json:"group,omitempty"`
 	Resource string       `json:"resource"`
 	May      []permission `json:"may"`
-	// Audiences of the tokens that the node may mint for a service account,
-	// from the volumes of its pods; "" is the API server's own audience. Left
-	// out for other kinds, when there are none, and when any is allowed. Others
-	// may be granted with RBAC (verb request-serviceaccounts-token-audience).
+	// Audiences are the audiences of tokens that the node may request for a service
+	// account, from the volumes of its pods; "" is the API server's own audience. The
+	// field is omitted for other kinds, without audiences, and if any audience is
+	// allowed. RBAC may grant others (verb request-serviceaccounts-token-audience).
 	Audiences []string `json:"audiences,omitempty"`
-	// AnyAudience is true for service accounts where audiences are not
-	// restricted.
+	// AnyAudience is true for service accounts if audiences are not restricted.
 	AnyAudience bool `json:"anyAudience,omitempty"`
-	// Paths are all relations that lead from the object to the node, the
-	// shortest first.
+	// Paths are all paths from the object to the node, the shortest first.
 	Paths []verdict.Path `json:"paths"`
 }
 
-// permission is verbs on an object or on a subresource of it.
+// permission is a set of verbs on an object or on one of its subresources.
 type permission struct {
 	Verbs       []string `json:"verbs"`
 	Subresource string   `json:"subresource,omitempty"`
-	// Conditions are what NodeRestriction requires of what is written.
+	// Conditions are what NodeRestriction requires of the written object.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
 }
 
@@ -83,7 +81,7 @@ func (p permission) String() string {
 func newReach(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reach NODE",
-		Short: "List everything that a node's credential can read, write and mint",
+		Short: "List everything that a node may read and write, and the tokens that it may request",
 		Long: `Lists everything that a node's credential can reach: secrets, config maps,
 service account tokens, volumes and claims, each with the path that grants it;
 then what the node may do whatever runs on it, and what RBAC adds. Writes that
@@ -177,7 +175,7 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 	return result, nil
 }
 
-// add joins the grants for one object, which follow each other.
+// add joins consecutive grants for the same object.
 func (r *reachResult) add(g nodeauthz.Grant, limits *writeLimits) {
 	object := verdict.Object{Kind: g.Kind, Namespace: g.Namespace, Name: g.Name}
 	if last := len(r.Objects) - 1; last < 0 || r.Objects[last].Object != object {

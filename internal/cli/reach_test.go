@@ -17,9 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// crowded is a session with one node that reaches 3,000 secrets in 100
-// namespaces.
-func crowded(t *testing.T) *session {
+// largeReach returns a session with one node that reaches 3,000 secrets in 100 namespaces.
+func largeReach(t *testing.T) *session {
 	t.Helper()
 	g := graph.New()
 	for i := range 300 {
@@ -28,11 +27,13 @@ func crowded(t *testing.T) *session {
 			Spec:       corev1.PodSpec{NodeName: "worker"},
 		}
 		for j := range 10 {
-			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: fmt.Sprintf("secret-%d-%d", i, j)})
+			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{
+				Name: fmt.Sprintf("secret-%d-%d", i, j),
+			})
 		}
 		g.SetPod(pod)
 	}
-	state := &source.State{Graph: g, RBAC: rbac.NewPolicy(), Origin: "file crowd.yaml"}
+	state := &source.State{Graph: g, RBAC: rbac.NewPolicy(), Origin: "file large.yaml"}
 	evaluator, err := evaluate.New(t.Context(), state, evaluate.Options{Features: kubeversion.For(kubeversion.Latest)})
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +41,8 @@ func crowded(t *testing.T) *session {
 	return &session{Evaluator: evaluator, names: newNames(state), namespace: defaultNamespace}
 }
 
-func TestReachOfACrowdedNodeStaysReadable(t *testing.T) {
-	result, err := crowded(t).reach("worker", filter{})
+func TestTableOfALargeReachIsBounded(t *testing.T) {
+	result, err := largeReach(t).reach("worker", filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

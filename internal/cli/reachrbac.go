@@ -19,16 +19,16 @@ type rbacGrant struct {
 	Binding rbac.Ref `json:"binding"`
 	Role    rbac.Ref `json:"role"`
 	Subject string   `json:"subject"`
-	// Namespace that the rule holds in; empty for the whole cluster.
+	// Namespace is the namespace of the grant; empty for the whole cluster.
 	Namespace string            `json:"namespace,omitempty"`
 	Rule      rbacv1.PolicyRule `json:"rule"`
-	// OwnName are the resources of the rule of which NodeRestriction lets the node
-	// write only what has its own name.
+	// OwnName are the resources of the rule of which NodeRestriction lets the node write
+	// only objects with its own name.
 	OwnName []string `json:"ownName,omitempty"`
 }
 
-// rbacGrants lists what roles and bindings give to a user. Bindings to roles
-// that do not exist give nothing.
+// rbacGrants returns what roles and bindings grant to a user. Bindings to roles that do not
+// exist grant nothing.
 func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
 	grants, err := s.State.RBAC.Grants(who.User, who.Groups)
 	if err != nil && !errors.Is(err, rbac.ErrRoleNotFound) {
@@ -47,13 +47,15 @@ func (s *session) rbacGrants(who identity, only filter) ([]rbacGrant, error) {
 	return kept, nil
 }
 
-// ownNames are the resources of a rule of which the node may write only what has its own
-// name, whatever names the rule has.
+// ownNames returns the resources of a rule of which the node may write only objects with its
+// own name, whatever names the rule allows.
 func (w *writeLimits) ownNames(rule rbacv1.PolicyRule) []string {
 	rule.ResourceNames = nil
 	var names []string
 	for _, r := range []nodeauthz.Grant{
-		{Resource: "nodes"}, {Group: coordinationv1.GroupName, Resource: "leases", Namespace: leaseNamespace}, {Group: storagev1.GroupName, Resource: "csinodes"},
+		{Resource: "nodes"},
+		{Group: coordinationv1.GroupName, Resource: "leases", Namespace: leaseNamespace},
+		{Group: storagev1.GroupName, Resource: "csinodes"},
 	} {
 		if w.writesOwnNameOnly(&rule, r) {
 			names = append(names, r.Resource)
@@ -80,7 +82,7 @@ func (w *writeLimits) writesOwnNameOnly(rule *rbacv1.PolicyRule, of nodeauthz.Gr
 	return false
 }
 
-// leaseNamespace is where the leases of nodes are.
+// leaseNamespace is the namespace of the leases of nodes.
 const leaseNamespace = "kube-node-lease"
 
 // writes reports whether the rule allows writes of objects.

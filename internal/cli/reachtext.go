@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// How many rows of each group the table shows; wide shows all.
+// Maximum number of rows of each group in the table; wide shows all.
 const (
 	reachRows      = 10
 	namespaceRows  = 15
@@ -39,7 +39,7 @@ func (r reachResult) Text(p *render.Page) {
 	}
 }
 
-// totalsText is a matrix of namespaces and kinds.
+// totalsText writes a matrix of namespaces and kinds.
 func (r reachResult) totalsText(p *render.Page) {
 	p.Section("Reaches %s", render.Count(len(r.Objects), "object"))
 	if len(r.Objects) == 0 {
@@ -78,13 +78,13 @@ func (r reachResult) totalsText(p *render.Page) {
 
 func (r reachResult) narrowedText() string {
 	if r.narrowed {
-		return ", or nothing that --kind and -n let through"
+		return ", or nothing that matches --kind and -n"
 	}
 	return ""
 }
 
-// axes are the kinds, in the order of the objects, and the namespaces, those
-// with the most objects first.
+// axes returns the kinds, in the order of the objects, and the namespaces, those with the most
+// objects first.
 func (r reachResult) axes() (kinds, namespaces []string) {
 	objects := map[string]int{}
 	for _, o := range r.Objects {
@@ -117,7 +117,7 @@ func totalsRow(name string, kinds []string, counts map[string]int) []string {
 	return row
 }
 
-// kindGroup is the objects of one kind.
+// kindGroup are the objects of one kind.
 type kindGroup []reachedObject
 
 func (r reachResult) byKind() []kindGroup {
@@ -154,7 +154,7 @@ func (g kindGroup) text(p *render.Page) {
 	more(p, len(g)-len(shown), "")
 }
 
-// hasAudiences reports whether tokens can be minted for the object.
+// hasAudiences reports whether tokens can be requested for the object.
 func (o reachedObject) hasAudiences() bool { return o.Kind == graph.ServiceAccount.String() }
 
 func (o reachedObject) row(wide bool) []string {
@@ -185,8 +185,8 @@ func (o reachedObject) audiencesText() string {
 	return strings.Join(words, ", ")
 }
 
-// through is the shortest path without the object and the node that are its
-// ends, and in wide all paths.
+// through returns the shortest path without its ends, which are the object and the node. Wide
+// output has all paths.
 func (o reachedObject) through(wide bool) string {
 	if len(o.Paths) == 0 {
 		return ""
@@ -221,7 +221,7 @@ func (r reachResult) standingText(p *render.Page) {
 	if len(r.Standing) == 0 {
 		return
 	}
-	p.Section("Whatever runs on it")
+	p.Section("Independent of its pods")
 	var rows [][]string
 	for _, g := range r.Standing {
 		rows = append(rows, []string{strings.Join(g.Verbs, ","), grantTarget(g.Grant), render.Faint.In(g.condition(p.Wide()))})
@@ -229,8 +229,8 @@ func (r reachResult) standingText(p *render.Page) {
 	p.Table(2, []string{"VERBS", "RESOURCE", "CONDITION"}, rows)
 }
 
-// condition is the rule that a grant rests on, and what NodeRestriction requires: that
-// it does, or in wide what.
+// condition returns the rule of a grant, and whether NodeRestriction has conditions. With all
+// it returns the conditions too.
 func (g standingGrant) condition(all bool) string {
 	rule := g.Rule
 	if g.OwnName {
@@ -245,7 +245,8 @@ func (g standingGrant) condition(all bool) string {
 	return rule + ", if " + nameRestriction + " finds: " + strings.Join(requirements(g.Conditions), "; ")
 }
 
-// grantTarget is "nodes/status", "leases.coordination.k8s.io worker-1".
+// grantTarget returns the target as text: "nodes/status", "leases.coordination.k8s.io
+// worker-1".
 func grantTarget(g nodeauthz.Grant) string {
 	target := resources.Resource{Group: g.Group, Name: g.Resource}.String()
 	if g.Subresource != "" {
@@ -280,7 +281,9 @@ func (r reachResult) rbacText(p *render.Page) {
 		if where == "" {
 			where = clusterWideRow
 		}
-		rows = append(rows, []string{where, strings.Join(g.Rule.Verbs, ","), ruleTargets(g), render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject))})
+		rows = append(rows, []string{
+			where, strings.Join(g.Rule.Verbs, ","), ruleTargets(g), render.Faint.In(fmt.Sprintf("%s to %s", g.Binding, g.Subject)),
+		})
 	}
 	p.Table(2, []string{"NAMESPACE", "VERBS", "RESOURCE", "GRANTED BY"}, rows)
 	more(p, len(r.RBAC)-len(shown), "")
@@ -289,8 +292,8 @@ func (r reachResult) rbacText(p *render.Page) {
 	}
 }
 
-// ownNameText names the resources of which the rules of RBAC let the node write only
-// what has its own name.
+// ownNameText names the resources of RBAC rules of which the node may write only objects with
+// its own name.
 func (r reachResult) ownNameText() string {
 	var names []string
 	for _, g := range r.RBAC {
@@ -330,7 +333,7 @@ func ruleTargets(g rbacGrant) string {
 	return text
 }
 
-// more says how many rows the table leaves out.
+// more writes how many rows the table omits.
 func more(p *render.Page, n int, noun string) {
 	if n <= 0 {
 		return

@@ -11,24 +11,23 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// standingGrant is something that a node may do whatever runs on it.
+// standingGrant is something that a node may do independently of its pods.
 type standingGrant struct {
 	nodeauthz.Grant
-	// Conditions are what NodeRestriction requires of what is written.
+	// Conditions are what NodeRestriction requires of the written object.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
-	// OwnName is true where the Node authorizer grants any name, and NodeRestriction
-	// leaves the node's own, which is Name.
+	// OwnName is true if the Node authorizer grants any name, and NodeRestriction only
+	// the node's own, which is Name.
 	OwnName bool `json:"ownName,omitempty"`
 }
 
-// writeLimits puts what the Node authorizer grants a node to NodeRestriction.
+// writeLimits evaluates grants of the Node authorizer by NodeRestriction.
 type writeLimits struct {
 	*session
 	who identity
 }
 
-// permissions are the verbs of a grant that NodeRestriction leaves, those of the same
-// conditions together.
+// permissions returns the verbs of a grant that NodeRestriction allows, grouped by conditions.
 func (w *writeLimits) permissions(g nodeauthz.Grant) []permission {
 	var all []permission
 	for _, verb := range g.Verbs {
@@ -41,7 +40,7 @@ func (w *writeLimits) permissions(g nodeauthz.Grant) []permission {
 	return all
 }
 
-// joined adds a permission to the last, if they differ in verbs only.
+// joined adds a permission to the last one if they differ only in verbs.
 func joined(all []permission, p permission) []permission {
 	if last := len(all) - 1; last >= 0 && all[last].Subresource == p.Subresource && reflect.DeepEqual(all[last].Conditions, p.Conditions) {
 		all[last].Verbs = append(slices.Clip(all[last].Verbs), p.Verbs...)
@@ -50,7 +49,7 @@ func joined(all []permission, p permission) []permission {
 	return append(all, p)
 }
 
-// limits asks NodeRestriction about one verb of a grant, as can-i does.
+// limits evaluates one verb of a grant by NodeRestriction, as can-i does.
 func (w *writeLimits) limits(g nodeauthz.Grant, verb string) (conditions []noderestriction.Condition, refused bool) {
 	q := question{
 		Verb: verb, Group: g.Group, Resource: g.Resource, Subresource: g.Subresource, Namespace: g.Namespace, Name: g.Name,
@@ -70,8 +69,8 @@ func (s *session) namespaced(g nodeauthz.Grant) bool {
 	return err == nil && found.Namespaced
 }
 
-// standing is what NodeRestriction leaves of a standing grant. Where it refuses every
-// name but the node's own, that is the grant for the node's own name.
+// standing returns the part of a standing grant that NodeRestriction allows. If it refuses
+// every name except the node's own, that is a grant for the node's own name.
 func (w *writeLimits) standing(g nodeauthz.Grant) []standingGrant {
 	var all []standingGrant
 	for _, p := range w.permissions(g) {
@@ -90,22 +89,23 @@ func (w *writeLimits) standing(g nodeauthz.Grant) []standingGrant {
 	return all
 }
 
-// ownNameOnly reports whether only what has the node's own name meets the conditions.
+// ownNameOnly reports whether only objects with the node's own name meet the conditions.
 func ownNameOnly(conditions []noderestriction.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c noderestriction.Condition) bool { return c.OwnName })
 }
 
-// add joins permissions with those that are there.
+// add joins permissions with the existing ones.
 func (o *reachedObject) add(all []permission) {
 	for _, p := range all {
 		o.May = joined(o.May, p)
 	}
 }
 
-// addStanding adds what a grant for all objects of the type lets the node do with this
-// one. What creates an object is about another.
+// addStanding adds what a grant for all objects of the type lets the node do with this object.
+// It skips create, which does not apply to an existing object.
 func (o *reachedObject) addStanding(g nodeauthz.Grant, limits *writeLimits) {
-	if g.Group != o.Group || g.Resource != o.Resource || g.Name != "" || g.Namespace != "" && g.Namespace != o.Namespace || g.FieldSelector != "" {
+	if g.Group != o.Group || g.Resource != o.Resource || g.Name != "" || g.Namespace != "" && g.Namespace != o.Namespace ||
+		g.FieldSelector != "" {
 		return
 	}
 	g.Namespace, g.Name = o.Namespace, o.Name

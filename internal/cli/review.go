@@ -82,8 +82,8 @@ func (f *stateFlags) readsStdin() bool {
 	return false
 }
 
-// openDocuments is called before the state is read, so that a wrong file name
-// is told at once.
+// openDocuments opens the file. It is called before the state is read, so that a wrong file
+// name is reported immediately.
 func (a *app) openDocuments(path string) (io.ReadCloser, string, error) {
 	if path == stdinName {
 		return io.NopCloser(a.in), "stdin", nil
@@ -116,9 +116,8 @@ func (a *app) review(ctx context.Context, s *session, documents io.Reader, name 
 	return nil
 }
 
-// nodeAlone puts reviews to the Node authorizer. A refusal says why; one that
-// an unreadable resource, or what files lack, might turn also says that it was not
-// decided.
+// nodeAlone evaluates reviews by the Node authorizer. A refusal has a reason. If missing state
+// could change it, it also has an evaluation error.
 func (s *session) nodeAlone(ctx context.Context, req *access.Request) review.AccessAnswer {
 	opinion, err := s.AuthorizeNode(ctx, req)
 	if opinion.Decision == verdict.Allow {
@@ -127,14 +126,14 @@ func (s *session) nodeAlone(ctx context.Context, req *access.Request) review.Acc
 	return reviewed(opinion, err)
 }
 
-// allAuthorizers puts reviews to the configured authorizers. A refusal says what each
-// authorizer says, at length what the Node authorizer does; an answer that
-// cannot be relied on is none.
+// allAuthorizers evaluates reviews by the configured authorizers. A refusal has the reason of
+// each authorizer, with the full message of the Node authorizer. An answer that may be wrong
+// is reported as an error.
 func (s *session) allAuthorizers(ctx context.Context, req *access.Request) review.AccessAnswer {
 	return reviewed(s.Review(ctx, req))
 }
 
-// reviewed is an opinion as the answer to a review: an error is no decision.
+// reviewed converts an opinion to the answer to a review: an error is never a decision.
 func reviewed(opinion decision.Opinion, err error) review.AccessAnswer {
 	answer := review.AccessAnswer{Decision: opinion.Decision, Reason: opinion.Reason, EvaluationError: opinion.EvaluationError}
 	if opinion.Detail != nil {

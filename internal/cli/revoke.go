@@ -25,7 +25,7 @@ import (
 func newRevoke(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NODE",
-		Short: "Give a node's machine no further token and no further certificate",
+		Short: "Revoke a node's machine: it gets no more tokens and certificates",
 		Long: `Revokes the machines that were attested under a node's name: marks their
 NodeAttestations as Revoked, so that the bootstrap service refuses them and the
 approver denies their certificate requests, and deletes their bootstrap tokens.
@@ -45,7 +45,7 @@ Exit status: 0 revoked, 2 the node is not in the ledger, or not all was done.`,
 	}
 	connection := addConnection(cmd)
 	reason := cmd.Flags().String("reason", "", "why, for the NodeAttestation's condition")
-	dryRun := cmd.Flags().Bool("dry-run", false, "say what would be done, and do nothing")
+	dryRun := cmd.Flags().Bool("dry-run", false, "show what would be done, without doing it")
 	output := addFormat(cmd, render.Table, render.JSON, render.YAML)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		format, err := output.parse()
@@ -90,8 +90,8 @@ func newRevocation(config *rest.Config, node, reason string, dryRun bool) (*revo
 	return &revocation{entries, client, node, reason, dryRun}, nil
 }
 
-// run revokes all machines of the name before it deletes a token. What was done
-// is in the result, also beside an error.
+// run revokes all machines of the name before it deletes a token. The result says what was
+// done, even if there is an error.
 func (r *revocation) run(ctx context.Context) (revokeResult, error) {
 	result := revokeResult{Node: r.node, DryRun: r.dryRun}
 	found, err := r.find(ctx)
@@ -119,11 +119,13 @@ func (r *revocation) run(ctx context.Context) (revokeResult, error) {
 	return result, errors.Join(unfinished...)
 }
 
-// find returns the entries of the node, by name.
+// find returns the ledger entries of the node, sorted by name.
 func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, error) {
 	list, err := r.entries.List(ctx)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the cluster does not know nodeattestations: install the CustomResourceDefinition, or check which cluster you asked: %w", err)
+		return nil, fmt.Errorf(
+			"the cluster does not know nodeattestations: install the CustomResourceDefinition, or check which cluster you asked: %w", err,
+		)
 	}
 	if err != nil {
 		return nil, err
@@ -141,14 +143,17 @@ func (r *revocation) find(ctx context.Context) ([]*v1alpha1.NodeAttestation, err
 		return found, nil
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("the ledger has no NodeAttestation of node %q%s; kubectl get nodeattestations lists them, and a node that joined in another way is refused by approver.unattestedNodes: Deny",
+	return nil, fmt.Errorf("the ledger has no NodeAttestation of node %q%s; kubectl get nodeattestations lists them, "+
+		"and approver.unattestedNodes: Deny refuses a node that joined in another way",
 		r.node, didYouMean(r.node, slices.Compact(names)))
 }
 
-// message says who revoked, and why.
+// message returns who revoked the machine, and why.
 func (r *revocation) message(ctx context.Context) string {
 	who := "somebody"
-	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := r.client.AuthenticationV1().SelfSubjectReviews().Create(
+		ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	if err == nil && review.Status.UserInfo.Username != "" {
 		who = review.Status.UserInfo.Username
 	}
@@ -158,7 +163,7 @@ func (r *revocation) message(ctx context.Context) string {
 	return "revoked by " + who + ": " + r.reason
 }
 
-// mark makes an entry Revoked, also if somebody else writes it meanwhile.
+// mark sets the phase of an entry to Revoked. It retries on conflicts.
 func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, message string) (*v1alpha1.NodeAttestation, error) {
 	uid := entry.UID
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -167,7 +172,7 @@ func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, 
 		case err != nil:
 			return err
 		case latest.UID != uid:
-			return fmt.Errorf("nodeattestation %s was replaced meanwhile", entry.Name)
+			return fmt.Errorf("nodeattestation %s was replaced in the meantime", entry.Name)
 		}
 		if entry = latest; latest.Phase() == v1alpha1.Revoked {
 			return nil
@@ -186,8 +191,8 @@ func (r *revocation) mark(ctx context.Context, entry *v1alpha1.NodeAttestation, 
 	return entry, err
 }
 
-// deleteTokens deletes the Secrets of an entry's tokens and says what became of
-// the one in spec.
+// deleteTokens deletes the Secrets of an entry's tokens and returns the outcome for the token
+// in spec.
 func (r *revocation) deleteTokens(ctx context.Context, entry *v1alpha1.NodeAttestation) (tokenOutcome, error) {
 	ids := entry.TokenIDs()
 	outcome, err := r.deleteToken(ctx, entry, ids[0])
@@ -219,11 +224,11 @@ func (r *revocation) deleteToken(ctx context.Context, entry *v1alpha1.NodeAttest
 	return tokenDeleted, nil
 }
 
-// revokeResult is what was done, and what stays.
+// revokeResult is what was done, and what remains valid.
 type revokeResult struct {
 	Node   string `json:"node"`
 	DryRun bool   `json:"dryRun,omitempty"`
-	// Machines are those that were attested under the name, the oldest first.
+	// Machines are the machines that were attested under the name, the oldest first.
 	Machines []revokedMachine `json:"machines"`
 }
 
@@ -233,7 +238,7 @@ type revokedMachine struct {
 	Before          v1alpha1.Phase `json:"before"`
 	TokenID         string         `json:"tokenID"`
 	Token           tokenOutcome   `json:"token"`
-	// CertificateExpiration is when its last known client certificate ends; null
+	// CertificateExpiration is the expiration of its last known client certificate; null
 	// if none is known.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration"`
 
@@ -258,7 +263,7 @@ func newRevokedMachine(entry *v1alpha1.NodeAttestation) revokedMachine {
 	}
 }
 
-// Text says what was done, then what stays and how to go on.
+// Text writes what was done, then what remains valid and how to proceed.
 func (r revokeResult) Text(p *render.Page) {
 	did := "Revoked"
 	if r.DryRun {
@@ -293,7 +298,7 @@ func (r revokeResult) names() []string {
 	return names
 }
 
-// last is when the last known certificate of the machines ends; nil if none is
+// last returns the expiration of the last known certificate of the machines; nil if none is
 // known.
 func (r revokeResult) last() *metav1.Time {
 	var last *metav1.Time
@@ -305,7 +310,8 @@ func (r revokeResult) last() *metav1.Time {
 	return last
 }
 
-// remains says until when the machines have certificates, and what ends them.
+// remains describes how long certificates of the machines are valid, and how to end that
+// earlier.
 func (r revokeResult) remains() []string {
 	last := r.last()
 	if last == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeapiserver"
 )
 
-// startCluster runs an API server that can be written to, with the objects of a
-// file (YAML, by path), and sets $SERVER to its address:
+// startCluster starts a writable API server with the objects of a file (YAML, by path), and
+// sets $SERVER to its address:
 //
 //	cluster FILE
 //
-// While a file called broken exists in the script's folder, requests whose method
-// and path have its text as a part fail.
+// If the script's folder has a file called broken, requests fail whose method and path contain
+// its text.
 func startCluster(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: cluster FILE")
@@ -42,8 +42,8 @@ func startCluster(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SERVER", server.URL())
 }
 
-// showObject writes an object of $SERVER to a file, without what differs from
-// run to run:
+// showObject writes an object of $SERVER to a file, without fields that differ from run to
+// run:
 //
 //	object PATH FILE
 func showObject(ts *testscript.TestScript, neg bool, args []string) {

@@ -36,7 +36,7 @@ func writeCertificates(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 }
 
-// await waits until a file that a background process writes matches:
+// await waits until a file that a background process writes matches a pattern:
 //
 //	await FILE PATTERN
 func await(ts *testscript.TestScript, neg bool, args []string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/server"
 )
 
-// serving is the command line of server.
+// serving holds the flags of server.
 type serving struct {
 	file              string
 	verbosity         int32
@@ -57,10 +57,13 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 	}
 	s := &serving{machines: newMachineFlags(cmd)}
 	flags := cmd.Flags()
-	flags.StringVar(&s.file, "config", "", "config file; node-authorizer config defaults prints one to begin with")
+	flags.StringVar(&s.file, "config", "", "config file; node-authorizer config defaults prints a template")
 	must(cmd.MarkFlagFilename("config", "yaml", "yml", "json"))
 	flags.Int32VarP(&s.verbosity, "verbosity", "v", 0, "log verbosity, 0 to 10, instead of log.verbosity in the config file")
-	flags.BoolVar(&s.acceptAlwaysAllow, "accept-always-allow", false, "accept bootstrap.attestor: alwaysallow in the config file, which gives a token to whoever can connect")
+	flags.BoolVar(
+		&s.acceptAlwaysAllow, "accept-always-allow", false,
+		"accept bootstrap.attestor: alwaysallow in the config file, which gives a token to everyone who can connect",
+	)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := a.serverConfig(cmd, s)
 		if err != nil {
@@ -76,14 +79,13 @@ Exit status: 0 it was told to end, 2 it could not start or stopped on its own.`,
 	return cmd
 }
 
-// serverConfig is the configuration in the file, or else that of the flags for
-// machines.
+// serverConfig returns the configuration of the file, or else that of the flags for machines.
 func (a *app) serverConfig(cmd *cobra.Command, s *serving) (*v1alpha1.ServerConfiguration, error) {
 	if s.file == "" {
 		return s.machines.configuration(cmd)
 	}
 	if name, ok := s.machines.given(cmd); ok {
-		return nil, usagef("--%s does not go with --config: write %s in the file", name, s.machines.fields[name])
+		return nil, usagef("--%s cannot be used with --config: set %s in the file", name, s.machines.fields[name])
 	}
 	config, err := a.readConfig(s.file, func(c *v1alpha1.ServerConfiguration) {
 		c.Bootstrap.AcceptAlwaysAllow = c.Bootstrap.AcceptAlwaysAllow || s.acceptAlwaysAllow

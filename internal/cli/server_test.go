@@ -12,13 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startServer runs an API server for a script and sets $SERVER to its address:
+// startServer starts an API server for a script and sets $SERVER to its address:
 //
 //	apiserver VERSION DIR
 //
-// It lists DIR/RESOURCE.json, or nothing if there is no such file, and has single
-// objects of these lists too; a resource with a file DIR/RESOURCE.forbidden may not be
-// read.
+// It serves the list in DIR/RESOURCE.json, or an empty list without the file, and single
+// objects of these lists. A resource with a file DIR/RESOURCE.forbidden may not be read.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: apiserver VERSION DIR")
@@ -28,17 +27,22 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SERVER", server.URL)
 }
 
-// fileServer is the part of an API server that commands read.
+// fileServer serves the part of the API that commands read.
 type fileServer struct{ version, dir string }
 
-// served is the API of a fileServer: kinds by group and version.
+// served is the API of a fileServer: kinds by resource, and these by group and version.
 var served = map[string]map[string]string{
-	"v1":                           {"pods": "Pod", "nodes": "Node", "secrets": "Secret", "configmaps": "ConfigMap", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount"},
-	"storage.k8s.io/v1":            {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
-	"rbac.authorization.k8s.io/v1": {"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding"},
-	"certificates.k8s.io/v1":       {"certificatesigningrequests": "CertificateSigningRequest"},
-	"alpha.example.com/v1":         {"gadgets": "Gadget"},
-	"beta.example.com/v1":          {"gizmos": "Gizmo"},
+	"v1": {
+		"pods": "Pod", "nodes": "Node", "secrets": "Secret", "configmaps": "ConfigMap", "persistentvolumes": "PersistentVolume",
+		"persistentvolumeclaims": "PersistentVolumeClaim", "serviceaccounts": "ServiceAccount",
+	},
+	"storage.k8s.io/v1": {"volumeattachments": "VolumeAttachment", "csidrivers": "CSIDriver"},
+	"rbac.authorization.k8s.io/v1": {
+		"roles": "Role", "rolebindings": "RoleBinding", "clusterroles": "ClusterRole", "clusterrolebindings": "ClusterRoleBinding",
+	},
+	"certificates.k8s.io/v1": {"certificatesigningrequests": "CertificateSigningRequest"},
+	"alpha.example.com/v1":   {"gadgets": "Gadget"},
+	"beta.example.com/v1":    {"gizmos": "Gizmo"},
 }
 
 func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,7 +61,7 @@ func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// object serves what is behind a path: a list, or one object of it.
+// object serves a list, or one object of it.
 func (s *fileServer) object(w http.ResponseWriter, resourcePath string) {
 	resource, name := path.Base(resourcePath), ""
 	if parent := path.Base(path.Dir(resourcePath)); parent == "configmaps" {
@@ -95,7 +99,9 @@ func groups() metav1.APIGroupList {
 	for gv := range served {
 		if group, version, ok := strings.Cut(gv, "/"); ok {
 			v := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
-			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			list.Groups = append(list.Groups, metav1.APIGroup{
+				Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v,
+			})
 		}
 	}
 	return list
@@ -105,7 +111,9 @@ func groups() metav1.APIGroupList {
 func resourceList(gv string) metav1.APIResourceList {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv}
 	for name, kind := range served[gv] {
-		r := metav1.APIResource{Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}}
+		r := metav1.APIResource{
+			Name: name, SingularName: strings.ToLower(kind), Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"},
+		}
 		if strings.HasSuffix(gv, "example.com/v1") {
 			r.ShortNames = []string{"g"}
 		}

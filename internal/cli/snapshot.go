@@ -17,7 +17,7 @@ import (
 func newSnapshot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot -o FILE",
-		Short: "Save what the other commands need of a cluster to a file",
+		Short: "Save the state that the other commands need to a file",
 		Long: `Saves the state that the other commands need to a file, for --from.
 
 A snapshot has the names and relations of objects and the roles and bindings. It
@@ -37,7 +37,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 	file := cmd.Flags().StringP("output", "o", "", "file to write, - for stdout")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *file == "" {
-			return usagef("where to write is missing: add -o FILE, or -o - for stdout")
+			return usagef("the output file is missing: add -o FILE, or -o - for stdout")
 		}
 		s, err := state.load(cmd)
 		if err != nil {
@@ -57,7 +57,7 @@ Exit status: 0 saved whole, 2 not saved, or saved without what could not be read
 	return cmd
 }
 
-// save writes the snapshot whole or not at all.
+// save writes the complete snapshot or nothing.
 func (a *app) save(path string, state *source.State) error {
 	write := func(w io.Writer) error {
 		if err := source.WriteSnapshot(w, state); err != nil {
@@ -74,7 +74,7 @@ func (a *app) save(path string, state *source.State) error {
 	return replaceFile(path, write)
 }
 
-// saveInto writes to what cannot be replaced, such as a pipe or a terminal.
+// saveInto writes to a file that cannot be replaced, such as a pipe or a terminal.
 func saveInto(path string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -87,7 +87,7 @@ func saveInto(path string, write func(io.Writer) error) error {
 	return f.Close()
 }
 
-// replaceFile lets nobody see a file that is half written.
+// replaceFile replaces a file atomically, so that readers never see a partial file.
 func replaceFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -107,10 +107,10 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// snapshotGaps says what a snapshot lacks; empty if it lacks nothing.
+// snapshotGaps describes what a snapshot lacks; empty if it is complete.
 func snapshotGaps(state *source.State) string {
 	if len(state.Counts()) == 0 {
-		return "there is no object in it; check which cluster or files it was taken from"
+		return "it has no objects; check which cluster or files it was taken from"
 	}
 	var unread []string
 	for _, m := range state.Missing() {
@@ -119,10 +119,13 @@ func snapshotGaps(state *source.State) string {
 	if len(unread) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s could not be read, and answers that depend on them will be unknown; bind a role with the verb list on them to the user", strings.Join(unread, ", "))
+	return fmt.Sprintf(
+		"%s could not be read, and answers that depend on them will be unknown; bind a role with the verb list on them to the user",
+		strings.Join(unread, ", "),
+	)
 }
 
-// snapshotSummary is one line: "saved 3 nodes, 40 pods from cluster … to FILE".
+// snapshotSummary returns one line: "saved 3 nodes, 40 pods from cluster … to FILE".
 func snapshotSummary(state *source.State, path string) string {
 	counts := state.Counts()
 	var parts []string

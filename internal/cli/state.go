@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// stateFlags say where a cluster's state comes from and how the cluster behaves.
+// stateFlags define where a cluster's state comes from and how the cluster behaves.
 type stateFlags struct {
 	app        *app
 	from       []string
@@ -23,11 +23,11 @@ type stateFlags struct {
 	gates      string
 	// authorization is the path of an AuthorizationConfiguration.
 	authorization string
-	// retain keeps what a snapshot is made of.
+	// retain keeps the objects that a snapshot needs.
 	retain bool
 }
 
-// addState adds the flags that every command on a cluster's state has.
+// addState adds the flags of every command that uses a cluster's state.
 func addState(a *app, cmd *cobra.Command) *stateFlags {
 	f := &stateFlags{app: a}
 	cmd.Flags().StringArrayVar(&f.from, "from", nil,
@@ -41,7 +41,10 @@ func addState(a *app, cmd *cobra.Command) *stateFlags {
 // addBehaviour adds the flags about the version of Kubernetes.
 func (f *stateFlags) addBehaviour(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.version, "kubernetes-version", "",
-		fmt.Sprintf("decide as Kubernetes %s … %s does (default: the server's version, else %s)", kubeversion.Oldest, kubeversion.Latest, kubeversion.Latest))
+		fmt.Sprintf(
+			"decide as Kubernetes %s … %s does (default: the server's version, else %s)", kubeversion.Oldest, kubeversion.Latest,
+			kubeversion.Latest,
+		))
 	cmd.Flags().StringVar(&f.gates, "feature-gates", "", "set feature gates that matter to node authorization: K=true,L=false")
 	must(cmd.RegisterFlagCompletionFunc("kubernetes-version", complete(func() []string {
 		var versions []string
@@ -62,27 +65,28 @@ func (f *stateFlags) addBehaviour(cmd *cobra.Command) {
 // addAuthorization adds the flag that replaces the chain of authorizers.
 func (f *stateFlags) addAuthorization(cmd *cobra.Command, usual string) {
 	cmd.Flags().StringVar(&f.authorization, "authorization-config", "",
-		"ask the authorizers of this AuthorizationConfiguration, the file that kube-apiserver reads, webhooks included (default: "+usual+")")
+		"ask the authorizers of this AuthorizationConfiguration, the file that kube-apiserver reads, webhooks included "+
+			"(default: "+usual+")")
 	must(cmd.MarkFlagFilename("authorization-config"))
 }
 
-// addNamespace adds -n with the meaning that it has for the command.
+// addNamespace adds -n with the usage of the command.
 func (f *stateFlags) addNamespace(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", usage)
 }
 
-// session is a loaded state with everything that answers from it.
+// session is a loaded state with its evaluator.
 type session struct {
 	*evaluate.Evaluator
-	// configured is the path of the authorizers' configuration; empty for the usual
-	// ones.
+	// configured is the path of the AuthorizationConfiguration; empty for the default
+	// authorizers.
 	configured string
 	names      *resources.Mapper
-	// namespace is the one given, else the kubeconfig's, else "default".
+	// namespace is the given namespace, or else the kubeconfig's, or else "default".
 	namespace string
 }
 
-// load reads the state. What people should know about it goes to stderr.
+// load reads the state and writes warnings about it to stderr.
 func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 	if err := f.check(cmd); err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func newNames(state *source.State) *resources.Mapper {
 	return resources.Discovered(all)
 }
 
-// check finds mistakes before anything is read.
+// check validates the flags before anything is read.
 func (f *stateFlags) check(cmd *cobra.Command) error {
 	if f.version != "" {
 		if _, err := kubeversion.Parse(f.version); err != nil {
@@ -134,7 +138,7 @@ func (f *stateFlags) check(cmd *cobra.Command) error {
 		return nil
 	}
 	if name, ok := f.connection.given(cmd); ok {
-		return usagef("--%s has no effect with --from, which replaces the cluster: leave one of them out", name)
+		return usagef("--%s has no effect with --from, which replaces the cluster: remove one of them", name)
 	}
 	return nil
 }
@@ -183,17 +187,17 @@ func (f *stateFlags) defaultNamespace() string {
 	return f.connection.namespace()
 }
 
-// knownNodes lists the nodes that have a Node object or that something is
-// related to, sorted.
+// knownNodes returns the nodes that have a Node object or that other objects are related to,
+// sorted.
 func (s *session) knownNodes() []string {
 	nodes := append(s.State.NodeNames(), s.State.Graph.Nodes()...)
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
 }
 
-// requireNode refuses nodes that do not exist: an answer about them would
-// mislead, for the rules about a node's own name hold for any name.
-// What a command can do regardless, it says with instead.
+// requireNode returns an error for nodes that do not exist: an answer about them would
+// mislead, because the rules about a node's own name apply to any name. Instead is appended to
+// the error and says what the user can do.
 func (s *session) requireNode(name, instead string) error {
 	known := s.knownNodes()
 	if _, found := slices.BinarySearch(known, name); found {
@@ -206,7 +210,7 @@ func (s *session) requireNode(name, instead string) error {
 	return fmt.Errorf("unknown node %q in %s, which has %d%s", name, s.State.Origin, len(known), didYouMean(name, known))
 }
 
-// allMissing lists everything that could not be read.
+// allMissing returns everything that could not be read.
 func (s *session) allMissing() []missing {
 	return unreadable(s.State.Missing())
 }

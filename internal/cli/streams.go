@@ -12,20 +12,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 )
 
-// streams is where a run reads and writes.
+// streams are the standard streams of a run.
 type streams struct {
 	in          io.Reader
 	out, errOut io.Writer
-	// colour is true when stdout is a terminal that shows colours.
+	// colour is true if stdout is a terminal that shows colors.
 	colour bool
-	// live is true when stderr is a terminal, so that a line can be redrawn.
+	// live is true if stderr is a terminal, so that a line can be redrawn.
 	live bool
 }
 
 func newStreams(in io.Reader, out, errOut io.Writer) streams {
 	return streams{
 		in: in, out: out, errOut: errOut,
-		// https://no-color.org: set and not empty, whatever the value.
+		// https://no-color.org: any value that is not empty disables colors.
 		colour: isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		live:   isTerminal(errOut) && os.Getenv("TERM") != "dumb",
 	}
@@ -36,25 +36,26 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// write puts a result on stdout.
+// write writes a result to stdout.
 func (s streams) write(result any, format render.Format) error {
 	return render.Write(s.out, result, render.Options{Format: format, Colour: s.colour})
 }
 
 func (s streams) warn(format string, args ...any) {
-	s.tell("warning: ", fmt.Sprintf(format, args...))
+	s.printLine("warning: ", fmt.Sprintf(format, args...))
 }
 
 func (s streams) failure(format string, args ...any) {
-	s.tell("error: ", fmt.Sprintf(format, args...))
+	s.printLine("error: ", fmt.Sprintf(format, args...))
 }
 
-// tell writes one line to stderr. It may hold names from a cluster.
-func (s streams) tell(kind, message string) {
+// printLine writes one line to stderr. It escapes the message, which may contain names from a
+// cluster.
+func (s streams) printLine(kind, message string) {
 	fmt.Fprintln(s.errOut, kind+render.Printable(strings.ReplaceAll(message, "\n", "; ")))
 }
 
-// didYouMean is the end of an error about an unknown name.
+// didYouMean returns the end of an error about an unknown name.
 func didYouMean(name string, known []string) string {
 	switch near := resources.Near(name, known, 3); len(near) {
 	case 0:

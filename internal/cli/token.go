@@ -15,12 +15,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/token"
 )
 
-// execInfo is the variable in which a client of Kubernetes tells the program that it
-// runs for credentials what it wants
+// execInfo is the environment variable in which a Kubernetes client passes its request to a
+// credential plugin
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats).
 const execInfo = "KUBERNETES_EXEC_INFO"
 
-// tokenMaking is the flags of token.
+// tokenMaking holds the flags of token.
 type tokenMaking struct {
 	token.Options
 	tokenOnly bool
@@ -70,14 +70,14 @@ the same flags, environment and AWS configuration files.`,
 
 func (m *tokenMaking) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&m.ClusterID, "cluster-id", "i", "", "cluster that the token is for, as its server's configuration has it")
-	flags.StringVar(&m.Region, "region", "", "region whose STS the token is for")
+	flags.StringVarP(&m.ClusterID, "cluster-id", "i", "", "cluster id, as in the configuration of the cluster's server")
+	flags.StringVar(&m.Region, "region", "", "region of the STS endpoint")
 	flags.StringVar(&m.Profile, "profile", "", "profile of the AWS configuration files")
 	flags.StringVarP(&m.RoleARN, "role", "r", "", "ARN of a role to assume first")
 	flags.StringVarP(&m.SessionName, "session-name", "s", "", "name of the role's session")
-	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role demands")
-	flags.BoolVar(&m.tokenOnly, "token-only", false, "print the token alone, without a credential around it")
-	flags.BoolVar(&m.cache, "cache", false, "keep temporary credentials in a file until they end")
+	flags.StringVarP(&m.ExternalID, "external-id", "e", "", "external id that the role requires")
+	flags.BoolVar(&m.tokenOnly, "token-only", false, "print only the token, not an ExecCredential")
+	flags.BoolVar(&m.cache, "cache", false, "cache temporary credentials in a file until they expire")
 	for _, name := range []string{"cluster-id", "region", "profile", "role", "session-name", "external-id"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
@@ -88,14 +88,14 @@ func (a *app) printToken(ctx context.Context, m *tokenMaking) error {
 	case m.ClusterID == "":
 		return usagef("--cluster-id ID is missing")
 	case m.RoleARN == "" && (m.SessionName != "" || m.ExternalID != ""):
-		return usagef("--session-name and --external-id go with --role")
+		return usagef("--session-name and --external-id need --role")
 	}
 	credential, err := wantedCredential(os.Getenv(execInfo))
 	if err != nil {
 		return err
 	}
 	if m.cache {
-		m.CacheFailed = func(err error) { a.warn("no credentials are kept: %v", err) }
+		m.CacheFailed = func(err error) { a.warn("credentials are not cached: %v", err) }
 		if m.Cache, err = token.DefaultCache(); err != nil {
 			m.CacheFailed(err)
 		}
@@ -116,10 +116,10 @@ func (a *app) printToken(ctx context.Context, m *tokenMaking) error {
 	return nil
 }
 
-// credential puts a token into a credential of one version.
+// credential wraps a token in an ExecCredential of one version.
 type credential func(token string, end metav1.Time) runtime.Object
 
-// wantedCredential is of the version that a client asks for.
+// wantedCredential returns the version that a client requests.
 func wantedCredential(info string) (credential, error) {
 	versions := map[string]credential{
 		clientauthv1.SchemeGroupVersion.String():      credentialV1,
@@ -130,11 +130,11 @@ func wantedCredential(info string) (credential, error) {
 	}
 	var asked metav1.TypeMeta
 	if err := json.Unmarshal([]byte(info), &asked); err != nil {
-		return nil, fmt.Errorf("%s in the environment is not the JSON that clients of Kubernetes write there", execInfo)
+		return nil, fmt.Errorf("%s in the environment is not valid JSON of a Kubernetes client", execInfo)
 	}
 	wanted, ok := versions[asked.APIVersion]
 	if !ok || asked.Kind != execCredential {
-		return nil, fmt.Errorf("%s in the environment asks for %q %q: want an %s of %s or %s; set apiVersion in the exec of the kubeconfig",
+		return nil, fmt.Errorf("%s in the environment requests %q %q: want an %s of %s or %s; set apiVersion in the exec of the kubeconfig",
 			execInfo, asked.APIVersion, asked.Kind, execCredential,
 			clientauthv1.SchemeGroupVersion, clientauthv1beta1.SchemeGroupVersion)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// startSTS lets the programs of a script ask STS under its own names, as the user
-// alice of account 111122223333. The role arn:aws:iam::444455556666:role/admin demands
-// the external id shop-7:
+// startSTS starts a fake STS under the real names for the programs of a script, with the user
+// alice of account 111122223333. The role arn:aws:iam::444455556666:role/admin requires the
+// external id shop-7:
 //
 //	sts CLUSTER
 //
-// From then on there is a command that checks whose the token in a file is, alone
-// (VERSION none) or in a credential:
+// It adds a command that checks the user of the token in a file, which is plain (VERSION none)
+// or in an ExecCredential:
 //
 //	token-is-of FILE VERSION ARN-PREFIX
 func startSTS(ts *testscript.TestScript, neg bool, args []string) {
@@ -54,7 +54,7 @@ func startSTS(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// tokenIsOf takes a credential for good that ends a minute before its token does.
+// tokenIsOf checks that an ExecCredential expires a minute before its token.
 func tokenIsOf(ts *testscript.TestScript, verifier *sts.Verifier, args []string) {
 	text, found := strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), clientauthv1.ExecCredential{}
 	if args[1] != "none" {

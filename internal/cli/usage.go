@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usageWidth is where the descriptions of flags are wrapped.
+// usageWidth is the column at which descriptions of flags are wrapped.
 const usageWidth = 100
 
-// usage writes how a command is used, its own flags before those that have a
-// heading.
+// usage writes the usage of a command, with its own flags before those with a heading.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	if cmd.HasAvailableSubCommands() {
@@ -35,7 +34,7 @@ func usage(cmd *cobra.Command) error {
 	return nil
 }
 
-// flagHeading marks the flags that help lists apart, under a heading.
+// flagHeading annotates flags that the help lists under a separate heading.
 const flagHeading = "heading"
 
 // groupFlags returns a command's flags by heading, its own first.
@@ -55,8 +54,7 @@ func groupFlags(cmd *cobra.Command) (headings []string, groups map[string]*pflag
 	return headings, groups
 }
 
-// newHelp is cobra's help command, but does not take a topic that it does not
-// know for success.
+// newHelp is cobra's help command, except that it fails for an unknown topic.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:    "help [COMMAND]",

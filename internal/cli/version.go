@@ -10,14 +10,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// versionResult says what is running.
+// versionResult is the version of the program.
 type versionResult struct {
 	Version   string `json:"version"`
 	Revision  string `json:"revision,omitempty"`
 	Modified  bool   `json:"modified,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
-	// Kubernetes is the range of minors whose rules are known.
+	// Kubernetes is the range of supported minors.
 	Kubernetes kubernetesRange `json:"kubernetes"`
 }
 

@@ -14,13 +14,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// startWebhook runs an authorization webhook for a script and writes its
-// kubeconfig:
+// startWebhook starts an authorization webhook for a script and writes its kubeconfig:
 //
 //	webhook CONFIG...
 //
-// In the configurations, $WORK becomes the script's folder: the paths of
-// kubeconfigs are absolute.
+// It replaces $WORK in the configurations by the script's folder, because paths of kubeconfigs
+// must be absolute.
 func startWebhook(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: webhook CONFIG...")
@@ -43,7 +42,7 @@ current-context: webhook
 	}
 }
 
-// answerByVerb allows to create, denies to delete, and to patch it does both.
+// answerByVerb allows create, denies delete, and both allows and denies patch.
 func answerByVerb(w http.ResponseWriter, r *http.Request) {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Spec.ResourceAttributes == nil {

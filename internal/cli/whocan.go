@@ -8,30 +8,30 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// whoCanResult is the nodes that can do something.
+// whoCanResult lists the nodes that can do something.
 type whoCanResult struct {
 	Request question `json:"request"`
-	// NamespaceAssumed is true where the namespace of the request was not given: the
-	// answer is about this one namespace, that of the kubeconfig or "default".
+	// NamespaceAssumed is true if the user did not give a namespace: the answer is about
+	// the namespace of the kubeconfig, or "default".
 	NamespaceAssumed bool `json:"namespaceAssumed,omitempty"`
-	// Nodes that can, sorted by name.
+	// Nodes are the nodes that can, sorted by name.
 	Nodes []nodeThatCan `json:"nodes"`
-	// Conditions are what NodeRestriction requires of what these nodes write: with
-	// ownName, each may write what has its own name only.
+	// Conditions are what NodeRestriction requires of the objects that these nodes write.
+	// With ownName, each may write only objects with its own name.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
-	// Some are, for a question without a name, nodes that can do it to some objects
-	// only, by name.
+	// Some are, for a question without a name, nodes that can do it only to some objects,
+	// by name.
 	Some []nodeThatCanSome `json:"some,omitempty"`
-	// SomeUndecided are, for such a question, nodes of which Missing leaves it open to
-	// which objects they can.
+	// SomeUndecided are, for such a question, nodes for which the objects are unknown
+	// because of Missing.
 	SomeUndecided []string `json:"someUndecided,omitempty"`
-	// Undecided are the nodes about which Missing leaves it open.
+	// Undecided are the nodes for which the answer is unknown because of Missing.
 	Undecided []string `json:"undecided,omitempty"`
 	// NodesAsked is the number of nodes in the state.
 	NodesAsked int `json:"nodesAsked"`
-	// Why is what one of the nodes is told, if none can and all are told the same.
+	// Why is the reason, if no node can and the reason is the same for all.
 	Why *verdict.Reason `json:"why,omitempty"`
-	// Missing is what could not be read, or files lack, so that nodes may be missing.
+	// Missing is the missing state, because of which nodes may be missing.
 	Missing []missing `json:"missing,omitempty"`
 	State   stateInfo `json:"state"`
 }
@@ -39,17 +39,16 @@ type whoCanResult struct {
 type nodeThatCan struct {
 	Node      string `json:"node"`
 	DecidedBy string `json:"decidedBy"`
-	// OnlyName is set, for a question without a name, where the node can do it only to
+	// OnlyName is set, for a question without a name, if the node can do it only to
 	// objects of this name.
 	OnlyName string `json:"onlyName,omitempty"`
-	// Paths are all relations through which it can; empty when it could
-	// without any.
+	// Paths are all paths through which it can; empty if it needs no path.
 	Paths []verdict.Path `json:"paths,omitempty"`
-	// Message says why, for nodes that need no path.
+	// Message is the reason, for nodes that need no path.
 	Message string `json:"message,omitempty"`
 }
 
-// nodeThatCanSome is a node that can do it to the objects that are related to it.
+// nodeThatCanSome is a node that can do it only to the objects that are related to it.
 type nodeThatCanSome struct {
 	Node    string           `json:"node"`
 	Objects []verdict.Object `json:"objects"`

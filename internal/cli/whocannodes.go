@@ -13,11 +13,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// whoCan asks about every node that the state knows what can-i asks about one.
+// whoCan answers the question for every node of the state, as can-i does for one.
 func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) {
 	known := s.knownNodes()
 	if len(known) == 0 {
-		return whoCanResult{}, fmt.Errorf("%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin)
+		return whoCanResult{}, fmt.Errorf(
+			"%s names no nodes to ask about: add Node objects, or pods with spec.nodeName, with --from", s.State.Origin,
+		)
 	}
 	w := &whoCanSearch{
 		session: s, question: q,
@@ -37,7 +39,7 @@ func (s *session) whoCan(ctx context.Context, q question) (whoCanResult, error) 
 	return w.result, nil
 }
 
-// whoCanSearch collects what is said about the nodes, one after the other.
+// whoCanSearch collects the answers about the nodes.
 type whoCanSearch struct {
 	*session
 	question question
@@ -47,12 +49,12 @@ type whoCanSearch struct {
 
 	result  whoCanResult
 	refused int             // nodes
-	why     *verdict.Reason // that all of them have in common
+	why     *verdict.Reason // nil unless it is the same for all of them
 	seen    map[missing]bool
 }
 
-// ask takes the answer about a node into the result. It asks the chain the short way,
-// and for reasons only where they are shown.
+// ask adds the answer about a node to the result. It asks the chain for full reasons only if
+// they are shown.
 func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	who := newIdentity(nodeidentity.User(node))
 	req := w.question.request(who)
@@ -83,10 +85,10 @@ func (w *whoCanSearch) ask(ctx context.Context, node string) error {
 	return nil
 }
 
-// notAllowed is what can-i makes of a request that no authorizer allows.
+// notAllowed returns the answer to a request that no authorizer allows, as can-i does.
 func (w *whoCanSearch) notAllowed(who identity, req *access.Request) answer {
 	a := answer{Answer: no, Identity: who}
-	unread, lacks := w.turns(req, w.Node.Decide(req).Code, true)
+	unread, lacks := w.missingFor(req, w.Node.Decide(req).Code, true)
 	a.Missing = append(unread, w.lacking(lacks)...)
 	if len(a.Missing) > 0 {
 		a.Answer = unknown
@@ -108,8 +110,8 @@ func (w *whoCanSearch) add(ctx context.Context, can nodeThatCan, req *access.Req
 	return nil
 }
 
-// refuse keeps the reason for as long as it is the same for all nodes that are
-// refused. Reasons about a path to the object are each node's own.
+// refuse keeps the reason while it is the same for all refused nodes. Reasons about a path to
+// the object are different for each node.
 func (w *whoCanSearch) refuse(a answer, req *access.Request) {
 	w.refused++
 	code := a.Reason.Code
@@ -127,8 +129,8 @@ func (w *whoCanSearch) refuse(a answer, req *access.Request) {
 	}
 }
 
-// addSome lists, where a name is required and the question has none, to which objects
-// the node can do it.
+// addSome adds the objects to which the node can do it, if the question needs a name and has
+// none.
 func (w *whoCanSearch) addSome(who identity, req *access.Request) {
 	if !w.related || w.Node.Decide(req).Code != nodeauthz.NameRequired {
 		return
@@ -153,13 +155,13 @@ func (w *whoCanSearch) addSome(who identity, req *access.Request) {
 	}
 }
 
-// someLacks lists what could relate more objects of the kind to a node and was not seen.
+// someLacks returns the missing state that could relate more objects of the kind to a node.
 func (w *whoCanSearch) someLacks(node string) []missing {
-	unread, lacks := w.Relating(node, w.kind)
+	unread, lacks := w.MissingForKind(node, w.kind)
 	return append(unreadable(unread), w.lacking(lacks)...)
 }
 
-// miss adds what is missing, each once.
+// miss adds missing state without duplicates.
 func (w *whoCanSearch) miss(all []missing) {
 	if w.seen == nil {
 		w.seen = map[missing]bool{}
@@ -172,7 +174,7 @@ func (w *whoCanSearch) miss(all []missing) {
 	}
 }
 
-// reasonWhy is the message of a decision that rests on no path.
+// reasonWhy returns the message of a decision without a path.
 func (s *session) reasonWhy(ctx context.Context, req *access.Request) (string, error) {
 	said, err := s.Chain.Explain(ctx, req)
 	if err != nil {

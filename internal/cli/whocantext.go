@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// whoCanRows bounds the table; wide shows all.
+// whoCanRows is the maximum number of rows of the table; wide shows all.
 const whoCanRows = 50
 
 func (r whoCanResult) Text(p *render.Page) {
@@ -45,7 +45,7 @@ func (r whoCanResult) Text(p *render.Page) {
 	}
 }
 
-// count is how many nodes can. With nodes that are undecided it is no more than that.
+// count returns how many nodes can. With undecided nodes it is a range.
 func (r whoCanResult) count() string {
 	n := render.Thousands(len(r.Nodes))
 	switch {
@@ -59,8 +59,8 @@ func (r whoCanResult) count() string {
 	return render.Bad.In("none")
 }
 
-// through names the pods, or other objects on the node, that the paths lead
-// through: three of them, or all.
+// through returns the names of the pods, or other objects on the node, in the paths: the first
+// three, or all.
 func (n nodeThatCan) through(all bool) string {
 	var holders []string
 	for _, path := range n.Paths {
@@ -75,7 +75,7 @@ func (n nodeThatCan) through(all bool) string {
 	return some(holders, all)
 }
 
-// some names three, or all.
+// some returns the first three names, or all.
 func some(names []string, all bool) string {
 	const few = 3
 	if all || len(names) <= few {
@@ -84,8 +84,8 @@ func some(names []string, all bool) string {
 	return fmt.Sprintf("%s and %s more", strings.Join(names[:few], ", "), render.Thousands(len(names)-few))
 }
 
-// what is the question; without a name, it says that it is about every object, where
-// nodes can do it to some.
+// what returns the question as text. If some nodes can do it to some objects, it says that a
+// question without a name is about every object.
 func (r whoCanResult) what() string {
 	if len(r.Some) == 0 {
 		return r.Request.String()
@@ -93,7 +93,7 @@ func (r whoCanResult) what() string {
 	return strings.Replace(r.Request.String(), r.Request.Verb+" ", r.Request.Verb+" all ", 1)
 }
 
-// namespaceText says that the answer is about one namespace, which nobody asked for.
+// namespaceText says that the answer is about one namespace, which the user did not give.
 func (r whoCanResult) namespaceText() string {
 	text := fmt.Sprintf("asked about namespace %s only: give another with -n", r.Request.Namespace)
 	if r.Request.Name == "" {
@@ -113,10 +113,13 @@ func (r whoCanResult) conditionsText() string {
 	return text + ", if " + r.Request.passes() + ":"
 }
 
-// someText lists the nodes that can do it to some objects.
+// someText writes the nodes that can do it to some objects.
 func (r whoCanResult) someText(p *render.Page) {
 	if n := len(r.SomeUndecided); n > 0 {
-		p.Line("%s what %s can %s by name: %s", render.Unsure.In("not known"), render.Count(n, "node"), r.Request.Verb, some(r.SomeUndecided, p.Wide()))
+		p.Line(
+			"%s what %s can %s by name: %s", render.Unsure.In("not known"), render.Count(n, "node"), r.Request.Verb,
+			some(r.SomeUndecided, p.Wide()),
+		)
 	}
 	if len(r.Some) == 0 {
 		return

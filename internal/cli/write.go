@@ -15,30 +15,30 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// admission is what NodeRestriction has to say about a node's write.
+// admission is the answer of NodeRestriction to a node's write.
 type admission struct {
 	Operation noderestriction.Operation `json:"operation"`
-	// NotAsked is true when the authorizers refuse before.
+	// NotAsked is true if the authorizers refuse the request.
 	NotAsked bool `json:"notAsked,omitempty"`
-	// Checks are what it requires, in order.
+	// Checks are the checks of NodeRestriction, in order.
 	Checks []string `json:"checks,omitempty"`
-	// Conditions are the checks that depend on what was not given. It allows what
-	// meets them.
+	// Conditions are the checks that depend on objects that were not given. NodeRestriction
+	// allows objects that meet them.
 	Conditions []noderestriction.Condition `json:"conditions,omitempty"`
-	// Needs are the flags for the objects that the conditions are about.
+	// Needs are the flags for the objects of the conditions.
 	Needs []string `json:"needs,omitempty"`
-	// Answer is nil when it depends on the conditions.
+	// Answer is nil if it depends on the conditions.
 	Answer *noderestriction.Answer `json:"answer,omitempty"`
-	// Missing is what could not be read, or files lack, and could turn a refusal.
+	// Missing is the missing state that could change a refusal.
 	Missing []missing `json:"missing,omitempty"`
 
-	// passes is what has to meet the conditions.
+	// passes says which object has to meet the conditions.
 	passes string
 	lacks  []evaluate.Lack
 }
 
-// operation returns the operation that API servers call a request, and false
-// for requests that are not admitted or that NodeRestriction lets pass.
+// operation returns the admission operation of a request. It returns false for requests that do
+// not go through admission, or that NodeRestriction does not check.
 func (q question) operation() (noderestriction.Operation, bool) {
 	if q.URL != "" || slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.Subresource) {
 		return "", false
@@ -54,9 +54,9 @@ func (q question) operation() (noderestriction.Operation, bool) {
 	return "", false
 }
 
-// admission puts a node's write to NodeRestriction, as far as the objects that
-// were given allow. It is nil for reads, for users that are not nodes, and for what the
-// authorizers refuse and NodeRestriction has no checks for.
+// admission evaluates a node's write by NodeRestriction, as far as possible with the given
+// objects. It returns nil for reads, for users that are not nodes, and for requests that the
+// authorizers refuse and NodeRestriction does not check.
 func (s *session) admission(ctx context.Context, who identity, q question, given writtenObjects, authorized string) (*admission, error) {
 	operation, written := q.operation()
 	if !written || !who.isNode {
@@ -69,7 +69,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	req := s.writeRequest(who, q, operation)
 	a := &admission{Operation: operation, Checks: restriction.Checks(req), passes: q.passes()}
 	readsObject, readsOld := restriction.Reads(req)
-	if err := given.put(req, q, readsObject, readsOld); err != nil {
+	if err := given.decodeInto(req, q, readsObject, readsOld); err != nil {
 		return nil, err
 	}
 	switch {
@@ -80,7 +80,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	}
 	answer, conditions := restriction.Consider(ctx, req, q.open(req))
 	if len(conditions) == 0 {
-		unread, lacks := s.TurnsWrite(req, answer)
+		unread, lacks := s.MissingForWrite(req, answer)
 		a.Answer, a.Missing, a.lacks = &answer, append(unreadable(unread), s.lacking(lacks)...), lacks
 		return a, nil
 	}
@@ -91,7 +91,7 @@ func (s *session) admission(ctx context.Context, who identity, q question, given
 	return a, nil
 }
 
-// open is what a question leaves open. A deletion of many has no name.
+// open returns what the question does not specify. A deletecollection has no name.
 func (q question) open(req *noderestriction.Request) noderestriction.Open {
 	return noderestriction.Open{
 		Object:    req.Object == nil && req.Operation != noderestriction.Delete,
@@ -101,7 +101,7 @@ func (q question) open(req *noderestriction.Request) noderestriction.Open {
 	}
 }
 
-// needed are the flags for the objects that conditions are about.
+// needed returns the flags for the objects of conditions.
 func needed(conditions []noderestriction.Condition) []string {
 	var flags []string
 	for _, part := range []struct{ name, flag string }{{"object", "-f"}, {"oldObject", "--old-object"}} {
@@ -112,7 +112,7 @@ func needed(conditions []noderestriction.Condition) []string {
 	return flags
 }
 
-// passes says of what it depends whether NodeRestriction allows it.
+// passes returns which object has to pass NodeRestriction.
 func (q question) passes() string {
 	if strings.HasPrefix(q.Verb, "delete") {
 		return "what is deleted passes " + nameRestriction
@@ -140,8 +140,8 @@ func (s *session) writeRequest(who identity, q question, operation noderestricti
 	return req
 }
 
-// put decodes the objects that NodeRestriction reads into the request.
-func (w writtenObjects) put(req *noderestriction.Request, q question, readsObject, readsOld bool) (err error) {
+// decodeInto decodes the objects that NodeRestriction reads into the request.
+func (w writtenObjects) decodeInto(req *noderestriction.Request, q question, readsObject, readsOld bool) (err error) {
 	switch {
 	case w.object != nil && req.Operation == noderestriction.Delete:
 		return usagef("-f does not go with %s, which writes no object", q.Verb)
@@ -161,7 +161,7 @@ func (w writtenObjects) put(req *noderestriction.Request, q question, readsObjec
 		}
 	}
 	if req.Name == "" && req.Object != nil {
-		// API servers take the name of what is created from the object.
+		// API servers take the name of a created object from the object itself.
 		if of, err := meta.Accessor(req.Object); err == nil {
 			req.Name = of.GetName()
 		}
@@ -169,7 +169,7 @@ func (w writtenObjects) put(req *noderestriction.Request, q question, readsObjec
 	return nil
 }
 
-// admitted changes the answer to what remains of it after NodeRestriction.
+// admitted applies the answer of NodeRestriction to the answer of the authorizers.
 func (s *session) admitted(a *answer, by *admission) {
 	switch {
 	case by == nil || by.NotAsked:
@@ -191,17 +191,17 @@ func (s *session) admitted(a *answer, by *admission) {
 	}
 }
 
-// undecided reports whether a refusal is only that something is not known.
+// undecided reports whether NodeRestriction refuses only because something is unknown.
 func (a *admission) undecided() bool {
 	return len(a.Missing) > 0 || a.Answer.Code == noderestriction.AuthorizationFailed
 }
 
-// text adds what NodeRestriction says to an explanation.
+// text writes the answer of NodeRestriction in an explanation.
 func (a *admission) text(p *render.Page, mainHint string) {
 	switch {
 	case a.NotAsked:
 		p.Section("%s: not asked", nameRestriction)
-		p.Line("  the authorizers refuse before")
+		p.Line("  the authorizers refuse the request")
 		return
 	case a.Answer == nil:
 		p.Section("%s: allows, if %s", nameRestriction, strings.TrimSuffix(a.passes, " passes "+nameRestriction)+" meets the conditions")
@@ -232,7 +232,7 @@ func (a *admission) text(p *render.Page, mainHint string) {
 	lines(p, "conditions", depends)
 }
 
-// lines are a list under a heading.
+// lines writes a list under a heading.
 func lines(p *render.Page, heading string, all []string) {
 	if len(all) == 0 {
 		return

@@ -15,25 +15,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// AccessEntry is an EKS access entry: it maps an AWS principal as an entry of aws-auth
-// does, is kept by EKS outside of the cluster, and counts before aws-auth.
+// AccessEntry is an EKS access entry. It maps an AWS principal like an entry of aws-auth. EKS
+// stores it outside of the cluster, and it takes precedence over aws-auth.
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
 type AccessEntry struct {
 	Place finding.Place
 	ARN   string
-	// Type is EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX, HYBRID_LINUX, EC2, STANDARD or the
-	// like; empty where only the principal is known.
+	// Type is a type such as EC2_LINUX, EC2_WINDOWS, FARGATE_LINUX, HYBRID_LINUX, EC2 or
+	// STANDARD; empty if only the principal is known.
 	Type     string
 	Username string
 	Groups   []string
 }
 
-// accessEntrySourceName is how messages call all access entries.
+// accessEntrySourceName is the name of the source in messages.
 const accessEntrySourceName = "EKS access entries"
 
-// accessEntryKinds are the custom resources of which access entries are made in the
-// cluster: by AWS Controllers for Kubernetes, and by Crossplane's providers.
+// accessEntryKinds returns the custom resources from which AWS Controllers for Kubernetes and
+// Crossplane create access entries.
 func accessEntryKinds() []documentKind {
 	const kind = "AccessEntry"
 	return []documentKind{
@@ -43,8 +43,8 @@ func accessEntryKinds() []documentKind {
 	}
 }
 
-// accessEntryFields are those of an access entry, in the spelling of its API, of
-// CloudFormation and of custom resources, whose case differs.
+// accessEntryFields are the fields of an access entry. Their case differs between the EKS API,
+// CloudFormation and custom resources.
 type accessEntryFields struct {
 	PrincipalARN     string   `json:"principalArn"`
 	Type             string   `json:"type"`
@@ -56,7 +56,7 @@ func (a *accessEntryFields) entry(at finding.Place) AccessEntry {
 	return AccessEntry{Place: at, ARN: a.PrincipalARN, Type: a.Type, Username: a.Username, Groups: a.KubernetesGroups}
 }
 
-// accessEntryResource reads a custom resource. Its type is STANDARD if it says none.
+// accessEntryResource reads a custom resource. The default type is STANDARD.
 func (r *reader) accessEntryResource(d *manifest.Document) error {
 	var resource struct {
 		Spec struct {
@@ -76,13 +76,13 @@ func (r *reader) accessEntryResource(d *manifest.Document) error {
 	}
 	fields.PrincipalARN = cmp.Or(fields.PrincipalARN, resource.Status.AtProvider.PrincipalARN)
 	fields.Type = cmp.Or(fields.Type, resource.Status.AtProvider.Type, "STANDARD")
-	if fields.PrincipalARN != "" { // else a reference, which only the controller can follow
+	if fields.PrincipalARN != "" { // else a reference, which only the controller can resolve
 		r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(place(d, "spec")))
 	}
 	return nil
 }
 
-// jsonProblem is what is wrong with a document, without what is in it.
+// jsonProblem describes a JSON error without the content of the document.
 func jsonProblem(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -91,8 +91,8 @@ func jsonProblem(err error) string {
 	return "it cannot be read"
 }
 
-// accessEntryAnswer reads what the AWS command line prints: one entry, or a list of
-// principals. It is false for other documents.
+// accessEntryAnswer reads output of the AWS command line: one entry, or a list of principals.
+// It returns false for other documents.
 func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 	if !bytes.Contains(d.JSON(), []byte(`"accessEntr`)) {
 		return false, nil
@@ -118,7 +118,9 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 		at.Object = "EKS access entry"
 		var fields accessEntryFields
 		if json.Unmarshal(text, &fields.PrincipalARN) != nil && json.Unmarshal(text, &fields) != nil {
-			return true, d.Fail(errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i))
+			return true, d.Fail(
+				errors.New("want the ARN of a principal, as aws eks list-access-entries prints them"), "accessEntries", fmt.Sprint(i),
+			)
 		}
 		if fields.PrincipalARN != "" {
 			r.cluster.AccessEntries = append(r.cluster.AccessEntries, fields.entry(at))
@@ -127,7 +129,7 @@ func (r *reader) accessEntryAnswer(d *manifest.Document) (bool, error) {
 	return true, nil
 }
 
-// purpose is what a principal with the entry is for; empty if that does not show.
+// purpose returns the purpose of a principal with the entry; empty if unknown.
 func (a *AccessEntry) purpose() Purpose {
 	switch a.Type {
 	case "EC2_LINUX", "EC2_WINDOWS", "EC2":
@@ -142,7 +144,7 @@ func (a *AccessEntry) purpose() Purpose {
 	return ForOthers
 }
 
-// mapping is what EKS makes of the entry. What it does not show is as EKS documents it.
+// mapping returns the mapping of the entry in EKS. Missing fields have the documented defaults.
 func (a *AccessEntry) mapping() iam.Mapping {
 	m := iam.Mapping{
 		Kind: iam.RoleMapping, ARN: a.ARN, Username: a.Username, Groups: a.Groups, Source: accessEntrySourceName, Place: a.Place,
@@ -171,9 +173,11 @@ func (a *AccessEntry) mapping() iam.Mapping {
 	return m
 }
 
-// accessEntrySource is all access entries of roles whose type is known.
+// accessEntrySource returns all access entries of roles whose type is known.
 func accessEntrySource(list []AccessEntry) *mappingSource {
-	s := &mappingSource{name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at }}
+	s := &mappingSource{
+		name: accessEntrySourceName, purposes: map[string]Purpose{}, locate: func(at finding.Place) finding.Place { return at },
+	}
 	var mappings []iam.Mapping
 	for i := range list {
 		purpose := list[i].purpose()
@@ -189,8 +193,8 @@ func accessEntrySource(list []AccessEntry) *mappingSource {
 	return s
 }
 
-// accessEntry returns the access entry of a role; nil if none is to be seen. One that
-// says what it gives is preferred.
+// accessEntry returns the access entry of a role; nil if none is known. It prefers an entry
+// with a type.
 func (c *Cluster) accessEntry(arn string) *AccessEntry {
 	var found *AccessEntry
 	for i := range c.AccessEntries {

@@ -23,7 +23,7 @@ func readAll(t *testing.T, texts ...string) *Cluster {
 	return readFiles(t, paths...)
 }
 
-// describedEntry is what aws eks describe-access-entry prints.
+// describedEntry returns output of aws eks describe-access-entry.
 func describedEntry(role, kind, username string, groups ...string) string {
 	list := "[]"
 	if len(groups) > 0 {
@@ -31,7 +31,8 @@ func describedEntry(role, kind, username string, groups ...string) string {
 	}
 	return fmt.Sprintf(`{"accessEntry": {"clusterName": "blue", "principalArn": "arn:aws:iam::111122223333:role/%s",
   "kubernetesGroups": %s, "username": %q, "type": %q,
-  "accessEntryArn": "arn:aws:eks:us-west-2:111122223333:access-entry/blue/role/111122223333/x/1", "createdAt": "2025-04-14T22:45:48Z", "tags": {}}}`,
+  "accessEntryArn": "arn:aws:eks:us-west-2:111122223333:access-entry/blue/role/111122223333/x/1",
+  "createdAt": "2025-04-14T22:45:48Z", "tags": {}}}`,
 		role, list, username, kind)
 }
 
@@ -43,19 +44,27 @@ func TestAccessEntriesAreRead(t *testing.T) {
 		text string
 		want []string
 	}{
-		"aws eks describe-access-entry": {describedEntry("node", "EC2_LINUX", "system:node:{{EC2PrivateDNSName}}", "system:nodes"), []string{arn + "node EC2_LINUX system:node:{{EC2PrivateDNSName}} [system:nodes]"}},
-		"aws eks list-access-entries":   {listedEntries, []string{arn + "Admin   []", arn + "Compute   []"}},
-		"several answers collected":     {`{"accessEntries": [{"principalArn": "` + arn + `node", "type": "HYBRID_LINUX"}]}`, []string{arn + "node HYBRID_LINUX  []"}},
+		"aws eks describe-access-entry": {
+			describedEntry("node", "EC2_LINUX", "system:node:{{EC2PrivateDNSName}}", "system:nodes"),
+			[]string{arn + "node EC2_LINUX system:node:{{EC2PrivateDNSName}} [system:nodes]"},
+		},
+		"aws eks list-access-entries": {listedEntries, []string{arn + "Admin   []", arn + "Compute   []"}},
+		"several answers collected": {
+			`{"accessEntries": [{"principalArn": "` + arn + `node", "type": "HYBRID_LINUX"}]}`, []string{arn + "node HYBRID_LINUX  []"},
+		},
 		"ACK": {
-			"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  clusterName: blue\n  principalARN: " + arn + "node\n  type: FARGATE_LINUX\n",
+			"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  clusterName: blue\n" +
+				"  principalARN: " + arn + "node\n  type: FARGATE_LINUX\n",
 			[]string{arn + "node FARGATE_LINUX  []"},
 		},
 		"Crossplane": {
-			"apiVersion: eks.aws.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider:\n    clusterName: blue\n    principalArn: " + arn + "ops\n    userName: ops\n    kubernetesGroups: [view]\n",
+			"apiVersion: eks.aws.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider:\n" +
+				"    clusterName: blue\n    principalArn: " + arn + "ops\n    userName: ops\n    kubernetesGroups: [view]\n",
 			[]string{arn + "ops STANDARD ops [view]"},
 		},
 		"Crossplane with a reference": {
-			"apiVersion: eks.aws.m.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n  forProvider: {principalArnRef: {name: x}}\nstatus:\n  atProvider: {principalArn: " + arn + "node, type: EC2_WINDOWS}\n",
+			"apiVersion: eks.aws.m.upbound.io/v1beta1\nkind: AccessEntry\nmetadata: {name: a}\nspec:\n" +
+				"  forProvider: {principalArnRef: {name: x}}\nstatus:\n  atProvider: {principalArn: " + arn + "node, type: EC2_WINDOWS}\n",
 			[]string{arn + "node EC2_WINDOWS  []"},
 		},
 	} {
@@ -74,8 +83,11 @@ func TestAccessEntriesAreRead(t *testing.T) {
 	}
 }
 
-func TestAccessEntriesThatAreNone(t *testing.T) {
-	for _, text := range []string{`{"accessEntries": [5]}`, `{"accessEntry": "x"}`, "apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec: {type: [a]}\n"} {
+func TestInvalidAccessEntries(t *testing.T) {
+	for _, text := range []string{
+		`{"accessEntries": [5]}`, `{"accessEntry": "x"}`,
+		"apiVersion: eks.services.k8s.aws/v1alpha1\nkind: AccessEntry\nmetadata: {name: a}\nspec: {type: [a]}\n",
+	} {
 		path := filepath.Join(t.TempDir(), "entries.json")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -86,7 +98,7 @@ func TestAccessEntriesThatAreNone(t *testing.T) {
 	}
 }
 
-func TestAccessEntriesCountBeforeAWSAuth(t *testing.T) {
+func TestAccessEntriesTakePrecedenceOverAWSAuth(t *testing.T) {
 	const name, arn = "ip-10-0-0-7.eu-west-1.compute.internal", "arn:aws:iam::111122223333:role/"
 	node := nodeText(name, "i-00000000000000007", name)
 	entry := func(kind string) string { return describedEntry("Compute", kind, "", "") }
@@ -97,23 +109,74 @@ func TestAccessEntriesCountBeforeAWSAuth(t *testing.T) {
 		uses  bool // whether the node was seen to use the role Compute
 		want  []string
 	}{
-		{"a role that only EKS maps", []string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, entry("EC2_LINUX")}, true, nil},
-		{"a list is enough to know that it is mapped", []string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, listedEntries}, true, nil},
-		{"a list without it", []string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, `{"accessEntries": []}`}, true, []string{"error NodeRoleMissing " + arn + "Compute"}},
+		{
+			"a role that only EKS maps",
+			[]string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, entry("EC2_LINUX")},
+			true, nil,
+		},
+		{
+			"a list is enough to know that it is mapped",
+			[]string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, listedEntries},
+			true, nil,
+		},
+		{
+			"a list without it",
+			[]string{awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, `{"accessEntries": []}`},
+			true,
+			[]string{"error NodeRoleMissing " + arn + "Compute"},
+		},
 		{"nodes by access entries alone", []string{awsAuthText(roleEntry("Admin", "admin", masters)), entry("EC2_LINUX")}, false, nil},
 		{"nodes perhaps by one of a list", []string{awsAuthText(roleEntry("Admin2", "admin", masters)), listedEntries}, false, nil},
-		{"no node by the access entries either", []string{awsAuthText(roleEntry("Admin", "admin", masters)), describedEntry("ops", "STANDARD", "ops", "view")}, false, []string{"error NoNodeRole "}},
-		{"both, alike", []string{awsAuthText(right) + node, entry("EC2_LINUX")}, false, []string{"info AccessEntryFirst " + arn + "Compute"}},
-		{"both, the entry of aws-auth wrong", []string{awsAuthText(roleEntry("Compute", "WorkerNodeRole", masters)) + node, entry("EC2_LINUX")}, false, []string{"warning AccessEntryFirst " + arn + "Compute"}},
-		{"both, and what the access entry gives is not known", []string{awsAuthText(roleEntry("Compute", "WorkerNodeRole", bootstrap, nodes)) + node, listedEntries}, false, []string{"info AccessEntryFirst " + arn + "Compute"}},
-		{"Windows nodes with an entry for Linux", []string{awsAuthText(roleEntry("Admin", "admin", masters)), entry("EC2_LINUX"), windowsNode(name, "i-00000000000000007")}, true, []string{"error WindowsWithoutKubeProxy " + arn + "Compute"}},
-		{"Windows nodes with theirs", []string{awsAuthText(roleEntry("Admin", "admin", masters)), entry("EC2_WINDOWS"), windowsNode(name, "i-00000000000000007")}, true, nil},
-		{"hybrid nodes", []string{describedEntry("machines", "HYBRID_LINUX", "system:node:{{SessionName}}", "system:nodes"), hybridNode("mi-0a1b2c3d4e5f60718")}, false, nil},
+		{
+			"no node by the access entries either",
+			[]string{awsAuthText(roleEntry("Admin", "admin", masters)), describedEntry("ops", "STANDARD", "ops", "view")},
+			false,
+			[]string{"error NoNodeRole "},
+		},
+		{
+			"both, alike",
+			[]string{awsAuthText(right) + node, entry("EC2_LINUX")},
+			false,
+			[]string{"info AccessEntryFirst " + arn + "Compute"},
+		},
+		{
+			"both, the entry of aws-auth wrong",
+			[]string{awsAuthText(roleEntry("Compute", "WorkerNodeRole", masters)) + node, entry("EC2_LINUX")},
+			false,
+			[]string{"warning AccessEntryFirst " + arn + "Compute"},
+		},
+		{
+			"both, and what the access entry gives is not known",
+			[]string{awsAuthText(roleEntry("Compute", "WorkerNodeRole", bootstrap, nodes)) + node, listedEntries},
+			false,
+			[]string{"info AccessEntryFirst " + arn + "Compute"},
+		},
+		{
+			"Windows nodes with an entry for Linux",
+			[]string{awsAuthText(roleEntry("Admin", "admin", masters)), entry("EC2_LINUX"), windowsNode(name, "i-00000000000000007")},
+			true,
+			[]string{"error WindowsWithoutKubeProxy " + arn + "Compute"},
+		},
+		{
+			"Windows nodes with theirs",
+			[]string{awsAuthText(roleEntry("Admin", "admin", masters)), entry("EC2_WINDOWS"), windowsNode(name, "i-00000000000000007")},
+			true, nil,
+		},
+		{
+			"hybrid nodes",
+			[]string{
+				describedEntry("machines", "HYBRID_LINUX", "system:node:{{SessionName}}", "system:nodes"),
+				hybridNode("mi-0a1b2c3d4e5f60718"),
+			},
+			false, nil,
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			c := readAll(t, test.texts...)
 			if test.uses {
-				c.Requests = []CertificateRequest{{Name: "csr-1", CommonName: "system:node:" + name, Requester: "system:node:" + name, RoleARN: arn + "Compute"}}
+				c.Requests = []CertificateRequest{
+					{Name: "csr-1", CommonName: "system:node:" + name, Requester: "system:node:" + name, RoleARN: arn + "Compute"},
+				}
 			}
 			report := run(c, awsAuth)
 			wantFindings(t, report.Findings, test.want...)
@@ -126,15 +189,18 @@ func TestAccessEntriesCountBeforeAWSAuth(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownOfAccessEntriesIsSaid(t *testing.T) {
+func TestFindingsMentionUnknownAccessEntries(t *testing.T) {
 	for _, f := range run(readText(t, awsAuthText(roleEntry("Admin", "admin", masters))), awsAuth).Findings {
-		if f.Code == NoNodeRole && !strings.Contains(f.Consequence, "unless an EKS access entry maps them (give the answer of aws eks list-access-entries with --from)") {
+		if f.Code == NoNodeRole &&
+			!strings.Contains(
+				f.Consequence, "unless an EKS access entry maps them (give the answer of aws eks list-access-entries with --from)",
+			) {
 			t.Errorf("the consequence is %q", f.Consequence)
 		}
 	}
 }
 
-func TestTheDataOfAWSAuthAloneIsTaken(t *testing.T) {
+func TestDataOfAWSAuthWithoutHeaderIsRead(t *testing.T) {
 	text := awsAuthText(roleEntry("node", "WorkerNodeRole", bootstrap, nodes))
 	alone := text[strings.Index(text, "\ndata:")+1:]
 	for rule, text := range map[string]string{"the data": alone, "with a name": "metadata: {name: aws-auth}\n" + alone} {
@@ -144,12 +210,13 @@ func TestTheDataOfAWSAuthAloneIsTaken(t *testing.T) {
 		}
 		report := run(c, awsAuth)
 		wantFindings(t, report.Findings, "error NodeRoleUsername arn:aws:iam::111122223333:role/node")
-		if at := report.Findings[0].Place; at.Object != "ConfigMap kube-system/aws-auth" || at.Line != strings.Count(text[:strings.Index(text, "username")], "\n")+1 {
+		if at := report.Findings[0].Place; at.Object != "ConfigMap kube-system/aws-auth" ||
+			at.Line != strings.Count(text[:strings.Index(text, "username")], "\n")+1 {
 			t.Errorf("%s: found at %+v", rule, at)
 		}
 	}
 	c := readText(t, "metadata: {name: other}\n"+alone)
 	if c.AWSAuth != nil {
-		t.Error("another ConfigMap is taken for aws-auth")
+		t.Error("another ConfigMap is read as aws-auth")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// Codes of how API servers are set up.
+// Codes of findings about the configuration of API servers.
 const (
 	AlwaysAllow                finding.Code = "AlwaysAllow"
 	AuthorizationModeInvalid   finding.Code = "AuthorizationModeInvalid"
@@ -32,7 +32,7 @@ const (
 	resourceWebhooks   = "mutatingwebhookconfigurations." + admissionregistrationv1.GroupName
 )
 
-// apiServers checks how API servers are set up, as far as that is to be seen.
+// apiServers checks the configuration of API servers, as far as it is known.
 func apiServers(e *examination) {
 	setups := e.cluster.setups()
 	for i := range setups {
@@ -45,7 +45,7 @@ func apiServers(e *examination) {
 	e.compare(setups)
 }
 
-// authorizers checks who decides, and in what order.
+// authorizers checks the authorizers and their order.
 func (e *examination) authorizers(s *setup) {
 	if s.invalid != nil {
 		e.found(finding.Finding{
@@ -101,12 +101,13 @@ func (e *examination) alwaysAllow(s *setup) {
 		f.Message = fmt.Sprintf("%s is given neither --%s nor --%s, and so allows everything", s.name, flagMode, flagConfig)
 	}
 	if s.byConfig && (s.server == nil || s.server.last("anonymous-auth") != "false") {
-		f.Consequence = "whoever reaches the API server is administrator, also without a credential unless anonymous requests are off (--anonymous-auth=false)"
+		f.Consequence = "whoever reaches the API server is administrator, " +
+			"also without a credential unless anonymous requests are off (--anonymous-auth=false)"
 	}
 	e.found(f)
 }
 
-// nodeAuthorizer checks that somebody decides for nodes, and somebody for all others.
+// nodeAuthorizer checks that one authorizer decides about nodes, and one about other users.
 func (e *examination) nodeAuthorizer(s *setup) {
 	switch {
 	case s.asks(modeAlwaysAllow):
@@ -118,16 +119,18 @@ func (e *examination) nodeAuthorizer(s *setup) {
 			Remedy:      "if it does not: " + s.recommended(),
 		}
 		if s.asksUs() {
-			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; whether it answers is not to be seen here"
+			f.Consequence = "by the name of the webhook, node-authorizer's server restricts nodes; " +
+				"whether it answers is not to be seen here"
 			f.Remedy = "nothing, if the server runs; to go back: " + s.recommended()
 		}
 		e.found(f)
 	case !s.asks(modeNode):
 		e.found(finding.Finding{
 			Code: NodeAuthorizationOff, Severity: finding.Error, Place: s.key(), Subject: s.name,
-			Message:     fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
-			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: one node that is taken over has the cluster",
-			Remedy:      s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
+			Message: fmt.Sprintf("%s asks %s, not the Node authorizer", s.name, orNobody(s.authorizers)),
+			Consequence: "kubelets need rights to all secrets and pods, and each has them for those of all nodes: " +
+				"one node that is taken over has the cluster",
+			Remedy: s.recommended() + ", one API server after another (node-authorizer doctor --plan)",
 		})
 	case !s.asks(modeRBAC):
 		e.found(s.withoutRBAC())
@@ -137,20 +140,22 @@ func (e *examination) nodeAuthorizer(s *setup) {
 func (s *setup) withoutRBAC() finding.Finding {
 	f := finding.Finding{
 		Code: NodeWithoutRBAC, Severity: finding.Error, Place: s.key(), Subject: s.name,
-		Message:     fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
-		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " + groupMasters,
-		Remedy:      s.recommended(),
+		Message: fmt.Sprintf("%s asks %s, not RBAC", s.name, strings.Join(s.authorizers, ", ")),
+		Consequence: "roles and bindings have no effect: controllers, the scheduler and people are refused, unless they are in " +
+			groupMasters,
+		Remedy: s.recommended(),
 	}
 	if s.asks(modeWebhook) || s.asks(modeABAC) {
 		f.Severity = finding.Warning
-		f.Consequence = "roles and bindings have no effect, those of controllers among them: another authorizer has to allow all that they do"
+		f.Consequence = "roles and bindings have no effect, those of controllers among them: " +
+			"another authorizer has to allow all that they do"
 	}
 	return f
 }
 
-// order checks that the authorizers are asked in an order in which each has its say.
-// Where a webhook stands is the choice of who installs it: node-authorizer's comes
-// before the Node authorizer, which would answer in its place (docs/install.md).
+// order checks that the order of the authorizers lets each of them answer. Users choose the
+// position of webhooks, except that node-authorizer's must come before the Node authorizer,
+// which would answer instead (docs/install.md).
 func (e *examination) order(s *setup) {
 	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
 	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
@@ -164,17 +169,19 @@ func (e *examination) order(s *setup) {
 		f.Severity = finding.Error
 		f.Consequence = fmt.Sprintf("nobody after %s is ever asked", s.authorizers[ends])
 	case node >= 0 && rbac >= 0 && rbac < node && s.distribution() != OpenShift: // whose operator fixes that order
-		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, and what RBAC allows a node is not seen in the Node authorizer's answers"
+		f.Consequence = "it works, but every request of a kubelet goes through all of its bindings first, " +
+			"and what RBAC allows a node is not seen in the Node authorizer's answers"
 	case node >= 0 && s.ours > node:
 		f.Severity = finding.Info
-		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: its log and metrics show little of what it would decide"
+		f.Consequence = "node-authorizer's server is asked only about what the Node authorizer does not allow: " +
+			"its log and metrics show little of what it would decide"
 	default:
 		return
 	}
 	e.found(f)
 }
 
-// key is the place of the authorizers in their file or among the flags.
+// key returns the place of the authorizers in their file or among the flags.
 func (s *setup) key() finding.Place {
 	place := s.place
 	if s.config != nil {
@@ -183,7 +190,7 @@ func (s *setup) key() finding.Place {
 	return place
 }
 
-// recommended says how the authorizers are written with Node and RBAC among them.
+// recommended returns how to configure the authorizers with Node and RBAC.
 func (s *setup) recommended() string {
 	order := s.withNode()
 	if s.byConfig {
@@ -192,9 +199,9 @@ func (s *setup) recommended() string {
 	return s.server.set(flagMode, order)
 }
 
-// withNode is the authorizers with Node before RBAC, and just before it if Node was not
-// there, which is where docs/install.md puts it. Others stay where they are, but
-// node-authorizer's server comes before Node. What ends the list is left out.
+// withNode returns the authorizers with Node before RBAC. If Node was missing, it is inserted
+// just before RBAC, as in docs/install.md. Node-authorizer's server is moved before Node. Other
+// authorizers keep their position. Authorizers that decide every request are removed.
 func (s *setup) withNode() []string {
 	const ours = "node-authorizer's webhook"
 	var order []string
@@ -218,8 +225,7 @@ func (s *setup) withNode() []string {
 	return order
 }
 
-// before moves an entry to just before another, or puts it in there, unless it comes
-// before that already.
+// before moves or inserts an entry just before another one, unless it already precedes it.
 func before(list []string, entry, other string) []string {
 	if i := slices.Index(list, entry); i >= 0 && i < slices.Index(list, other) {
 		return list
@@ -228,7 +234,7 @@ func before(list []string, entry, other string) []string {
 	return slices.Insert(list, slices.Index(list, other), entry)
 }
 
-// flags checks the flags that have no part in who decides.
+// flags checks the flags that do not affect authorization.
 func (e *examination) flags(s *setup) {
 	a := s.server
 	if a.has(flagConfig) && (a.has(flagMode) || a.hasAuthorizationWebhook()) {
@@ -253,7 +259,8 @@ func (e *examination) flags(s *setup) {
 			Code: TokenWebhookMissing, Severity: finding.Warning, Place: a.at(flagTokenWebhook), Subject: s.name,
 			Message:     fmt.Sprintf("there is a ConfigMap aws-auth, and %s asks nobody about tokens", s.name),
 			Consequence: "mappings of AWS roles have no effect: a kubelet with such a token is refused with 401",
-			Remedy:      "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, or delete the ConfigMap",
+			Remedy: "set --authentication-token-webhook-config-file to a kubeconfig of node-authorizer's server, " +
+				"or delete the ConfigMap",
 		})
 	}
 }
@@ -270,7 +277,9 @@ func (a *APIServer) hasAuthorizationWebhook() bool {
 func restrictionElsewhere(s *setup, at finding.Place) finding.Finding {
 	return finding.Finding{
 		Code: NodeRestrictionElsewhere, Severity: finding.Info, Place: s.server.at(flagEnable), Subject: s.name,
-		Message:     fmt.Sprintf("%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook),
+		Message: fmt.Sprintf(
+			"%s does not have the admission plugin %s on, and %s has the webhook %s", s.name, pluginNodeRestriction, at, restrictionWebhook,
+		),
 		Consequence: "node-authorizer's server restricts what nodes write; whoever may delete the webhook can end that",
 		Remedy:      "nothing, if that is meant (docs/install.md)",
 	}
@@ -281,7 +290,8 @@ func restrictionOff(s *setup) finding.Finding {
 	f := finding.Finding{
 		Code: NodeRestrictionOff, Severity: finding.Error, Place: a.at(flagEnable), Subject: s.name,
 		Message: fmt.Sprintf("%s does not have the admission plugin %s on", s.name, pluginNodeRestriction),
-		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, and may ask for certificates in other nodes' names; " +
+		Consequence: "a node may change the labels, taints and status of every node, and every pod's status, " +
+			"and may ask for certificates in other nodes' names; " +
 			"unless node-authorizer's webhook is asked in the plugin's place",
 		Remedy: a.withNodeRestriction(),
 	}
@@ -292,7 +302,7 @@ func restrictionOff(s *setup) finding.Finding {
 	return f
 }
 
-// withNodeRestriction is the flag with the plugin in it.
+// withNodeRestriction returns the flag with the plugin added.
 func (a *APIServer) withNodeRestriction() string {
 	flag := flagEnable
 	if a.has(flagPlugins) && !a.has(flagEnable) {
@@ -305,12 +315,16 @@ func (a *APIServer) withNodeRestriction() string {
 	return a.set(flag, plugins)
 }
 
-// set says how a flag is written where the API server has it from.
+// set returns how to set a flag where this API server is configured.
 func (a *APIServer) set(flag string, values []string) string {
 	value := strings.Join(values, ",")
 	switch a.Distribution {
 	case OpenShift:
-		return fmt.Sprintf("apiServerArguments: {%s: [%s]} in what the kube-apiserver operator writes: take out the override of its resource kubeapiserver/cluster that changes it", flag, strings.Join(values, ", "))
+		return fmt.Sprintf(
+			"apiServerArguments: {%s: [%s]} in what the kube-apiserver operator writes: take out the override of its resource "+
+				"kubeapiserver/cluster that changes it",
+			flag, strings.Join(values, ", "),
+		)
 	case K3s, RKE2:
 		return fmt.Sprintf("%s: %s=%s, on every server", rancherFlag, flag, value)
 	case Talos:
@@ -319,7 +333,7 @@ func (a *APIServer) set(flag string, values []string) string {
 	return "--" + flag + "=" + value
 }
 
-// isolationGate is a feature gate with which nodes are restricted less.
+// isolationGate is a feature gate setting that restricts nodes less.
 type isolationGate struct{ name, setTo, consequence string }
 
 func isolationGates() []isolationGate {

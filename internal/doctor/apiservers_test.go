@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// apiServer writes the static pod of an API server with flags.
+// apiServer returns the static pod of an API server with flags.
 func apiServer(name string, flags ...string) string {
 	var command strings.Builder
 	for _, flag := range flags {
@@ -27,7 +27,7 @@ spec:
 %s`, name, command.String())
 }
 
-// configuration writes an AuthorizationConfiguration of authorizers by their type.
+// configuration returns an AuthorizationConfiguration with authorizers of the given types.
 func configuration(types ...string) string {
 	var list strings.Builder
 	for i, t := range types {
@@ -36,7 +36,7 @@ func configuration(types ...string) string {
 	return "---\napiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" + list.String()
 }
 
-func TestHowAnAPIServerDecides(t *testing.T) {
+func TestFindingsAboutAPIServerFlags(t *testing.T) {
 	const restriction = "--enable-admission-plugins=NodeRestriction"
 	for _, test := range []struct {
 		name  string
@@ -45,38 +45,81 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 	}{
 		{name: "as kubeadm sets it up", flags: []string{"--authorization-mode=Node,RBAC", restriction}},
 		{name: "the flag twice", flags: []string{"--authorization-mode=Node", "--authorization-mode=RBAC", restriction}},
-		{name: "values apart", flags: []string{"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "LimitRanger,NodeRestriction"}},
-		{name: "the old list of plugins", flags: []string{"--authorization-mode=Node,RBAC", "--admission-control=NamespaceLifecycle,NodeRestriction"}},
-		{name: "RBAC alone", flags: []string{"--authorization-mode=RBAC", restriction}, want: []string{"error NodeAuthorizationOff kube-apiserver-a"}},
-		{name: "RBAC and a webhook", flags: []string{"--authorization-mode=Webhook,RBAC", restriction}, want: []string{"info NodeAuthorizationElsewhere kube-apiserver-a"}},
+		{
+			name:  "values apart",
+			flags: []string{"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "LimitRanger,NodeRestriction"},
+		},
+		{
+			name:  "the old list of plugins",
+			flags: []string{"--authorization-mode=Node,RBAC", "--admission-control=NamespaceLifecycle,NodeRestriction"},
+		},
+		{
+			name: "RBAC alone", flags: []string{"--authorization-mode=RBAC", restriction},
+			want: []string{"error NodeAuthorizationOff kube-apiserver-a"},
+		},
+		{
+			name: "RBAC and a webhook", flags: []string{"--authorization-mode=Webhook,RBAC", restriction},
+			want: []string{"info NodeAuthorizationElsewhere kube-apiserver-a"},
+		},
 		{name: "no flag at all", flags: []string{restriction}, want: []string{"error AlwaysAllow kube-apiserver-a"}},
 		{
 			name: "AlwaysAllow first", flags: []string{"--authorization-mode=AlwaysAllow,Node,RBAC", restriction},
 			want: []string{"error AlwaysAllow kube-apiserver-a", "error AuthorizationOrder kube-apiserver-a"},
 		},
-		{name: "AlwaysAllow last", flags: []string{"--authorization-mode=Node,RBAC,AlwaysAllow", restriction}, want: []string{"error AlwaysAllow kube-apiserver-a"}},
-		{name: "AlwaysDeny first", flags: []string{"--authorization-mode=AlwaysDeny,Node,RBAC", restriction}, want: []string{"error AuthorizationOrder kube-apiserver-a"}},
-		{name: "Node without RBAC", flags: []string{"--authorization-mode=Node", restriction}, want: []string{"error NodeWithoutRBAC kube-apiserver-a"}},
-		{name: "Node and a webhook without RBAC", flags: []string{"--authorization-mode=Node,Webhook", restriction}, want: []string{"warning NodeWithoutRBAC kube-apiserver-a"}},
-		{name: "RBAC before Node", flags: []string{"--authorization-mode=RBAC,Node", restriction}, want: []string{"warning AuthorizationOrder kube-apiserver-a"}},
+		{
+			name: "AlwaysAllow last", flags: []string{"--authorization-mode=Node,RBAC,AlwaysAllow", restriction},
+			want: []string{"error AlwaysAllow kube-apiserver-a"},
+		},
+		{
+			name: "AlwaysDeny first", flags: []string{"--authorization-mode=AlwaysDeny,Node,RBAC", restriction},
+			want: []string{"error AuthorizationOrder kube-apiserver-a"},
+		},
+		{
+			name: "Node without RBAC", flags: []string{"--authorization-mode=Node", restriction},
+			want: []string{"error NodeWithoutRBAC kube-apiserver-a"},
+		},
+		{
+			name: "Node and a webhook without RBAC", flags: []string{"--authorization-mode=Node,Webhook", restriction},
+			want: []string{"warning NodeWithoutRBAC kube-apiserver-a"},
+		},
+		{
+			name: "RBAC before Node", flags: []string{"--authorization-mode=RBAC,Node", restriction},
+			want: []string{"warning AuthorizationOrder kube-apiserver-a"},
+		},
 		{name: "a webhook before Node", flags: []string{"--authorization-mode=Webhook,Node,RBAC", restriction}},
 		{name: "a webhook between", flags: []string{"--authorization-mode=Node,Webhook,RBAC", restriction}},
-		{name: "an authorizer twice", flags: []string{"--authorization-mode=Node,RBAC,Node", restriction}, want: []string{"error AuthorizationModeInvalid kube-apiserver-a"}},
-		{name: "one that there is not", flags: []string{"--authorization-mode=Node,RBAC,Roles", restriction}, want: []string{"error AuthorizationModeInvalid kube-apiserver-a"}},
-		{name: "no NodeRestriction", flags: []string{"--authorization-mode=Node,RBAC"}, want: []string{"error NodeRestrictionOff kube-apiserver-a"}},
+		{
+			name: "an authorizer twice", flags: []string{"--authorization-mode=Node,RBAC,Node", restriction},
+			want: []string{"error AuthorizationModeInvalid kube-apiserver-a"},
+		},
+		{
+			name: "an unknown authorizer", flags: []string{"--authorization-mode=Node,RBAC,Roles", restriction},
+			want: []string{"error AuthorizationModeInvalid kube-apiserver-a"},
+		},
+		{
+			name: "no NodeRestriction", flags: []string{"--authorization-mode=Node,RBAC"},
+			want: []string{"error NodeRestrictionOff kube-apiserver-a"},
+		},
 		{
 			name: "NodeRestriction off", flags: []string{"--authorization-mode=Node,RBAC", "--disable-admission-plugins=NodeRestriction"},
 			want: []string{"error NodeRestrictionOff kube-apiserver-a"},
 		},
 		{
-			name: "flags beside the configuration", flags: []string{"--authorization-config=/etc/authz.yaml", "--authorization-webhook-config-file=/etc/hook", restriction},
-			want: []string{"error BothConfigAndFlags kube-apiserver-a"},
+			name:  "flags beside the configuration",
+			flags: []string{"--authorization-config=/etc/authz.yaml", "--authorization-webhook-config-file=/etc/hook", restriction},
+			want:  []string{"error BothConfigAndFlags kube-apiserver-a"},
 		},
 		{
-			name: "gates", flags: []string{"--authorization-mode=Node,RBAC", restriction, "--feature-gates=AuthorizeNodeWithSelectors=false,CSIVolumeHealth=true"},
+			name: "gates",
+			flags: []string{
+				"--authorization-mode=Node,RBAC", restriction, "--feature-gates=AuthorizeNodeWithSelectors=false,CSIVolumeHealth=true",
+			},
 			want: []string{"warning NodeIsolationGate kube-apiserver-a"},
 		},
-		{name: "gates that are as they are", flags: []string{"--authorization-mode=Node,RBAC", restriction, "--feature-gates=AuthorizeNodeWithSelectors=true"}},
+		{
+			name:  "gates that are as they are",
+			flags: []string{"--authorization-mode=Node,RBAC", restriction, "--feature-gates=AuthorizeNodeWithSelectors=true"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			report := run(readText(t, apiServer("kube-apiserver-a", test.flags...)), apiServers)
@@ -90,9 +133,14 @@ func TestHowAnAPIServerDecides(t *testing.T) {
 	}
 }
 
-func TestRemediesKeepWhatIsSet(t *testing.T) {
-	report := run(readText(t, apiServer("a", "--authorization-mode=ABAC,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity")), apiServers)
-	for _, want := range []string{"--authorization-mode=ABAC,Node,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity,NodeRestriction"} {
+func TestRemediesKeepExistingFlags(t *testing.T) {
+	report := run(
+		readText(t, apiServer("a", "--authorization-mode=ABAC,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity")),
+		apiServers,
+	)
+	for _, want := range []string{
+		"--authorization-mode=ABAC,Node,RBAC,Webhook", "--enable-admission-plugins=LimitRanger,PodSecurity,NodeRestriction",
+	} {
 		found := false
 		for _, f := range report.Findings {
 			found = found || strings.Contains(f.Remedy, want)
@@ -112,23 +160,42 @@ func TestAuthorizationConfigurations(t *testing.T) {
 		missing string
 	}{
 		{name: "in order", files: map[string]string{"authz.yaml": configuration("Node", "RBAC"), "pod.yaml": server}},
-		{name: "alone", files: map[string]string{"authz.yaml": configuration("RBAC")}, want: []string{"error NodeAuthorizationOff DIR/authz.yaml"}, missing: "does not show the flags"},
-		{name: "without Node", files: map[string]string{"authz.yaml": configuration("RBAC"), "pod.yaml": server}, want: []string{"error NodeAuthorizationOff a"}},
-		{name: "under another name", files: map[string]string{"other.yaml": configuration("RBAC"), "pod.yaml": server}, want: []string{"error NodeAuthorizationOff a"}},
 		{
-			name: "one of two, by its name", files: map[string]string{"authz.yaml": configuration("Node", "RBAC"), "other.yaml": configuration("AlwaysAllow"), "pod.yaml": server},
+			name: "alone", files: map[string]string{"authz.yaml": configuration("RBAC")},
+			want: []string{"error NodeAuthorizationOff DIR/authz.yaml"}, missing: "does not show the flags",
 		},
 		{
-			name: "one of two, neither of its name", files: map[string]string{"x.yaml": configuration("Node", "RBAC"), "y.yaml": configuration("AlwaysAllow"), "pod.yaml": server},
+			name: "without Node", files: map[string]string{"authz.yaml": configuration("RBAC"), "pod.yaml": server},
+			want: []string{"error NodeAuthorizationOff a"},
+		},
+		{
+			name: "under another name", files: map[string]string{"other.yaml": configuration("RBAC"), "pod.yaml": server},
+			want: []string{"error NodeAuthorizationOff a"},
+		},
+		{
+			name: "one of two, by its name",
+			files: map[string]string{
+				"authz.yaml": configuration("Node", "RBAC"), "other.yaml": configuration("AlwaysAllow"), "pod.yaml": server,
+			},
+		},
+		{
+			name:    "one of two, neither of its name",
+			files:   map[string]string{"x.yaml": configuration("Node", "RBAC"), "y.yaml": configuration("AlwaysAllow"), "pod.yaml": server},
 			missing: "/etc/kubernetes/authz.yaml",
 		},
 		{name: "not given", files: map[string]string{"pod.yaml": server}, missing: "/etc/kubernetes/authz.yaml"},
 		{
-			name:  "with an unknown field",
-			files: map[string]string{"authz.yaml": strings.Replace(configuration("Node", "RBAC"), "  name:", "  nam:", 1), "pod.yaml": server},
-			want:  []string{"error AuthorizationConfigInvalid a"}, missing: "cannot be read",
+			name: "with an unknown field",
+			files: map[string]string{
+				"authz.yaml": strings.Replace(configuration("Node", "RBAC"), "  name:", "  nam:", 1), "pod.yaml": server,
+			},
+			want: []string{"error AuthorizationConfigInvalid a"}, missing: "cannot be read",
 		},
-		{name: "which allows everything", files: map[string]string{"authz.yaml": configuration("Node", "AlwaysAllow"), "pod.yaml": server}, want: []string{"error AlwaysAllow a"}},
+		{
+			name:  "which allows everything",
+			files: map[string]string{"authz.yaml": configuration("Node", "AlwaysAllow"), "pod.yaml": server},
+			want:  []string{"error AlwaysAllow a"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -145,7 +212,8 @@ func TestAuthorizationConfigurations(t *testing.T) {
 				test.want[i] = strings.Replace(test.want[i], "DIR", dir, 1)
 			}
 			wantFindings(t, report.Findings, test.want...)
-			if test.missing == "" && len(report.Missing) > 0 || test.missing != "" && (len(report.Missing) != 1 || !strings.Contains(report.Missing[0].Reason, test.missing)) {
+			if test.missing == "" && len(report.Missing) > 0 ||
+				test.missing != "" && (len(report.Missing) != 1 || !strings.Contains(report.Missing[0].Reason, test.missing)) {
 				t.Errorf("missing %v, want %q", report.Missing, test.missing)
 			}
 		})
@@ -169,8 +237,9 @@ func TestAPIServersThatDiffer(t *testing.T) {
 			want: []string{"error NodeRestrictionOff b", "warning APIServersDiffer b"},
 		},
 		{
-			name: "in who knows tokens", other: apiServer("b", "--authorization-mode=Node,RBAC", restriction, "--authentication-token-webhook-config-file=/etc/hook"),
-			want: []string{"warning APIServersDiffer b"},
+			name:  "in who knows tokens",
+			other: apiServer("b", "--authorization-mode=Node,RBAC", restriction, "--authentication-token-webhook-config-file=/etc/hook"),
+			want:  []string{"warning APIServersDiffer b"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -179,7 +248,7 @@ func TestAPIServersThatDiffer(t *testing.T) {
 	}
 }
 
-func TestMappingsThatNobodyAsksFor(t *testing.T) {
+func TestMappingsWithoutATokenWebhook(t *testing.T) {
 	const mappings = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata: {mapRoles: \"[]\"}\n"
 	flags := []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}
 	wantFindings(t, run(readText(t, mappings+apiServer("a", flags...)), apiServers).Findings, "warning TokenWebhookMissing a")
@@ -187,7 +256,7 @@ func TestMappingsThatNobodyAsksFor(t *testing.T) {
 	wantFindings(t, run(readText(t, mappings+apiServer("a", flags...)), apiServers).Findings)
 }
 
-func TestWithoutAPIServersTheirSetUpIsUnchecked(t *testing.T) {
+func TestWithoutAPIServersTheirChecksAreUndetermined(t *testing.T) {
 	report := run(&Cluster{}, apiServers)
 	if len(report.Findings) > 0 || len(report.Missing) != 1 || report.Missing[0].Resource != resourceAPIServers {
 		t.Errorf("findings %v, missing %v", report.Findings, report.Missing)

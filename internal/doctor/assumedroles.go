@@ -7,9 +7,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// assumedRules are, for a binding that was given without its role, those rules of the
-// role as every cluster has it that the checks ask for. It is false for a role that
-// clusters do not have by themselves.
+// assumedRules returns the rules of a default role that the checks need, for a binding that was
+// given without its role. It returns false for a role that is not a default role.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
 func assumedRules(role rbac.Ref) ([]rbacv1.PolicyRule, bool) {
 	if role.Kind != "ClusterRole" {

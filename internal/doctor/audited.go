@@ -11,8 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Audit is what the plan needs of the report that "node-authorizer audit -o json"
-// makes.
+// Audit is the part of the output of "node-authorizer audit -o json" that the plan needs.
 type Audit struct {
 	Totals struct {
 		First          *time.Time `json:"first"`
@@ -42,7 +41,7 @@ type Audit struct {
 		Silent          []string      `json:"silent"`
 		NotTold         int           `json:"notTold"`
 	} `json:"nodes"`
-	// LeftOut are bindings that did not count: "ClusterRoleBinding system:node".
+	// LeftOut are bindings that were ignored: "ClusterRoleBinding system:node".
 	LeftOut []string `json:"leftOut"`
 }
 
@@ -71,7 +70,7 @@ type AuditedRefusal struct {
 	Last   time.Time `json:"last"`
 }
 
-// String is one line: "worker-1: get secrets shop/db (NoPathToObject), 12 times".
+// String returns one line: "worker-1: get secrets shop/db (NoPathToObject), 12 times".
 func (r AuditedRefusal) String() string {
 	who, what := r.Node, r.Verb+" "+r.Resource
 	if who == "" {
@@ -92,17 +91,16 @@ func (r AuditedRefusal) String() string {
 	return fmt.Sprintf("%s: %s, %d %s", who, what, r.Count, plural(r.Count, "time", "times"))
 }
 
-// ofAdmission reports whether it is admission that refuses, not an authorizer.
+// ofAdmission reports whether admission refuses, not an authorizer.
 func (r *AuditedRefusal) ofAdmission() bool {
 	return r.By == pluginNodeRestriction || r.By == "admission"
 }
 
-// persists reports whether a refusal is more than one that passes by, as when a kubelet
-// asks for what its pod needs just before or after the pod is there.
+// persists reports whether a refusal is not transient. Transient refusals occur when a kubelet
+// requests an object of a pod just before or after the pod exists.
 func (r *AuditedRefusal) persists() bool { return r.Last.Sub(r.First) >= 10*time.Minute }
 
-// ReadAudit reads a report of "node-authorizer audit -o json". The error says what is
-// not as it should be.
+// ReadAudit parses the output of "node-authorizer audit -o json".
 func ReadAudit(text []byte) (*Audit, error) {
 	var shape struct {
 		Totals         json.RawMessage `json:"totals"`
@@ -119,7 +117,7 @@ func ReadAudit(text []byte) (*Audit, error) {
 	return &audit, nil
 }
 
-// span is how long the log is.
+// span returns the duration of the log.
 func (a *Audit) span() time.Duration {
 	if a.Totals.First == nil || a.Totals.Last == nil {
 		return 0
@@ -127,9 +125,9 @@ func (a *Audit) span() time.Duration {
 	return a.Totals.Last.Sub(*a.Totals.First)
 }
 
-// shows reports whether the log shows that the kubelet of a node goes by the node's
-// name. The log counts such nodes and names the others, so that it has to be about as
-// many nodes as there are.
+// shows reports whether the log shows that the kubelet of a node authenticates as the node. The
+// report counts such nodes and names only the others, so that the number of its nodes must
+// equal that of the cluster.
 func (a *Audit) shows(node string, nodes int) bool {
 	if a == nil {
 		return false
@@ -139,17 +137,24 @@ func (a *Audit) shows(node string, nodes int) bool {
 	return !never && !slices.Contains(a.Nodes.Silent, node) && a.Nodes.NotTold == 0 && counted == nodes
 }
 
-// inLog reports kubelets that an audit log shows under names that are no node's.
+// inLog reports kubelets in an audit log that do not authenticate as a node.
 func (e *examination) inLog() {
 	if e.options.Audit == nil {
 		return
 	}
 	for _, i := range e.options.Audit.Nonconforming {
 		e.found(finding.Finding{
-			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"}, Subject: i.Username,
-			Message:     fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: it has only what RBAC grants, and nothing restricts its writes",
-			Remedy:      fmt.Sprintf("give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group),
+			Code: KubeletNotANode, Severity: finding.Error, Place: finding.Place{Object: "audit report", Key: "nonconforming"},
+			Subject: i.Username,
+			Message: fmt.Sprintf(
+				"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
+				plural(i.Count, "request", "requests"),
+			),
+			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
+				"it has only what RBAC grants, and nothing restricts its writes",
+			Remedy: fmt.Sprintf(
+				"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
+			),
 		})
 	}
 }

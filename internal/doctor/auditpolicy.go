@@ -2,8 +2,8 @@ package doctor
 
 import "strings"
 
-// auditPolicy records what kubelets ask, whatever they are called, and of what they
-// write as much as NodeRestriction looks at. What is secret is not in it.
+// auditPolicy logs the requests of kubelets with any username, and the written objects that
+// NodeRestriction reads. It does not log secrets.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -27,11 +27,10 @@ rules:
 - level: Metadata
 `
 
-// recordNodes is how kube-apiserver is made to write the log.
+// recordNodes returns the actions that enable the audit log of kube-apiserver.
 func recordNodes() []Action {
-	// It is a quoted text, and no here-document, whose end would have to begin its line,
-	// which it does not where commands are indented. To YAML one indentation is as good
-	// as another.
+	// The policy is a quoted string and not a here-document, because commands are indented,
+	// and the end of a here-document must begin its line. YAML allows any indentation.
 	file := append([]string{"echo '"}, strings.Split(strings.TrimSuffix(auditPolicy, "\n"), "\n")...)
 	file[len(file)-1] += "' > audit-policy.yaml"
 	return []Action{

@@ -50,30 +50,30 @@ const (
 	restrictionWebhook = "noderestriction.node-authorizer.io"
 )
 
-// has reports whether a distribution has an authorizer of its own of that type.
+// has reports whether a distribution adds an authorizer of that type.
 // Source: https://github.com/openshift/kubernetes/blob/master/pkg/kubeapiserver/authorizer/modes/patch.go
 func (d Distribution) has(mode string) bool {
 	return d == OpenShift && (mode == "Scope" || mode == "SystemMasters" || mode == "MinimumKubeletVersion")
 }
 
-// setup is how an API server decides, as far as it can be seen.
+// setup is the authorization configuration of an API server, as far as it is known.
 type setup struct {
-	// name is that of the API server, "kube-apiserver-a"; for a configuration that no
-	// API server was seen to use it is that of the file.
+	// name is the name of the API server, "kube-apiserver-a", or the file name of a
+	// configuration without a known API server.
 	name string
-	// server is nil for a configuration alone.
+	// server is nil for a configuration without a known API server.
 	server *APIServer
-	// place is where the authorizers are written, in key.
+	// place and key are where the authorizers are configured.
 	place finding.Place
-	// authorizers are their types in order; nil if they cannot be known, and unknown
-	// says why.
+	// authorizers are the types of the authorizers in order; nil if unknown. In that case,
+	// unknown is the reason.
 	authorizers []string
 	unknown     string
-	// lacking names what has to be given for them to be known.
+	// lacking names the missing input.
 	lacking string
-	// ours is the index of node-authorizer's server among them, -1 if it does not show.
+	// ours is the index of node-authorizer's server among them, or -1.
 	ours int
-	// byConfig is whether they are from a configuration, and config that, if it was given.
+	// byConfig is true if they come from a configuration; config is that, if it was given.
 	byConfig bool
 	config   *Authorization
 	// invalid is why the configuration cannot be read.
@@ -82,7 +82,7 @@ type setup struct {
 
 func (s *setup) asks(mode string) bool { return slices.Contains(s.authorizers, mode) }
 
-// asksUs reports whether node-authorizer's server is asked, which its name shows.
+// asksUs reports whether an authorizer has the name of node-authorizer's server.
 func (s *setup) asksUs() bool { return s.ours >= 0 }
 
 func (s *setup) distribution() Distribution {
@@ -92,7 +92,7 @@ func (s *setup) distribution() Distribution {
 	return s.server.Distribution
 }
 
-// setups are those of the API servers seen, or else of the configurations given.
+// setups returns the setups of the known API servers, or else of the given configurations.
 func (c *Cluster) setups() []setup {
 	var list []setup
 	for i := range c.APIServers {
@@ -144,8 +144,8 @@ func (c *Cluster) setupOf(server *APIServer) setup {
 	return s
 }
 
-// authorization finds the configuration that an API server reads, by the name of its
-// file; if there is but one, it is taken to be that.
+// authorization returns the configuration that an API server reads, by the name of its file. If
+// there is only one configuration, it returns that.
 func (c *Cluster) authorization(file string) *Authorization {
 	var named []*Authorization
 	for i := range c.Authorizations {
@@ -164,8 +164,8 @@ func (c *Cluster) authorization(file string) *Authorization {
 	return nil
 }
 
-// read takes the authorizers out of a configuration, with Kubernetes' own loader.
-// Kubeconfigs that it names are not looked for: they are elsewhere.
+// read reads the authorizers of a configuration with Kubernetes' own loader. It does not read
+// the kubeconfigs in it, which are on the API server's machine.
 func (s *setup) read(a *Authorization) {
 	s.config, s.place = a, a.Place
 	var decoded *apiserver.AuthorizationConfiguration
@@ -182,7 +182,7 @@ func (s *setup) read(a *Authorization) {
 	}
 }
 
-// at is the place of a flag.
+// at returns the place of a flag.
 func (a *APIServer) at(flag string) finding.Place {
 	place := a.Place
 	switch a.Distribution {
@@ -199,7 +199,7 @@ func (a *APIServer) at(flag string) finding.Place {
 	return place
 }
 
-// list is the entries of a flag that takes several, over all times it is given.
+// list returns the entries of all occurrences of a list flag.
 func (a *APIServer) list(flag string) []string {
 	var entries []string
 	for _, value := range a.Flags[flag] {
@@ -212,7 +212,7 @@ func (a *APIServer) list(flag string) []string {
 	return entries
 }
 
-// last is the value of a flag that takes one.
+// last returns the value of a flag.
 func (a *APIServer) last(flag string) string {
 	values := a.Flags[flag]
 	if len(values) == 0 {
@@ -221,10 +221,10 @@ func (a *APIServer) last(flag string) string {
 	return values[len(values)-1]
 }
 
-// has reports whether a flag is given.
+// has reports whether a flag is set.
 func (a *APIServer) has(flag string) bool { return len(a.Flags[flag]) > 0 }
 
-// nodeRestriction reports whether the plugin is on. It is off unless it is asked for.
+// nodeRestriction reports whether the plugin is enabled. It is disabled by default.
 func (a *APIServer) nodeRestriction() bool {
 	if slices.Contains(a.list(flagDisable), pluginNodeRestriction) {
 		return false
@@ -232,7 +232,7 @@ func (a *APIServer) nodeRestriction() bool {
 	return slices.Contains(a.list(flagEnable), pluginNodeRestriction) || slices.Contains(a.list(flagPlugins), pluginNodeRestriction)
 }
 
-// asksNode reports whether every API server is seen to ask the Node authorizer.
+// asksNode reports whether every API server is known to ask the Node authorizer.
 func (c *Cluster) asksNode() bool {
 	setups := c.setups()
 	return len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool { return !s.asks(modeNode) })

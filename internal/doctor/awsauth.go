@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// awsAuth checks how AWS roles are mapped, and says what becomes of their nodes.
+// awsAuth checks the mappings of AWS roles, and predicts what happens to their nodes.
 func awsAuth(e *examination) {
 	sources := e.cluster.sources()
 	f := newRolePredictor(e)
@@ -22,7 +22,7 @@ func awsAuth(e *examination) {
 	e.report.Roles = f.predict(append(sources[:len(sources):len(sources)], accessEntrySource(e.cluster.AccessEntries)))
 	for i := range e.report.Roles {
 		r := &roleCheck{examination: e, predicted: &e.report.Roles[i]}
-		if r.predicted.Source != accessEntrySourceName { // EKS sees to those
+		if r.predicted.Source != accessEntrySourceName { // EKS validates those
 			r.check()
 		}
 	}
@@ -33,8 +33,7 @@ func awsAuth(e *examination) {
 	e.tokens(f.rules.Partition)
 }
 
-// written takes over what is wrong with how mappings are written, and with how they
-// are used.
+// written adds the findings about the syntax of mappings and about how they are used.
 func (e *examination) written(sources []*mappingSource, rules iam.Rules) {
 	for _, s := range sources {
 		for _, f := range append(s.findings, s.mappings.Check(rules)...) {
@@ -44,7 +43,7 @@ func (e *examination) written(sources []*mappingSource, rules iam.Rules) {
 	}
 }
 
-// unread reports ConfigMaps that have the name and are not looked at.
+// unread reports ConfigMaps named aws-auth that authenticators do not read.
 func (e *examination) unread() {
 	for _, at := range e.cluster.Unread {
 		f := finding.Finding{
@@ -80,7 +79,7 @@ func (r *roleCheck) say(code finding.Code, severity finding.Severity, field, mes
 	})
 }
 
-// field moves a place from the entry's first line to that of one of its fields.
+// field moves a place from the first line of an entry to the line of one of its fields.
 func (m *ConfigMap) field(at finding.Place, field string) finding.Place {
 	key, _, _ := strings.Cut(strings.TrimPrefix(at.Key, "data."), "[")
 	lines := strings.Split(m.Data[key], "\n")
@@ -117,7 +116,7 @@ func (r *roleCheck) check() {
 	}
 }
 
-// username checks that each node has a name of its own, and its own.
+// username checks that each node has a unique username, with its own name.
 func (r *roleCheck) username() {
 	name := r.predicted.Username
 	template, err := iam.ParseTemplate(name)
@@ -141,18 +140,24 @@ func (r *roleCheck) username() {
 			"have the kubelet register with its instance's private DNS name, without --hostname-override")
 	case r.mayBeHybrid():
 		r.say(NodeRoleUsernameIsInstanceID, finding.Warning, "username",
-			fmt.Sprintf("the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s", r.predicted.User, r.predicted.Node),
+			fmt.Sprintf(
+				"the username is made of the name of the session, which for an instance is its id: %s would be the user of node %s",
+				r.predicted.User, r.predicted.Node,
+			),
 			"if instances use the role, "+r.predicted.summary(),
 			"if EC2 instances use the role, write username: "+nodeUsername+"; nothing is wrong if EKS Hybrid Nodes use it")
 	default:
 		r.say(NodeRoleUsernameIsInstanceID, finding.Error, "username",
-			fmt.Sprintf("the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.predicted.User, r.predicted.Node),
+			fmt.Sprintf(
+				"the username is made of the instance's id, and the node is called otherwise: %s is the user of node %s", r.predicted.User,
+				r.predicted.Node,
+			),
 			r.predicted.summary(), "write username: "+nodeUsername+", unless none but EKS Hybrid Nodes use the role")
 	}
 }
 
-// mayBeHybrid reports whether the role's nodes may be machines outside of AWS: none of
-// the cluster's instances is known to use it, or must do so.
+// mayBeHybrid reports whether the role's nodes may be machines outside of AWS: no instance of
+// the cluster is known to use it, or must use it.
 func (r *roleCheck) mayBeHybrid() bool {
 	if r.usedByInstances() {
 		return false
@@ -163,7 +168,7 @@ func (r *roleCheck) mayBeHybrid() bool {
 	return !r.predicted.Seen || others
 }
 
-// rightUsername is the username of an entry for nodes of the role's kind.
+// rightUsername returns the correct username for nodes of the role's kind.
 func (r *roleCheck) rightUsername() string {
 	if r.predicted.Purpose == ForHybrid {
 		return sessionUsername
@@ -171,13 +176,14 @@ func (r *roleCheck) rightUsername() string {
 	return nodeUsername
 }
 
-// rights checks what the role's nodes may do as such users.
+// rights checks the rights of the role's nodes.
 func (r *roleCheck) rights() {
 	inNodes := slices.Contains(r.predicted.Groups, nodeidentity.Group)
 	named := strings.HasPrefix(r.predicted.Username, nodeidentity.UserPrefix)
 	switch {
 	case r.predicted.ClusterAdmin:
-		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds it to what is its own"
+		consequence := "whoever takes over one node has the whole cluster: neither the Node authorizer nor NodeRestriction holds " +
+			"it to what is its own"
 		if !inNodes && named {
 			consequence = "its nodes work, but " + consequence
 		}
@@ -194,7 +200,7 @@ func (r *roleCheck) rights() {
 	}
 }
 
-// fargate checks a pod execution role, whose sessions are called after nodes.
+// fargate checks a pod execution role, whose sessions have the names of nodes.
 func (r *roleCheck) fargate() {
 	template, err := iam.ParseTemplate(r.predicted.Username)
 	switch {
@@ -220,7 +226,7 @@ func (r *roleCheck) fargate() {
 	}
 }
 
-// usedByInstances reports whether an instance's kubelet was seen to use the role.
+// usedByInstances reports whether the kubelet of an instance is known to use the role.
 func (r *roleCheck) usedByInstances() bool {
 	return slices.ContainsFunc(r.cluster.Requests, func(c CertificateRequest) bool {
 		return strings.EqualFold(c.RoleARN, r.predicted.ARN) && !strings.HasPrefix(c.CommonName, nodeidentity.UserPrefix+fargatePrefix) &&
@@ -228,7 +234,7 @@ func (r *roleCheck) usedByInstances() bool {
 	})
 }
 
-// summary says in one line what becomes of a node.
+// summary describes in one line what happens to a node.
 func (f *RolePrediction) summary() string {
 	switch {
 	case f.Registers.Value == No:
@@ -281,8 +287,8 @@ func (e *examination) unmapped(sources []*mappingSource, f *rolePredictor) {
 	}
 }
 
-// unlessAccessEntry is what is not known of access entries, for the consequence of an
-// entry that is missing: EKS keeps them outside of the cluster.
+// unlessAccessEntry returns a qualification for the consequence of a missing entry, if access
+// entries are unknown: EKS stores them outside of the cluster.
 func (e *examination) unlessAccessEntry(whom string) string {
 	if e.cluster.AccessEntriesGiven {
 		return ""
@@ -297,7 +303,7 @@ func (e *examination) isMapped(arn string) bool {
 	})
 }
 
-// asWritten is a role's ARN as the requests have it, for one in lower case.
+// asWritten returns a role's ARN in its original case, for an ARN in lower case.
 func (e *examination) asWritten(arn string) string {
 	for _, r := range e.cluster.Requests {
 		if strings.EqualFold(r.RoleARN, arn) {
@@ -307,7 +313,7 @@ func (e *examination) asWritten(arn string) string {
 	return arn
 }
 
-// sourcePlace is where an entry that is missing would be.
+// sourcePlace returns the place for a missing entry.
 func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	if m := e.cluster.AWSAuth; m != nil {
 		return m.locate(finding.Place{Object: m.Place.Object, Key: "data." + iam.MapRoles})
@@ -315,7 +321,10 @@ func (e *examination) sourcePlace(sources []*mappingSource) finding.Place {
 	return sources[0].locate(finding.Place{Key: iam.MapRoles})
 }
 
-// entryFor is an entry of mapRoles that makes nodes of a role's sessions.
+// entryFor returns an entry of mapRoles for the nodes of a role.
 func entryFor(arn string) string {
-	return fmt.Sprintf("add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers, nodeidentity.Group)
+	return fmt.Sprintf(
+		"add to mapRoles:\n- rolearn: %s\n  username: %s\n  groups:\n  - %s\n  - %s", arn, nodeUsername, groupBootstrappers,
+		nodeidentity.Group,
+	)
 }

@@ -15,12 +15,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// roleEntry is an entry of mapRoles, of account 111122223333.
+// roleEntry returns an entry of mapRoles, of account 111122223333.
 func roleEntry(name, username string, groups ...string) string {
-	return fmt.Sprintf("- rolearn: arn:aws:iam::111122223333:role/%s\n  username: %s\n  groups: [%s]\n", name, username, strings.Join(groups, ", "))
+	return fmt.Sprintf(
+		"- rolearn: arn:aws:iam::111122223333:role/%s\n  username: %s\n  groups: [%s]\n", name, username, strings.Join(groups, ", "),
+	)
 }
 
-// awsAuthText is an aws-auth with entries in mapRoles.
+// awsAuthText returns an aws-auth with entries in mapRoles.
 func awsAuthText(entries ...string) string {
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-auth, namespace: kube-system}\ndata:\n  mapRoles: |\n"
 	for line := range strings.Lines(strings.Join(entries, "")) {
@@ -29,7 +31,7 @@ func awsAuthText(entries ...string) string {
 	return text
 }
 
-// nodeText is an instance's Node.
+// nodeText returns the Node of an instance.
 func nodeText(name, instance, dns string) string {
 	return fmt.Sprintf(`
 ---
@@ -49,13 +51,13 @@ const (
 	masters      = "system:masters"
 )
 
-// outcome is a prediction in short: registers, Ready, logs and exec, known as its node,
+// outcome returns a prediction in short form: registers, Ready, logs and exec, node identity,
 // administrator.
 func outcome(f RolePrediction) string {
 	return fmt.Sprintf("%s %s %s %t %t", f.Registers.Value, f.Ready.Value, f.Serving.Value, f.NodeIdentity, f.ClusterAdmin)
 }
 
-// leftBinding gives nodes what they had before there was a Node authorizer.
+// leftBinding grants nodes the rights that they had before the Node authorizer existed.
 const leftBinding = `
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -65,7 +67,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:nodes"}]
 `
 
-func TestFilesAboutWhichNothingCanBeSaidAreNoAnswer(t *testing.T) {
+func TestFilesWithoutInputForChecksAreAnError(t *testing.T) {
 	for name, text := range map[string]string{
 		"an empty file":         "",
 		"other objects":         "apiVersion: v1\nkind: Service\nmetadata: {name: aws-auth}\n",
@@ -83,8 +85,11 @@ func TestFilesAboutWhichNothingCanBeSaidAreNoAnswer(t *testing.T) {
 	}
 }
 
-func TestASnapshotIsNotBlamedForWhatItNeverHas(t *testing.T) {
-	report := Examine(readText(t, "apiVersion: snapshot.node-authorizer.io/v1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"), Options{})
+func TestMissingInputsOfASnapshot(t *testing.T) {
+	report := Examine(
+		readText(t, "apiVersion: snapshot.node-authorizer.io/v1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"),
+		Options{},
+	)
 	for _, resource := range []string{"configmaps", resourceRequests, resourceAPIServers} {
 		if !slices.ContainsFunc(report.Missing, func(m Missing) bool {
 			return m.Resource == resource && strings.HasPrefix(m.Reason, "a snapshot ") && strings.Contains(m.Remedy, "--")
@@ -94,9 +99,9 @@ func TestASnapshotIsNotBlamedForWhatItNeverHas(t *testing.T) {
 	}
 }
 
-// TestThreeMappingsAndTheRightOne has the outcomes of the three usual mistakes, and of
-// what is right, in every kind of cluster that grants nodes what it has to.
-func TestThreeMappingsAndTheRightOne(t *testing.T) {
+// TestThreeWrongMappingsAndTheRightOne has the outcomes of the three common mistakes and of the
+// right mapping, in clusters with and without known roles.
+func TestThreeWrongMappingsAndTheRightOne(t *testing.T) {
 	type want struct {
 		rule, username string
 		groups         []string
@@ -104,9 +109,24 @@ func TestThreeMappingsAndTheRightOne(t *testing.T) {
 		findings       []string
 	}
 	cases := []want{
-		{"not a node's name: nothing but certificate requests", "WorkerNodeRole", []string{bootstrap, nodes}, "no no no false false", []string{"error NodeRoleUsername"}},
-		{"an administrator of another name: no serving certificate", "WorkerNodeRole", []string{masters}, "yes yes no false true", []string{"error NodeRoleIsAdministrator", "error NodeRoleUsername"}},
-		{"a node's name as administrator: works, not isolated", goodUsername, []string{masters}, "yes yes yes false true", []string{"error NodeRoleIsAdministrator"}},
+		{
+			"not a node's name: nothing but certificate requests", "WorkerNodeRole",
+			[]string{bootstrap, nodes},
+			"no no no false false",
+			[]string{"error NodeRoleUsername"},
+		},
+		{
+			"an administrator of another name: no serving certificate", "WorkerNodeRole",
+			[]string{masters},
+			"yes yes no false true",
+			[]string{"error NodeRoleIsAdministrator", "error NodeRoleUsername"},
+		},
+		{
+			"a node's name as administrator: works, not isolated", goodUsername,
+			[]string{masters},
+			"yes yes yes false true",
+			[]string{"error NodeRoleIsAdministrator"},
+		},
 		{"a node's name and groups", goodUsername, []string{bootstrap, nodes}, "yes yes yes true false", nil},
 	}
 	clusters := map[string][]string{
@@ -139,10 +159,14 @@ func TestThreeMappingsAndTheRightOne(t *testing.T) {
 	}
 }
 
-// TestPredictionFollowsWhatTheClusterAllows shows that outcomes are evaluated, not looked up.
+// TestPredictionFollowsWhatTheClusterAllows: outcomes depend on the cluster's authorization.
 func TestPredictionFollowsWhatTheClusterAllows(t *testing.T) {
 	apiServer := func(flags string) string {
-		return fmt.Sprintf("\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver, namespace: kube-system}\nspec:\n  containers:\n  - name: kube-apiserver\n    command: [kube-apiserver, %s]\n", flags)
+		return fmt.Sprintf(
+			"\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver, namespace: kube-system}\nspec:\n  containers:\n"+
+				"  - name: kube-apiserver\n    command: [kube-apiserver, %s]\n",
+			flags,
+		)
 	}
 	wrong, right := roleEntry("node", "WorkerNodeRole", bootstrap, nodes), roleEntry("node", goodUsername, bootstrap, nodes)
 	foreign := roleEntry("node", `"system:node:{{SessionName}}"`, bootstrap, nodes)
@@ -150,13 +174,26 @@ func TestPredictionFollowsWhatTheClusterAllows(t *testing.T) {
 		rule, entry, rest, want string
 	}{
 		{"a binding left over lets any member of system:nodes register", wrong, leftBinding, "yes yes no false false"},
-		{"without the Node authorizer a node has what RBAC grants", right, apiServer("--authorization-mode=RBAC, --enable-admission-plugins=NodeRestriction"), "no no yes true false"},
-		{"a binding is enough without the Node authorizer", right, leftBinding + apiServer("--authorization-mode=RBAC, --enable-admission-plugins=NodeRestriction"), "yes yes yes true false"},
-		{"a webhook may allow what the others do not", wrong, apiServer("'--authorization-mode=Node,Webhook,RBAC', --enable-admission-plugins=NodeRestriction"), "unknown unknown no false false"},
+		{
+			"without the Node authorizer a node has what RBAC grants", right,
+			apiServer("--authorization-mode=RBAC, --enable-admission-plugins=NodeRestriction"), "no no yes true false",
+		},
+		{
+			"a binding is enough without the Node authorizer", right,
+			leftBinding + apiServer("--authorization-mode=RBAC, --enable-admission-plugins=NodeRestriction"), "yes yes yes true false",
+		},
+		{
+			"a webhook may allow what the others do not", wrong,
+			apiServer("'--authorization-mode=Node,Webhook,RBAC', --enable-admission-plugins=NodeRestriction"),
+			"unknown unknown no false false",
+		},
 		{"AlwaysAllow allows", wrong, apiServer("--authorization-mode=AlwaysAllow"), "yes yes no false false"},
 		{"a node of another name may not register", foreign, "", "no no no false false"},
 		{"nor keep its Lease without NodeRestriction", foreign, apiServer("'--authorization-mode=Node,RBAC'"), "yes no no false false"},
-		{"nodes called after their instances", foreign, nodeText("i-00000000000000007", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal"), "yes yes yes true false"},
+		{
+			"nodes called after their instances", foreign,
+			nodeText("i-00000000000000007", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal"), "yes yes yes true false",
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			report := run(readText(t, awsAuthText(test.entry)+test.rest), awsAuth)
@@ -171,47 +208,100 @@ func TestFindingsAboutRoles(t *testing.T) {
 	const arn = "arn:aws:iam::111122223333:role/"
 	ec2 := nodeText("ip-10-0-0-7.eu-west-1.compute.internal", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal")
 	right := roleEntry("node", goodUsername, bootstrap, nodes)
+	adminNamedLikeNodes := roleEntry("shop-nodegroup-NodeInstanceRole-1ABC", "ops", masters)
 	for _, test := range []struct {
 		rule, text string
 		want       []string
 	}{
 		{"nothing is wrong", awsAuthText(right, roleEntry("Admin", "admin", masters)) + ec2, nil},
-		{"one name for all", awsAuthText(roleEntry("node", "system:node:worker-1", bootstrap, nodes)), []string{"error NodeRoleUsernameFixed " + arn + "node"}},
-		{"the instance's id", awsAuthText(roleEntry("node", `"system:node:{{SessionName}}"`, bootstrap, nodes)) + ec2, []string{"error NodeRoleUsernameIsInstanceID " + arn + "node"}},
-		{"the instance's id, as it is", awsAuthText(roleEntry("node", `"system:node:{{SessionNameRaw}}"`, bootstrap, nodes)) + ec2, []string{"error NodeRoleUsernameIsInstanceID " + arn + "node"}},
 		{
-			"a node that is not called after its DNS name", awsAuthText(right) + nodeText("worker-1", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal"),
+			"one name for all", awsAuthText(roleEntry("node", "system:node:worker-1", bootstrap, nodes)),
+			[]string{"error NodeRoleUsernameFixed " + arn + "node"},
+		},
+		{
+			"the instance's id", awsAuthText(roleEntry("node", `"system:node:{{SessionName}}"`, bootstrap, nodes)) + ec2,
+			[]string{"error NodeRoleUsernameIsInstanceID " + arn + "node"},
+		},
+		{
+			"the instance's id, as it is", awsAuthText(roleEntry("node", `"system:node:{{SessionNameRaw}}"`, bootstrap, nodes)) + ec2,
+			[]string{"error NodeRoleUsernameIsInstanceID " + arn + "node"},
+		},
+		{
+			"a node that is not called after its DNS name",
+			awsAuthText(right) + nodeText("worker-1", "i-00000000000000007", "ip-10-0-0-7.eu-west-1.compute.internal"),
 			[]string{"error NodeRoleUsernameOfOtherNode " + arn + "node"},
 		},
-		{"no group of nodes", awsAuthText(roleEntry("node", goodUsername, bootstrap)), []string{"error NodeRoleWithoutNodesGroup " + arn + "node"}},
+		{
+			"no group of nodes", awsAuthText(roleEntry("node", goodUsername, bootstrap)),
+			[]string{"error NodeRoleWithoutNodesGroup " + arn + "node"},
+		},
 		{"no group at all", awsAuthText(roleEntry("node", goodUsername)), []string{"error NodeRoleWithoutNodesGroup " + arn + "node"}},
 		{"nobody is a node", awsAuthText(roleEntry("Admin", "admin", masters)), []string{"error NoNodeRole "}},
 		{"nobody is mapped", awsAuthText(), []string{"error NoNodeRole "}},
-		{"an administrator called like a node", awsAuthText(right, roleEntry("shop-nodegroup-NodeInstanceRole-1ABC", "ops", masters)), []string{
-			"error NodeRoleUsername " + arn + "shop-nodegroup-NodeInstanceRole-1ABC", "error NodeRoleIsAdministrator " + arn + "shop-nodegroup-NodeInstanceRole-1ABC",
+		{"an administrator called like a node", awsAuthText(right, adminNamedLikeNodes), []string{
+			"error NodeRoleUsername " + arn + "shop-nodegroup-NodeInstanceRole-1ABC",
+			"error NodeRoleIsAdministrator " + arn + "shop-nodegroup-NodeInstanceRole-1ABC",
 		}},
-		{"the path of a role", awsAuthText(roleEntry("teams/a/node", goodUsername, bootstrap, nodes)), []string{"error MappingRolePath " + arn + "teams/a/node"}},
-		{"the same role twice", awsAuthText(roleEntry("node", "x", nodes), right), []string{"warning MappingDuplicate " + arn + "node"}},
-		{"a template with a space", awsAuthText(roleEntry("node", `"system:node:{{ EC2PrivateDNSName }}"`, bootstrap, nodes)), []string{"error MappingTemplateSpaced " + arn + "node"}},
-		{"YAML that empties a key", awsAuthText("- rolearn: [\n"), []string{"error MappingSyntax "}},
-		{"a key in another case", awsAuthText(right) + "  mapusers: |\n    - userarn: arn:aws:iam::111122223333:user/ada\n      username: ada\n", []string{"error MappingUnknownKey "}},
 		{
-			"another partition", awsAuthText(right, strings.ReplaceAll(roleEntry("node-cn", goodUsername, bootstrap, nodes), "arn:aws:", "arn:aws-cn:")) + ec2,
+			"the path of a role", awsAuthText(roleEntry("teams/a/node", goodUsername, bootstrap, nodes)),
+			[]string{"error MappingRolePath " + arn + "teams/a/node"},
+		},
+		{"the same role twice", awsAuthText(roleEntry("node", "x", nodes), right), []string{"warning MappingDuplicate " + arn + "node"}},
+		{
+			"a template with a space", awsAuthText(roleEntry("node", `"system:node:{{ EC2PrivateDNSName }}"`, bootstrap, nodes)),
+			[]string{"error MappingTemplateSpaced " + arn + "node"},
+		},
+		{"YAML that empties a key", awsAuthText("- rolearn: [\n"), []string{"error MappingSyntax "}},
+		{
+			"a key in another case",
+			awsAuthText(right) + "  mapusers: |\n    - userarn: arn:aws:iam::111122223333:user/ada\n      username: ada\n",
+			[]string{"error MappingUnknownKey "},
+		},
+		{
+			"another partition",
+			awsAuthText(right, strings.ReplaceAll(roleEntry("node-cn", goodUsername, bootstrap, nodes), "arn:aws:", "arn:aws-cn:")) + ec2,
 			[]string{"error MappingPartition arn:aws-cn:iam::111122223333:role/node-cn"},
 		},
 		{
-			"another account than most", awsAuthText(right, roleEntry("node-b", goodUsername, bootstrap, nodes), strings.ReplaceAll(roleEntry("node-c", goodUsername, bootstrap, nodes), "111122223333", "444455556666")),
+			"another account than most",
+			awsAuthText(right, roleEntry("node-b", goodUsername, bootstrap, nodes), strings.ReplaceAll(
+				roleEntry("node-c", goodUsername, bootstrap, nodes), "111122223333", "444455556666",
+			)),
 			[]string{"warning RoleAccount arn:aws:iam::444455556666:role/node-c"},
 		},
 		{
-			"a Fargate profile", awsAuthText(right, "- rolearn: arn:aws:eks:eu-west-1:111122223333:fargateprofile/shop/default/1234\n  username: \"system:node:{{SessionName}}\"\n  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n"),
+			"a Fargate profile",
+			awsAuthText(
+				right,
+				"- rolearn: arn:aws:eks:eu-west-1:111122223333:fargateprofile/shop/default/1234\n"+
+					"  username: \"system:node:{{SessionName}}\"\n"+
+					"  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n",
+			),
 			[]string{"error FargateProfileARN arn:aws:eks:eu-west-1:111122223333:fargateprofile/shop/default/1234"},
 		},
-		{"Fargate", awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", `"system:node:{{SessionName}}"`, bootstrap, nodes, groupNodeProxier)), nil},
-		{"Fargate with the username of instances", awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", goodUsername, bootstrap, nodes)), []string{"error FargateUsername " + arn + "AmazonEKSFargatePodExecutionRole"}},
-		{"Fargate without its proxier", awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", `"system:node:{{SessionName}}"`, bootstrap, nodes)), []string{"warning FargateWithoutNodeProxier " + arn + "AmazonEKSFargatePodExecutionRole"}},
-		{"an aws-auth in another namespace", strings.Replace(awsAuthText(right), "kube-system", "shop", 1), []string{"warning AWSAuthNotRead "}},
-		{"two of them", awsAuthText(roleEntry("node-a", goodUsername, bootstrap, nodes)) + "---\n" + awsAuthText(right), []string{"warning AWSAuthNotRead "}},
+		{
+			"Fargate",
+			awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", `"system:node:{{SessionName}}"`, bootstrap, nodes, groupNodeProxier)),
+			nil,
+		},
+		{
+			"Fargate with the username of instances",
+			awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", goodUsername, bootstrap, nodes)),
+			[]string{"error FargateUsername " + arn + "AmazonEKSFargatePodExecutionRole"},
+		},
+		{
+			"Fargate without its proxier",
+			awsAuthText(roleEntry("AmazonEKSFargatePodExecutionRole", `"system:node:{{SessionName}}"`, bootstrap, nodes)),
+			[]string{"warning FargateWithoutNodeProxier " + arn + "AmazonEKSFargatePodExecutionRole"},
+		},
+		{
+			"an aws-auth in another namespace", strings.Replace(awsAuthText(right), "kube-system", "shop", 1),
+			[]string{"warning AWSAuthNotRead "},
+		},
+		{
+			"two of them", awsAuthText(roleEntry("node-a", goodUsername, bootstrap, nodes)) + "---\n" + awsAuthText(right),
+			[]string{"warning AWSAuthNotRead "},
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			wantFindings(t, run(readText(t, test.text), awsAuth).Findings, test.want...)
@@ -219,7 +309,7 @@ func TestFindingsAboutRoles(t *testing.T) {
 	}
 }
 
-// TestRolesSeenInRequests shows what the requests of kubelets tell of their roles.
+// TestRolesSeenInRequests: certificate requests of kubelets show their roles.
 func TestRolesSeenInRequests(t *testing.T) {
 	const name, arn = "ip-10-0-0-7.eu-west-1.compute.internal", "arn:aws:iam::111122223333:role/Compute"
 	request := CertificateRequest{Name: "csr-1", CommonName: "system:node:" + name, Requester: "system:node:" + name, RoleARN: arn}
@@ -228,12 +318,19 @@ func TestRolesSeenInRequests(t *testing.T) {
 		rule, text string
 		want       []string
 	}{
-		{"a role without entry, whose node is there", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node, []string{"error NodeRoleMissing " + arn}},
+		{
+			"a role without entry, whose node is there", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + node,
+			[]string{"error NodeRoleMissing " + arn},
+		},
 		{"a role without entry, whose node is gone", awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)), nil},
 		{"a role with its entry in another case", awsAuthText(roleEntry("COMPUTE", goodUsername, bootstrap, nodes)) + node, nil},
-		{"a role that is not called like one of nodes", awsAuthText(roleEntry("Compute", "ops", masters)) + node, []string{"error NodeRoleIsAdministrator " + arn, "error NodeRoleUsername " + arn}},
 		{
-			"instances with the username of Fargate", awsAuthText(roleEntry("Compute", `"system:node:{{SessionName}}"`, bootstrap, nodes, groupNodeProxier)) + node,
+			"a role that is not called like one of nodes", awsAuthText(roleEntry("Compute", "ops", masters)) + node,
+			[]string{"error NodeRoleIsAdministrator " + arn, "error NodeRoleUsername " + arn},
+		},
+		{
+			"instances with the username of Fargate",
+			awsAuthText(roleEntry("Compute", `"system:node:{{SessionName}}"`, bootstrap, nodes, groupNodeProxier)) + node,
 			[]string{"error FargateUsername " + arn},
 		},
 		{"mappings that cannot be read accuse nobody", awsAuthText("- rolearn: [\n") + node, []string{"error MappingSyntax "}},
@@ -282,12 +379,18 @@ func TestNodesThatStayReadyAreMappedElsewhere(t *testing.T) {
 
 func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 	kubeconfig := func(command string, args ...string) string {
-		return fmt.Sprintf("apiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n    token: secret-of-the-kubeconfig\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, args: [%s]}\n---\n", command, strings.Join(args, ", "))
+		return fmt.Sprintf(
+			"apiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n    token: secret-of-the-kubeconfig\n"+
+				"    exec: {apiVersion: client.authentication.k8s.io/v1, command: %s, args: [%s]}\n---\n",
+			command, strings.Join(args, ", "),
+		)
 	}
 	const (
 		reference = "clusterID: shop\nserver: {partition: aws}\n"
-		pod       = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: auth, namespace: kube-system}\nspec: {template: {spec: {containers: [{name: a, command: [/aws-iam-authenticator, server, --cluster-id, shop]}]}}}\n"
-		configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n  config.yaml: |\n    clusterID: shop\n"
+		pod       = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: auth, namespace: kube-system}\n" +
+			"spec: {template: {spec: {containers: [{name: a, command: [/aws-iam-authenticator, server, --cluster-id, " + "shop]}]}}}\n"
+		configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n" +
+			"  config.yaml: |\n    clusterID: shop\n"
 	)
 	for _, test := range []struct {
 		rule, text string
@@ -295,12 +398,24 @@ func TestTokensAreMadeForWhatIsAccepted(t *testing.T) {
 	}{
 		{"the same id", kubeconfig("aws-iam-authenticator", "token", "-i", "shop") + reference, nil},
 		{"another id", kubeconfig("aws-iam-authenticator", "token", "-i", "blue") + reference, []string{"error ClusterIDMismatch blue"}},
-		{"another id, of our program, to our server", kubeconfig("/usr/bin/node-authorizer", "token", "--cluster-id=shop") + ours, []string{"error ClusterIDMismatch shop"}},
-		{"another id, of the AWS CLI, to a workload", kubeconfig("aws", "eks", "get-token", "--cluster-name", "blue") + pod, []string{"error ClusterIDMismatch blue"}},
-		{"another id, to what a ConfigMap says", kubeconfig("aws-iam-authenticator", "token", "--cluster-id", "blue") + configMap, []string{"error ClusterIDMismatch blue"}},
+		{
+			"another id, of our program, to our server", kubeconfig("/usr/bin/node-authorizer", "token", "--cluster-id=shop") + ours,
+			[]string{"error ClusterIDMismatch shop"},
+		},
+		{
+			"another id, of the AWS CLI, to a workload", kubeconfig("aws", "eks", "get-token", "--cluster-name", "blue") + pod,
+			[]string{"error ClusterIDMismatch blue"},
+		},
+		{
+			"another id, to what a ConfigMap says", kubeconfig("aws-iam-authenticator", "token", "--cluster-id", "blue") + configMap,
+			[]string{"error ClusterIDMismatch blue"},
+		},
 		{"nobody to compare with", kubeconfig("aws-iam-authenticator", "token", "-i", "blue"), nil},
 		{"a program that makes other tokens", kubeconfig("gke-gcloud-auth-plugin", "--cluster-id", "blue") + reference, nil},
-		{"STS of another partition", kubeconfig("aws-iam-authenticator", "token", "-i", "shop", "--region", "cn-north-1") + reference, []string{"error STSHostMismatch cn-north-1"}},
+		{
+			"STS of another partition", kubeconfig("aws-iam-authenticator", "token", "-i", "shop", "--region", "cn-north-1") + reference,
+			[]string{"error STSHostMismatch cn-north-1"},
+		},
 		{"STS of the same partition", kubeconfig("aws-iam-authenticator", "token", "-i", "shop", "--region", "eu-west-1") + reference, nil},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -331,7 +446,7 @@ func TestPathsAreMatchedAsTheAuthenticatorDoes(t *testing.T) {
 	}
 }
 
-// TestPlacesAreLinesOfTheFile shows where a finding is, for a ConfigMap among others.
+// TestPlacesAreLinesOfTheFile checks the lines of findings in a ConfigMap within a list.
 func TestPlacesAreLinesOfTheFile(t *testing.T) {
 	c := readFiles(t, "testdata/awsauth/list.yaml")
 	places := map[string]int{}
@@ -356,10 +471,14 @@ func TestPlacesAreLinesOfTheFile(t *testing.T) {
 	}
 }
 
-// TestOtherSources shows mappings that are not in aws-auth.
+// TestOtherSources has mappings that are not in aws-auth.
 func TestOtherSources(t *testing.T) {
 	identity := func(name, arn, username string) string {
-		return fmt.Sprintf("---\napiVersion: iamauthenticator.k8s.aws/v1alpha1\nkind: IAMIdentityMapping\nmetadata: {name: %s}\nspec:\n  arn: %s\n  username: %s\n  groups: [system:bootstrappers, system:nodes]\n", name, arn, username)
+		return fmt.Sprintf(
+			"---\napiVersion: iamauthenticator.k8s.aws/v1alpha1\nkind: IAMIdentityMapping\nmetadata: {name: %s}\nspec:\n"+
+				"  arn: %s\n  username: %s\n  groups: [system:bootstrappers, system:nodes]\n",
+			name, arn, username,
+		)
 	}
 	const arn = "arn:aws:iam::111122223333:role/"
 	for _, test := range []struct {
@@ -368,17 +487,24 @@ func TestOtherSources(t *testing.T) {
 		want       []string
 	}{
 		{
-			"custom resources", identity("a", arn+"node-a", goodUsername) + identity("b", arn+"node-b", "WorkerNodeRole") + identity("c", arn+"node-c", `"{{ SessionName }}"`),
+			"custom resources",
+			identity("a", arn+"node-a", goodUsername) + identity("b", arn+"node-b", "WorkerNodeRole") +
+				identity("c", arn+"node-c", `"{{ SessionName }}"`),
 			[]string{"node-a:2 yes yes yes true false", "node-b:10 no no no false false", "node-c:18 no no no false false"},
 			[]string{"error NodeRoleUsername " + arn + "node-b", "error MappingTemplateSpaced " + arn + "node-c"},
 		},
 		{
-			"aws-iam-authenticator's own file", "# own\nclusterID: shop\nserver:\n  mapRoles:\n  - rolearn: " + arn + "node-a\n    username: WorkerNodeRole\n    groups: [system:nodes]\n",
+			"aws-iam-authenticator's own file",
+			"# own\nclusterID: shop\nserver:\n  mapRoles:\n  - rolearn: " + arn +
+				"node-a\n    username: WorkerNodeRole\n    groups: [system:nodes]\n",
 			[]string{"node-a:5 no no no false false"},
 			[]string{"error NodeRoleUsername " + arn + "node-a"},
 		},
 		{
-			"its file in a ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n  config.yaml: |\n    clusterID: shop\n    server:\n      mapRoles:\n      - rolearn: " + arn + "node-a\n        username: WorkerNodeRole\n        groups: [system:nodes]\n",
+			"its file in a ConfigMap",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aws-iam-authenticator, namespace: kube-system}\ndata:\n" +
+				"  config.yaml: |\n    clusterID: shop\n    server:\n      mapRoles:\n      - rolearn: " + arn +
+				"node-a\n        username: WorkerNodeRole\n        groups: [system:nodes]\n",
 			[]string{"node-a:9 no no no false false"},
 			[]string{"error NodeRoleUsername " + arn + "node-a"},
 		},
@@ -397,7 +523,7 @@ func TestOtherSources(t *testing.T) {
 	}
 }
 
-// FuzzExamine: whatever is read is examined, and all that is found has a place.
+// FuzzExamine: any input that can be read can be examined, and every finding has a place.
 func FuzzExamine(f *testing.F) {
 	f.Add([]byte(awsAuthText(roleEntry("node", goodUsername, bootstrap, nodes)) + nodeText("a", "i-00000000000000007", "b")))
 	f.Add([]byte(awsAuthText(roleEntry("teams/node", `"{{ AccountID }}"`, masters), "- rolearn: [\n")))

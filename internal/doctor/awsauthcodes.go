@@ -2,8 +2,8 @@ package doctor
 
 import "github.com/node-authorizer/node-authorizer/finding"
 
-// Codes of what AWS roles are mapped to. What is wrong with how an entry is written has
-// the codes of package iam.
+// Codes of findings about the mappings of AWS roles. Package iam has the codes for syntax errors
+// in entries.
 const (
 	NodeRoleUsername             finding.Code = "NodeRoleUsername"
 	NodeRoleUsernameFixed        finding.Code = "NodeRoleUsernameFixed"

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// accounts compares the accounts of the nodes' roles with the one given, or with that
-// of most of them.
+// accounts compares the accounts of the nodes' roles with the given account, or with the most
+// frequent one.
 func (e *examination) accounts() {
 	of := func(r *RolePrediction) string {
 		if arn, err := iam.ParseARN(r.ARN); err == nil && r.Purpose.makesNodes() {
@@ -55,7 +55,7 @@ func sum(counts map[string]int) int {
 	return total
 }
 
-// accountsLetIn says what an account in mapAccounts gives.
+// accountsLetIn reports what an account in mapAccounts grants.
 func (e *examination) accountsLetIn(sources []*mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Accounts {
@@ -69,8 +69,8 @@ func (e *examination) accountsLetIn(sources []*mappingSource) {
 	}
 }
 
-// tokens compares what tokens are made for with what is accepted. The partition is that of
-// the cluster, empty if nothing states it.
+// tokens compares the cluster ids and partitions of tokens with those that are accepted. The
+// partition is that of the cluster; empty if unknown.
 func (e *examination) tokens(partition string) {
 	hosts := stsHosts{partition: partition}
 	if partition == "" {
@@ -91,9 +91,14 @@ func (e *examination) tokens(partition string) {
 		if c.ClusterID != "" && len(ids) > 0 && accepted[c.ClusterID] == "" {
 			e.found(finding.Finding{
 				Code: ClusterIDMismatch, Severity: finding.Error, Place: c.Place, Subject: c.ClusterID,
-				Message:     fmt.Sprintf("%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids), accepted[ids[0]]),
-				Consequence: fmt.Sprintf("every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who),
-				Remedy:      fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
+				Message: fmt.Sprintf(
+					"%s makes tokens for cluster %q, and those of %q are accepted (%s)", c.Command, c.ClusterID, some(ids),
+					accepted[ids[0]],
+				),
+				Consequence: fmt.Sprintf(
+					"every request of %s is Unauthorized: STS refuses the token, whose signature covers the cluster's id", who,
+				),
+				Remedy: fmt.Sprintf("give %s the cluster id %s", c.Command, ids[0]),
 			})
 		}
 		if of := partitionOfRegion(c.Region); of != "" && hosts.partition != "" && of != hosts.partition {
@@ -102,28 +107,38 @@ func (e *examination) tokens(partition string) {
 	}
 }
 
-// stsHosts is the partition whose STS hosts tokens have to be signed for: that which the
-// authenticator's configuration or the nodes' region states, or that which the ARNs of the
-// nodes' roles have, which may be wrong themselves.
+// stsHosts is the partition of the STS hosts that the authenticator accepts. It comes from the
+// authenticator's configuration or the nodes' region, or is inferred from the ARNs of the
+// nodes' roles, which may be wrong.
 type stsHosts struct {
 	partition string
 	inferred  bool
 }
 
-// mismatch is the finding for a credential that signs for a region of another partition.
+// mismatch returns the finding for a credential that signs for a region of another partition.
 func (h stsHosts) mismatch(c Credential, of, who string) finding.Finding {
 	f := finding.Finding{
 		Code: STSHostMismatch, Severity: finding.Error, Place: c.Place, Subject: c.Region,
-		Message:     fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition),
-		Consequence: fmt.Sprintf("every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who),
-		Remedy:      "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
+		Message: fmt.Sprintf(
+			"%s signs for STS in %s, which is in partition %s, and the cluster is in %s", c.Command, c.Region, of, h.partition,
+		),
+		Consequence: fmt.Sprintf(
+			"every request of %s is Unauthorized: a token is taken only for the STS hosts of the cluster's partition", who,
+		),
+		Remedy: "give it a region of partition " + h.partition + " (--region, or AWS_REGION)",
 	}
 	if h.inferred {
 		f.Severity = finding.Warning
-		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
+		f.Message = fmt.Sprintf("%s signs for STS in %s, which is in partition %s, "+
+			"and the ARNs of the nodes' roles are of partition %s; nothing else shows where the cluster is",
 			c.Command, c.Region, of, h.partition)
-		f.Consequence = fmt.Sprintf("if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of)
-		f.Remedy = fmt.Sprintf("examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs", h.partition, f.Remedy, c.Region)
+		f.Consequence = fmt.Sprintf(
+			"if the cluster is in %s, %s; if it is in %s, no node can have such a role", h.partition, f.Consequence, of,
+		)
+		f.Remedy = fmt.Sprintf(
+			"examine again with --region and the region of the cluster; if that is of partition %s, %s, and if it is %s, correct the ARNs",
+			h.partition, f.Remedy, c.Region,
+		)
 	}
 	return f
 }

@@ -11,16 +11,16 @@ type CheckID string
 
 // The checks.
 const (
-	// CheckMappings is about how mappings of AWS roles are written, and what they make
-	// of a node as AWS usually makes it.
+	// CheckMappings is about the mappings of AWS roles, and their effect on a typical AWS
+	// node.
 	CheckMappings CheckID = "mappings"
 	// CheckNodes compares the mappings with the cluster's own nodes and roles.
 	CheckNodes CheckID = "nodes"
-	// CheckTokens compares what tokens are made for with what is accepted.
+	// CheckTokens compares the cluster ids and regions of tokens with those that are accepted.
 	CheckTokens CheckID = "tokens"
 	// CheckKubelets is about the names and groups of kubelets.
 	CheckKubelets CheckID = "kubelets"
-	// CheckBindings is about what bindings give to nodes and to everyone.
+	// CheckBindings is about what bindings grant to nodes and to everyone.
 	CheckBindings CheckID = "bindings"
 	// CheckAuthorization is about the authorizers of the API servers, and CheckAdmission
 	// about the other flags that restrict nodes.
@@ -33,17 +33,17 @@ type CheckStatus string
 
 // The statuses of a check.
 const (
-	// Made: everything that the check needs was there. What it found is complete.
+	// Made: the check had everything that it needs. Its findings are complete.
 	Made CheckStatus = "made"
 	// Undetermined: something that the check needs could not be read, was not given or
-	// is incomplete. There may be more than what it found.
+	// is incomplete. Its findings may be incomplete.
 	Undetermined CheckStatus = "undetermined"
 )
 
 // CheckResult says whether one check could be made, and how much it found.
 type CheckResult struct {
 	ID CheckID `json:"id"`
-	// Title says in a few words what is checked.
+	// Title describes the check in a few words.
 	Title  string      `json:"title"`
 	Status CheckStatus `json:"status"`
 	// Findings counts what the check found, of every severity.
@@ -55,11 +55,11 @@ type CheckResult struct {
 // Missing is something that a check needs and that could not be read, was not given or
 // is incomplete.
 type Missing struct {
-	// Resource is named as kubectl does: "certificatesigningrequests.certificates.k8s.io".
+	// Resource is a name as in kubectl: "certificatesigningrequests.certificates.k8s.io".
 	Resource string `json:"resource"`
-	// Reason is one line for people.
+	// Reason is the reason in one line.
 	Reason string `json:"reason"`
-	// Remedy says in one line how it is given: which right, which file.
+	// Remedy says in one line how to provide it: which right, which file.
 	Remedy string `json:"remedy,omitempty"`
 }
 
@@ -75,27 +75,30 @@ func (m Missing) String() string {
 type check struct {
 	id    CheckID
 	title string
-	// codes are those of its findings. The first check of a family has all codes that
-	// none of its other checks has.
+	// codes are the codes of its findings. The first check of a family has all codes that no
+	// other check of the family has.
 	codes []finding.Code
-	// lacks is what the check needs and does not have. If it returns nothing, the check
+	// lacks returns what the check needs and does not have. If it returns nothing, the check
 	// is made.
 	lacks func(*examination) []Missing
 }
 
-// family is a function that looks at one part of a cluster, for one or more checks.
+// family is a function that examines one part of a cluster for one or more checks.
 type family struct {
 	run    func(*examination)
 	checks []check
 }
 
-// families is the table of all checks, in the order of reports.
+// families returns the table of all checks, in the order of reports.
 func families() []family {
 	return []family{
 		{awsAuth, []check{
 			{id: CheckMappings, title: "how AWS roles are mapped", lacks: (*examination).mappingsLack},
 			{id: CheckNodes, title: "what the mappings make of this cluster's nodes", codes: nodeCodes(), lacks: (*examination).nodesLack},
-			{id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch}, lacks: (*examination).tokensLack},
+			{
+				id: CheckTokens, title: "for which cluster AWS tokens are made", codes: []finding.Code{ClusterIDMismatch, STSHostMismatch},
+				lacks: (*examination).tokensLack,
+			},
 		}},
 		{nodeIdentity, []check{
 			{id: CheckKubelets, title: "by what names kubelets go", lacks: (*examination).kubeletsLack},
@@ -105,22 +108,25 @@ func families() []family {
 		}},
 		{apiServers, []check{
 			{id: CheckAuthorization, title: "which authorizers API servers ask", lacks: (*examination).authorizationLacks},
-			{id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(), lacks: (*examination).admissionLacks},
+			{
+				id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(),
+				lacks: (*examination).admissionLacks,
+			},
 		}},
 	}
 }
 
-// nodeCodes are those of findings that rest on the cluster's own nodes and rights.
+// nodeCodes returns the codes of findings that depend on the cluster's own nodes and rights.
 func nodeCodes() []finding.Code {
 	return []finding.Code{NodeRoleMissing, NoNodeRole, NodeRoleUsernameOfOtherNode, NodeRoleWithoutRequests}
 }
 
-// flagCodes are those of findings about flags that have no part in who authorizes.
+// flagCodes returns the codes of findings about flags that do not affect authorization.
 func flagCodes() []finding.Code {
 	return []finding.Code{NodeRestrictionOff, NodeRestrictionElsewhere, NodeIsolationGate, TokenWebhookMissing}
 }
 
-// Checks lists the checks in the order of reports.
+// Checks returns the checks in the order of reports.
 func Checks() []CheckID {
 	var ids []CheckID
 	for _, f := range families() {
@@ -131,12 +137,12 @@ func Checks() []CheckID {
 	return ids
 }
 
-// wanted reports whether a check is to be made.
+// wanted reports whether a check is selected.
 func (o *Options) wanted(id CheckID) bool {
 	return len(o.Checks) == 0 || slices.Contains(o.Checks, id)
 }
 
-// checkOf is the check of the family to which a code belongs.
+// checkOf returns the check of the family to which a code belongs.
 func (f *family) checkOf(code finding.Code) CheckID {
 	for _, c := range f.checks {
 		if slices.Contains(c.codes, code) {
@@ -146,8 +152,7 @@ func (f *family) checkOf(code finding.Code) CheckID {
 	return f.checks[0].id
 }
 
-// examine lets the families look whose checks are wanted, and says of each check
-// whether it could be made.
+// examine runs the families of the selected checks, and adds the result of each check.
 func (e *examination) examine() {
 	for _, f := range families() {
 		if !slices.ContainsFunc(f.checks, func(c check) bool { return e.options.wanted(c.id) }) {
@@ -175,7 +180,7 @@ func (e *examination) conclude(c *check) {
 	e.report.Missing = append(e.report.Missing, result.Missing...)
 }
 
-// found adds a finding, if its check is wanted.
+// found adds a finding if its check is selected.
 func (e *examination) found(f finding.Finding) {
 	if e.family != nil {
 		id := e.family.checkOf(f.Code)
@@ -190,7 +195,7 @@ func (e *examination) found(f finding.Finding) {
 	e.report.Findings = append(e.report.Findings, f)
 }
 
-// missing says that a check met something that it needs and that is not there.
+// missing records that a check needs something that is missing.
 func (e *examination) missing(id CheckID, m Missing) {
 	if e.met == nil {
 		e.met = map[CheckID][]Missing{}
@@ -198,7 +203,7 @@ func (e *examination) missing(id CheckID, m Missing) {
 	e.met[id] = append(e.met[id], m)
 }
 
-// Undetermined are the checks that could not be made.
+// Undetermined returns the checks that could not be made.
 func (r *Report) Undetermined() []CheckResult {
 	var list []CheckResult
 	for _, c := range r.Checks {

@@ -24,8 +24,8 @@ const (
 	kubeconfig   = "testdata/checks/kubeconfig.yaml"
 )
 
-// without is a transport that lacks rights: to read resources, by the names that the
-// doctor gives them.
+// without is a transport that may not read some resources, which have the names that the doctor
+// uses.
 type without struct {
 	next      http.RoundTripper
 	resources []string
@@ -33,7 +33,10 @@ type without struct {
 
 func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
 	if slices.ContainsFunc(w.resources, func(resource string) bool { return isAbout(r.URL.Path, resource) }) {
-		body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`, r.URL.Path+" is forbidden")
+		body := fmt.Sprintf(
+			`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":%q}`,
+			r.URL.Path+" is forbidden",
+		)
 		return &http.Response{
 			StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
 			Body: io.NopCloser(strings.NewReader(body)), Request: r,
@@ -46,7 +49,7 @@ func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// isAbout reports whether a path is one of a resource: "roles.rbac.authorization.k8s.io".
+// isAbout reports whether a path belongs to a resource: "roles.rbac.authorization.k8s.io".
 func isAbout(path, resource string) bool {
 	name, group, _ := strings.Cut(resource, ".")
 	if group == "" {
@@ -55,8 +58,7 @@ func isAbout(path, resource string) bool {
 	return strings.HasPrefix(path, "/apis/"+group+"/") && slices.Contains(strings.Split(path, "/"), name)
 }
 
-// restricted reads the cluster of the files through an API server, without rights to
-// the resources.
+// restricted reads the cluster of the files from an API server, without rights to some resources.
 func restricted(t *testing.T, files []string, resources ...string) *Cluster {
 	t.Helper()
 	server := fakeapiserver.New(fakeapiserver.Options{})
@@ -81,8 +83,9 @@ func restricted(t *testing.T, files []string, resources ...string) *Cluster {
 func pathOfObject(t *testing.T, object map[string]any) string {
 	t.Helper()
 	plurals := map[string]string{
-		"Pod": "pods", "ConfigMap": "configmaps", "Node": "nodes", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
-		"Role": "roles", "RoleBinding": "rolebindings", "CertificateSigningRequest": "certificatesigningrequests",
+		"Pod": "pods", "ConfigMap": "configmaps", "Node": "nodes", "ClusterRole": "clusterroles",
+		"ClusterRoleBinding": "clusterrolebindings",
+		"Role":               "roles", "RoleBinding": "rolebindings", "CertificateSigningRequest": "certificatesigningrequests",
 		"MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
 	}
 	meta := object["metadata"].(map[string]any)
@@ -100,8 +103,8 @@ func pathOfObject(t *testing.T, object map[string]any) string {
 	return path + "/" + plural + "/" + meta["name"].(string)
 }
 
-// wantUndetermined checks that exactly these checks could not be made, and that no form
-// of the report says or suggests that they were.
+// wantUndetermined checks that exactly these checks could not be made, and that no output format
+// suggests that they were.
 func wantUndetermined(t *testing.T, r *Report, want ...CheckID) {
 	t.Helper()
 	got := []CheckID{}
@@ -144,8 +147,8 @@ func wantUndetermined(t *testing.T, r *Report, want ...CheckID) {
 	}
 }
 
-// TestEachRightThatIsMissing takes each right away that the doctor uses: no check that
-// needs it may pass for made.
+// TestEachRightThatIsMissing removes each right that the doctor uses: no check that needs it may be
+// reported as made.
 func TestEachRightThatIsMissing(t *testing.T) {
 	off := filepath.Join(t.TempDir(), "off.yaml")
 	text := strings.ReplaceAll(readFile(t, wholeCluster), "    - --enable-admission-plugins=NodeRestriction\n", "")
@@ -153,7 +156,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	rights := []string{
-		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
+		"configmaps", resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName,
+		"clusterrolebindings." + rbacv1.GroupName,
 		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName, "pods", resourceWebhooks,
 	}
 	for _, what := range listings() {
@@ -162,7 +166,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		}
 	}
 	view := []string{ // what the role view does not allow
-		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
+		resourceMappings, "nodes", resourceRequests, "clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName,
+		"roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
 	}
 	for _, test := range []struct {
 		name    string
@@ -176,13 +181,19 @@ func TestEachRightThatIsMissing(t *testing.T) {
 		{name: "nodes", cluster: wholeCluster, rights: rights[2:3], want: []CheckID{CheckNodes, CheckKubelets}},
 		{name: "certificate requests", cluster: wholeCluster, rights: rights[3:4], want: []CheckID{CheckNodes, CheckKubelets}},
 		{name: "cluster roles", cluster: wholeCluster, rights: rights[4:5], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
-		{name: "cluster role bindings", cluster: wholeCluster, rights: rights[5:6], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
+		{
+			name: "cluster role bindings", cluster: wholeCluster, rights: rights[5:6],
+			want: []CheckID{CheckNodes, CheckKubelets, CheckBindings},
+		},
 		{name: "roles", cluster: wholeCluster, rights: rights[6:7], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
 		{name: "role bindings", cluster: wholeCluster, rights: rights[7:8], want: []CheckID{CheckNodes, CheckKubelets, CheckBindings}},
 		{name: "pods", cluster: wholeCluster, rights: rights[8:9], want: []CheckID{CheckAuthorization, CheckAdmission}},
 		{name: "webhooks that nobody needs", cluster: wholeCluster, rights: rights[9:10], want: []CheckID{}},
 		{name: "webhooks in the plugin's place", cluster: off, rights: rights[9:10], want: []CheckID{CheckAdmission}},
-		{name: "all that view does not have", cluster: wholeCluster, rights: view, want: []CheckID{CheckMappings, CheckNodes, CheckKubelets, CheckBindings}},
+		{
+			name: "all that view does not have", cluster: wholeCluster, rights: view,
+			want: []CheckID{CheckMappings, CheckNodes, CheckKubelets, CheckBindings},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := restricted(t, []string{test.cluster}, test.rights...)
@@ -200,8 +211,8 @@ func TestEachRightThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestEachInputAlone gives one file at a time: each makes the checks that it is enough
-// for, and no other.
+// TestEachInputAlone reads one kind of input at a time: only the checks for which it is sufficient
+// are made.
 func TestEachInputAlone(t *testing.T) {
 	whole := objectsIn(t, wholeCluster)
 	all := Checks()
@@ -212,23 +223,69 @@ func TestEachInputAlone(t *testing.T) {
 	}{
 		{name: "aws-auth", texts: whole["ConfigMap"], made: []CheckID{CheckMappings}},
 		{name: "nodes that name no provider", texts: whole["Node"]},
-		{name: "a node that is not of AWS", texts: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nspec: {providerID: \"gce://shop/b/worker-1\"}\n"}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens}},
+		{
+			name:  "a node that is not of AWS",
+			texts: []string{"apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\nspec: {providerID: \"gce://shop/b/worker-1\"}\n"},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens},
+		},
 		{name: "a node of AWS", texts: []string{nodeText("worker-1", "i-00000000000000001", "worker-1")}},
 		{name: "certificate requests", texts: whole["CertificateSigningRequest"]},
 		{name: "cluster roles", texts: whole["ClusterRole"], made: nil},
 		{name: "cluster roles and their bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"])},
-		{name: "all roles and bindings", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"]), made: []CheckID{CheckBindings}},
-		{name: "roles, bindings, nodes and requests", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"]), made: []CheckID{CheckKubelets, CheckBindings}},
-		{name: "one request of two nodes", texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"], whole["CertificateSigningRequest"][:1]), made: []CheckID{CheckBindings}},
+		{
+			name:  "all roles and bindings",
+			texts: slices.Concat(whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"]),
+			made:  []CheckID{CheckBindings},
+		},
+		{
+			name: "roles, bindings, nodes and requests",
+			texts: slices.Concat(
+				whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"],
+				whole["CertificateSigningRequest"],
+			),
+			made: []CheckID{CheckKubelets, CheckBindings},
+		},
+		{
+			name: "one request of two nodes",
+			texts: slices.Concat(
+				whole["ClusterRole"], whole["ClusterRoleBinding"], whole["Role"], whole["RoleBinding"], whole["Node"],
+				whole["CertificateSigningRequest"][:1],
+			),
+			made: []CheckID{CheckBindings},
+		},
 		{name: "API servers", texts: whole["Pod"], made: []CheckID{CheckAuthorization, CheckAdmission}},
-		{name: "an API server that knows no tokens", texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAuthorization, CheckAdmission}},
-		{name: "an API server whose authorizers are elsewhere", texts: []string{apiServer("a", "--authorization-config=/etc/authz.yaml", "--enable-admission-plugins=NodeRestriction")}, made: []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAdmission}},
+		{
+			name:  "an API server that knows no tokens",
+			texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction")},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAuthorization, CheckAdmission},
+		},
+		{
+			name:  "an API server whose authorizers are elsewhere",
+			texts: []string{apiServer("a", "--authorization-config=/etc/authz.yaml", "--enable-admission-plugins=NodeRestriction")},
+			made:  []CheckID{CheckMappings, CheckNodes, CheckTokens, CheckAdmission},
+		},
 		{name: "an API server whose flags are in a variable", texts: []string{apiServer("a", "--authorization-mode=Node,RBAC", "$EXTRA")}},
 		{name: "a configuration of authorizers", texts: []string{configuration("Node", "RBAC")}, made: []CheckID{CheckAuthorization}},
 		{name: "a kubeconfig", texts: []string{readFile(t, kubeconfig)}},
-		{name: "a kubeconfig and the authenticator", texts: []string{readFile(t, kubeconfig), "clusterID: shop\n"}, made: []CheckID{CheckTokens}},
-		{name: "a snapshot", texts: []string{"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nrbacReadable: true\n"}, made: []CheckID{CheckBindings}},
-		{name: "a snapshot without rights", texts: []string{"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nmissing: [{resource: nodes, reason: forbidden}, {group: rbac.authorization.k8s.io, resource: roles, reason: forbidden}]\n"}},
+		{
+			name: "a kubeconfig and the authenticator", texts: []string{readFile(t, kubeconfig), "clusterID: shop\n"},
+			made: []CheckID{CheckTokens},
+		},
+		{
+			name: "a snapshot",
+			texts: []string{
+				"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\nrbacReadable: true\n",
+			},
+			made: []CheckID{CheckBindings},
+		},
+		{
+			name: "a snapshot without rights",
+			texts: []string{
+				"apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.37.1\n" +
+					"missing: [{resource: nodes, reason: forbidden}, {group: rbac.authorization.k8s.io, resource: roles, " +
+					"reason: forbidden}]\n",
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "input.yaml")
@@ -248,7 +305,7 @@ func TestEachInputAlone(t *testing.T) {
 	}
 }
 
-// objectsIn are the texts of a file's objects by their kinds.
+// objectsIn returns the texts of a file's objects by kind.
 func objectsIn(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -259,8 +316,8 @@ func objectsIn(t *testing.T, file string) map[string][]string {
 	return texts
 }
 
-// TestFindingsBelongToTheirChecks shows that each check counts its own findings, and
-// that a check that is not asked for finds nothing.
+// TestFindingsBelongToTheirChecks: each check counts its own findings, and a check that is not
+// selected finds nothing.
 func TestFindingsBelongToTheirChecks(t *testing.T) {
 	c := readFiles(t, "testdata/plan/fresh.yaml")
 	whole := Examine(c, Options{})
@@ -298,8 +355,8 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// TestAnAuditReportShowsKubelets shows that the log stands for requests that are gone,
-// if it is about the same nodes.
+// TestAnAuditReportShowsKubelets: an audit report about the same nodes replaces missing certificate
+// requests.
 func TestAnAuditReportShowsKubelets(t *testing.T) {
 	report := func(conforming int, silent, never []string) *Audit {
 		a := &Audit{}
@@ -327,18 +384,21 @@ func TestAnAuditReportShowsKubelets(t *testing.T) {
 			t.Errorf("a report %s: made %t, missing %v", test.name, made, r.Missing)
 		}
 	}
-	a, err := ReadAudit([]byte(`{"totals": {}, "wouldBeRefused": [], "nodes": {}, "nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`))
+	a, err := ReadAudit([]byte(
+		`{"totals": {}, "wouldBeRefused": [], "nodes": {}, "nonconforming": [{"username": "kubelet", "nodes": ["worker-1"], "count": 7}]}`,
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFindings(t, Examine(clusterOf(), Options{Audit: a, Checks: []CheckID{CheckKubelets}}).Findings, "error KubeletNotANode kubelet")
 }
 
-// TestAWebhookThatDecidesForNodesIsNotSeenThrough: nobody knows what it allows, unless
-// it is this project's own.
-func TestAWebhookThatDecidesForNodesIsNotSeenThrough(t *testing.T) {
+// TestWebhookThatDecidesForNodesIsUndetermined: what a webhook allows is unknown, unless it is
+// this project's own.
+func TestWebhookThatDecidesForNodesIsUndetermined(t *testing.T) {
 	hook := func(name string) string {
-		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Webhook, name: " + name + "}\n- {type: RBAC, name: rbac}\n"
+		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Webhook, name: " + name +
+			"}\n- {type: RBAC, name: rbac}\n"
 	}
 	for name, want := range map[string]CheckStatus{"opa": Undetermined, ourAuthorizer: Made} {
 		r := Examine(readText(t, hook(name)), Options{Checks: []CheckID{CheckAuthorization}})
@@ -348,14 +408,17 @@ func TestAWebhookThatDecidesForNodesIsNotSeenThrough(t *testing.T) {
 	}
 }
 
-// TestNodeRestrictionInThePluginsPlace: a server that applies the rules is no fault.
+// TestNodeRestrictionInThePluginsPlace: a webhook that applies the rules is not an error.
 func TestNodeRestrictionInThePluginsPlace(t *testing.T) {
 	server := apiServer("a", "--authorization-mode=Node,RBAC")
 	hook := "\n---\n" + readFile(t, "../../deploy/static-pod/webhooks/noderestriction.yaml")
 	for _, test := range []struct{ name, text, want string }{
 		{"none", server, "error NodeRestrictionOff a"},
 		{"the webhook", server + hook, "info NodeRestrictionElsewhere a"},
-		{"a webhook that may be passed over", server + strings.ReplaceAll(hook, "failurePolicy: Fail", "failurePolicy: Ignore"), "error NodeRestrictionOff a"},
+		{
+			"a webhook that may be passed over", server + strings.ReplaceAll(hook, "failurePolicy: Fail", "failurePolicy: Ignore"),
+			"error NodeRestrictionOff a",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			wantFindings(t, run(readText(t, test.text), apiServers).Findings, test.want)

@@ -12,75 +12,75 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Cluster is what the checks see of a cluster.
+// Cluster is the input of the checks.
 type Cluster struct {
-	// Origin says where it is from, for people.
+	// Origin describes where it comes from.
 	Origin string
-	// Live is true if all of a kind are here that the cluster has, unless it is in
-	// Missing: a file may hold a part of them.
+	// Live is true for a live cluster: it has all objects of every kind that is not in
+	// Missing. Files may have a part of them.
 	Live bool
-	// Snapshot is true if a part of it is from a snapshot, in which there are no data of
-	// config maps, no certificate requests and no commands of pods.
+	// Snapshot is true if a part comes from a snapshot. Snapshots have no data of config
+	// maps, no certificate requests and no commands of pods.
 	Snapshot bool
 	// Missing is what could not be read.
 	Missing []Missing
-	// Version is that of the API server; 0 if unknown.
+	// Version is the version of the API server; 0 if unknown.
 	Version kubeversion.Minor
 
 	// AWSAuth is the ConfigMap kube-system/aws-auth; nil if there is none.
 	AWSAuth *ConfigMap
-	// Unread are ConfigMaps named aws-auth that nobody reads: in another namespace, or
-	// replaced by one of the same name.
+	// Unread are ConfigMaps named aws-auth that no authenticator reads: in another
+	// namespace, or replaced by one of the same name.
 	Unread []finding.Place
-	// IdentityMappings are the custom resources of the same purpose.
+	// IdentityMappings are the mappings in custom resources.
 	IdentityMappings []IdentityMapping
-	// AccessEntries are EKS access entries, as far as they are to be seen: they are not
-	// in the cluster. AccessEntriesGiven says that an answer of EKS about them is here.
+	// AccessEntries are the known EKS access entries, which are not stored in the cluster.
+	// AccessEntriesGiven is true if an answer of EKS about them was given.
 	AccessEntries      []AccessEntry
 	AccessEntriesGiven bool
-	// MappingFiles are files with mappings, as authenticators take them.
+	// MappingFiles are files with mappings of authenticators.
 	MappingFiles []MappingFile
-	// Authenticators are those of AWS tokens whose configuration is to be seen, and
-	// Credentials what makes tokens for the cluster.
+	// Authenticators are the authenticators of AWS tokens whose configuration is known.
+	// Credentials are the programs that make tokens for the cluster.
 	Authenticators []Authenticator
 	Credentials    []Credential
 	Nodes          []Node
 	// Requests are the CertificateSigningRequests of the kubelets' signers.
 	Requests []CertificateRequest
 	Bindings []Binding
-	// RBAC is all roles and bindings; it is never nil. RBACKnown says whether they
-	// could be read.
+	// RBAC holds all roles and bindings; it is never nil. RBACKnown is true if they could be
+	// read.
 	RBAC      *rbac.Policy
 	RBACKnown bool
-	// APIServers are the instances of kube-apiserver whose flags are to be seen.
+	// APIServers are the instances of kube-apiserver whose flags are known.
 	APIServers []APIServer
 	// Authorizations are AuthorizationConfigurations given as files.
 	Authorizations []Authorization
-	// APIServerConfigs are what API servers of OpenShift read.
+	// APIServerConfigs are the config files of OpenShift's API servers.
 	APIServerConfigs []APIServerConfig
-	// Restrictions are webhooks that apply NodeRestriction in the plugin's place.
+	// Restrictions are webhooks that apply NodeRestriction instead of the plugin.
 	Restrictions []finding.Place
 
-	// rancher are config files of k3s and RKE2, and machines the API servers of Talos'
+	// rancher are config files of k3s and RKE2. machines are the API servers of Talos'
 	// machine configs.
 	rancher  []rancherFile
 	machines []APIServer
-	// talos has what documents of Talos of their own say, by file, and units the API
-	// servers that units of systemd start.
+	// talos has the separate documents of Talos, by file. units are the API servers that
+	// systemd units start.
 	talos map[string]*talosFile
 	units []APIServer
 }
 
-// ConfigMap is one with where it stands.
+// ConfigMap is a ConfigMap with its place.
 type ConfigMap struct {
 	Place finding.Place
 	Data  map[string]string
-	// Lines are the lines of the file on which the text of each key begins, if they
-	// are known: line n of the text is on line Lines[key]+n-1.
+	// Lines are the lines of the file on which the text of each key begins, if known: line
+	// n of the text is on line Lines[key]+n-1.
 	Lines map[string]int
 	// KeyLines are the lines of the file on which the keys' values begin.
 	KeyLines map[string]int
-	// Changed is when it was written last, in a live cluster; zero if unknown.
+	// Changed is the time of the last write in a live cluster; zero if unknown.
 	Changed time.Time
 }
 
@@ -96,7 +96,7 @@ type IdentityMapping struct {
 // aws-iam-authenticator and node-authorizer read them.
 type MappingFile struct {
 	Place finding.Place
-	// Name is what people know it by: a path, or an object and its key.
+	// Name is its name in messages: a path, or an object and its key.
 	Name string
 	Text []byte
 	// Line is the line of the file on which the text begins; 0 if unknown.
@@ -109,8 +109,8 @@ const (
 	IAMAuthenticator = "aws-iam-authenticator"
 )
 
-// Authenticator is what turns AWS tokens into users, as its configuration or its
-// flags have it. What they do not say is empty.
+// Authenticator is an authenticator of AWS tokens, with the settings of its configuration or
+// flags. Settings that are not set are empty.
 type Authenticator struct {
 	Place finding.Place
 	// Kind is NodeAuthorizer or IAMAuthenticator.
@@ -119,18 +119,20 @@ type Authenticator struct {
 	Partition string
 	// RolePaths is node-authorizer's iam.rolePaths.
 	RolePaths configv1alpha1.RolePaths
-	// ExtraHosts are STS hosts taken beside those of the partition.
+	// Reserved is node-authorizer's iam.reserved.
+	Reserved configv1alpha1.Reserved
+	// ExtraHosts are STS hosts that are accepted in addition to those of the partition.
 	ExtraHosts []string
 }
 
 // Credential is a user of a kubeconfig who runs a program that makes AWS tokens.
 type Credential struct {
 	Place finding.Place
-	// Name is that of the user in the kubeconfig.
+	// Name is the name of the user in the kubeconfig.
 	Name string
 	// Command is the program's name without its path.
 	Command string
-	// ClusterID, Region and RoleARN are those that it is given; empty if it is not.
+	// ClusterID, Region and RoleARN are its arguments; empty if not given.
 	ClusterID, Region, RoleARN string
 	// Own is true for the credential with which the cluster was read.
 	Own bool
@@ -143,10 +145,10 @@ type Node struct {
 	ProviderID string
 	Labels     map[string]string
 	Addresses  []corev1.NodeAddress
-	// Ready is the status of the condition; empty if there is none.
+	// Ready is the status of the condition Ready; empty without one.
 	Ready corev1.ConditionStatus
 
-	// server is the API server that k3s or RKE2 noted on it; nil if it has none.
+	// server is the API server in the annotations of k3s or RKE2; nil if there is none.
 	server *APIServer
 }
 
@@ -158,10 +160,10 @@ type CertificateRequest struct {
 	// Requester and Groups are the user who asked.
 	Requester string
 	Groups    []string
-	// RoleARN is the canonical ARN of the AWS role that the user came with, as
-	// authenticators of AWS tokens note it; empty if there is none.
+	// RoleARN is the canonical ARN of the requester's AWS role, from the extra fields that
+	// authenticators of AWS tokens set; empty without one.
 	RoleARN string
-	// CommonName and Organizations are those of the subject that is asked for.
+	// CommonName and Organizations are those of the requested subject.
 	CommonName    string
 	Organizations []string
 	// Unreadable is why the request itself cannot be read; empty if it can.
@@ -180,33 +182,33 @@ type Binding struct {
 	Labels    map[string]string
 }
 
-// APIServer is the flags of a kube-apiserver.
+// APIServer holds the flags of a kube-apiserver.
 type APIServer struct {
 	Place finding.Place
-	// Name is that of its pod.
+	// Name is the name of its pod.
 	Name string
-	// Flags are those of its command, by their names without dashes: what was given
-	// for each, in order. A flag without a value has "true".
+	// Flags are the values of its flags, in order, by their names without dashes. A flag
+	// without a value has "true".
 	Flags map[string][]string
 	// Version is the tag of its image; empty if unknown.
 	Version string
-	// Distribution is who set it up, where that is not done by its command alone.
+	// Distribution is the distribution, if it does not configure kube-apiserver only by its
+	// command.
 	Distribution Distribution
-	// Unseen is why not all of its flags are known, and Lacking names what has to be
-	// given; both are empty if all are.
+	// Unseen is why not all of its flags are known, and Lacking names the missing input; both
+	// are empty if all are known.
 	Unseen, Lacking string
-	// Authorization is what --authorization-config stands for, where that is written
-	// where the flags are.
+	// Authorization is the AuthorizationConfiguration, if it is in the same file as the flags.
 	Authorization *Authorization
-	// Revision is that of the configuration of an API server of OpenShift.
+	// Revision is the revision of the configuration of an OpenShift API server.
 	Revision string
 
-	// command are the flags of its command alone, and configPlace is where the rest is
-	// written. derived is true for one that is no pod.
+	// command has only the flags of its command; configPlace is the place of the others.
+	// derived is true if it is not a pod.
 	command     map[string][]string
 	configPlace finding.Place
 	derived     bool
-	// configFile is one that a unit's program takes its options from; empty if none.
+	// configFile is the config file that the program of a unit reads; empty if none.
 	configFile string
 }
 

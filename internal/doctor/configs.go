@@ -14,8 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// authenticatorConfig is what is of interest in the configuration of
-// aws-iam-authenticator.
+// authenticatorConfig has the fields of aws-iam-authenticator's configuration that checks need.
 type authenticatorConfig struct {
 	APIVersion string `json:"apiVersion"`
 	ClusterID  string `json:"clusterID"`
@@ -24,8 +23,8 @@ type authenticatorConfig struct {
 	} `json:"server"`
 }
 
-// configText reads the configuration of aws-iam-authenticator out of a text that stands
-// at a place and begins on a line of its file.
+// configText reads the configuration of aws-iam-authenticator from a text at a place, which
+// begins on a line of its file.
 func (r *reader) configText(at finding.Place, name string, text []byte, line int) error {
 	var c authenticatorConfig
 	if err := yaml.Unmarshal(text, &c); err != nil {
@@ -46,9 +45,9 @@ func hasMappings(text []byte) bool {
 	})
 }
 
-// plainFile reads a document that is no API object: the machine config of Talos, the
-// config of k3s or RKE2, aws-iam-authenticator's configuration, nothing but mappings, what is left
-// of aws-auth without its header, or what EKS answers about access entries.
+// plainFile reads a document that is not an API object: the machine config of Talos, the config
+// of k3s or RKE2, the configuration of aws-iam-authenticator, a file with only mappings, aws-auth
+// without its header, or an answer of EKS about access entries.
 func (r *reader) plainFile(d *manifest.Document) error {
 	if taken, err := r.accessEntryAnswer(d); taken || err != nil {
 		return err
@@ -76,8 +75,8 @@ func (r *reader) plainFile(d *manifest.Document) error {
 	return r.configText(finding.Place{File: d.File(), Line: line}, d.File(), text, line)
 }
 
-// dataAlone reads the data section of aws-auth that somebody copied without apiVersion
-// and kind. It is false for other documents.
+// dataAlone reads the data section of aws-auth, copied without apiVersion and kind. It returns
+// false for other documents.
 func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
 	var m struct {
 		Metadata struct {
@@ -87,7 +86,7 @@ func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
 		Data map[string]any `json:"data"`
 	}
 	if err := json.Unmarshal(d.JSON(), &m); err != nil {
-		return false, nil // what is wrong with it is found as it is read for what else it may be
+		return false, nil // the next reader reports the error
 	}
 	_, roles := m.Data[iam.MapRoles]
 	_, users := m.Data[iam.MapUsers]
@@ -102,8 +101,7 @@ func (r *reader) dataAlone(d *manifest.Document) (bool, error) {
 	return true, r.awsAuth(d, namespaceOr(m.Metadata.Namespace, awsAuthNamespace), data)
 }
 
-// kubeconfig reads which program a kubeconfig runs for credentials. What else is in
-// it, tokens and keys, is not looked at.
+// kubeconfig reads which credential plugins a kubeconfig runs. It does not read tokens and keys.
 func (r *reader) kubeconfig(d *manifest.Document) error {
 	var c struct {
 		Users []struct {
@@ -129,7 +127,7 @@ func (r *reader) kubeconfig(d *manifest.Document) error {
 	return nil
 }
 
-// execution is the program of a kubeconfig's user.
+// execution is the credential plugin of a kubeconfig's user.
 type execution struct {
 	Command string                `json:"command"`
 	Args    []string              `json:"args"`
@@ -141,8 +139,8 @@ type environmentVariable struct {
 	Value string `json:"value"`
 }
 
-// credential says which token the program makes; ok is false for programs that make
-// none of AWS's.
+// credential returns which token the program makes; ok is false for programs that do not make AWS
+// tokens.
 func (e *execution) credential(user string, at finding.Place) (c Credential, ok bool) {
 	flags := arguments(e.Args).flags()
 	c = Credential{Place: at, Name: user, Command: path.Base(e.Command), Region: last(flags, "region")}

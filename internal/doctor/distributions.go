@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// Distribution is one of the distributions of Kubernetes that do not write the flags of
-// kube-apiserver into its pod, or not all of them.
+// Distribution is a distribution of Kubernetes that does not write all flags of kube-apiserver
+// into its pod.
 type Distribution string
 
 // The distributions.
@@ -30,8 +30,8 @@ const (
 
 const (
 	groupOpenShift = "kubecontrolplane.config.openshift.io"
-	// openShiftNamespace has the static pods of OpenShift's API servers, and in the
-	// ConfigMap config, or config-REVISION, what they read.
+	// openShiftNamespace has the static pods of OpenShift's API servers, and their
+	// configuration in the ConfigMap config, or config-REVISION.
 	openShiftNamespace = "openshift-kube-apiserver"
 	flagOpenShift      = "openshift-config"
 
@@ -40,13 +40,13 @@ const (
 	rancherFlag = "kube-apiserver-arg"
 )
 
-// APIServerConfig is a KubeAPIServerConfig of OpenShift: what its kube-apiserver reads
-// with --openshift-config.
+// APIServerConfig is a KubeAPIServerConfig of OpenShift, which its kube-apiserver reads with
+// --openshift-config.
 type APIServerConfig struct {
 	Place finding.Place
-	// Name is that of its ConfigMap; empty for a file.
+	// Name is the name of its ConfigMap; empty for a file.
 	Name string
-	// Flags are those of kube-apiserver that it stands for.
+	// Flags are the equivalent flags of kube-apiserver.
 	Flags map[string][]string
 }
 
@@ -79,7 +79,7 @@ func openShiftFlags(text []byte) (map[string][]string, error) {
 	return flags, nil
 }
 
-// openShiftConfig reads a KubeAPIServerConfig that is a file of its own.
+// openShiftConfig reads a KubeAPIServerConfig in a separate file.
 func (r *reader) openShiftConfig(d *manifest.Document) error {
 	flags, err := openShiftFlags(d.JSON())
 	if err != nil {
@@ -89,8 +89,8 @@ func (r *reader) openShiftConfig(d *manifest.Document) error {
 	return nil
 }
 
-// openShiftConfigOf finds what an API server reads: by the revision of its pod, else
-// the one that there is.
+// openShiftConfigOf returns the configuration of an API server by the revision of its pod, or
+// else the only one.
 func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 	for _, name := range []string{"config-" + a.Revision, "config", "kas-config", ""} { // kas-config is that of hosted control planes
 		var named []*APIServerConfig
@@ -106,9 +106,8 @@ func (c *Cluster) openShiftConfigOf(a *APIServer) *APIServerConfig {
 	return nil
 }
 
-// rancherFlags are the flags of kube-apiserver that k3s and RKE2 make of the values of
-// kube-apiserver-arg: what is set replaces a default, with NAME+ it is put behind it,
-// with NAME- before it.
+// rancherFlags returns the flags of kube-apiserver that k3s and RKE2 make from the values of
+// kube-apiserver-arg: NAME replaces a default, NAME+ appends to it, and NAME- prepends.
 // Source: https://docs.k3s.io/cli/server and https://docs.k3s.io/installation/configuration
 func rancherFlags(values []string) map[string][]string {
 	defaults := map[string]string{flagMode: modeNode + "," + modeRBAC, flagEnable: pluginNodeRestriction, "anonymous-auth": "false"}
@@ -143,8 +142,8 @@ func rancherFlags(values []string) map[string][]string {
 type rancherFile struct {
 	place finding.Place
 	path  string
-	// values are those of kube-apiserver-arg; added is whether they are put behind those
-	// of the files before, set whether there are any.
+	// values are the values of kube-apiserver-arg. set is true if there are any; added is true
+	// if they are appended to those of earlier files.
 	values     []string
 	added, set bool
 	// noAPIServer is true for a server without kube-apiserver.
@@ -159,9 +158,11 @@ func isRancherConfig(c map[string]json.RawMessage) bool {
 	})
 }
 
-// rancherServerOptions are options of servers by which a config file is known.
+// rancherServerOptions returns options that identify the config file of a server.
 func rancherServerOptions() []string {
-	return []string{rancherFlag, "cluster-init", "write-kubeconfig-mode", "tls-san", "kube-controller-manager-arg", "cluster-cidr", "service-cidr"}
+	return []string{
+		rancherFlag, "cluster-init", "write-kubeconfig-mode", "tls-san", "kube-controller-manager-arg", "cluster-cidr", "service-cidr",
+	}
 }
 
 func (r *reader) rancherConfig(at finding.Place, path string, c map[string]json.RawMessage) error {
@@ -183,7 +184,7 @@ func (r *reader) rancherConfig(at finding.Place, path string, c map[string]json.
 	return nil
 }
 
-// oneOrMany reads a text, or a list of texts.
+// oneOrMany reads a string, or a list of strings.
 func oneOrMany(value json.RawMessage) ([]string, error) {
 	var many []string
 	if json.Unmarshal(value, &many) == nil {
@@ -198,8 +199,8 @@ func oneOrMany(value json.RawMessage) ([]string, error) {
 
 const rancherDropIns = "config.yaml.d"
 
-// rancherServers are the API servers that config files of k3s and RKE2 describe: the
-// file config.yaml and those of config.yaml.d beside it, in the order of their names.
+// rancherServers returns the API servers that config files of k3s and RKE2 describe: the file
+// config.yaml and the files of config.yaml.d in the same folder, in the order of their names.
 func (c *Cluster) rancherServers() []APIServer {
 	folders := map[string][]rancherFile{}
 	for _, f := range c.rancher {
@@ -222,7 +223,7 @@ func (c *Cluster) rancherServers() []APIServer {
 	return servers
 }
 
-// dropIn is the name of a file of config.yaml.d; empty for the file before them.
+// dropIn returns the name of a file of config.yaml.d; empty for config.yaml.
 func (f *rancherFile) dropIn() string {
 	if path.Base(path.Dir(f.path)) == rancherDropIns {
 		return path.Base(f.path)
@@ -247,18 +248,19 @@ func rancherServer(files []rancherFile) APIServer {
 	}
 	a.Flags = rancherFlags(values)
 	if files[0].dropIn() != "" {
-		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; where there is none, the annotation %s of the Node has all options",
+		a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s adds to a config.yaml that was not given; "+
+			"where there is none, the annotation %s of the Node has all options",
 			a.Name, a.Distribution.annotation())
 	}
 	return a
 }
 
-// annotation is that of a Node in which k3s and RKE2 note the options of its process,
-// with those of config files.
+// annotation returns the annotation of Nodes with all options of k3s or RKE2, including those of
+// config files.
 func (d Distribution) annotation() string { return strings.ToLower(string(d)) + ".io/node-args" }
 
-// rancherNode is the API server of a node, by what k3s or RKE2 noted on it; nil if it
-// has none.
+// rancherNode returns the API server of a node, from the annotation of k3s or RKE2; nil if it has
+// none.
 func rancherNode(n *corev1.Node, at finding.Place) *APIServer {
 	for _, d := range []Distribution{K3s, RKE2} {
 		var words []string
@@ -293,14 +295,16 @@ func (c *Cluster) rancherContainer(name string, container *corev1.Container, at 
 			file = folder + "/config.yaml"
 		}
 		if file != "" {
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation())
+			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf(
+				"%s also reads %s; the annotation %s of its Node has all options", name, file, d.annotation(),
+			)
 		}
 		c.APIServers = append(c.APIServers, a)
 	}
 }
 
-// complete puts together what the files and objects say of API servers. It can be
-// called again when more was read.
+// complete combines the files and objects about API servers. It can be called again after more
+// input was read.
 func (c *Cluster) complete() {
 	c.APIServers = slices.DeleteFunc(c.APIServers, func(a APIServer) bool { return a.derived })
 	pods := len(c.APIServers) > 0
@@ -318,7 +322,9 @@ func (c *Cluster) complete() {
 			derived = append(derived, *a)
 		}
 	}
-	machines := append(slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...)
+	machines := append(
+		slices.DeleteFunc(slices.Clone(c.machines), func(a APIServer) bool { return c.describedTwice(a.Place) }), c.talosServers()...,
+	)
 	if !pods {
 		derived = append(derived, machines...)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// TestDistributions reads how each distribution sets its API server up. What was not
-// given is undetermined, and not judged by flags that are not used. The golden files
-// have the reports.
+// TestDistributions reads the API server configuration of each distribution. Missing input makes
+// checks undetermined. The golden files have the reports.
 func TestDistributions(t *testing.T) {
 	const folder = "testdata/distributions"
 	for _, test := range []struct {
@@ -28,7 +27,10 @@ func TestDistributions(t *testing.T) {
 		{
 			"openshift.overridden.txt",
 			[]string{"openshift/pod.yaml", "openshift/overridden.yaml"},
-			[]string{"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0", "warning NodeIsolationGate kube-apiserver-master-0"},
+			[]string{
+				"error NodeAuthorizationOff kube-apiserver-master-0", "error NodeRestrictionOff kube-apiserver-master-0",
+				"warning NodeIsolationGate kube-apiserver-master-0",
+			},
 			nil,
 		},
 		{"k3s.txt", []string{"k3s/etc/rancher/k3s/config.yaml"}, nil, nil},
@@ -38,15 +40,27 @@ func TestDistributions(t *testing.T) {
 			[]string{"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml"},
 			nil,
 		},
-		{"k3s.dropin.txt", []string{"k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml", "../../../../deploy/static-pod/apiserver/authorization.yaml"}, []string{
+		{"k3s.dropin.txt", []string{
+			"k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml", "../../../../deploy/static-pod/apiserver/authorization.yaml",
+		}, []string{
 			"info NodeAuthorizationElsewhere FOLDER/k3s/etc/rancher/k3s/config.yaml.d/node-authorizer.yaml",
 		}, []CheckID{CheckAdmission}},
-		{"k3s.replaced.txt", []string{"k3s/replaced"}, []string{"error NodeRestrictionOff FOLDER/k3s/replaced/config.yaml.d/10-admission.yaml"}, nil},
+		{
+			"k3s.replaced.txt",
+			[]string{"k3s/replaced"},
+			[]string{"error NodeRestrictionOff FOLDER/k3s/replaced/config.yaml.d/10-admission.yaml"},
+			nil,
+		},
 		{"k3s.node.txt", []string{"k3s/node.yaml"}, []string{"error NodeAuthorizationOff edge-1", "warning NodeIsolationGate edge-1"}, nil},
 		{"k3s.pod.txt", []string{"k3s/pod.yaml"}, []string{"error AlwaysAllow virtual"}, nil},
 		{"k3s.mounted.txt", []string{"k3s/mounted.yaml"}, nil, []CheckID{CheckAuthorization, CheckAdmission}},
 		{"rke2.txt", []string{"rke2/pod.yaml"}, nil, nil},
-		{"rke2.config.txt", []string{"rke2/etc/rancher/rke2"}, []string{"error NodeAuthorizationOff FOLDER/rke2/etc/rancher/rke2/config.yaml"}, nil},
+		{
+			"rke2.config.txt",
+			[]string{"rke2/etc/rancher/rke2"},
+			[]string{"error NodeAuthorizationOff FOLDER/rke2/etc/rancher/rke2/config.yaml"},
+			nil,
+		},
 		{"talos.txt", []string{"talos/controlplane.yaml"}, nil, nil},
 		{"talos.webhook.txt", []string{"talos/webhook.yaml"}, []string{"warning NodeIsolationGate cp-1"}, nil},
 		{"talos.mode.txt", []string{"talos/mode.yaml"}, []string{"error AlwaysAllow cp-1", "error NodeRestrictionOff cp-1"}, nil},
@@ -81,8 +95,8 @@ func TestDistributions(t *testing.T) {
 	}
 }
 
-// TestALiveOpenShift reads the pods and the configuration of its own namespace, and
-// says what it does not know where these may not be read.
+// TestALiveOpenShift reads the pods and the configuration from OpenShift's namespace, and reports
+// what is unknown if these may not be read.
 func TestALiveOpenShift(t *testing.T) {
 	files := []string{"testdata/distributions/openshift/pod.yaml", "testdata/distributions/openshift/config.yaml"}
 	both := []CheckID{CheckAuthorization, CheckAdmission}
@@ -106,7 +120,7 @@ func TestALiveOpenShift(t *testing.T) {
 	}
 }
 
-// TestOptionsOfK3s has how k3s and RKE2 put options and defaults together.
+// TestOptionsOfK3s checks how k3s and RKE2 combine options and defaults.
 func TestOptionsOfK3s(t *testing.T) {
 	const mode, plugins = "authorization-mode", "enable-admission-plugins"
 	for _, test := range []struct {
@@ -128,11 +142,12 @@ func TestOptionsOfK3s(t *testing.T) {
 	}
 }
 
-// TestSecretsOfConfigsAreNotShown: the configs of these distributions have tokens in
-// them, which no error and no report may repeat.
+// TestSecretsOfConfigsAreNotShown: the configs of these distributions contain tokens, which no
+// error and no report may contain.
 func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 	for name, text := range map[string]string{
-		"talos":       "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\ncluster: {secret: s3cret, apiServer: {extraArgs: {a: {b: s3cret}}}}\n",
+		"talos": "version: v1alpha1\nmachine: {type: controlplane, token: s3cret}\n" +
+			"cluster: {secret: s3cret, apiServer: {extraArgs: {a: {b: s3cret}}}}\n",
 		"talos two":   "machine: {type: controlplane, token: s3cret}\ncluster: {apiServer: s3cret}\n",
 		"talos three": "apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: s3cret\n",
 		"talos four":  "apiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: {b: s3cret}}\n",
@@ -153,11 +168,12 @@ func TestSecretsOfConfigsAreNotShown(t *testing.T) {
 	}
 }
 
-// FuzzDistributions: whatever the forms of the distributions hold, reading them ends
-// with an error that names the place, or with checks that are made or undetermined.
+// FuzzDistributions: for any input, reading returns an error with a place, or the checks are made
+// or undetermined.
 func FuzzDistributions(f *testing.F) {
 	for _, file := range []string{
-		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml", "k3s/pod.yaml", "talos/webhook.yaml", "talos/mode.yaml",
+		"openshift/pod.yaml", "openshift/config.yaml", "openshift/overridden.yaml", "k3s/etc/rancher/k3s/config.yaml", "k3s/node.yaml",
+		"k3s/pod.yaml", "talos/webhook.yaml", "talos/mode.yaml",
 	} {
 		text, err := os.ReadFile(filepath.Join("testdata/distributions", file))
 		if err != nil {
@@ -165,7 +181,10 @@ func FuzzDistributions(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte("machine: {type: controlplane}\ncluster: {}\n---\napiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: b}\n---\napiVersion: v1alpha1\nkind: KubeAuthorizerConfig\nname: node\ntype: Node\n"))
+	f.Add([]byte(
+		"machine: {type: controlplane}\ncluster: {}\n---\napiVersion: v1alpha1\nkind: KubeAPIServerConfig\nextraArgs: {a: b}\n" +
+			"---\napiVersion: v1alpha1\nkind: KubeAuthorizerConfig\nname: node\ntype: Node\n",
+	))
 	f.Add([]byte("Resources:\n  N: {Type: \"AWS::EKS::AccessEntry\", Properties: {PrincipalArn: !Ref R}}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Read(context.Background(), []string{"-"}, ReadOptions{Stdin: bytes.NewReader(text)})

@@ -1,11 +1,11 @@
-// Package doctor examines what a cluster says of its nodes' identities and rights:
-// how their AWS roles are mapped, what names their kubelets go by, what was left over
-// from before they were restricted, and how the API server decides. It says what will
-// happen to a node, and what to change.
+// Package doctor examines the identities and rights of a cluster's nodes: how their AWS roles
+// are mapped, under which usernames their kubelets authenticate, which rights are left from
+// before nodes were restricted, and how the API servers authorize requests. It predicts what
+// happens to a node, and says what to change.
 //
-// [Read] and [List] make a [Cluster] of files and of a live cluster, and [Cluster.Add]
-// adds files to either. [Examine] makes every check on it. A check sees nothing but the
-// Cluster, so that what it says can be tested with a few lines of YAML; a check that
-// needs what the Cluster does not show is undetermined, and [CheckResult] says what that
-// is. That a check found nothing means something only if it was made.
+// [Read] and [List] build a [Cluster] from files and from a live cluster, and [Cluster.Add]
+// adds files to either. [Examine] runs every check on it. A check reads only the Cluster, so
+// that it can be tested with a few lines of YAML. A check is undetermined if the Cluster lacks
+// what it needs; [CheckResult] lists what is missing. The absence of findings is meaningful
+// only if the check was made.
 package doctor

@@ -8,13 +8,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// forgotten is how long after an edit of aws-auth no token and no cached answer is
-// left from before: tokens live for a quarter of an hour, answers less.
+// forgotten is the time after an edit of aws-auth when all older tokens and cached answers have
+// expired: tokens are valid for a quarter of an hour, answers are cached for less.
 const forgotten = time.Hour
 
-// unlessMappedElsewhere takes the alarm out of a finding about nodes without an entry,
-// if all of them are Ready long after aws-auth was written: then something that is not
-// to be seen here maps them, as access entries of EKS do.
+// unlessMappedElsewhere lowers the severity of a finding about nodes without an entry if all of
+// them are Ready long after aws-auth was written. Something else maps them then, such as EKS
+// access entries.
 func (e *examination) unlessMappedElsewhere(nodes []string, f finding.Finding) finding.Finding {
 	if !e.settled() || !e.allReady(nodes) {
 		return f
@@ -26,8 +26,8 @@ func (e *examination) unlessMappedElsewhere(nodes []string, f finding.Finding) f
 	return f
 }
 
-// settled reports whether what nodes do now is what the mappings that were read make
-// of them. In files one may be older than the other.
+// settled reports whether the state of the nodes is the effect of the current mappings. In files,
+// the nodes may be older than the mappings.
 func (e *examination) settled() bool {
 	m := e.cluster.AWSAuth
 	return e.cluster.Live && m != nil && !m.Changed.IsZero() && e.options.Now.Sub(m.Changed) > forgotten &&
@@ -47,7 +47,7 @@ func (e *examination) allReady(nodes []string) bool {
 	return len(nodes) > 0
 }
 
-// names are those of the cluster's nodes of AWS.
+// names returns the names of the cluster's AWS nodes.
 func (f *rolePredictor) names() []string {
 	names := make([]string, len(f.nodes))
 	for i := range f.nodes {
@@ -56,8 +56,7 @@ func (f *rolePredictor) names() []string {
 	return names
 }
 
-// lastWritten is when an API server last took a write of a ConfigMap; zero if it does
-// not say.
+// lastWritten returns the time of the last write of a ConfigMap; zero if unknown.
 func lastWritten(m *corev1.ConfigMap) time.Time {
 	var last time.Time
 	for _, entry := range m.ManagedFields {

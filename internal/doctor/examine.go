@@ -7,40 +7,40 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// Options says how a cluster is examined.
+// Options are the options of Examine.
 type Options struct {
-	// Region is where the nodes are, for the names of sample nodes; empty if unknown.
+	// Region is the region of the nodes, for the names of sample nodes; empty if unknown.
 	Region string
-	// ClusterID is the cluster's own for its tokens; empty if unknown.
+	// ClusterID is the cluster id for tokens; empty if unknown.
 	ClusterID string
-	// Account is that of the nodes' roles, 12 digits; empty if unknown.
+	// Account is the account of the nodes' roles, 12 digits; empty if unknown.
 	Account string
-	// Now is the time; it matters for a live cluster only. Zero leaves out what would
-	// depend on it.
+	// Now is the current time. It is used only for a live cluster. If it is zero, findings
+	// that depend on it are omitted.
 	Now time.Time
-	// Checks are those to make; empty for all.
+	// Checks are the selected checks; empty for all.
 	Checks []CheckID
-	// Audit is what an audit log showed of kubelets; nil if that is not known.
+	// Audit is the report of an audit log; nil without one.
 	Audit *Audit
 }
 
-// Report is what was found. It is complete and sorted, the same for the same Cluster.
+// Report is the result of Examine. It is sorted, and the same for the same Cluster.
 type Report struct {
-	// Origin says what was examined.
+	// Origin describes what was examined.
 	Origin string `json:"origin"`
 	// Summary counts the findings and the checks.
 	Summary Summary `json:"summary"`
-	// Checks says of each check whether it could be made. That nothing was found means
-	// something for those only that were made.
+	// Checks lists for each check whether it could be made. The absence of findings is
+	// meaningful only for checks that were made.
 	Checks []CheckResult `json:"checks"`
-	// Roles are the mapped AWS principals that give a node its identity, or were meant
-	// to, each with what will happen to a node that uses it.
+	// Roles are the mapped AWS principals that are, or may be, for nodes, each with a
+	// prediction for a node that uses it.
 	Roles    []RolePrediction  `json:"roles"`
 	Findings []finding.Finding `json:"findings"`
-	// Missing is what the checks lack, all together.
+	// Missing is what all checks lack.
 	Missing []Missing `json:"missing,omitempty"`
 
-	// Version is that of the program, for SARIF.
+	// Version is the version of the program, for SARIF.
 	Version string `json:"-"`
 }
 
@@ -49,14 +49,14 @@ type Summary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
-	// Checks is how many were asked for, Undetermined how many of these could not be
-	// made, and LeftOut how many were not asked for.
+	// Checks is the number of selected checks, Undetermined the number of these that could not
+	// be made, and LeftOut the number of checks that were not selected.
 	Checks       int `json:"checks"`
 	Undetermined int `json:"undetermined"`
 	LeftOut      int `json:"leftOut,omitempty"`
 }
 
-// Worst returns the gravest severity found; ok is false if nothing was.
+// Worst returns the highest severity of the findings; ok is false without findings.
 func (r *Report) Worst() (worst finding.Severity, ok bool) {
 	if len(r.Findings) == 0 {
 		return "", false
@@ -64,21 +64,21 @@ func (r *Report) Worst() (worst finding.Severity, ok bool) {
 	return r.Findings[0].Severity, true
 }
 
-// examination is one cluster under examination. A family of checks reads the cluster
-// and says what it found; families do not see each other's findings.
+// examination is the examination of one cluster. Each family of checks reads the cluster and adds
+// findings. Families do not read each other's findings.
 type examination struct {
 	cluster *Cluster
 	options Options
 	report  *Report
-	// family is the one that looks at the cluster at the moment.
+	// family is the current family.
 	family *family
-	// checkOf is the check of each code that was found, and met what the checks met that
-	// is missing.
+	// checkOf is the check of each code that was found. met is the missing input that checks
+	// encountered.
 	checkOf map[finding.Code]CheckID
 	met     map[CheckID][]Missing
 }
 
-// Examine makes the checks on a cluster.
+// Examine runs the checks on a cluster.
 func Examine(c *Cluster, o Options) *Report {
 	e := &examination{cluster: c, options: o, report: &Report{Origin: c.Origin, Roles: []RolePrediction{}, Checks: []CheckResult{}}}
 	e.examine()
@@ -86,7 +86,7 @@ func Examine(c *Cluster, o Options) *Report {
 	return e.report
 }
 
-// finish sorts what was found and counts it by its checks.
+// finish sorts the findings and counts them by check.
 func (e *examination) finish() {
 	r := e.report
 	r.finish()
@@ -102,7 +102,7 @@ func (e *examination) finish() {
 	}
 }
 
-// finish sorts, leaves out what was found twice, and counts.
+// finish sorts the findings, removes duplicates, and counts them.
 func (r *Report) finish() {
 	finding.Sort(r.Findings)
 	r.Findings = slices.Compact(r.Findings)

@@ -5,8 +5,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// hybrid checks a role of EKS Hybrid Nodes, machines outside of AWS whose sessions are
-// called after nodes.
+// hybrid checks a role of EKS Hybrid Nodes, which are machines outside of AWS whose sessions have
+// the names of nodes.
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/hybrid-nodes-cluster-prep.html
 func (r *roleCheck) hybrid() {
@@ -33,7 +33,9 @@ func (r *roleCheck) hybrid() {
 		r.say(HybridSessionName, finding.Info, "username",
 			"the name of a node is that of its session, which whoever may assume the role chooses, as EKS Hybrid Nodes want it",
 			"a principal that may assume the role under any name can be any node of the cluster, instances among them",
-			"keep the username, and look at the role's trust policy: it has to name ssm.amazonaws.com, which calls the session after the machine, "+
-				"or rolesanywhere.amazonaws.com with the condition that sts:RoleSessionName is ${aws:PrincipalTag/x509Subject/CN}, and nobody else")
+			"keep the username, and look at the role's trust policy: it has to name ssm.amazonaws.com, "+
+				"which calls the session after the machine, "+
+				"or rolesanywhere.amazonaws.com with the condition that "+
+				"sts:RoleSessionName is ${aws:PrincipalTag/x509Subject/CN}, and nobody else")
 	}
 }

@@ -44,17 +44,20 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 			[]string{"info HybridSessionName " + arn + "AmazonEKSHybridNodesRole"},
 		},
 		{
-			"a hybrid node that is there", awsAuthText(roleEntry("machines", sessionName, bootstrap, nodes)) + hybridNode("mi-0a1b2c3d4e5f60718"),
+			"a hybrid node that is there",
+			awsAuthText(roleEntry("machines", sessionName, bootstrap, nodes)) + hybridNode("mi-0a1b2c3d4e5f60718"),
 			"machines", ForHybrid, "yes yes yes true false",
 			[]string{"info HybridSessionName " + arn + "machines"},
 		},
 		{
-			"one with a name of its own, beside instances", awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2 + hybridNode("press-3"),
+			"one with a name of its own, beside instances",
+			awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2 + hybridNode("press-3"),
 			"machines", ForHybrid, "yes yes yes true false",
 			[]string{"info HybridSessionName " + arn + "machines"},
 		},
 		{
-			"before any joined, beside instances with another role", awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2,
+			"before any joined, beside instances with another role",
+			awsAuthText(right, roleEntry("machines", sessionName, bootstrap, nodes)) + ec2,
 			"machines", ForNodes, "no no no false false",
 			[]string{"warning NodeRoleUsernameIsInstanceID " + arn + "machines"},
 		},
@@ -69,12 +72,14 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 			[]string{"warning HybridUsername " + arn + "HybridNodes"},
 		},
 		{
-			"with the username of instances, and a hybrid node that is there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + hybridNode("press-3"),
+			"with the username of instances, and a hybrid node that is there",
+			awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + hybridNode("press-3"),
 			"HybridNodes", ForHybrid, "no no no false false",
 			[]string{"error HybridUsername " + arn + "HybridNodes"},
 		},
 		{
-			"called so, with the username of the instances that are there", awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + ec2,
+			"called so, with the username of the instances that are there",
+			awsAuthText(roleEntry("HybridNodes", goodUsername, bootstrap, nodes)) + ec2,
 			"HybridNodes", ForNodes, "yes yes yes true false", nil,
 		},
 		{
@@ -100,7 +105,8 @@ func TestHybridNodesAreCalledAfterTheirSessions(t *testing.T) {
 				t.Errorf("%s, %s, want %s, %s: %+v", prediction.Purpose, outcome(prediction), test.purpose, test.outcome, prediction)
 			}
 			for _, f := range report.Findings {
-				if prediction := roleOf(t, report, test.role); prediction.Purpose == ForHybrid && strings.Contains(f.Remedy, "EC2PrivateDNSName") {
+				if prediction := roleOf(t, report, test.role); prediction.Purpose == ForHybrid &&
+					strings.Contains(f.Remedy, "EC2PrivateDNSName") {
 					t.Errorf("the remedy breaks hybrid nodes: %s", f.Remedy)
 				}
 			}

@@ -13,10 +13,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Codes of what kubelets' certificate requests show of their identity. A request
-// bears the user name and groups with which its kubelet came, which nothing else in
-// the API does: leases and managed fields name the node or the program that wrote
-// them, as it says itself.
+// Codes of findings about the identity of kubelets in their certificate requests. Only requests
+// have the authenticated username and groups of a kubelet. Leases and managed fields only have
+// names that the client chooses.
 const (
 	KubeletNotInSystemNodes    finding.Code = "KubeletNotInSystemNodes"
 	KubeletUndifferentiated    finding.Code = "KubeletUndifferentiated"
@@ -33,11 +32,11 @@ const (
 
 const resourceRequests = "certificatesigningrequests.certificates.k8s.io"
 
-// pendingTooLong is how long a request may wait before somebody should look: an
-// approver that is there answers within seconds.
+// pendingTooLong is the age at which a pending request is reported: an approver decides within
+// seconds.
 const pendingTooLong = time.Hour
 
-// nodeIdentity checks by what names kubelets go.
+// nodeIdentity checks the usernames of kubelets.
 func nodeIdentity(e *examination) {
 	k := readRequests(e.cluster)
 	k.subjects(e)
@@ -48,9 +47,8 @@ func nodeIdentity(e *examination) {
 	e.inLog()
 }
 
-// kubeletRequests is the certificate requests of kubelets, put in order. What a
-// kubelet is called now is what its last request says: earlier ones tell of
-// credentials that may have been mended since.
+// kubeletRequests are the sorted certificate requests of kubelets. The last request of a kubelet
+// shows its current username; earlier ones may have other credentials, since fixed.
 type kubeletRequests struct {
 	unreadable, malformed []CertificateRequest
 	// wellFormed have the subject of a node's certificate, the oldest first.
@@ -90,16 +88,16 @@ func readRequests(c *Cluster) *kubeletRequests {
 	return k
 }
 
-// subjectOfNode reports whether the subject is one that the kubelets' signers take.
+// subjectOfNode reports whether the kubelets' signers accept the subject.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers
 func (r *CertificateRequest) subjectOfNode() bool {
 	name, ok := strings.CutPrefix(r.CommonName, nodeidentity.UserPrefix)
 	return ok && name != "" && slices.Equal(r.Organizations, []string{nodeidentity.Group})
 }
 
-// byKubelet reports whether the kubelet itself asked, with the credential of its
-// every day: always for a serving certificate, while a first client certificate is
-// asked for with a credential that is good for nothing else.
+// byKubelet reports whether the kubelet made the request with its normal credential. It does so
+// for every serving certificate. It requests its first client certificate with a credential that
+// is valid only for that.
 func (r *CertificateRequest) byKubelet() bool {
 	return r.Signer == certificatesv1.KubeletServingSignerName || strings.HasPrefix(r.Requester, nodeidentity.UserPrefix)
 }
@@ -116,20 +114,21 @@ func (r *CertificateRequest) at(key string) finding.Place {
 	return place
 }
 
-// conforms reports whether a request shows that its kubelet is the node that it asks
-// for, to everything that looks.
+// conforms reports whether a request shows that its kubelet authenticates as the node in the
+// subject.
 func (r *CertificateRequest) conforms() bool {
 	return r.identity().IsNode && r.Requester == r.CommonName
 }
 
-// subjects reports requests that no signer of kubelets takes.
+// subjects reports requests that no signer of kubelets accepts.
 func (k *kubeletRequests) subjects(e *examination) {
 	for _, r := range k.unreadable {
 		e.found(finding.Finding{
 			Code: CSRUnreadable, Severity: finding.Warning, Place: r.at("spec.request"), Subject: r.Requester,
 			Message:     fmt.Sprintf("the request of %q cannot be read: %s", r.Requester, r.Unreadable),
 			Consequence: "nobody can decide it, and no certificate comes of it",
-			Remedy:      "find out what sends it; a kubelet does not. Delete it: " + shell("kubectl", "delete", "certificatesigningrequest", r.Name),
+			Remedy: "find out what sends it; a kubelet does not. Delete it: " +
+				shell("kubectl", "delete", "certificatesigningrequest", r.Name),
 		})
 	}
 	for _, group := range byKey(k.malformed, func(r CertificateRequest) string {
@@ -138,27 +137,31 @@ func (k *kubeletRequests) subjects(e *examination) {
 		r := group[0]
 		e.found(finding.Finding{
 			Code: CertificateSubjectMismatch, Severity: finding.Error, Place: r.at("spec.request"), Subject: r.Requester,
-			Message: fmt.Sprintf("%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations, times(group)),
+			Message: fmt.Sprintf(
+				"%q asks for a certificate with common name %q and organizations %q%s", r.Requester, r.CommonName, r.Organizations,
+				times(group),
+			),
 			Consequence: fmt.Sprintf("the signer %s issues none: it takes the common name %sNAME and the one organization %s",
 				r.Signer, nodeidentity.UserPrefix, nodeidentity.Group),
-			Remedy: "let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), or give the tool that makes it that subject",
+			Remedy: "let the kubelet make the request itself (rotateCertificates, serverTLSBootstrap), " +
+				"or give the tool that makes it that subject",
 		})
 	}
 }
 
-// mismatches reports requests for a name that is not the requester's.
+// mismatches reports requests for another name than the requester's.
 func (k *kubeletRequests) mismatches(e *examination) {
-	var strangers []CertificateRequest
+	var mismatched []CertificateRequest
 	for _, r := range k.last {
 		switch {
 		case r.Requester == r.CommonName:
 		case r.identity().IsNode:
 			e.found(forAnotherNode(r))
 		case r.Signer == certificatesv1.KubeletServingSignerName:
-			strangers = append(strangers, r)
+			mismatched = append(mismatched, r)
 		}
 	}
-	for _, group := range byKey(strangers, func(r CertificateRequest) string { return r.Requester }) {
+	for _, group := range byKey(mismatched, func(r CertificateRequest) string { return r.Requester }) {
 		e.found(requesterMismatch(group))
 		if len(group) > 1 {
 			e.found(undifferentiated(group))
@@ -194,9 +197,12 @@ func requesterMismatch(group []CertificateRequest) finding.Finding {
 	}
 	return finding.Finding{
 		Code: CSRRequesterMismatch, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
-		Message:     fmt.Sprintf("%q asks for the serving %s of %s", r.Requester, plural(len(group), "certificate", "certificates"), commonNames(group)),
+		Message: fmt.Sprintf(
+			"%q asks for the serving %s of %s", r.Requester, plural(len(group), "certificate", "certificates"), commonNames(group),
+		),
 		Consequence: consequence,
-		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: for AWS roles the username %s{{EC2PrivateDNSName}}, "+
+		Remedy: fmt.Sprintf("give each kubelet a credential of its own, user %sNAME in group %s: "+
+			"for AWS roles the username %s{{EC2PrivateDNSName}}, "+
 			"else a client certificate by TLS bootstrapping", nodeidentity.UserPrefix, nodeidentity.Group, nodeidentity.UserPrefix),
 	}
 }
@@ -207,7 +213,9 @@ func undifferentiated(group []CertificateRequest) finding.Finding {
 		Code: KubeletUndifferentiated, Severity: finding.Error, Place: r.at("spec.username"), Subject: r.Requester,
 		Message:     fmt.Sprintf("the kubelets of %d nodes go by one name, %q: %s", len(group), r.Requester, commonNames(group)),
 		Consequence: "the Node authorizer and NodeRestriction know none of them as a node: what one may, all may, on every node's objects",
-		Remedy:      fmt.Sprintf("give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group),
+		Remedy: fmt.Sprintf(
+			"give each kubelet the name of its node: user %sNAME in group %s", nodeidentity.UserPrefix, nodeidentity.Group,
+		),
 	}
 }
 
@@ -215,13 +223,17 @@ func approvedMismatch(group []CertificateRequest) finding.Finding {
 	r := group[0]
 	return finding.Finding{
 		Code: CSRApprovedMismatch, Severity: finding.Error, Place: r.at("status.conditions"), Subject: r.Requester,
-		Message:     fmt.Sprintf("serving %s of %s, asked for by %q, %s approved", plural(len(group), "certificate", "certificates"), commonNames(group), r.Requester, plural(len(group), "was", "were")),
-		Consequence: "whoever approves does not compare the requester with the name: who may create requests can have a certificate to serve as any node, and read what is sent to it",
-		Remedy:      "find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's",
+		Message: fmt.Sprintf(
+			"serving %s of %s, asked for by %q, %s approved", plural(len(group), "certificate", "certificates"), commonNames(group),
+			r.Requester, plural(len(group), "was", "were"),
+		),
+		Consequence: "whoever approves does not compare the requester with the name: " +
+			"who may create requests can have a certificate to serve as any node, and read what is sent to it",
+		Remedy: "find who approved in the request's condition, and let only an approver decide that compares, such as node-authorizer's",
 	}
 }
 
-// outsideGroup reports kubelets with a node's user name that are not in the group.
+// outsideGroup reports kubelets with the username of a node that are not in the group.
 func (k *kubeletRequests) outsideGroup(e *examination) {
 	var outside []CertificateRequest
 	for _, r := range k.last {
@@ -233,15 +245,18 @@ func (k *kubeletRequests) outsideGroup(e *examination) {
 		r := group[0]
 		e.found(finding.Finding{
 			Code: KubeletNotInSystemNodes, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
-			Message:     fmt.Sprintf("%s is not in group %s, only in %q", r.Requester, nodeidentity.Group, r.Groups),
-			Consequence: "to the Node authorizer and NodeRestriction it is no node: it has only what RBAC grants, and nothing restricts its writes",
-			Remedy:      fmt.Sprintf("add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group),
+			Message: fmt.Sprintf("%s is not in group %s, only in %q", r.Requester, nodeidentity.Group, r.Groups),
+			Consequence: "to the Node authorizer and NodeRestriction it is no node: " +
+				"it has only what RBAC grants, and nothing restricts its writes",
+			Remedy: fmt.Sprintf(
+				"add the group %s: to the mapping of its AWS role, or as the organization of its client certificate", nodeidentity.Group,
+			),
 		})
 	}
 }
 
-// administrators reports kubelets that may do everything. A person who asks for a
-// certificate by hand is none: a kubelet shows by its name, or by its number.
+// administrators reports kubelets that may do everything. A person may also request a certificate
+// manually: a kubelet is recognized by a node's name, or by requests for several nodes.
 func (k *kubeletRequests) administrators(e *examination) {
 	for _, group := range byKey(k.last, func(r CertificateRequest) string { return r.Requester }) {
 		r := group[len(group)-1]
@@ -256,12 +271,13 @@ func (k *kubeletRequests) administrators(e *examination) {
 			Code: KubeletAdministrator, Severity: finding.Error, Place: r.at("spec.groups"), Subject: r.Requester,
 			Message:     fmt.Sprintf("kubelets that go by %q may do everything: %s", r.Requester, how),
 			Consequence: "who takes over one node has the whole cluster: the Node authorizer is not even asked",
-			Remedy:      "take that right away once the Node authorizer is on and the kubelet has a node's name (node-authorizer doctor --plan)",
+			Remedy: "take that right away once the Node authorizer is on and the kubelet has a node's name " +
+				"(node-authorizer doctor --plan)",
 		})
 	}
 }
 
-// pending reports requests in good form that nobody decides.
+// pending reports valid requests that no approver decides.
 func (k *kubeletRequests) pending(e *examination) {
 	now := e.asOf()
 	var waiting []CertificateRequest
@@ -275,19 +291,24 @@ func (k *kubeletRequests) pending(e *examination) {
 		r := group[0]
 		consequence := "the machines have no credential, and do not join"
 		if r.Signer == certificatesv1.KubeletServingSignerName {
-			consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; Kubernetes itself approves none of these requests"
+			consequence = "kubelets without a serving certificate: logs, exec and port-forward fail on these nodes; " +
+				"Kubernetes itself approves none of these requests"
 		}
 		e.found(finding.Finding{
 			Code: CSRPending, Severity: finding.Warning, Place: r.at("status.conditions"), Subject: r.Signer,
-			Message:     fmt.Sprintf("requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer, r.Created.UTC().Format(time.RFC3339), commonNames(group)),
+			Message: fmt.Sprintf(
+				"requests for %s have been waiting for more than an hour, the first since %s: %s", r.Signer,
+				r.Created.UTC().Format(time.RFC3339), commonNames(group),
+			),
 			Consequence: consequence,
-			Remedy:      "run an approver, such as node-authorizer's, or look at each request and approve it: " + shell("kubectl", "certificate", "approve", r.Name),
+			Remedy: "run an approver, such as node-authorizer's, or look at each request and approve it: " +
+				shell("kubectl", "certificate", "approve", r.Name),
 		})
 	}
 }
 
-// asOf is the time for which the cluster is shown. What came from files may be old:
-// it is of the time of the youngest request in it, or later.
+// asOf returns the time of the cluster's state. For files it is the time of the latest request in
+// them, because files may be old.
 func (e *examination) asOf() time.Time {
 	if e.cluster.Live && !e.options.Now.IsZero() {
 		return e.options.Now
@@ -301,7 +322,7 @@ func (e *examination) asOf() time.Time {
 	return latest
 }
 
-// byKey groups requests, in the order of their keys and, within, as they come.
+// byKey groups requests by key, sorted by key. Groups keep the order of the requests.
 func byKey(requests []CertificateRequest, key func(CertificateRequest) string) [][]CertificateRequest {
 	groups := map[string][]CertificateRequest{}
 	for _, r := range requests {
@@ -326,7 +347,7 @@ func times(group []CertificateRequest) string {
 	return fmt.Sprintf(" (%d requests)", len(group))
 }
 
-// commonNames lists the names asked for, each once.
+// commonNames returns the requested names without duplicates.
 func commonNames(group []CertificateRequest) string {
 	names := make([]string, len(group))
 	for i, r := range group {

@@ -13,7 +13,7 @@ import (
 
 func day() time.Time { return time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC) }
 
-// asks makes a request for a serving certificate that a minute ago nobody had decided.
+// asks returns a pending request for a serving certificate, one minute old.
 func asks(requester, commonName string, groups ...string) CertificateRequest {
 	return CertificateRequest{
 		Place: finding.Place{Object: "CertificateSigningRequest csr-" + requester + "-" + commonName},
@@ -48,30 +48,40 @@ func clusterOf(requests ...CertificateRequest) *Cluster {
 	return &Cluster{Live: true, Requests: requests, RBAC: rbac.NewPolicy(), RBACKnown: true}
 }
 
-func TestWhatRequestsShowOfKubelets(t *testing.T) {
+func TestFindingsAboutCertificateRequests(t *testing.T) {
 	const one, two = "system:node:worker-1", "system:node:worker-2"
 	for _, test := range []struct {
 		name     string
 		requests []CertificateRequest
 		want     []string
 	}{
-		{name: "a node asks for its own certificates", requests: []CertificateRequest{asks(one, one, "system:nodes"), asks(one, one, "system:nodes").forClient()}},
 		{
-			name:     "a machine asks with a bootstrap token for its first",
-			requests: []CertificateRequest{asks("system:bootstrap:abcdef", one, "system:bootstrappers").forClient(), asks("system:bootstrap:abcdef", two, "system:bootstrappers").forClient()},
+			name:     "a node asks for its own certificates",
+			requests: []CertificateRequest{asks(one, one, "system:nodes"), asks(one, one, "system:nodes").forClient()},
 		},
 		{
-			name: "mapping 1: a name that is no node's", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:bootstrappers", "system:nodes")},
-			want: []string{"error CSRRequesterMismatch WorkerNodeRole"},
+			name: "a machine asks with a bootstrap token for its first",
+			requests: []CertificateRequest{
+				asks("system:bootstrap:abcdef", one, "system:bootstrappers").forClient(),
+				asks("system:bootstrap:abcdef", two, "system:bootstrappers").forClient(),
+			},
 		},
 		{
-			name: "many nodes go by one name", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:nodes"), asks("WorkerNodeRole", two, "system:nodes")},
-			want: []string{"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole"},
+			name:     "mapping 1: a name that is no node's",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:bootstrappers", "system:nodes")},
+			want:     []string{"error CSRRequesterMismatch WorkerNodeRole"},
 		},
 		{
-			name: "mapping 2: and are administrators", requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:masters"), asks("WorkerNodeRole", two, "system:masters")},
+			name:     "many nodes go by one name",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:nodes"), asks("WorkerNodeRole", two, "system:nodes")},
+			want:     []string{"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole"},
+		},
+		{
+			name:     "mapping 2: and are administrators",
+			requests: []CertificateRequest{asks("WorkerNodeRole", one, "system:masters"), asks("WorkerNodeRole", two, "system:masters")},
 			want: []string{
-				"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole", "error KubeletAdministrator WorkerNodeRole",
+				"error CSRRequesterMismatch WorkerNodeRole", "error KubeletUndifferentiated WorkerNodeRole",
+				"error KubeletAdministrator WorkerNodeRole",
 			},
 		},
 		{
@@ -79,12 +89,13 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error KubeletNotInSystemNodes " + one, "error KubeletAdministrator " + one},
 		},
 		{
-			name: "an administrator asks once by hand", requests: []CertificateRequest{asks("ops", one, "system:masters").approved()},
+			name: "an administrator makes one request", requests: []CertificateRequest{asks("ops", one, "system:masters").approved()},
 			want: []string{"error CSRRequesterMismatch ops", "error CSRApprovedMismatch ops"},
 		},
 		{
-			name: "a node asks in another's name", requests: []CertificateRequest{asks(one, two, "system:nodes"), asks(one, two, "system:nodes").forClient()},
-			want: []string{"error CSRForAnotherNode " + one},
+			name:     "a node asks in another's name",
+			requests: []CertificateRequest{asks(one, two, "system:nodes"), asks(one, two, "system:nodes").forClient()},
+			want:     []string{"error CSRForAnotherNode " + one},
 		},
 		{
 			name: "and gets it", requests: []CertificateRequest{asks(one, two, "system:nodes").approved()},
@@ -95,19 +106,20 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 			want: []string{"error KubeletNotInSystemNodes " + one},
 		},
 		{
-			name: "what was mended is not reported", requests: []CertificateRequest{
+			name: "a fixed kubelet is not reported", requests: []CertificateRequest{
 				asks("WorkerNodeRole", one, "system:nodes").ago(time.Hour), asks(one, one, "system:nodes").ago(time.Minute),
 			},
 		},
 		{
-			name: "what was mended and came back is", requests: []CertificateRequest{
+			name: "a kubelet that was fixed and broken again is reported", requests: []CertificateRequest{
 				asks(one, one, "system:nodes").ago(time.Hour), asks("WorkerNodeRole", one, "system:nodes").ago(time.Minute),
 			},
 			want: []string{"error CSRRequesterMismatch WorkerNodeRole"},
 		},
 		{
-			name: "a certificate of another organization", requests: []CertificateRequest{asks(one, one, "system:nodes").of("system:nodes", "system:masters")},
-			want: []string{"error CertificateSubjectMismatch " + one},
+			name:     "a certificate of another organization",
+			requests: []CertificateRequest{asks(one, one, "system:nodes").of("system:nodes", "system:masters")},
+			want:     []string{"error CertificateSubjectMismatch " + one},
 		},
 		{
 			name: "of none", requests: []CertificateRequest{asks(one, one, "system:nodes").of()},
@@ -125,7 +137,9 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 				asks(one, one, "system:nodes").ago(24 * time.Hour), asks(two, two, "system:nodes").ago(23 * time.Hour),
 				asks("system:bootstrap:abcdef", "system:node:worker-3", "system:bootstrappers").forClient().ago(22 * time.Hour),
 			},
-			want: []string{"warning CSRPending kubernetes.io/kubelet-serving", "warning CSRPending kubernetes.io/kube-apiserver-client-kubelet"},
+			want: []string{
+				"warning CSRPending kubernetes.io/kubelet-serving", "warning CSRPending kubernetes.io/kube-apiserver-client-kubelet",
+			},
 		},
 		{name: "was approved a day ago", requests: []CertificateRequest{asks(one, one, "system:nodes").ago(24 * time.Hour).approved()}},
 		{
@@ -146,7 +160,7 @@ func TestWhatRequestsShowOfKubelets(t *testing.T) {
 	}
 }
 
-func TestAgeOfRequestsInFilesIsThatOfTheFiles(t *testing.T) {
+func TestAgeOfRequestsInFilesIsRelativeToTheFiles(t *testing.T) {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes").ago(24 * time.Hour))
 	c.Live = false
 	if report := Examine(c, Options{Now: day().AddDate(1, 0, 0)}); hasCode(report, CSRPending) {
@@ -167,7 +181,7 @@ func hasCode(r *Report, code finding.Code) bool {
 	return false
 }
 
-func TestWithoutRequestsIdentityIsUnchecked(t *testing.T) {
+func TestWithoutRequestsIdentityIsUndetermined(t *testing.T) {
 	c := clusterOf()
 	c.Nodes = []Node{{Name: "worker-1"}}
 	report := run(c, nodeIdentity)
@@ -209,7 +223,7 @@ subjects: [{kind: Group, name: workers}]
 	wantFindings(t, run(c, nodeIdentity).Findings)
 }
 
-func TestWhatABindingGivesAllNodesIsNoMatterOfIdentity(t *testing.T) {
+func TestBindingToAllNodesIsNotAFindingAboutIdentity(t *testing.T) {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes"))
 	bind(c, "all", allow("*", "*", "*"))
 	wantFindings(t, run(c, nodeIdentity).Findings)

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// unread is what could not be read of the resources.
+// unread returns the missing entries of the given resources.
 func (c *Cluster) unread(resources ...string) []Missing {
 	var list []Missing
 	for _, m := range c.Missing {
@@ -23,16 +23,16 @@ func (c *Cluster) unread(resources ...string) []Missing {
 	return list
 }
 
-// whole is whether the cluster has all objects of a kind that was read: an API server
-// and a snapshot have, a file may hold a part of them.
+// whole reports whether the input has all objects of a kind. An API server and a snapshot have
+// them; files may have a part of them.
 func (c *Cluster) whole() bool { return c.Live || c.Snapshot }
 
-// give says how a resource is given in files.
+// give describes how to provide a resource as a file.
 func (c *Cluster) give(command, file string) string {
 	return fmt.Sprintf("%s > %s, and %s %s", command, file, c.flag(), file)
 }
 
-// flag is the flag with which a further file is given.
+// flag returns the flag for a further file.
 func (c *Cluster) flag() string {
 	if c.Live {
 		return "--add"
@@ -49,13 +49,14 @@ func sortMissing(list []Missing) []Missing {
 
 func rbacResources() []string {
 	return []string{
-		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName, "rolebindings." + rbacv1.GroupName,
+		"clusterroles." + rbacv1.GroupName, "clusterrolebindings." + rbacv1.GroupName, "roles." + rbacv1.GroupName,
+		"rolebindings." + rbacv1.GroupName,
 	}
 }
 
-// noTokens is whether it shows that nobody maps AWS roles here: no API server asks a
-// webhook about tokens, or no node is one of AWS and nothing else is about such tokens. A
-// node of a file that names no provider may be one: the file may have a part of it.
+// noTokens reports whether the cluster is known not to map AWS roles: no API server has a token
+// webhook, or there is no AWS node and no other input about AWS tokens. A node without a provider
+// id in a file may be an AWS node, because the file may have only a part of it.
 func (e *examination) noTokens() bool {
 	c := e.cluster
 	if setups := c.setups(); len(setups) > 0 && !slices.ContainsFunc(setups, func(s setup) bool {
@@ -63,15 +64,17 @@ func (e *examination) noTokens() bool {
 	}) {
 		return true
 	}
-	if len(c.Credentials)+len(c.Authenticators)+len(c.AccessEntries) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live || c.Snapshot {
+	if len(c.Credentials)+len(c.Authenticators)+len(c.AccessEntries) > 0 || len(c.unread("nodes")) > 0 || len(c.Nodes) == 0 && !c.Live ||
+		c.Snapshot {
 		return false // a snapshot has no provider ids
 	}
 	return !slices.ContainsFunc(c.Nodes, func(n Node) bool {
-		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") || strings.HasPrefix(n.ProviderID, "eks-hybrid://")
+		return n.ProviderID == "" && !c.Live || strings.HasPrefix(n.ProviderID, "aws://") ||
+			strings.HasPrefix(n.ProviderID, "eks-hybrid://")
 	})
 }
 
-// mappingsLack is what is not seen of the mappings.
+// mappingsLack returns what is missing of the mappings.
 func (e *examination) mappingsLack() []Missing {
 	list := e.cluster.unread("configmaps", resourceMappings, resourceAccessEntries)
 	sources := e.cluster.sources()
@@ -90,11 +93,13 @@ func (e *examination) mappingsLack() []Missing {
 	case e.cluster.Snapshot:
 		reason = "a snapshot has none"
 	}
-	return []Missing{{"configmaps", reason, fmt.Sprintf("give aws-auth, or the file that the authenticator reads, with %s; with EKS access entries "+
-		"there may be none: give what aws eks list-access-entries and describe-access-entry print, and leave the check out (--checks)", e.cluster.flag())}}
+	remedy := fmt.Sprintf("give aws-auth, or the file that the authenticator reads, with %s; "+
+		"with EKS access entries there may be none: give what aws eks list-access-entries and describe-access-entry print, "+
+		"and leave the check out (--checks)", e.cluster.flag())
+	return []Missing{{"configmaps", reason, remedy}}
 }
 
-// nodesLack is what is not seen of the nodes and of what they may do.
+// nodesLack returns what is missing of the nodes and their rights.
 func (e *examination) nodesLack() []Missing {
 	c := e.cluster
 	if len(c.sources()) == 0 && len(c.unread("configmaps", resourceMappings)) == 0 && e.noTokens() {
@@ -103,19 +108,27 @@ func (e *examination) nodesLack() []Missing {
 	list := append(e.mappingsLack(), c.unread("nodes", resourceRequests)...)
 	list = append(list, e.rightsLack()...)
 	if len(c.Nodes) == 0 && !c.whole() {
-		list = append(list, Missing{"nodes", "none was given: what happens is said of a node as AWS would make it", c.give("kubectl get nodes -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			"nodes", "none was given: what happens is said of a node as AWS would make it",
+			c.give("kubectl get nodes -o yaml", "nodes.yaml"),
+		})
 	}
 	if unseen := e.rolesUnseen(); len(unseen) > 0 {
 		list = append(list, Missing{
-			resourceRequests, fmt.Sprintf("which AWS role %s has does not show: %s", plural(len(unseen), "a node", "each of "+fmt.Sprint(len(unseen))+" nodes"), some(unseen)),
-			"examine a live cluster whose nodes are Ready an hour after aws-auth was written, or give the certificate requests of these nodes",
+			resourceRequests,
+			fmt.Sprintf(
+				"which AWS role %s has does not show: %s", plural(len(unseen), "a node", "each of "+fmt.Sprint(len(unseen))+" nodes"),
+				some(unseen),
+			),
+			"examine a live cluster whose nodes are Ready an hour after aws-auth was written, " +
+				"or give the certificate requests of these nodes",
 		})
 	}
 	return list
 }
 
-// rolesUnseen are nodes of AWS of which no request shows which role they use, unless
-// they are Ready with mappings that are as they were.
+// rolesUnseen returns AWS nodes whose role is not known from a request, unless they are Ready long
+// after the last change of the mappings.
 func (e *examination) rolesUnseen() []string {
 	shown := map[string]bool{}
 	for _, r := range e.cluster.Requests {
@@ -133,7 +146,7 @@ func (e *examination) rolesUnseen() []string {
 	return unseen
 }
 
-// rightsLack is what is not seen of roles and bindings.
+// rightsLack returns what is missing of roles and bindings.
 func (e *examination) rightsLack() []Missing {
 	list := e.cluster.unread(rbacResources()...)
 	if len(list) == 0 && !e.cluster.RBACKnown {
@@ -141,13 +154,15 @@ func (e *examination) rightsLack() []Missing {
 		if len(e.cluster.Bindings) == 0 {
 			reason = "no roles and bindings were given"
 		}
-		list = append(list, Missing{resourceRoles, reason, e.cluster.give("kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml", "rbac.yaml")})
+		list = append(list, Missing{
+			resourceRoles, reason,
+			e.cluster.give("kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -o yaml", "rbac.yaml"),
+		})
 	}
 	return list
 }
 
-// tokensLack is what is not seen of the programs that make tokens, and of who takes
-// them.
+// tokensLack returns what is missing of the programs that make tokens, and of the authenticators.
 func (e *examination) tokensLack() []Missing {
 	c := e.cluster
 	if len(c.Credentials)+len(c.Authenticators)+len(c.sources()) == 0 && e.noTokens() {
@@ -157,15 +172,21 @@ func (e *examination) tokensLack() []Missing {
 	others := slices.ContainsFunc(c.Credentials, func(c Credential) bool { return !c.Own })
 	var list []Missing
 	if !others {
-		list = append(list, Missing{"kubeconfig", "no kubeconfig of a node or user that makes AWS tokens was given", fmt.Sprintf("give it with %s, or leave the check out (--checks)", c.flag())})
+		list = append(list, Missing{
+			"kubeconfig", "no kubeconfig of a node or user that makes AWS tokens was given",
+			fmt.Sprintf("give it with %s, or leave the check out (--checks)", c.flag()),
+		})
 	}
 	if others && !known {
-		list = append(list, Missing{"cluster id", "for which cluster tokens have to be does not show", fmt.Sprintf("name it with --cluster-id, or give the authenticator's configuration with %s", c.flag())})
+		list = append(list, Missing{
+			"cluster id", "for which cluster tokens have to be does not show",
+			fmt.Sprintf("name it with --cluster-id, or give the authenticator's configuration with %s", c.flag()),
+		})
 	}
 	return list
 }
 
-// kubeletsLack is what is not seen of kubelets' names, and of what they may do by them.
+// kubeletsLack returns what is missing of the usernames of kubelets and their rights.
 func (e *examination) kubeletsLack() []Missing {
 	c := e.cluster
 	list := append(c.unread("nodes", resourceRequests), e.rightsLack()...)
@@ -175,17 +196,23 @@ func (e *examination) kubeletsLack() []Missing {
 	case len(c.Requests) == 0 && c.Snapshot:
 		list = append(list, Missing{resourceRequests, "a snapshot has none", log})
 	case len(c.Nodes) == 0 && len(c.Requests) == 0 && !c.Live:
-		list = append(list, Missing{resourceRequests, "none was given", c.give("kubectl get nodes,certificatesigningrequests -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			resourceRequests, "none was given", c.give("kubectl get nodes,certificatesigningrequests -o yaml", "nodes.yaml"),
+		})
 	case len(c.Nodes) == 0 && !c.whole():
-		list = append(list, Missing{"nodes", "none was given: whether all kubelets were seen is not known", c.give("kubectl get nodes -o yaml", "nodes.yaml")})
+		list = append(list, Missing{
+			"nodes", "none was given: whether all kubelets were seen is not known", c.give("kubectl get nodes -o yaml", "nodes.yaml"),
+		})
 	case len(unseen) > 0:
-		list = append(list, Missing{resourceRequests, fmt.Sprintf("of %d of %d kubelets none shows the name: %s", len(unseen), len(c.Nodes), some(unseen)), log})
+		list = append(list, Missing{
+			resourceRequests, fmt.Sprintf("of %d of %d kubelets none shows the name: %s", len(unseen), len(c.Nodes), some(unseen)), log,
+		})
 	}
 	return list
 }
 
-// namesUnseen are the nodes of which neither a certificate request nor the audit log
-// shows by what name their kubelets go.
+// namesUnseen returns the nodes whose kubelet's username is known neither from a certificate
+// request nor from the audit log.
 func (e *examination) namesUnseen() []string {
 	seen := map[string]bool{}
 	for _, r := range readRequests(e.cluster).last {
@@ -201,10 +228,10 @@ func (e *examination) namesUnseen() []string {
 	return unseen
 }
 
-// bindingsLack is what is not seen of roles and bindings.
+// bindingsLack returns what is missing of roles and bindings.
 func (e *examination) bindingsLack() []Missing { return e.rightsLack() }
 
-// setupsLack is that no API server shows how it is set up.
+// setupsLack reports that no configuration of an API server is known.
 func (e *examination) setupsLack(setups []setup) []Missing {
 	if len(setups) > 0 {
 		return nil
@@ -218,12 +245,14 @@ func (e *examination) setupsLack(setups []setup) []Missing {
 	}
 	return []Missing{{
 		resourceAPIServers, reason,
-		fmt.Sprintf("give its manifest with %s (/etc/kubernetes/manifests/kube-apiserver.yaml, the config of k3s or RKE2, the machine config of Talos); "+
-			"on OpenShift let pods and configmaps in %s be read; where neither is possible leave the check out (--checks)", e.cluster.flag(), openShiftNamespace),
+		fmt.Sprintf("give its manifest with %s "+
+			"(/etc/kubernetes/manifests/kube-apiserver.yaml, the config of k3s or RKE2, the machine config of Talos); "+
+			"on OpenShift let pods and configmaps in %s be read; where neither is possible leave the check out (--checks)",
+			e.cluster.flag(), openShiftNamespace),
 	}}
 }
 
-// authorizationLacks is what is not seen of who authorizes.
+// authorizationLacks returns what is missing of the authorizers.
 func (e *examination) authorizationLacks() []Missing {
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)
@@ -237,14 +266,15 @@ func (e *examination) authorizationLacks() []Missing {
 		case s.asks(modeWebhook) && !s.asks(modeNode) && !s.asks(modeAlwaysAllow) && !s.asksUs():
 			list = append(list, Missing{
 				"webhook", s.name + " leaves nodes to a webhook, and what that allows does not show",
-				"node-authorizer audit LOG --authorization-config FILE asks it; if it is node-authorizer's, name it node-authorizer in an AuthorizationConfiguration",
+				"node-authorizer audit LOG --authorization-config FILE asks it; " +
+					"if it is node-authorizer's, name it node-authorizer in an AuthorizationConfiguration",
 			})
 		}
 	}
 	return list
 }
 
-// giveFlags says how what an API server reads is given.
+// giveFlags describes how to provide the configuration of an API server.
 func (c *Cluster) giveFlags(a *APIServer) string {
 	switch {
 	case a != nil && a.Distribution == OpenShift && a.Revision != "":
@@ -255,14 +285,17 @@ func (c *Cluster) giveFlags(a *APIServer) string {
 	return "give it with " + c.flag()
 }
 
-// admissionLacks is what is not seen of the other flags.
+// admissionLacks returns what is missing of the other flags.
 func (e *examination) admissionLacks() []Missing {
 	setups := e.cluster.setups()
 	list := e.setupsLack(setups)
 	for i := range setups {
 		switch s := &setups[i]; {
 		case s.server == nil:
-			list = append(list, Missing{resourceAPIServers, s.name + " is a configuration alone, which does not show the flags of the API server", "give the manifest of kube-apiserver with " + e.cluster.flag()})
+			list = append(list, Missing{
+				resourceAPIServers, s.name + " is a configuration alone, which does not show the flags of the API server",
+				"give the manifest of kube-apiserver with " + e.cluster.flag(),
+			})
 		case s.server.Unseen != "":
 			list = append(list, Missing{s.server.Lacking, s.server.Unseen, e.cluster.giveFlags(s.server)})
 		case !s.server.nodeRestriction() && len(e.cluster.unread(resourceWebhooks)) > 0:

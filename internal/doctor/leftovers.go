@@ -28,17 +28,17 @@ const (
 // audience is a subject of bindings that stands for nodes, or for everyone.
 type audience struct {
 	kind, name string
-	// who is what people call it, everyone whether it is more than nodes.
+	// who describes it; everyone is true if it is more than nodes.
 	who      string
 	everyone bool
 	// joining is true for machines that have yet to become a node.
 	joining bool
-	// node is the name of the one node that it stands for.
+	// node is the name of the node, if it is a single node.
 	node string
 }
 
-// audiences are those of every cluster, and the nodes and bootstrap groups that the
-// cluster's bindings name.
+// audiences returns the audiences of every cluster, and the nodes and bootstrap groups in the
+// cluster's bindings.
 func (c *Cluster) audiences() []audience {
 	list := []audience{
 		{kind: rbacv1.GroupKind, name: nodeidentity.Group, who: "every node"},
@@ -68,18 +68,18 @@ func namedAudience(s rbacv1.Subject) (audience, bool) {
 	return audience{}, false
 }
 
-// String is how findings call it: "group system:nodes".
+// String returns its name in findings: "group system:nodes".
 func (a audience) String() string { return strings.ToLower(a.kind) + " " + a.name }
 
-// leftovers checks what bindings give to nodes beside the Node authorizer, and to
-// everyone. What counts is what the rules allow, not what roles and bindings are called.
+// leftovers checks what bindings grant to nodes in addition to the Node authorizer, and to
+// everyone. It evaluates rules; the names of roles and bindings do not matter.
 func leftovers(e *examination) {
 	for _, x := range e.excesses() {
 		e.found(x.finding)
 	}
 }
 
-// excess is what an audience should not have of a binding.
+// excess is a right that an audience should not have from a binding.
 type excess struct {
 	finding  finding.Finding
 	audience audience
@@ -87,7 +87,7 @@ type excess struct {
 	subject  int
 }
 
-// excesses are those of all audiences, in the order of these, of bindings and of rights.
+// excesses returns those of all audiences, in the order of audiences, bindings and rights.
 func (e *examination) excesses() []excess {
 	var list []excess
 	for _, a := range e.cluster.audiences() {
@@ -100,7 +100,7 @@ func (e *examination) excesses() []excess {
 	return list
 }
 
-// holding is what one binding gives to one audience.
+// holding is what one binding grants to one audience.
 type holding struct {
 	binding *Binding
 	// subject is the index of the audience among the binding's subjects.
@@ -109,16 +109,16 @@ type holding struct {
 	rules   []heldRule
 }
 
-// heldRule is a rule with its index in its role, which is -1 in a role that was not
-// given, and the role that an aggregated one has it from.
+// heldRule is a rule with its index in its role and, for an aggregated role, the role that it
+// comes from. The index is -1 if the role was not given.
 type heldRule struct {
 	*rbacv1.PolicyRule
 	index int
 	from  string
 }
 
-// holdings evaluates what every binding gives to an audience itself, in order of the
-// bindings. A role that was not given is taken as every cluster has it, or reported.
+// holdings returns what each binding grants to an audience itself, in the order of the bindings.
+// For a role that was not given, it uses the default role, or reports the role as missing.
 func (e *examination) holdings(a audience) []holding {
 	user, groups := a.name, []string(nil)
 	if a.kind == rbacv1.GroupKind {
@@ -164,7 +164,7 @@ func (e *examination) holdings(a audience) []holding {
 	return list
 }
 
-// unresolved takes the bindings without a role out of the error of [rbac.Policy.Grants].
+// unresolved returns the bindings without a role from the error of [rbac.Policy.Grants].
 func unresolved(err error) []rbac.Unresolved {
 	var list []rbac.Unresolved
 	var joined interface{ Unwrap() []error }
@@ -179,7 +179,7 @@ func unresolved(err error) []rbac.Unresolved {
 	return list
 }
 
-// binding finds a binding that the policy names, and its subject that is the audience.
+// binding returns a binding by reference, and the index of the subject that is the audience.
 func (c *Cluster) binding(ref rbac.Ref, a audience) (*Binding, int) {
 	for i := range c.Bindings {
 		b := &c.Bindings[i]
@@ -189,7 +189,9 @@ func (c *Cluster) binding(ref rbac.Ref, a audience) (*Binding, int) {
 		at := slices.IndexFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind == a.kind && s.Name == a.name })
 		return b, max(at, 0)
 	}
-	return &Binding{Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)}}, 0
+	return &Binding{
+		Namespace: ref.Namespace, Name: ref.Name, Place: finding.Place{Object: ref.Kind + " " + qualified(ref.Namespace, ref.Name)},
+	}, 0
 }
 
 func qualified(namespace, name string) string {
@@ -199,8 +201,8 @@ func qualified(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// judge says what an audience should not hold. A role that gives everything, or all
-// that nodes once had, is one finding; any other is one for each right.
+// judge returns findings about what an audience should not hold. A role that grants everything, or
+// all former rights of nodes, is one finding; any other role has one finding for each right.
 func (e *examination) judge(a audience, h holding) []finding.Finding {
 	wide := h.binding.Namespace == ""
 	if i := slices.IndexFunc(h.rules, func(r heldRule) bool { return everything(r.PolicyRule) }); i >= 0 {
@@ -229,8 +231,8 @@ func (h *holding) plain() []rbacv1.PolicyRule {
 	return rules
 }
 
-// excess reports a right that the audience has of the binding: the rule that gives it
-// for all names, if there is one.
+// excess returns a finding for a right that the audience has from the binding. It prefers a rule
+// that grants it for all names.
 func (h *holding) excess(a audience, r *right) (finding.Finding, bool) {
 	by, only := -1, true
 	for i, rule := range h.rules {
@@ -291,7 +293,8 @@ func (e *examination) systemNode(a audience, h holding) finding.Finding {
 	f.Message = fmt.Sprintf("%s has by %s all that nodes had before there was a Node authorizer", a, h.role)
 	f.Consequence = a.who + " reads every secret and pod, and changes every node: what the Node authorizer refuses, this allows"
 	if !e.cluster.asksNode() {
-		f.Remedy = "not yet: first let the Node authorizer decide, and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
+		f.Remedy = "not yet: first let the Node authorizer decide, " +
+			"and bring kubelets' identities into form (node-authorizer doctor --plan); then " + f.Remedy
 	}
 	return f
 }
@@ -310,7 +313,7 @@ func (h *holding) finding(a audience, nodes, everyone finding.Code, severity fin
 	return f
 }
 
-// because names the rule and how it came.
+// because describes the rule and its role.
 func (h *holding) because(rule heldRule) string {
 	from := ""
 	if rule.from != "" {
@@ -327,8 +330,8 @@ func (h *holding) because(rule heldRule) string {
 	return fmt.Sprintf("%s: %s %s", where, strings.Join(rule.Verbs, ", "), what)
 }
 
-// withdrawal is the command that takes a subject out of a binding, or deletes the
-// binding if it is for no other.
+// withdrawal returns the command that removes a subject from a binding, or deletes the binding if it
+// has no other subject.
 func withdrawal(b *Binding, subject int) string {
 	if len(b.Subjects) < 2 {
 		return shell(b.kubectl("delete")...)
@@ -337,12 +340,14 @@ func withdrawal(b *Binding, subject int) string {
 	if err != nil {
 		return shell(b.kubectl("edit")...)
 	}
-	patch := fmt.Sprintf(`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name)
+	patch := fmt.Sprintf(
+		`[{"op":"test","path":"/subjects/%[1]d/name","value":%[2]s},{"op":"remove","path":"/subjects/%[1]d"}]`, subject, name,
+	)
 	return shell(append(b.kubectl("patch"), "--type=json", "-p", patch)...)
 }
 
-// administrator reports whether a user may do everything, and how it comes to that. What
-// all nodes, or all users, have by a binding is not the user's own.
+// administrator reports whether a user may do everything, and why. It ignores bindings to all nodes
+// or all users.
 func (c *Cluster) administrator(user string, groups []string) (string, bool) {
 	if slices.Contains(groups, groupMasters) {
 		return "it is in group " + groupMasters, true
@@ -356,7 +361,7 @@ func (c *Cluster) administrator(user string, groups []string) (string, bool) {
 	return "", false
 }
 
-// isCommon reports whether a subject stands for all nodes, or all users.
+// isCommon reports whether a subject is all nodes or all users.
 func (c *Cluster) isCommon(s rbacv1.Subject) bool {
 	return slices.ContainsFunc(c.audiences(), func(a audience) bool { return a.kind == s.Kind && a.name == s.Name && a.node == "" })
 }

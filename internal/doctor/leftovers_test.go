@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// readText makes a cluster of one file with the text.
+// readText returns a cluster from one file with the text.
 func readText(t *testing.T, text string) *Cluster {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cluster.yaml")
@@ -33,7 +33,7 @@ func readFiles(t *testing.T, paths ...string) *Cluster {
 	return c
 }
 
-// run makes the checks of one family on a cluster.
+// run runs the checks of one family on a cluster.
 func run(c *Cluster, look func(*examination)) *Report { return runWith(c, look, Options{}) }
 
 func runWith(c *Cluster, look func(*examination), o Options) *Report {
@@ -47,7 +47,7 @@ func runWith(c *Cluster, look func(*examination), o Options) *Report {
 	return Examine(c, o)
 }
 
-// brief is what tests compare of findings: severity, code and subject.
+// brief returns severity, code and subject of findings.
 func brief(findings []finding.Finding) []string {
 	lines := []string{}
 	for _, f := range findings {
@@ -121,20 +121,28 @@ func TestRightsBesideTheNodeAuthorizer(t *testing.T) {
 		rules                     []string
 		want                      []string
 	}{
-		{name: "nodes read secrets", subjects: nodes, rules: []string{rule("", "secrets", "list")}, want: []string{"error NodesReadSecrets group system:nodes"}},
-		{name: "nodes watch secrets", subjects: nodes, rules: []string{rule("", "secrets", "watch")}, want: []string{"error NodesReadSecrets group system:nodes"}},
+		{
+			name: "nodes read secrets", subjects: nodes, rules: []string{rule("", "secrets", "list")},
+			want: []string{"error NodesReadSecrets group system:nodes"},
+		},
+		{
+			name: "nodes watch secrets", subjects: nodes, rules: []string{rule("", "secrets", "watch")},
+			want: []string{"error NodesReadSecrets group system:nodes"},
+		},
 		{name: "nodes write secrets only", subjects: nodes, rules: []string{rule("", "secrets", "create")}},
 		{
 			name: "nodes read secrets of one namespace", namespace: "shop", subjects: nodes, rules: []string{rule("", "secrets", "get")},
 			want: []string{"warning NodesReadSecrets group system:nodes"},
 		},
 		{
-			name: "nodes read secrets of kube-system", namespace: "kube-system", subjects: nodes, rules: []string{rule("", "secrets", "get")},
-			want: []string{"error NodesReadSecrets group system:nodes"},
+			name: "nodes read secrets of kube-system", namespace: "kube-system", subjects: nodes,
+			rules: []string{rule("", "secrets", "get")},
+			want:  []string{"error NodesReadSecrets group system:nodes"},
 		},
 		{
-			name: "nodes read one secret", subjects: nodes, rules: []string{`{apiGroups: [""], resources: [secrets], resourceNames: [pull], verbs: [get]}`},
-			want: []string{"warning NodesReadSecrets group system:nodes"},
+			name: "nodes read one secret", subjects: nodes,
+			rules: []string{`{apiGroups: [""], resources: [secrets], resourceNames: [pull], verbs: [get]}`},
+			want:  []string{"warning NodesReadSecrets group system:nodes"},
 		},
 		{
 			name: "a rule for all names counts before one for some", subjects: nodes,
@@ -142,45 +150,91 @@ func TestRightsBesideTheNodeAuthorizer(t *testing.T) {
 			want:  []string{"error NodesReadSecrets group system:nodes"},
 		},
 		{
-			name: "one node reads secrets", subjects: "{kind: User, name: 'system:node:worker-1'}", rules: []string{rule("", "secrets", "get")},
-			want: []string{"error NodesReadSecrets user system:node:worker-1"},
+			name: "one node reads secrets", subjects: "{kind: User, name: 'system:node:worker-1'}",
+			rules: []string{rule("", "secrets", "get")},
+			want:  []string{"error NodesReadSecrets user system:node:worker-1"},
 		},
 		{
-			name: "machines that join read secrets", subjects: "{kind: Group, name: 'system:bootstrappers:blue'}", rules: []string{rule("", "secrets", "get")},
-			want: []string{"error NodesReadSecrets group system:bootstrappers:blue"},
+			name: "machines that join read secrets", subjects: "{kind: Group, name: 'system:bootstrappers:blue'}",
+			rules: []string{rule("", "secrets", "get")},
+			want:  []string{"error NodesReadSecrets group system:bootstrappers:blue"},
 		},
 		{
 			name: "all who are authenticated read secrets", subjects: authenticated, rules: []string{rule("", "secrets", "get")},
 			want: []string{"error EveryoneReadsSecrets group system:authenticated"},
 		},
 		{
-			name: "without credentials", subjects: "{kind: Group, name: system:unauthenticated}, {kind: User, name: system:anonymous}", rules: []string{rule("", "secrets", "get")},
-			want: []string{"error EveryoneReadsSecrets group system:unauthenticated", "error EveryoneReadsSecrets user system:anonymous"},
+			name: "without credentials", subjects: "{kind: Group, name: system:unauthenticated}, {kind: User, name: system:anonymous}",
+			rules: []string{rule("", "secrets", "get")},
+			want:  []string{"error EveryoneReadsSecrets group system:unauthenticated", "error EveryoneReadsSecrets user system:anonymous"},
 		},
 		{
-			name: "all service accounts", subjects: "{kind: Group, name: system:serviceaccounts}", rules: []string{rule("", "secrets", "get")},
-			want: []string{"error EveryoneReadsSecrets group system:serviceaccounts"},
+			name: "all service accounts", subjects: "{kind: Group, name: system:serviceaccounts}",
+			rules: []string{rule("", "secrets", "get")},
+			want:  []string{"error EveryoneReadsSecrets group system:serviceaccounts"},
 		},
-		{name: "one service account is nobody's business here", subjects: "{kind: ServiceAccount, name: api, namespace: shop}", rules: []string{rule("", "secrets", "get")}},
+		{
+			name: "one service account is nobody's business here", subjects: "{kind: ServiceAccount, name: api, namespace: shop}",
+			rules: []string{rule("", "secrets", "get")},
+		},
 		{name: "the group of masters neither", subjects: "{kind: Group, name: system:masters}", rules: []string{rule("*", "*", `"*"`)}},
-		{name: "nodes are masters", subjects: nodes, rules: []string{rule("*", "*", `"*"`)}, want: []string{"error NodesMasters group system:nodes"}},
-		{name: "nodes are masters of a namespace", namespace: "shop", subjects: nodes, rules: []string{rule("*", "*", `"*"`)}, want: []string{"error NodesMasters group system:nodes"}},
-		{name: "everyone is", subjects: authenticated, rules: []string{rule("*", "*", `"*"`)}, want: []string{"error EveryoneMasters group system:authenticated"}},
+		{
+			name: "nodes are masters", subjects: nodes, rules: []string{rule("*", "*", `"*"`)},
+			want: []string{"error NodesMasters group system:nodes"},
+		},
+		{
+			name: "nodes are masters of a namespace", namespace: "shop", subjects: nodes, rules: []string{rule("*", "*", `"*"`)},
+			want: []string{"error NodesMasters group system:nodes"},
+		},
+		{
+			name: "everyone is", subjects: authenticated, rules: []string{rule("*", "*", `"*"`)},
+			want: []string{"error EveryoneMasters group system:authenticated"},
+		},
 		{
 			name: "nodes read everything", subjects: nodes, rules: []string{rule("*", "*", "get, list")},
-			want: []string{"warning NodesWildcard group system:nodes", "error NodesReadSecrets group system:nodes", "error NodesRunWorkloads group system:nodes"},
+			want: []string{
+				"warning NodesWildcard group system:nodes", "error NodesReadSecrets group system:nodes",
+				"error NodesRunWorkloads group system:nodes",
+			},
 		},
 		{name: "everyone reads all of one group", subjects: authenticated, rules: []string{rule("metrics.k8s.io", "*", "get, list")}},
-		{name: "nodes escalate", subjects: nodes, rules: []string{rule("rbac.authorization.k8s.io", "clusterroles", "escalate")}, want: []string{"error NodesEscalate group system:nodes"}},
-		{name: "nodes bind", subjects: nodes, rules: []string{rule("rbac.authorization.k8s.io", "roles", "bind")}, want: []string{"error NodesEscalate group system:nodes"}},
-		{name: "everyone impersonates", subjects: authenticated, rules: []string{rule("", "groups", "impersonate")}, want: []string{"error EveryoneEscalates group system:authenticated"}},
-		{name: "nodes make tokens", subjects: nodes, rules: []string{rule("", "serviceaccounts/token", "create")}, want: []string{"error NodesEscalate group system:nodes"}},
-		{name: "nodes make pods", subjects: nodes, rules: []string{rule("", "pods", "create")}, want: []string{"error NodesRunWorkloads group system:nodes"}},
-		{name: "nodes make DaemonSets", subjects: nodes, rules: []string{rule("apps", "daemonsets", "patch")}, want: []string{"error NodesRunWorkloads group system:nodes"}},
-		{name: "everyone enters pods", subjects: authenticated, rules: []string{rule("", "pods/exec", "create")}, want: []string{"error EveryoneRunsWorkloads group system:authenticated"}},
-		{name: "nodes reach kubelets", subjects: nodes, rules: []string{rule("", "nodes/proxy", "get")}, want: []string{"error NodesRunWorkloads group system:nodes"}},
+		{
+			name: "nodes escalate", subjects: nodes, rules: []string{rule("rbac.authorization.k8s.io", "clusterroles", "escalate")},
+			want: []string{"error NodesEscalate group system:nodes"},
+		},
+		{
+			name: "nodes bind", subjects: nodes, rules: []string{rule("rbac.authorization.k8s.io", "roles", "bind")},
+			want: []string{"error NodesEscalate group system:nodes"},
+		},
+		{
+			name: "everyone impersonates", subjects: authenticated, rules: []string{rule("", "groups", "impersonate")},
+			want: []string{"error EveryoneEscalates group system:authenticated"},
+		},
+		{
+			name: "nodes make tokens", subjects: nodes, rules: []string{rule("", "serviceaccounts/token", "create")},
+			want: []string{"error NodesEscalate group system:nodes"},
+		},
+		{
+			name: "nodes make pods", subjects: nodes, rules: []string{rule("", "pods", "create")},
+			want: []string{"error NodesRunWorkloads group system:nodes"},
+		},
+		{
+			name: "nodes make DaemonSets", subjects: nodes, rules: []string{rule("apps", "daemonsets", "patch")},
+			want: []string{"error NodesRunWorkloads group system:nodes"},
+		},
+		{
+			name: "everyone enters pods", subjects: authenticated, rules: []string{rule("", "pods/exec", "create")},
+			want: []string{"error EveryoneRunsWorkloads group system:authenticated"},
+		},
+		{
+			name: "nodes reach kubelets", subjects: nodes, rules: []string{rule("", "nodes/proxy", "get")},
+			want: []string{"error NodesRunWorkloads group system:nodes"},
+		},
 		{name: "nodes read pods", subjects: nodes, rules: []string{rule("", "pods", "get, list, watch")}},
-		{name: "nodes approve", subjects: nodes, rules: []string{rule("certificates.k8s.io", "signers", "approve")}, want: []string{"error NodesGrantCertificates group system:nodes"}},
+		{
+			name: "nodes approve", subjects: nodes, rules: []string{rule("certificates.k8s.io", "signers", "approve")},
+			want: []string{"error NodesGrantCertificates group system:nodes"},
+		},
 		{
 			name: "nodes sign for Kubernetes' signers", subjects: nodes,
 			rules: []string{`{apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: ["kubernetes.io/*"], verbs: [sign]}`},
@@ -191,22 +245,30 @@ func TestRightsBesideTheNodeAuthorizer(t *testing.T) {
 			rules: []string{`{apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: ["example.com/blue"], verbs: [sign]}`},
 		},
 		{
-			name: "nodes get a first certificate of any node's name", subjects: nodes, rules: []string{rule("certificates.k8s.io", "certificatesigningrequests/nodeclient", "create")},
-			want: []string{"error NodesGrantCertificates group system:nodes"},
+			name: "nodes get a first certificate of any node's name", subjects: nodes,
+			rules: []string{rule("certificates.k8s.io", "certificatesigningrequests/nodeclient", "create")},
+			want:  []string{"error NodesGrantCertificates group system:nodes"},
 		},
 		{
 			name: "machines that join are there for it", subjects: "{kind: Group, name: system:bootstrappers}",
 			rules: []string{rule("certificates.k8s.io", "certificatesigningrequests/nodeclient", "create")},
 		},
-		{name: "nodes change nodes", subjects: nodes, rules: []string{rule("", "nodes", "patch")}, want: []string{"warning NodesChangeNodes group system:nodes"}},
-		{name: "everyone does", subjects: authenticated, rules: []string{rule("", "nodes/status", "update")}, want: []string{"error EveryoneChangesNodes group system:authenticated"}},
+		{
+			name: "nodes change nodes", subjects: nodes, rules: []string{rule("", "nodes", "patch")},
+			want: []string{"warning NodesChangeNodes group system:nodes"},
+		},
+		{
+			name: "everyone does", subjects: authenticated, rules: []string{rule("", "nodes/status", "update")},
+			want: []string{"error EveryoneChangesNodes group system:authenticated"},
+		},
 		{name: "what is in no namespace is not given in one", namespace: "shop", subjects: nodes, rules: []string{
 			rule("", "nodes", "patch"), rule("", "nodes/proxy", "get"), rule("", "users", "impersonate"),
 			rule("certificates.k8s.io", "signers", "approve"), rule("rbac.authorization.k8s.io", "clusterroles", "escalate"),
 		}},
 		{
-			name: "a cluster role can be bound in one", namespace: "shop", subjects: nodes, rules: []string{rule("rbac.authorization.k8s.io", "clusterroles", "bind")},
-			want: []string{"warning NodesEscalate group system:nodes"},
+			name: "a cluster role can be bound in one", namespace: "shop", subjects: nodes,
+			rules: []string{rule("rbac.authorization.k8s.io", "clusterroles", "bind")},
+			want:  []string{"warning NodesEscalate group system:nodes"},
 		},
 		{
 			name: "a node changes itself", subjects: "{kind: User, name: 'system:node:worker-1'}",
@@ -248,7 +310,8 @@ subjects:
 	} {
 		report := run(c, leftovers)
 		wantFindings(t, report.Findings, "error SystemNodeBinding group system:nodes")
-		if f := report.Findings[0]; !strings.HasPrefix(f.Remedy, "not yet: ") || !strings.HasSuffix(f.Remedy, "kubectl delete clusterrolebinding system:node") {
+		if f := report.Findings[0]; !strings.HasPrefix(f.Remedy, "not yet: ") ||
+			!strings.HasSuffix(f.Remedy, "kubectl delete clusterrolebinding system:node") {
 			t.Errorf("%s: remedy %q, want one that waits for the Node authorizer", name, f.Remedy)
 		}
 	}
@@ -263,9 +326,9 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestAssumedRolesGiveWhatTheRealOnesGive binds each role of a default cluster to
-// nodes, once with the role and once without it.
-func TestAssumedRolesGiveWhatTheRealOnesGive(t *testing.T) {
+// TestAssumedRolesGrantTheSameAsTheRealOnes binds each default role to nodes, once with the role
+// and once without it.
+func TestAssumedRolesGrantTheSameAsTheRealOnes(t *testing.T) {
 	policy := readFile(t, "testdata/default/kubernetes-1.37.yaml")
 	names := []string{}
 	for _, line := range strings.Split(policy, "\n") {
@@ -325,9 +388,13 @@ func TestWithdrawal(t *testing.T) {
 		{binding: "given", subjects: `{kind: Group, name: "system:nodes"}`, want: "kubectl delete clusterrolebinding given"},
 		{
 			binding: "given", subjects: `{kind: User, name: ops}, {kind: Group, name: "system:nodes"}`,
-			want: `kubectl patch clusterrolebinding given --type=json -p '[{"op":"test","path":"/subjects/1/name","value":"system:nodes"},{"op":"remove","path":"/subjects/1"}]'`,
+			want: `kubectl patch clusterrolebinding given --type=json -p '[{"op":"test","path":"/subjects/1/name",` +
+				`"value":"system:nodes"},{"op":"remove","path":"/subjects/1"}]'`,
 		},
-		{binding: `"x; rm -rf ~"`, subjects: `{kind: Group, name: "system:nodes"}`, want: "kubectl delete clusterrolebinding 'x; rm -rf ~'"},
+		{
+			binding: `"x; rm -rf ~"`, subjects: `{kind: Group, name: "system:nodes"}`,
+			want: "kubectl delete clusterrolebinding 'x; rm -rf ~'",
+		},
 		{binding: `"it's"`, subjects: `{kind: Group, name: "system:nodes"}`, want: `kubectl delete clusterrolebinding 'it'\''s'`},
 	} {
 		text := fmt.Sprintf(`

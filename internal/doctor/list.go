@@ -22,18 +22,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects in a page of a list.
 const pageSize = 500
 
-// List reads of a cluster what the checks need, once and page by page. What may not be
-// read is in [Cluster.Missing]; that nothing may be read, and everything else that goes
-// wrong, is an error.
+// List reads what the checks need from a cluster, once and page by page. Resources that may not be
+// read are in [Cluster.Missing]. It returns an error if nothing may be read, and for all other
+// failures.
 func List(ctx context.Context, config *rest.Config, progress func(manifest.Progress)) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	if config.QPS == 0 {
-		config.QPS = -1 // pages follow each other; the server has its own limits
+		config.QPS = -1 // pages are requested sequentially; the server has its own limits
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -54,11 +54,11 @@ type lister struct {
 	progress func(manifest.Progress)
 	cluster  *Cluster
 	objects  int
-	// readable counts what could be read.
+	// readable is the number of resources that could be read.
 	readable int
 }
 
-// listing is a resource, as kubectl names it, and how it is read.
+// listing is a resource, named as in kubectl, with the function that reads it.
 type listing struct {
 	resource string
 	rbac     bool
@@ -90,7 +90,7 @@ func (l *lister) list(ctx context.Context) error {
 	for _, what := range listings() {
 		err := what.read(l, ctx)
 		switch {
-		case errors.Is(err, errNotLooked):
+		case errors.Is(err, errNotNeeded):
 		case apierrors.IsForbidden(err):
 			l.cluster.Missing = append(l.cluster.Missing, Missing{
 				Resource: what.resource,
@@ -111,7 +111,7 @@ func (l *lister) list(ctx context.Context) error {
 	return nil
 }
 
-// notAllowed is why something may not be read. Some answers have no message.
+// notAllowed returns why a resource may not be read. Some responses have no message.
 func notAllowed(err error) string {
 	if message := err.Error(); message != "" && message != "unknown" {
 		return "not allowed to read them: " + message
@@ -130,7 +130,7 @@ func (l *lister) version(ctx context.Context) error {
 	return nil
 }
 
-// ownCredential takes the program in that the kubeconfig at hand runs.
+// ownCredential adds the credential plugin of the kubeconfig in use.
 func (l *lister) ownCredential(config *rest.Config) {
 	exec := config.ExecProvider
 	if exec == nil {
@@ -146,8 +146,8 @@ func (l *lister) ownCredential(config *rest.Config) {
 	}
 }
 
-// pages goes through a list. Pages expire after some minutes; then the list is begun
-// once more.
+// pages reads all pages of a list. If a page expires, which happens after some minutes, it starts
+// the list again.
 func pages[T any](ctx context.Context, l *lister, resource string, opts metav1.ListOptions,
 	list func(context.Context, metav1.ListOptions) ([]T, string, error), take func(*T),
 ) error {
@@ -187,7 +187,7 @@ func (l *lister) nodes(ctx context.Context) error {
 		if err != nil {
 			return nil, "", err
 		}
-		nodes := make([]Node, len(list.Items)) // little of each: a page is not kept
+		nodes := make([]Node, len(list.Items)) // only the needed fields: the page is not kept
 		for i := range list.Items {
 			at := finding.Place{Object: "Node " + list.Items[i].Name}
 			nodes[i] = newNode(&list.Items[i], at)
@@ -197,7 +197,7 @@ func (l *lister) nodes(ctx context.Context) error {
 	}, func(n *Node) { l.cluster.Nodes = append(l.cluster.Nodes, *n) })
 }
 
-// requests are asked for by signer, so that those of others are not read.
+// requests lists certificate requests by signer, so that other requests are not read.
 func (l *lister) requests(ctx context.Context) error {
 	for _, signer := range []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName} {
 		err := pages(ctx, l, "certificatesigningrequests", metav1.ListOptions{FieldSelector: "spec.signerName=" + signer},
@@ -210,7 +210,9 @@ func (l *lister) requests(ctx context.Context) error {
 				for i := range list.Items {
 					csr := &list.Items[i]
 					if csr.Spec.SignerName == signer {
-						requests = append(requests, newCertificateRequest(csr, finding.Place{Object: "CertificateSigningRequest " + csr.Name}))
+						requests = append(requests, newCertificateRequest(csr, finding.Place{
+							Object: "CertificateSigningRequest " + csr.Name,
+						}))
 					}
 				}
 				return requests, list.Continue, nil
@@ -223,7 +225,9 @@ func (l *lister) requests(ctx context.Context) error {
 }
 
 func (l *lister) clusterRoles(ctx context.Context) error {
-	return pages(ctx, l, "clusterroles", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.ClusterRole, string, error) {
+	return pages(ctx, l, "clusterroles", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]rbacv1.ClusterRole, string, error) {
 		list, err := l.client.RbacV1().ClusterRoles().List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -243,7 +247,9 @@ func (l *lister) roles(ctx context.Context) error {
 }
 
 func (l *lister) clusterRoleBindings(ctx context.Context) error {
-	return pages(ctx, l, "clusterrolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.ClusterRoleBinding, string, error) {
+	return pages(ctx, l, "clusterrolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (
+		[]rbacv1.ClusterRoleBinding, string, error,
+	) {
 		list, err := l.client.RbacV1().ClusterRoleBindings().List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -255,7 +261,9 @@ func (l *lister) clusterRoleBindings(ctx context.Context) error {
 }
 
 func (l *lister) roleBindings(ctx context.Context) error {
-	return pages(ctx, l, "rolebindings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]rbacv1.RoleBinding, string, error) {
+	return pages(ctx, l, "rolebindings", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]rbacv1.RoleBinding, string, error) {
 		list, err := l.client.RbacV1().RoleBindings("").List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -266,11 +274,12 @@ func (l *lister) roleBindings(ctx context.Context) error {
 	})
 }
 
-// apiServers are seen where they run as pods, which those of a cloud's control plane
-// do not.
+// apiServers reads API servers that run as pods. Those of a cloud's control plane do not.
 func (l *lister) apiServers(ctx context.Context) error {
 	for _, selector := range []string{"component=" + apiServerProgram, "k8s-app=" + apiServerProgram, "k8s-app=" + IAMAuthenticator} {
-		err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: selector}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
+		err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: selector}, func(
+			ctx context.Context, o metav1.ListOptions,
+		) ([]corev1.Pod, string, error) {
 			list, err := l.client.CoreV1().Pods(awsAuthNamespace).List(ctx, o)
 			if err != nil {
 				return nil, "", err
@@ -300,13 +309,17 @@ func (l *lister) awsAuth(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	l.cluster.AWSAuth = &ConfigMap{Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m)}
+	l.cluster.AWSAuth = &ConfigMap{
+		Place: finding.Place{Object: "ConfigMap " + awsAuthNamespace + "/" + awsAuthName}, Data: m.Data, Changed: lastWritten(m),
+	}
 	return nil
 }
 
-// identityMappings are there only where their CustomResourceDefinition is.
+// identityMappings reads the custom resources, if their CustomResourceDefinition exists.
 func (l *lister) identityMappings(ctx context.Context) error {
-	err := pages(ctx, l, "iamidentitymappings", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]identityMapping, string, error) {
+	err := pages(ctx, l, "iamidentitymappings", metav1.ListOptions{}, func(
+		ctx context.Context, o metav1.ListOptions,
+	) ([]identityMapping, string, error) {
 		text, err := l.client.CoreV1().RESTClient().Get().AbsPath("/apis/"+groupMappings+"/v1alpha1/iamidentitymappings").
 			Param("limit", fmt.Sprint(o.Limit)).Param("continue", o.Continue).
 			SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)

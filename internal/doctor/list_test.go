@@ -77,7 +77,9 @@ func (s *stub) page(w http.ResponseWriter, resource, limit, after string) {
 func (s *stub) status(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": reason,
+	})
 }
 
 func (s *stub) reply(w http.ResponseWriter, body any) {
@@ -92,7 +94,7 @@ func (s *stub) list(t *testing.T) (*Cluster, error) {
 	return List(context.Background(), &rest.Config{Host: server.URL}, nil)
 }
 
-// objectsOf reads test objects as JSON has them.
+// objectsOf decodes test objects.
 func objectsOf(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -110,7 +112,8 @@ func objectsOf(t *testing.T, text string) []map[string]any {
 
 func newStub(t *testing.T) *stub {
 	t.Helper()
-	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver-a, namespace: kube-system}\nspec: {containers: [{name: a, command: [kube-apiserver, '--authorization-mode=Node,RBAC']}]}\n"
+	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: kube-apiserver-a, namespace: kube-system}\n" +
+		"spec: {containers: [{name: a, command: [kube-apiserver, '--authorization-mode=Node,RBAC']}]}\n"
 	return &stub{objects: map[string][]map[string]any{
 		"configmaps": objectsOf(t, awsAuthText(roleEntry("node", "WorkerNodeRole", bootstrap, nodes))),
 		"nodes":      objectsOf(t, nodeText("worker-1", "i-00000000000000001", "worker-1")),
@@ -153,10 +156,12 @@ func wantPlace(t *testing.T, r *Report, code finding.Code, place string) {
 	t.Errorf("%s was not found in %v", code, r.Findings)
 }
 
-// TestOwnCredential shows that the kubeconfig at hand counts as one of the cluster's.
+// TestOwnCredential: the kubeconfig in use is one of the cluster's credentials.
 func TestOwnCredential(t *testing.T) {
 	l := &lister{cluster: &Cluster{RBAC: rbac.NewPolicy(), Live: true}}
-	l.ownCredential(&rest.Config{ExecProvider: &api.ExecConfig{Command: "aws", Args: []string{"eks", "get-token", "--cluster-name", "blue"}}})
+	l.ownCredential(&rest.Config{
+		ExecProvider: &api.ExecConfig{Command: "aws", Args: []string{"eks", "get-token", "--cluster-name", "blue"}},
+	})
 	wantPlace(t, Examine(l.cluster, Options{ClusterID: "shop"}), ClusterIDMismatch, "kubeconfig: user.exec")
 }
 
@@ -178,7 +183,7 @@ func TestListReadsNodesInPages(t *testing.T) {
 	}
 }
 
-func TestWhatMayNotBeReadIsMissing(t *testing.T) {
+func TestForbiddenResourcesAreMissing(t *testing.T) {
 	s := newStub(t)
 	s.refused = []string{"/aws-auth", "/clusterroles", "/nodes"}
 	c, err := s.list(t)
@@ -207,7 +212,7 @@ func TestWhatMayNotBeReadIsMissing(t *testing.T) {
 	}
 }
 
-func TestNothingMayBeReadIsAnError(t *testing.T) {
+func TestListWithoutAnyRightIsAnError(t *testing.T) {
 	s := newStub(t)
 	s.refused = []string{"/aws-auth", "s"}
 	c, err := s.list(t)
@@ -216,7 +221,7 @@ func TestNothingMayBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestNoCustomResourcesAreNoFault(t *testing.T) {
+func TestListWithoutCustomResources(t *testing.T) {
 	s := newStub(t)
 	delete(s.objects, "configmaps")
 	c, err := s.list(t)
@@ -229,8 +234,8 @@ func TestNoCustomResourcesAreNoFault(t *testing.T) {
 	}
 }
 
-// TestAServerThatFailsIsNoAnswer: an error is never a report with less in it.
-func TestAServerThatFailsIsNoAnswer(t *testing.T) {
+// TestListReturnsServerErrors: a failure never leads to a report with fewer findings.
+func TestListReturnsServerErrors(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/version" {
 			_, _ = w.Write([]byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`))
@@ -239,7 +244,8 @@ func TestAServerThatFailsIsNoAnswer(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))
 	t.Cleanup(server.Close)
-	if _, err := List(context.Background(), &rest.Config{Host: server.URL}, nil); err == nil || !strings.Contains(err.Error(), "configmaps") {
+	if _, err := List(context.Background(), &rest.Config{Host: server.URL}, nil); err == nil ||
+		!strings.Contains(err.Error(), "configmaps") {
 		t.Errorf("err = %v", err)
 	}
 }

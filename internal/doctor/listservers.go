@@ -14,12 +14,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// openShift looks for the API servers of OpenShift, where no other was seen.
+// openShift reads the API servers of OpenShift, if no other was found.
 func (l *lister) openShift(ctx context.Context) error {
 	if len(l.cluster.APIServers) > 0 {
-		return errNotLooked
+		return errNotNeeded
 	}
-	err := pages(ctx, l, "pods", metav1.ListOptions{LabelSelector: "app=" + openShiftNamespace}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
+	err := pages(ctx, l, "pods", metav1.ListOptions{
+		LabelSelector: "app=" + openShiftNamespace,
+	}, func(ctx context.Context, o metav1.ListOptions) ([]corev1.Pod, string, error) {
 		list, err := l.client.CoreV1().Pods(openShiftNamespace).List(ctx, o)
 		if err != nil {
 			return nil, "", err
@@ -30,16 +32,16 @@ func (l *lister) openShift(ctx context.Context) error {
 		err = l.openShiftConfigs(ctx)
 	}
 	if apierrors.IsForbidden(err) {
-		return errNotLooked
+		return errNotNeeded
 	}
 	return err
 }
 
-// errNotLooked is returned by what is read only where something shows that it is of
-// use: the check that would need it knows that it is not there.
-var errNotLooked = errors.New("not looked at")
+// errNotNeeded is returned for a resource that is not needed. A check that needs it detects that it
+// is missing.
+var errNotNeeded = errors.New("not read")
 
-// openShiftConfigs reads what the API servers of OpenShift read.
+// openShiftConfigs reads the configuration of OpenShift's API servers.
 func (l *lister) openShiftConfigs(ctx context.Context) error {
 	read := map[string]bool{}
 	for _, a := range l.cluster.APIServers {
@@ -63,7 +65,8 @@ func (l *lister) openShiftConfigs(ctx context.Context) error {
 				return fmt.Errorf("ConfigMap %s/%s: data.config.yaml: %w", openShiftNamespace, name, err)
 			}
 			l.cluster.APIServerConfigs = append(l.cluster.APIServerConfigs, APIServerConfig{
-				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name, Flags: flags,
+				Place: finding.Place{Object: "ConfigMap " + openShiftNamespace + "/" + name, Key: "data.config.yaml"}, Name: name,
+				Flags: flags,
 			})
 			break
 		}
@@ -71,14 +74,16 @@ func (l *lister) openShiftConfigs(ctx context.Context) error {
 	return nil
 }
 
-// webhooks looks for node-authorizer's webhook where an API server does not restrict
-// nodes itself.
+// webhooks reads the webhooks, if an API server does not have NodeRestriction, to find
+// node-authorizer's.
 func (l *lister) webhooks(ctx context.Context) error {
 	l.cluster.complete()
 	if !slices.ContainsFunc(l.cluster.APIServers, func(a APIServer) bool { return a.Unseen == "" && !a.nodeRestriction() }) {
-		return errNotLooked
+		return errNotNeeded
 	}
-	return pages(ctx, l, "mutatingwebhookconfigurations", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) ([]admissionv1.MutatingWebhookConfiguration, string, error) {
+	return pages(ctx, l, "mutatingwebhookconfigurations", metav1.ListOptions{}, func(ctx context.Context, o metav1.ListOptions) (
+		[]admissionv1.MutatingWebhookConfiguration, string, error,
+	) {
 		list, err := l.client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, o)
 		if err != nil {
 			return nil, "", err

@@ -12,24 +12,23 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// mappingSource is the mappings of one place, with what was found while they were
-// read.
+// mappingSource holds the mappings of one source, with the findings from reading them.
 type mappingSource struct {
 	name     string
 	mappings *iam.Mappings
 	findings []finding.Finding
-	// written are the entries of mapRoles as they are written, used or not; nil if they
-	// cannot be read at all.
+	// written are all entries of mapRoles, including unusable ones; nil if they cannot be
+	// read.
 	written []writtenRole
-	// purposes are those of roles, by their ARNs, where the source says what they are for.
+	// purposes are the purposes of roles by ARN, if the source has them.
 	purposes map[string]Purpose
-	// locate completes a place within the source with the line of its file.
+	// locate adds the line of the file to a place within the source.
 	locate func(finding.Place) finding.Place
 }
 
-// writtenRole is an entry of mapRoles, read as far as possible.
+// writtenRole is an entry of mapRoles, parsed as far as possible.
 type writtenRole struct {
-	// object is set where each entry is one of its own; key is the entry's in its
+	// object is set if each entry is a separate object. key is the path of the entry in its
 	// source.
 	object, key   string
 	arn, username string
@@ -39,8 +38,7 @@ type writtenRole struct {
 // broken reports whether the roles of the source could not be read.
 func (s *mappingSource) broken() bool { return slices.Contains(s.mappings.Broken, iam.MapRoles) }
 
-// sources are those of the cluster that hold mappings, with all findings about how
-// they are written.
+// sources returns the cluster's sources of mappings, with all findings about their syntax.
 func (c *Cluster) sources() []*mappingSource {
 	var all []*mappingSource
 	if c.AWSAuth != nil {
@@ -62,17 +60,18 @@ func (c *Cluster) sources() []*mappingSource {
 	return all
 }
 
-// fargateProfile says of an ARN that cannot be mapped what should stand there.
+// fargateProfile returns the finding for the ARN of a Fargate profile, which cannot be mapped.
 func fargateProfile(f finding.Finding) finding.Finding {
 	f.Code = FargateProfileARN
 	f.Message = "the ARN is that of a Fargate profile, which signs nothing"
 	f.Consequence = "the entry maps nobody: pods of the profile stay Pending, because their nodes do not join"
-	f.Remedy = "write the ARN of the profile's pod execution role: aws eks describe-fargate-profile --query fargateProfile.podExecutionRoleArn"
+	f.Remedy = "write the ARN of the profile's pod execution role: " +
+		"aws eks describe-fargate-profile --query fargateProfile.podExecutionRoleArn"
 	return f
 }
 
-// awsAuthSource reads the ConfigMap. Its places get the file's lines afterwards, so
-// that messages which name a place have its line in the key.
+// awsAuthSource reads the ConfigMap. The lines of the file are added to its places later, so that
+// messages with a place have the line within the key.
 func awsAuthSource(m *ConfigMap) *mappingSource {
 	s := &mappingSource{name: m.Place.Object, locate: m.locate}
 	s.mappings, s.findings = iam.ParseConfigMap(m.Data, m.Place.Object, finding.Place{Object: m.Place.Object})
@@ -80,7 +79,7 @@ func awsAuthSource(m *ConfigMap) *mappingSource {
 	return s
 }
 
-// locate finds the line of the file for a place in the ConfigMap.
+// locate adds the line of the file to a place in the ConfigMap.
 func (m *ConfigMap) locate(at finding.Place) finding.Place {
 	if m.Place.File == "" {
 		return at
@@ -137,8 +136,7 @@ func identitySource(list []IdentityMapping) *mappingSource {
 	return s
 }
 
-// writtenRoles reads the entries of a list of roles as far as they have the fields of
-// one.
+// writtenRoles parses the entries of mapRoles, and ignores unknown fields.
 func writtenRoles(text, key string) []writtenRole {
 	var entries []map[string]any
 	if err := yaml.Unmarshal([]byte(text), &entries); err != nil {
@@ -167,8 +165,8 @@ func writtenRoles(text, key string) []writtenRole {
 	return written
 }
 
-// unusable returns the finding for which an entry is not used: nothing if it is used,
-// or if another entry about the same role takes its place.
+// unusable returns the finding because of which an entry is not used. It returns false if the
+// entry is used, or if another entry for the same role replaces it.
 func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 	within := func(at finding.Place) bool {
 		return (w.object == "" || at.Object == w.object) && (at.Key == w.key || strings.HasPrefix(at.Key, w.key+"."))
@@ -186,23 +184,27 @@ func (s *mappingSource) unusable(w writtenRole) (finding.Finding, bool) {
 	return finding.Finding{}, false
 }
 
-// rules are how the cluster's authenticator uses mappings: the one that is to be seen,
-// or aws-iam-authenticator, as on EKS.
+// rules returns how the cluster's authenticator uses mappings: the one that was found, or
+// aws-iam-authenticator, as on EKS.
 func (e *examination) rules() iam.Rules {
-	// The region of a credential is what its owner wrote, and says nothing of the roles.
+	// The region of a credential is what its owner wrote; it says nothing about the roles.
 	rules := iam.Rules{RolePaths: iam.Exact, Partition: partitionOfRegion(e.nodeRegion())}
 	for _, a := range e.cluster.Authenticators {
 		rules.Partition = cmp.Or(a.Partition, rules.Partition)
 		if a.Kind == NodeAuthorizer {
-			rules.Reserved = iam.DefaultReserved()
+			rules.Reserved = iam.Reserved{
+				Prefixes:         a.Reserved.Prefixes,
+				GrantedUsernames: a.Reserved.GrantedUsernames,
+				GrantedGroups:    a.Reserved.GrantedGroups,
+			}
 			rules.RolePaths = cmp.Or(iam.PathPolicy(a.RolePaths), iam.MatchName)
 		}
 	}
 	return rules
 }
 
-// partitionOfRoles is that of all mapped roles of nodes; empty if they differ, or there
-// are none.
+// partitionOfRoles returns the partition of all mapped roles of nodes; empty if they differ, or if
+// there are none.
 func (e *examination) partitionOfRoles() string {
 	partition := ""
 	for i := range e.report.Roles {
@@ -219,8 +221,7 @@ func (e *examination) partitionOfRoles() string {
 	return partition
 }
 
-// region is where the nodes are, or a credential is made for; empty if that does not
-// show.
+// region returns the region of the nodes, or else of a credential; empty if unknown.
 func (e *examination) region() string {
 	if region := e.nodeRegion(); region != "" {
 		return region
@@ -233,7 +234,7 @@ func (e *examination) region() string {
 	return ""
 }
 
-// nodeRegion is where the nodes are; empty if that does not show.
+// nodeRegion returns the region of the nodes; empty if unknown.
 func (e *examination) nodeRegion() string {
 	if e.options.Region != "" {
 		return e.options.Region
@@ -248,7 +249,7 @@ func (e *examination) nodeRegion() string {
 	return ""
 }
 
-// partitionOfRegion is the partition in which a region is; empty without a region.
+// partitionOfRegion returns the partition of a region; empty without a region.
 // Source: https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/partitions.html
 func partitionOfRegion(region string) string {
 	if region == "" {

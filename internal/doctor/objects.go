@@ -82,19 +82,21 @@ func (c *Cluster) addClusterRoleBinding(b *rbacv1.ClusterRoleBinding, at finding
 
 func (c *Cluster) addRoleBinding(b *rbacv1.RoleBinding, at finding.Place) {
 	c.RBAC.SetRoleBinding(b)
-	c.Bindings = append(c.Bindings, Binding{Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels)})
+	c.Bindings = append(c.Bindings, Binding{
+		Place: at, Namespace: b.Namespace, Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects, Labels: maps.Clone(b.Labels),
+	})
 }
 
-// addWebhook takes in a webhook that applies NodeRestriction. One that is passed over
-// when it does not answer restricts nobody.
+// addWebhook adds a webhook that applies NodeRestriction. It ignores a webhook with failurePolicy
+// Ignore, which does not restrict nodes reliably.
 func (c *Cluster) addWebhook(name string, policy *admissionv1.FailurePolicyType, at finding.Place) {
 	if name == restrictionWebhook && (policy == nil || *policy == admissionv1.Fail) {
 		c.Restrictions = append(c.Restrictions, at)
 	}
 }
 
-// sort puts what has a name in its order, so that what is said of it has one, and of
-// several of one name leaves the last.
+// sort sorts the objects by name, so that findings are sorted, and keeps the last of several
+// objects with the same name.
 func (c *Cluster) sort() {
 	slices.SortStableFunc(c.Nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	c.Nodes = lastOf(c.Nodes, func(a, b Node) bool { return a.Name == b.Name })
@@ -113,7 +115,7 @@ func (c *Cluster) sort() {
 	c.APIServers = lastOf(c.APIServers, func(a, b APIServer) bool { return a.Name == b.Name && a.Place == b.Place })
 }
 
-// lastOf leaves the last of equal neighbours.
+// lastOf keeps the last of adjacent equal elements.
 func lastOf[T any](sorted []T, equal func(a, b T) bool) []T {
 	kept := sorted[:0]
 	for i, x := range sorted {

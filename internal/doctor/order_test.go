@@ -16,7 +16,8 @@ func configurationsIn(t *testing.T, folder string) []string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") && strings.Contains(readFile(t, path), "kind: AuthorizationConfiguration") {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".yaml") &&
+			strings.Contains(readFile(t, path), "kind: AuthorizationConfiguration") {
 			files = append(files, path)
 		}
 		return err
@@ -27,7 +28,7 @@ func configurationsIn(t *testing.T, folder string) []string {
 	return files
 }
 
-// TestShippedAuthorizersAreInOrder: what the project ships is what the doctor advises.
+// TestShippedAuthorizersAreInOrder: the doctor accepts the configurations in deploy.
 func TestShippedAuthorizersAreInOrder(t *testing.T) {
 	files := configurationsIn(t, "../../deploy")
 	if len(files) < 3 {
@@ -42,16 +43,17 @@ func TestShippedAuthorizersAreInOrder(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfTheInstallation follows docs/install.md: with the Node authorizer that
-// its commands put in, and when they have taken it out, the doctor finds nothing wrong
-// with the order, and what it advises to put Node back is what the commands make.
+// TestTheOrderOfTheInstallation follows docs/install.md: the doctor accepts the order with the Node
+// authorizer and without it, and it recommends the same position for Node as the commands there.
 func TestTheOrderOfTheInstallation(t *testing.T) {
 	const insert = "sed -i 's|^- type: RBAC|- type: Node\\n  name: node\\n&|'"
 	page := readFile(t, "../../docs/install.md")
-	if n := strings.Count(page, insert); n != 2 { // to begin with, and to go back
+	if n := strings.Count(page, insert); n != 2 { // to install, and to roll back
 		t.Fatalf("docs/install.md puts Node in %d times", n)
 	}
-	both := regexp.MustCompile(`(?m)^- type: RBAC`).ReplaceAllString(readFile(t, "../../deploy/static-pod/apiserver/authorization.yaml"), "- type: Node\n  name: node\n- type: RBAC")
+	both := regexp.MustCompile(`(?m)^- type: RBAC`).ReplaceAllString(
+		readFile(t, "../../deploy/static-pod/apiserver/authorization.yaml"), "- type: Node\n  name: node\n- type: RBAC",
+	)
 	c := readText(t, both)
 	s := c.setups()[0]
 	if want := []string{modeWebhook, modeNode, modeRBAC}; !slices.Equal(s.authorizers, want) {
@@ -91,17 +93,18 @@ func TestWhereNodeIsPut(t *testing.T) {
 	}
 }
 
-// TestOurServerBehindNodeIsHardlyAsked: it answers only what the Node authorizer leaves
-// open, and so says little of what it will decide alone.
-func TestOurServerBehindNodeIsHardlyAsked(t *testing.T) {
-	const text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: Node, name: node}\n- {type: Webhook, name: node-authorizer}\n- {type: RBAC, name: rbac}\n"
+// TestServerAfterNodeIsReported: the server is asked only about requests that the Node authorizer
+// does not allow, and so shows little of what it would decide alone.
+func TestServerAfterNodeIsReported(t *testing.T) {
+	const text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n" +
+		"- {type: Node, name: node}\n- {type: Webhook, name: node-authorizer}\n- {type: RBAC, name: rbac}\n"
 	r := Examine(readText(t, text), Options{Checks: []CheckID{CheckAuthorization}})
 	if len(r.Findings) != 1 || r.Findings[0].Code != AuthorizationOrder || !strings.HasSuffix(r.Findings[0].Remedy, "Webhook, Node, RBAC") {
 		t.Errorf("found %v", r.Findings)
 	}
 }
 
-// TestPagesAdviseOneOrder: no page tells to put webhooks behind the Node authorizer.
+// TestPagesAdviseOneOrder: no page recommends webhooks after the Node authorizer.
 func TestPagesAdviseOneOrder(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -112,7 +115,8 @@ func TestPagesAdviseOneOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if regexp.MustCompile(`Node, ?Webhook`).Match(text) || strings.Contains(string(text), "webhooks between them") || strings.Contains(string(text), "Webhooks stay between") {
+		if regexp.MustCompile(`Node, ?Webhook`).Match(text) || strings.Contains(string(text), "webhooks between them") ||
+			strings.Contains(string(text), "Webhooks stay between") {
 			t.Errorf("%s puts webhooks behind Node", page)
 		}
 	}

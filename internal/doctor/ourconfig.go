@@ -16,22 +16,21 @@ import (
 // ourConfig reads a document that is node-authorizer's config file.
 func (r *reader) ourConfig(d *manifest.Document) error {
 	text, line := d.Source()
-	if d.Position().Item > 0 { // the text may be that of the list
+	if d.Position().Item > 0 { // the source may be the whole list
 		text, line = d.JSON(), 0
 	}
 	return r.ourConfigText(d, text, line)
 }
 
-// isOurConfig reports whether a text says that it is node-authorizer's config file, of
-// whatever version and kind.
+// isOurConfig reports whether a text is node-authorizer's config file, of any version and kind.
 func isOurConfig(text []byte) bool {
 	var t metav1.TypeMeta
 	return yaml.Unmarshal(text, &t) == nil && strings.HasPrefix(t.APIVersion, configv1alpha1.GroupName+"/")
 }
 
-// ourConfigText reads node-authorizer's config file as the server does: with its defaults
-// and its checks. The text is at a path of the document, or is all of it, and begins on a
-// line of the file; 0 if its lines are not those of the file.
+// ourConfigText parses node-authorizer's config file like the server, with defaults and
+// validation. The text is at a path of the document, or is the whole document. It begins on a line
+// of the file; 0 if its lines are not lines of the file.
 func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path ...string) error {
 	config, err := configv1alpha1.Parse(text)
 	if err != nil {
@@ -42,7 +41,8 @@ func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path
 	}
 	a := Authenticator{
 		Place: place(d, path...), Kind: NodeAuthorizer,
-		ClusterID: config.IAM.ClusterID, Partition: config.IAM.Partition, RolePaths: config.IAM.RolePaths,
+		ClusterID: config.IAM.ClusterID, Partition: config.IAM.Partition,
+		RolePaths: config.IAM.RolePaths, Reserved: config.IAM.Reserved,
 	}
 	if len(path) == 0 {
 		a.Place = place(d, "iam")
@@ -54,7 +54,7 @@ func (r *reader) ourConfigText(d *manifest.Document, text []byte, line int, path
 	return nil
 }
 
-// ourConfigError says of each mistake in a config file where it is in the document's file.
+// ourConfigError adds the place in the document's file to each error of a config file.
 func ourConfigError(d *manifest.Document, err error, line int, path []string) error {
 	var problems configv1alpha1.Problems
 	if !errors.As(err, &problems) {
@@ -62,7 +62,9 @@ func ourConfigError(d *manifest.Document, err error, line int, path []string) er
 	}
 	var errs []error
 	for _, p := range problems {
-		located := &manifest.Error{File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message)}
+		located := &manifest.Error{
+			File: d.File(), Position: d.Position(), Object: d.Describe(), Field: keyOf(path), Err: errors.New(p.Message),
+		}
 		located.Line = cmp.Or(line, d.Line(path...))
 		if line > 0 && p.Line > 0 {
 			located.Line = line + p.Line - 1

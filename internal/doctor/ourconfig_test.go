@@ -2,16 +2,21 @@ package doctor
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/iam"
 )
 
 // deployedConfig is the config file that users install.
 const deployedConfig = "../../deploy/iam/static-pod/config.yaml"
 
-// tokensFor is the kubeconfig of somebody who makes tokens for a cluster.
+// tokensFor returns a kubeconfig that makes tokens for a cluster.
 func tokensFor(id string) string {
-	return "---\napiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n    exec: {apiVersion: client.authentication.k8s.io/v1, command: node-authorizer, args: [token, --cluster-id=" + id + "]}\n"
+	return "---\napiVersion: v1\nkind: Config\nusers:\n- name: kubelet\n  user:\n" +
+		"    exec: {apiVersion: client.authentication.k8s.io/v1, command: node-authorizer, args: [token, --cluster-id=" + id + "]}\n"
 }
 
 func configMapJSON(t *testing.T, config string) string {
@@ -26,7 +31,7 @@ func configMapJSON(t *testing.T, config string) string {
 	return string(text)
 }
 
-func TestOurConfigSaysWhichTokensAreAccepted(t *testing.T) {
+func TestOurConfigDefinesWhichTokensAreAccepted(t *testing.T) {
 	const pod = "../../deploy/static-pod/server/node-authorizer.yaml"
 	config := readFile(t, deployedConfig)
 	for _, test := range []struct {
@@ -37,12 +42,15 @@ func TestOurConfigSaysWhichTokensAreAccepted(t *testing.T) {
 		{"a file, for the same cluster", config + tokensFor("CLUSTER_ID"), nil},
 		{"a file beside the static pod", config + "---\n" + readFile(t, pod) + tokensFor("blue"), []string{"error ClusterIDMismatch blue"}},
 		{
-			"a ConfigMap", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n" + indented(config) + tokensFor("blue"),
+			"a ConfigMap",
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n" +
+				indented(config) + tokensFor("blue"),
 			[]string{"error ClusterIDMismatch blue"},
 		},
 		{"a ConfigMap in JSON", configMapJSON(t, config) + "\n" + tokensFor("blue"), []string{"error ClusterIDMismatch blue"}},
 		{
-			"an item of a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n- {apiVersion: config.node-authorizer.io/v1alpha1, kind: ServerConfiguration, iam: {clusterID: shop}, " +
+			"an item of a list", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n" +
+				"- {apiVersion: config.node-authorizer.io/v1alpha1, kind: ServerConfiguration, iam: {clusterID: shop}, " +
 				"webhook: {serves: [Authentication], certificateFile: a, keyFile: b, clientCAFile: c}}\n" + tokensFor("blue"),
 			[]string{"error ClusterIDMismatch blue"},
 		},
@@ -59,12 +67,21 @@ func TestOurConfigIsReadAsTheServerReadsIt(t *testing.T) {
 	id := "clusterID: CLUSTER_ID"
 	inConfigMap := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: node-authorizer, namespace: kube-system}\ndata:\n  config.yaml: |\n"
 	for _, test := range []struct{ rule, text, want string }{
-		{"an unknown field", strings.Replace(config, id, id+"\n  clusterid: x", 1), "stdin: document 1, line 19: ServerConfiguration: iam.clusterid: unknown field"},
-		{"a mistake in a second document", "kind: Secret\napiVersion: v1\n---\n" + strings.Replace(config, id, id+"\n  clusterid: x", 1), "document 2, line 22: "},
+		{
+			"an unknown field", strings.Replace(config, id, id+"\n  clusterid: x", 1),
+			"stdin: document 1, line 19: ServerConfiguration: iam.clusterid: unknown field",
+		},
+		{
+			"a mistake in a second document", "kind: Secret\napiVersion: v1\n---\n" + strings.Replace(config, id, id+"\n  clusterid: x", 1),
+			"document 2, line 22: ",
+		},
 		{"a field in another case", strings.Replace(config, id, "clusterid: x", 1), "iam.clusterid: unknown field"},
 		{"another kind", strings.Replace(config, "kind: ServerConfiguration", "kind: Config", 1), "kind: want ServerConfiguration"},
 		{"another version", strings.Replace(config, "/v1alpha1", "/v2", 1), "apiVersion: want config.node-authorizer.io/v1alpha1"},
-		{"a mistake in a ConfigMap", inConfigMap + indented(strings.Replace(config, id, id+"\n  clusterid: x", 1)), "line 24: ConfigMap kube-system/node-authorizer: data.config.yaml: iam.clusterid: unknown field"},
+		{
+			"a mistake in a ConfigMap", inConfigMap + indented(strings.Replace(config, id, id+"\n  clusterid: x", 1)),
+			"line 24: ConfigMap kube-system/node-authorizer: data.config.yaml: iam.clusterid: unknown field",
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			_, err := Read(t.Context(), []string{"-"}, ReadOptions{Stdin: strings.NewReader(test.text)})
@@ -75,7 +92,38 @@ func TestOurConfigIsReadAsTheServerReadsIt(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfOurConfigCount(t *testing.T) {
+// withReserved returns the deployed config file with fields of iam.reserved.
+func withReserved(t *testing.T, fields string) string {
+	t.Helper()
+	const id = "clusterID: CLUSTER_ID"
+	return strings.Replace(readFile(t, deployedConfig), id, id+"\n  reserved: {"+fields+"}", 1)
+}
+
+func TestReservedNamesOfOurConfigAreUsed(t *testing.T) {
+	const manager, admin = "system:kube-controller-manager", "corp:admin"
+	refused := []string{"error MappingReserved arn:aws:iam::111122223333:role/manager"}
+	for _, test := range []struct {
+		rule, config, username string
+		want                   []string
+	}{
+		{"a name that is reserved by default", withReserved(t, ""), manager, refused},
+		{"a granted username", withReserved(t, "grantedUsernames: ["+manager+"]"), manager, nil},
+		{"a prefix that is not reserved", withReserved(t, "prefixes: ['corp:']"), manager, nil},
+		{"no prefixes", withReserved(t, "prefixes: []"), manager, nil},
+		{"a prefix that is not reserved by default", withReserved(t, "prefixes: ['system:', 'corp:']"), admin, refused},
+		{"no config", "", manager, nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			text := awsAuthText(roleEntry("manager", test.username)) + "---\n" + test.config
+			reserved := slices.DeleteFunc(run(readText(t, text), awsAuth).Findings, func(f finding.Finding) bool {
+				return f.Code != iam.MappingReserved
+			})
+			wantFindings(t, reserved, test.want...)
+		})
+	}
+}
+
+func TestDefaultsOfOurConfigAreUsed(t *testing.T) {
 	c := readText(t, readFile(t, deployedConfig))
 	if len(c.Authenticators) != 1 {
 		t.Fatalf("authenticators are %+v", c.Authenticators)

@@ -8,56 +8,55 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// Status is how far a step is.
+// Status is the status of a step.
 type Status string
 
 // The statuses of a step.
 const (
 	StatusDone Status = "done"
-	// StatusToDo: something shows that the step is not done.
+	// StatusToDo: there is evidence that the step is not done.
 	StatusToDo Status = "todo"
-	// StatusUnknown: what would show it was not there.
+	// StatusUnknown: the input does not show whether the step is done.
 	StatusUnknown Status = "unknown"
 )
 
-// Plan is how a cluster moves to Node authorization and NodeRestriction without
-// disruption, and how far it is.
+// Plan lists the steps by which a cluster moves to Node authorization and NodeRestriction without
+// disruption, with their status.
 type Plan struct {
-	// Origin says which cluster it is.
+	// Origin describes the cluster.
 	Origin string `json:"origin"`
-	// Next is the number of the step to go on with; 0 if all are done.
+	// Next is the number of the next step; 0 if all are done.
 	Next  int    `json:"next"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is one change, after which everything goes on working, and which can be taken
-// back.
+// Step is one change. It does not disrupt the cluster, and it can be undone.
 type Step struct {
 	// Number counts from 1. ID is stable across releases.
 	Number int    `json:"number"`
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Why    string `json:"why"`
-	// Needs are the numbers of the steps that have to be done before.
+	// Needs are the numbers of the steps that must be done before.
 	Needs []int `json:"needs,omitempty"`
-	// Do is what is left to do; empty for a step that is done.
+	// Do are the remaining actions; empty for a step that is done.
 	Do    []Action `json:"do,omitempty"`
 	Check Check    `json:"check"`
 }
 
 // Action is one thing to do.
 type Action struct {
-	// Text says what, in one line.
+	// Text describes the action in one line.
 	Text string `json:"text"`
-	// Commands are lines to paste into a shell; Undo those that take it back.
+	// Commands are lines to paste into a shell; Undo are those that undo them.
 	Commands []string `json:"commands,omitempty"`
 	Undo     []string `json:"undo,omitempty"`
 }
 
-// Check says whether a step is done.
+// Check is the result of checking whether a step is done.
 type Check struct {
 	Status Status `json:"status"`
-	// Evidence is what shows it on the cluster at hand, each in one line.
+	// Evidence is what shows it in this cluster, one line each.
 	Evidence []string `json:"evidence"`
 }
 
@@ -86,10 +85,10 @@ const (
 	stepCleanUp   = "clean-up"
 )
 
-// steps are those of every plan, in order. The Node authorizer comes before anything
-// is taken away: it only ever adds. The rights that all nodes share go when the log
-// shows that nobody needs them. NodeRestriction, which only limits users that are
-// nodes, comes when all are.
+// steps returns the steps of every plan, in order. The Node authorizer is enabled before rights are
+// removed, because it only adds rights. Rights that all nodes share are removed when the log shows
+// that no node needs them. NodeRestriction limits only users that are nodes, so it is enabled when
+// all kubelets authenticate as nodes.
 func steps() []step {
 	return []step{
 		{
@@ -101,20 +100,23 @@ func steps() []step {
 			why: "it allows nodes what their own pods need and refuses nothing, so that nobody notices; RBAC goes on allowing what it did",
 		},
 		{
-			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize}, plan: (*planner).identify,
-			why: "only user system:node:NAME in group system:nodes is a node to the Node authorizer and NodeRestriction",
+			id: stepIdentify, title: "Give every kubelet the identity of its node", needs: []string{stepAuthorize},
+			plan: (*planner).identify,
+			why:  "only user system:node:NAME in group system:nodes is a node to the Node authorizer and NodeRestriction",
 		},
 		{
 			id: stepWatch, title: "Watch until nothing would be refused", needs: []string{stepRecord, stepIdentify}, plan: (*planner).watch,
 			why: "what still depends on rights that all nodes share stops working in the next step",
 		},
 		{
-			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch}, plan: (*planner).withdraw,
-			why: "as long as a binding gives every node what system:node has, the Node authorizer's refusals mean nothing",
+			id: stepWithdraw, title: "Take away the rights that all nodes share", needs: []string{stepAuthorize, stepWatch},
+			plan: (*planner).withdraw,
+			why:  "as long as a binding gives every node what system:node has, the Node authorizer's refusals mean nothing",
 		},
 		{
 			id: stepRestrict, title: "Restrict what nodes write", needs: []string{stepIdentify}, plan: (*planner).restrict,
-			why: "the Node authorizer says which objects a node may write, NodeRestriction what: its own Node, its own pods, its own certificates",
+			why: "the Node authorizer says which objects a node may write, NodeRestriction what: " +
+				"its own Node, its own pods, its own certificates",
 		},
 		{
 			id: stepCleanUp, title: "Take away what else was left", needs: []string{stepWithdraw}, plan: (*planner).cleanUp,
@@ -123,8 +125,8 @@ func steps() []step {
 	}
 }
 
-// MakePlan says which steps a cluster still has to take. The report is that of the
-// same cluster; audit is what its audit log showed, nil if that is not known.
+// MakePlan returns the plan of a cluster. The report must be that of the same cluster; audit is the
+// report of its audit log, or nil.
 func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	p := &planner{
 		examination: &examination{cluster: c, report: report},
@@ -148,8 +150,8 @@ func MakePlan(c *Cluster, report *Report, audit *Audit) *Plan {
 	return plan
 }
 
-// next is the first step to do, or else the first of which it is not known; what it
-// needs comes before it.
+// next returns the first step to do, or else the first step with an unknown status. Steps that it
+// needs come before it.
 func (p *Plan) next() int {
 	for _, status := range []Status{StatusToDo, StatusUnknown} {
 		for i := range p.Steps {
@@ -161,7 +163,7 @@ func (p *Plan) next() int {
 	return 0
 }
 
-// firstOf is the first step on the way to a step that is not done.
+// firstOf returns the first step that must be done before a step, or the step itself.
 func (p *Plan) firstOf(s *Step) int {
 	for _, number := range s.Needs {
 		if before := &p.Steps[number-1]; before.Check.Status != StatusDone {
@@ -174,13 +176,13 @@ func (p *Plan) firstOf(s *Step) int {
 // Complete reports whether every step is done.
 func (p *Plan) Complete() bool { return p.Next == 0 }
 
-// Open reports whether a step is to do. If none is and the plan is not complete, there
-// are steps of which it is not known.
+// Open reports whether there is a step to do. If there is none and the plan is not complete, the
+// status of some steps is unknown.
 func (p *Plan) Open() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Check.Status == StatusToDo })
 }
 
-// unknown counts the steps of which it is not known whether they are done.
+// unknown returns the number of steps with an unknown status.
 func (p *Plan) unknown() int {
 	n := 0
 	for i := range p.Steps {
@@ -191,7 +193,7 @@ func (p *Plan) unknown() int {
 	return n
 }
 
-// Text writes the plan for people.
+// Text writes the plan as text.
 func (p *Plan) Text(page *render.Page) {
 	page.Section("Move to Node authorization and NodeRestriction: %s", p.Origin)
 	if p.Complete() {
@@ -235,7 +237,7 @@ func (s *Step) text(page *render.Page, next int) {
 	}
 }
 
-// after says what has to be done before.
+// after returns a text with the steps that must be done before.
 func (s *Step) after() string {
 	if s.Check.Status == StatusDone || len(s.Needs) == 0 {
 		return ""

@@ -23,8 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// planOf makes the plan of a cluster in testdata/plan, with its audit report if there
-// is one.
+// planOf returns the plan of a cluster in testdata/plan, with its audit report if there is one.
 func planOf(t *testing.T, name string) *Plan {
 	t.Helper()
 	c := readFiles(t, filepath.Join("testdata/plan", name+".yaml"))
@@ -101,8 +100,8 @@ func TestPlanOfNothingKnowsNothing(t *testing.T) {
 	}
 }
 
-// managed is a cluster whose API server a provider runs, with one node that shows that
-// it is known by its own name.
+// managed returns a cluster whose API server a provider runs, with one node that authenticates as
+// itself.
 func managed() *Cluster {
 	c := clusterOf(asks("system:node:worker-1", "system:node:worker-1", "system:nodes").approved())
 	c.Nodes = []Node{{Name: "worker-1", Ready: corev1.ConditionTrue}}
@@ -119,20 +118,21 @@ func TestAClusterThatHasMovedNeedsNoLog(t *testing.T) {
 	} {
 		c := managed()
 		change(c)
-		if plan := planFor(c, nil); plan.stepOf(t, stepRecord).Check.Status == StatusDone || plan.stepOf(t, stepWatch).Check.Status == StatusDone {
+		if plan := planFor(c, nil); plan.stepOf(t, stepRecord).Check.Status == StatusDone ||
+			plan.stepOf(t, stepWatch).Check.Status == StatusDone {
 			t.Errorf("%s: %v, %v", name, plan.stepOf(t, stepRecord).Check, plan.stepOf(t, stepWatch).Check)
 		}
 	}
 }
 
-// nodesHad are rules that allow what nodes do.
+// nodesHad returns rules that allow the requests of nodes.
 func nodesHad() []rbacv1.PolicyRule {
 	rules, _ := assumedRules(rbac.Ref{Kind: "ClusterRole", Name: "system:node"})
 	return rules
 }
 
-// TestTheAuditPolicyCanBePastedAsItIsPrinted runs what the plan shows, indented as it
-// is, and reads the file that comes of it.
+// TestTheAuditPolicyCanBePastedAsItIsPrinted runs the indented commands of the plan and parses the
+// resulting file.
 func TestTheAuditPolicyCanBePastedAsItIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var pasted strings.Builder
@@ -182,7 +182,7 @@ func TestNodeThatDoesWhatNoBindingAllowsShowsTheNodeAuthorizer(t *testing.T) {
 	}
 }
 
-// bind gives all nodes a role, which is there if it has rules.
+// bind binds a role to all nodes. The role exists if rules are given.
 func bind(c *Cluster, role string, rules ...rbacv1.PolicyRule) {
 	b := Binding{
 		Place: finding.Place{Object: "ClusterRoleBinding " + role},
@@ -193,10 +193,12 @@ func bind(c *Cluster, role string, rules ...rbacv1.PolicyRule) {
 	if len(rules) > 0 {
 		c.RBAC.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role}, Rules: rules})
 	}
-	c.RBAC.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: b.Role, Subjects: b.Subjects})
+	c.RBAC.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role}, RoleRef: b.Role, Subjects: b.Subjects,
+	})
 }
 
-// logged is a report of two days in which nothing would be refused.
+// logged returns a report of two days in which nothing would be refused.
 func logged() *Audit {
 	a := &Audit{}
 	first, last := day().AddDate(0, 0, -2), day()
@@ -220,10 +222,14 @@ func TestWatchingIsDoneWhenNothingWouldBeRefused(t *testing.T) {
 		want     Status
 		evidence string
 	}{
-		{name: "two days without", change: func(*Cluster, *Audit) {}, want: StatusDone, evidence: "of 1000 requests of kubelets in 48h0m0s none"},
 		{
-			name: "something would be refused", change: func(_ *Cluster, a *Audit) { a.WouldBeRefused = []AuditedRefusal{refusal("authorization", 0)} },
-			want: StatusToDo, evidence: "worker-1: get secrets shop/db (NoPathToObject), 2 times",
+			name: "two days without", change: func(*Cluster, *Audit) {}, want: StatusDone,
+			evidence: "of 1000 requests of kubelets in 48h0m0s none",
+		},
+		{
+			name:   "something would be refused",
+			change: func(_ *Cluster, a *Audit) { a.WouldBeRefused = []AuditedRefusal{refusal("authorization", 0)} },
+			want:   StatusToDo, evidence: "worker-1: get secrets shop/db (NoPathToObject), 2 times",
 		},
 		{
 			name: "by NodeRestriction, which comes later", want: StatusDone,
@@ -257,8 +263,14 @@ func TestWatchingIsDoneWhenNothingWouldBeRefused(t *testing.T) {
 			name: "a short log", want: StatusUnknown, evidence: "the log is 2h0m0s long",
 			change: func(_ *Cluster, a *Audit) { first := day().Add(-2 * time.Hour); a.Totals.First = &first },
 		},
-		{name: "a log of others", want: StatusUnknown, evidence: "no request of a kubelet", change: func(_ *Cluster, a *Audit) { a.Totals.Requests = 0 }},
-		{name: "requests that were not decided", want: StatusUnknown, evidence: "7 requests could not be decided", change: func(_ *Cluster, a *Audit) { a.Totals.Undecided = 7 }},
+		{
+			name: "a log of others", want: StatusUnknown, evidence: "no request of a kubelet",
+			change: func(_ *Cluster, a *Audit) { a.Totals.Requests = 0 },
+		},
+		{
+			name: "requests that were not decided", want: StatusUnknown, evidence: "7 requests could not be decided",
+			change: func(_ *Cluster, a *Audit) { a.Totals.Undecided = 7 },
+		},
 		{
 			name: "the binding counted", want: StatusUnknown, evidence: "counts what ClusterRoleBinding system:node allows",
 			change: func(c *Cluster, _ *Audit) { bind(c, "system:node", allow("*", "*", "*")) },
@@ -293,12 +305,18 @@ func TestIdentitiesAreKnownWhenEveryNodeWasSeen(t *testing.T) {
 			name: "one asked for no certificate", noLog: true, want: StatusUnknown, evidence: "not seen: worker-2",
 			change: func(c *Cluster, _ *Audit) { c.Nodes = append(c.Nodes, Node{Name: "worker-2"}) },
 		},
-		{name: "no nodes", noLog: true, change: func(c *Cluster, _ *Audit) { c.Nodes = nil }, want: StatusUnknown, evidence: "no nodes were given"},
+		{
+			name: "no nodes", noLog: true, change: func(c *Cluster, _ *Audit) { c.Nodes = nil }, want: StatusUnknown,
+			evidence: "no nodes were given",
+		},
 		{
 			name: "one is silent in the log", want: StatusUnknown, evidence: "of 1 node the log has nothing: worker-2",
 			change: func(_ *Cluster, a *Audit) { a.Nodes.Silent = []string{"worker-2"} },
 		},
-		{name: "a silent one asked for a certificate", want: StatusDone, change: func(_ *Cluster, a *Audit) { a.Nodes.Silent = []string{"worker-1"} }},
+		{
+			name: "a silent one asked for a certificate", want: StatusDone,
+			change: func(_ *Cluster, a *Audit) { a.Nodes.Silent = []string{"worker-1"} },
+		},
 		{
 			name: "a kubelet that goes by another name", want: StatusToDo, evidence: "CSRRequesterMismatch",
 			change: func(c *Cluster, _ *Audit) {
@@ -317,9 +335,8 @@ func TestIdentitiesAreKnownWhenEveryNodeWasSeen(t *testing.T) {
 	}
 }
 
-// TestNothingIsTakenAwayTooEarly goes through clusters in which a later step could be
-// done at once.
-func TestNothingIsTakenAwayTooEarly(t *testing.T) {
+// TestRightsAreNotRemovedTooEarly has clusters in which a later step could be done immediately.
+func TestRightsAreNotRemovedTooEarly(t *testing.T) {
 	c := managed()
 	bind(c, "system:node", allow("*", "*", "*"))
 	for _, test := range []struct {
@@ -377,7 +394,8 @@ func TestReadAuditRefusesWhatIsNoReport(t *testing.T) {
 		"fields of another type":    `{"totals": {"requests": "many"}, "wouldBeRefused": [], "nodes": {}}`,
 		"nothing":                   "",
 	} {
-		if audit, err := ReadAudit([]byte(text)); err == nil || audit != nil || !strings.Contains(err.Error(), "node-authorizer audit -o json") {
+		if audit, err := ReadAudit([]byte(text)); err == nil || audit != nil ||
+			!strings.Contains(err.Error(), "node-authorizer audit -o json") {
 			t.Errorf("%s: %v, %v; want an error that says how the report is made", name, audit, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// identityCodes are findings that show a kubelet which is not known as its node.
+// identityCodes returns the codes of findings about kubelets that do not authenticate as their
+// node.
 func identityCodes() []finding.Code {
 	return []finding.Code{
 		KubeletNotInSystemNodes, KubeletUndifferentiated, KubeletAdministrator, CSRRequesterMismatch, CSRForAnotherNode,
@@ -20,7 +21,7 @@ func identityCodes() []finding.Code {
 func (p *planner) identify() (Check, []Action) {
 	wrong := slices.Concat(p.wrongRoles(), p.wrongKubelets(), p.wrongInLog())
 	if len(wrong) > 0 {
-		return Check{StatusToDo, wrong}, p.mendIdentities()
+		return Check{StatusToDo, wrong}, p.fixIdentities()
 	}
 	known, evidence := p.conforming()
 	for _, m := range p.cluster.unread("configmaps", resourceMappings, resourceRequests, "nodes") {
@@ -32,7 +33,7 @@ func (p *planner) identify() (Check, []Action) {
 	return Check{StatusUnknown, evidence}, []Action{reportOnLog()}
 }
 
-// wrongRoles are AWS roles whose nodes are not known as nodes, or are administrators.
+// wrongRoles returns AWS roles whose nodes do not authenticate as nodes, or are administrators.
 func (p *planner) wrongRoles() []string {
 	var lines []string
 	for i := range p.report.Roles {
@@ -40,7 +41,9 @@ func (p *planner) wrongRoles() []string {
 		switch {
 		case !r.Purpose.makesNodes():
 		case r.User == "":
-			lines = append(lines, fmt.Sprintf("%s becomes nobody, %s (%s)", r.ARN, strings.TrimPrefix(r.Registers.Why, "Unauthorized: "), r.Place))
+			lines = append(lines, fmt.Sprintf(
+				"%s becomes nobody, %s (%s)", r.ARN, strings.TrimPrefix(r.Registers.Why, "Unauthorized: "), r.Place,
+			))
 		case !r.NodeIdentity:
 			lines = append(lines, fmt.Sprintf("%s becomes %q in %q, which is no node (%s)", r.ARN, r.User, r.Groups, r.Place))
 		default:
@@ -68,20 +71,26 @@ func (p *planner) wrongInLog() []string {
 	}
 	var lines []string
 	for _, i := range p.audit.Nonconforming {
-		lines = append(lines, fmt.Sprintf("in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count, plural(i.Count, "request", "requests")))
+		lines = append(lines, fmt.Sprintf(
+			"in the audit log %q acts as kubelet for %s: %d %s", i.Username, orNone(some(i.Nodes)), i.Count,
+			plural(i.Count, "request", "requests"),
+		))
 	}
 	var never []string
 	for _, n := range p.audit.Nodes.NeverConforming {
 		never = append(never, n.Name)
 	}
 	if len(never) > 0 {
-		lines = append(lines, fmt.Sprintf("in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"), plural(len(never), "its", "their"), some(never)))
+		lines = append(lines, fmt.Sprintf(
+			"in the audit log %d %s never under %s own name: %s", len(never), plural(len(never), "node asks", "nodes ask"),
+			plural(len(never), "its", "their"), some(never),
+		))
 	}
 	return lines
 }
 
-// conforming says which nodes are seen to go by their own name, by the audit log and by
-// certificate requests; known is whether that is all of the cluster's.
+// conforming returns evidence from the audit log and certificate requests about nodes that
+// authenticate as themselves; known is true if these are all nodes of the cluster.
 func (p *planner) conforming() (known bool, evidence []string) {
 	own := map[string]bool{}
 	for _, r := range readRequests(p.cluster).last {
@@ -91,9 +100,14 @@ func (p *planner) conforming() (known bool, evidence []string) {
 	}
 	if p.audit != nil && p.audit.Totals.Conforming > 0 {
 		silent := slices.DeleteFunc(slices.Clone(p.audit.Nodes.Silent), func(n string) bool { return own[n] })
-		evidence = append(evidence, fmt.Sprintf("in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming, plural(p.audit.Nodes.Conforming, "node asks", "nodes ask")))
+		evidence = append(evidence, fmt.Sprintf(
+			"in the audit log %d %s under their own name, and nobody else acts for a node", p.audit.Nodes.Conforming,
+			plural(p.audit.Nodes.Conforming, "node asks", "nodes ask"),
+		))
 		if len(silent) > 0 {
-			evidence = append(evidence, fmt.Sprintf("of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent)))
+			evidence = append(evidence, fmt.Sprintf(
+				"of %d %s the log has nothing: %s", len(silent), plural(len(silent), "node", "nodes"), some(silent),
+			))
 		}
 		unseen := 0
 		for _, n := range p.cluster.Nodes {
@@ -102,7 +116,9 @@ func (p *planner) conforming() (known bool, evidence []string) {
 			}
 		}
 		if unseen > len(silent) {
-			evidence = append(evidence, fmt.Sprintf("the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes)))
+			evidence = append(evidence, fmt.Sprintf(
+				"the audit report is about other nodes than the %d of this cluster", len(p.cluster.Nodes),
+			))
 		}
 		return len(silent) == 0 && unseen == 0 && p.audit.Nodes.NotTold == 0, evidence
 	}
@@ -117,18 +133,21 @@ func (p *planner) conforming() (known bool, evidence []string) {
 			unseen = append(unseen, n.Name)
 		}
 	}
-	evidence = append(evidence, fmt.Sprintf("by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes)))
+	evidence = append(evidence, fmt.Sprintf(
+		"by their certificate requests %d of %d nodes go by their own name; the audit log shows it of all", seen, len(p.cluster.Nodes),
+	))
 	if len(unseen) > 0 {
 		evidence = append(evidence, "not seen: "+some(unseen))
 	}
 	return seen > 0 && len(unseen) == 0, evidence
 }
 
-func (p *planner) mendIdentities() []Action {
+func (p *planner) fixIdentities() []Action {
 	var do []Action
 	if p.cluster.AWSAuth != nil || len(p.cluster.IdentityMappings) > 0 {
 		do = append(do, Action{
-			Text: "map each role of nodes to username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers, system:nodes, and no other; keep the old text",
+			Text: "map each role of nodes to username system:node:{{EC2PrivateDNSName}} and groups system:bootstrappers, " +
+				"system:nodes, and no other; keep the old text",
 			Commands: []string{
 				"kubectl -n kube-system get configmap aws-auth -o yaml > aws-auth.yaml",
 				"kubectl -n kube-system edit configmap aws-auth",
@@ -138,14 +157,17 @@ func (p *planner) mendIdentities() []Action {
 	}
 	return append(
 		do,
-		Action{Text: "kubelets with a client certificate: rotateCertificates: true in their configuration, and a bootstrap kubeconfig, by which they ask for user system:node:NAME in group system:nodes"},
+		Action{
+			Text: "kubelets with a client certificate: rotateCertificates: true in their configuration, " +
+				"and a bootstrap kubeconfig, by which they ask for user system:node:NAME in group system:nodes",
+		},
 		Action{Text: "one node after another: restart its kubelet, wait until it is Ready, try logs and exec on it", Commands: []string{
 			"kubectl get node NAME", "kubectl get certificatesigningrequests --sort-by=.metadata.creationTimestamp",
 		}},
 	)
 }
 
-// reportOnLog is how the audit report is made.
+// reportOnLog returns the action that makes the audit report.
 func reportOnLog() Action {
 	return Action{
 		Text: "make a report of the audit log of all API servers, and plan with it",
@@ -156,29 +178,41 @@ func reportOnLog() Action {
 	}
 }
 
-// watchFor is how long a log has to be: what runs once a day is then in it.
+// watchFor is the minimum duration of a log, so that it includes daily jobs.
 const watchFor = 24 * time.Hour
 
 func (p *planner) watch() (Check, []Action) {
 	do := []Action{reportOnLog()}
 	if p.audit == nil && p.inForce() {
-		return Check{StatusDone, []string{"every kubelet goes by its node's name, and no binding gives all nodes what the Node authorizer refuses: what it refuses is refused already"}}, nil
+		return Check{
+			StatusDone,
+			[]string{
+				"every kubelet goes by its node's name, and no binding gives all nodes what the Node authorizer refuses: " +
+					"what it refuses is refused already",
+			},
+		}, nil
 	}
 	if p.audit == nil {
 		return Check{StatusUnknown, []string{"no audit report was given"}}, do
 	}
 	would, passing := p.refusals()
 	if len(would) > 0 {
-		mend := Action{Text: "find out why of each, and mend it: a pod that is not on the node, a program that uses the kubelet's credential, a kubelet without its identity", Commands: []string{
-			"node-authorizer explain VERB RESOURCE/NAME -n NAMESPACE --node NODE",
-		}}
-		return Check{StatusToDo, firstOf(would, shownRefusals)}, append([]Action{mend}, do...)
+		fix := Action{
+			Text: "find the cause of each, and fix it: a pod that is not on the node, a program that uses the kubelet's credential, " +
+				"a kubelet without its identity",
+			Commands: []string{"node-authorizer explain VERB RESOURCE/NAME -n NAMESPACE --node NODE"},
+		}
+		return Check{StatusToDo, firstOf(would, shownRefusals)}, append([]Action{fix}, do...)
 	}
 	var open []string
 	t := p.audit.Totals
-	evidence := []string{fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute))}
+	evidence := []string{
+		fmt.Sprintf("of %d requests of kubelets in %s none would be refused for good", t.Requests, p.audit.span().Round(time.Minute)),
+	}
 	if passing > 0 {
-		evidence = append(evidence, fmt.Sprintf("%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are")))
+		evidence = append(evidence, fmt.Sprintf(
+			"%d %s about what the state does not have any more, or passed by", passing, plural(passing, "refusal is", "refusals are"),
+		))
 	}
 	if t.Requests == 0 {
 		open = append(open, "the log has no request of a kubelet: does its policy record them?")
@@ -191,7 +225,9 @@ func (p *planner) watch() (Check, []Action) {
 	}
 	for _, x := range p.shared() {
 		if object := x.binding.object(); !slices.Contains(p.audit.LeftOut, object) {
-			open = append(open, fmt.Sprintf("the report counts what %s allows: make it with a state that does not have it (--from)", object))
+			open = append(open, fmt.Sprintf(
+				"the report counts what %s allows: make it with a state that does not have it (--from)", object,
+			))
 		}
 	}
 	if len(open) > 0 {
@@ -200,8 +236,8 @@ func (p *planner) watch() (Check, []Action) {
 	return Check{StatusDone, evidence}, nil
 }
 
-// inForce is whether a cluster shows by itself that the Node authorizer is asked, that
-// every kubelet is a node to it, and that nothing common to nodes allows more.
+// inForce reports whether the cluster shows without a log that the Node authorizer is asked, that
+// every kubelet authenticates as its node, and that no binding to all nodes allows more.
 func (p *planner) inForce() bool {
 	for _, judge := range []func() (Check, []Action){p.authorize, p.identify, p.withdraw} {
 		if check, _ := judge(); check.Status != StatusDone {
@@ -211,7 +247,7 @@ func (p *planner) inForce() bool {
 	return true
 }
 
-// refusals are those of authorizers that do not pass by, and the number of the others.
+// refusals returns the persistent refusals by authorizers, and the number of transient ones.
 func (p *planner) refusals() (persist []string, passing int) {
 	for _, r := range p.audit.WouldBeRefused {
 		switch {

@@ -8,8 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// shared are the bindings that give all nodes so much that the Node authorizer's
-// refusals mean nothing.
+// shared returns the bindings that grant all nodes so much that refusals of the Node authorizer have
+// no effect.
 func (p *planner) shared() []excess {
 	return slices.DeleteFunc(p.excesses(), func(x excess) bool { return !x.sharedByNodes() })
 }
@@ -18,7 +18,7 @@ func (x *excess) sharedByNodes() bool {
 	return x.finding.Code == SystemNodeBinding || x.finding.Code == NodesMasters || x.finding.Code == EveryoneMasters
 }
 
-// object names a binding: "ClusterRoleBinding system:node".
+// object returns the name of a binding: "ClusterRoleBinding system:node".
 func (b *Binding) object() string {
 	if b.Namespace == "" {
 		return "ClusterRoleBinding " + b.Name
@@ -53,7 +53,7 @@ func (p *planner) cleanUp() (Check, []Action) {
 	return p.withdrawn(others, "no binding gives nodes, or everyone, what they should not have")
 }
 
-// withdrawn is done when none of the bindings is left.
+// withdrawn checks that none of the bindings is left.
 func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	if len(list) == 0 {
 		if lacking := p.met[CheckBindings]; p.cluster.RBACKnown && len(lacking) > 0 {
@@ -75,7 +75,7 @@ func (p *planner) withdrawn(list []excess, none string) (Check, []Action) {
 	return check, do
 }
 
-// rightsUnknown is the check of what roles and bindings show, where not all were read.
+// rightsUnknown is the result of a step about roles and bindings if not all were read.
 func (p *planner) rightsUnknown() (Check, []Action) {
 	check, do := Check{Status: StatusUnknown}, []Action{}
 	for _, m := range p.rightsLack() {
@@ -85,7 +85,7 @@ func (p *planner) rightsUnknown() (Check, []Action) {
 	return check, do
 }
 
-// byBinding groups what is of one binding, in the order of the first of each.
+// byBinding groups excesses by binding, in the order of the first of each.
 func byBinding(list []excess) [][]excess {
 	var groups [][]excess
 	for _, x := range list {
@@ -101,8 +101,8 @@ func byBinding(list []excess) [][]excess {
 	return groups
 }
 
-// takeAway is the commands that take subjects out of a binding, the last first, so that
-// the places of the others stay as they are, and those that put them back.
+// takeAway returns the commands that remove subjects from a binding, and those that restore them. It
+// removes the last subject first, so that the indices of the others do not change.
 func takeAway(group []excess) Action {
 	b := group[0].binding
 	var subjects []int
@@ -127,7 +127,7 @@ func takeAway(group []excess) Action {
 	return action
 }
 
-// kubectl begins a command on the binding.
+// kubectl returns the beginning of a command on the binding.
 func (b *Binding) kubectl(verbs ...string) []string {
 	words := []string{"kubectl"}
 	if b.Namespace != "" {
@@ -143,7 +143,7 @@ func (b *Binding) resource() string {
 	return "rolebinding"
 }
 
-// flags are those with which "kubectl create" makes the binding again.
+// flags returns the flags with which "kubectl create" restores the binding.
 func (b *Binding) flags() []string {
 	flags := []string{"--" + strings.ToLower(b.Role.Kind) + "=" + b.Role.Name}
 	for _, s := range b.Subjects {

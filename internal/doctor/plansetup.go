@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// unseen is the check of what only an API server shows, where none does.
+// unseen is the result of a step about API servers if none is known.
 func (p *planner) unseen() (Check, bool) {
 	if len(p.setups) > 0 {
 		return Check{}, false
@@ -20,8 +20,8 @@ func (p *planner) unseen() (Check, bool) {
 	}}, true
 }
 
-// each collects the evidence of all API servers: todo if one lacks it, unknown if one
-// cannot be judged.
+// each combines the evidence of all API servers: todo if one is not done, unknown if the status of
+// one is unknown.
 func (p *planner) each(judge func(*setup) (Status, string)) Check {
 	check := Check{Status: StatusDone}
 	for i := range p.setups {
@@ -34,7 +34,7 @@ func (p *planner) each(judge func(*setup) (Status, string)) Check {
 	return check
 }
 
-// manifest says where the flags of an API server are changed.
+// manifest returns where to change the flags of an API server.
 func (s *setup) manifest() string {
 	file := s.place.File
 	if s.server != nil {
@@ -61,7 +61,8 @@ func (p *planner) record() (Check, []Action) {
 	}
 	if len(seen) == 0 {
 		return Check{StatusUnknown, []string{"no flags of a kube-apiserver are to be seen, and no audit report was given"}}, []Action{{
-			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, one event a line",
+			Text: "switch on the audit log; where a provider runs the control plane, by its means, and bring it into files, " +
+				"one event a line",
 		}}
 	}
 	return p.each(func(s *setup) (Status, string) {
@@ -70,7 +71,8 @@ func (p *planner) record() (Check, []Action) {
 			return StatusUnknown, s.name + ": its flags are not to be seen"
 		case s.server.Unseen != "":
 			return StatusUnknown, s.server.Unseen
-		case s.server.last("audit-policy-file") != "" && (s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
+		case s.server.last("audit-policy-file") != "" &&
+			(s.server.last("audit-log-path") != "" || s.server.last("audit-webhook-config-file") != ""):
 			return StatusDone, fmt.Sprintf("%s records by %s", s.name, s.server.last("audit-policy-file"))
 		}
 		return StatusToDo, s.name + " records nothing: it has no audit policy, or nowhere to write to"
@@ -83,10 +85,16 @@ func (p *planner) authorize() (Check, []Action) {
 			return Check{StatusDone, []string{evidence}}, nil
 		}
 		return check, []Action{
-			{Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, or an AuthorizationConfiguration with Node before RBAC"},
 			{
-				Text:     "where no binding gives nodes any right, this shows it: the answer is yes if the Node authorizer is asked, for the name of any node",
-				Commands: []string{"kubectl auth can-i update nodes/NAME --subresource=status --as=system:node:NAME --as-group=system:nodes"},
+				Text: "make sure that kube-apiserver has --authorization-mode=Node,RBAC, " +
+					"or an AuthorizationConfiguration with Node before RBAC",
+			},
+			{
+				Text: "where no binding gives nodes any right, this shows it: " +
+					"the answer is yes if the Node authorizer is asked, for the name of any node",
+				Commands: []string{
+					"kubectl auth can-i update nodes/NAME --subresource=status --as=system:node:NAME --as-group=system:nodes",
+				},
 			},
 		}
 	}
@@ -103,13 +111,16 @@ func (p *planner) authorize() (Check, []Action) {
 		Commands: []string{"kubectl get --raw='/readyz?verbose'"},
 	})
 	if slices.ContainsFunc(p.setups, func(s setup) bool { return s.asks(modeAlwaysAllow) }) {
-		do = append(do, Action{Text: "where everything was allowed so far, roles and bindings are missing: AlwaysAllow stays, last, until all who use the cluster have theirs"})
+		do = append(do, Action{
+			Text: "where everything was allowed so far, roles and bindings are missing: " +
+				"AlwaysAllow stays, last, until all who use the cluster have theirs",
+		})
 	}
 	return check, do
 }
 
-// allowedAsNode finds a node that does what no binding allows it: then the Node
-// authorizer does, or one like it, also where no API server is to be seen.
+// allowedAsNode finds a node that does something that no binding allows. This shows that the Node
+// authorizer, or one like it, allows it, even if no API server is known.
 func (p *planner) allowedAsNode() (evidence string, acts bool) {
 	if !p.cluster.RBACKnown {
 		return "", false
@@ -127,13 +138,15 @@ func (p *planner) allowedAsNode() (evidence string, acts bool) {
 			User: r.Requester, Groups: r.Groups, Verb: "patch", ResourceRequest: true, Resource: "nodes", Subresource: "status", Name: node,
 		}
 		if d := p.cluster.RBAC.Evaluate(&status); !d.Allowed && len(d.Unresolved) == 0 {
-			return fmt.Sprintf("%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node), true
+			return fmt.Sprintf(
+				"%s is Ready under its own name, and no binding lets it update its status: the Node authorizer does, or one like it", node,
+			), true
 		}
 	}
 	return "", false
 }
 
-// authorizes says whether the Node authorizer is asked, and RBAC after it.
+// authorizes reports whether the Node authorizer is asked, and RBAC after it.
 func (s *setup) authorizes() (Status, string) {
 	node, rbac := slices.Index(s.authorizers, modeNode), slices.Index(s.authorizers, modeRBAC)
 	ends := slices.IndexFunc(s.authorizers, func(m string) bool { return m == modeAlwaysAllow || m == modeAlwaysDeny })
@@ -152,14 +165,18 @@ func (s *setup) authorizes() (Status, string) {
 	return StatusToDo, asks
 }
 
-// change is what to write for the step.
+// change returns the configuration for the step.
 func (s *setup) change() string {
 	order := s.withNode()
 	if s.asks(modeAlwaysAllow) {
 		order = append(order, modeAlwaysAllow)
 	}
 	if s.byConfig {
-		return fmt.Sprintf("in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, name: node}", strings.Join(order, ", "))
+		return fmt.Sprintf(
+			"in its AuthorizationConfiguration list the authorizers in the order %s; that of the Node authorizer is {type: Node, "+
+				"name: node}",
+			strings.Join(order, ", "),
+		)
 	}
 	return s.server.set(flagMode, order)
 }
@@ -189,7 +206,8 @@ func (p *planner) restrict() (Check, []Action) {
 	return check, append(do, Action{Text: "one API server after another; " + otherwise})
 }
 
-// wouldRestrict lists the writes in the audit log that NodeRestriction would refuse.
+// wouldRestrict returns an action for the writes in the audit log that NodeRestriction would
+// refuse.
 func (p *planner) wouldRestrict() []Action {
 	if p.audit == nil {
 		return nil
@@ -203,10 +221,17 @@ func (p *planner) wouldRestrict() []Action {
 	if len(lines) == 0 {
 		return nil
 	}
-	return []Action{{Text: fmt.Sprintf("first give who makes these writes an identity of its own, or have them done otherwise: %s", strings.Join(firstOf(lines, shownRefusals), "; "))}}
+	return []Action{
+		{
+			Text: fmt.Sprintf(
+				"first give who makes these writes an identity of its own, or have them done otherwise: %s",
+				strings.Join(firstOf(lines, shownRefusals), "; "),
+			),
+		},
+	}
 }
 
-// shownRefusals is how many requests a step names.
+// shownRefusals is the maximum number of requests that a step names.
 const shownRefusals = 5
 
 func firstOf(lines []string, n int) []string {

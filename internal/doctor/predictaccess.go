@@ -22,26 +22,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-var errNoInstance = errors.New("the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up")
+var errNoInstance = errors.New(
+	"the session of a Fargate pod is not called after an instance, so that there is no private DNS name to look up",
+)
 
-var errNoInstanceOutside = errors.New("the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up")
+var errNoInstanceOutside = errors.New(
+	"the session of a hybrid node is not called after an instance, so that there is no private DNS name to look up",
+)
 
-// accessPredictor says what a user may do who is meant to be a node: it asks the authorizers
-// that the cluster's API servers ask, as far as that shows.
+// accessPredictor predicts the rights of a user that should be a node, with the authorizers of the
+// cluster's API servers, as far as they are known.
 type accessPredictor struct {
 	chain chain.Chain
-	// restricted is whether NodeRestriction holds nodes to their own names.
+	// restricted is true if NodeRestriction limits nodes to their own names.
 	restricted bool
-	// assumed says whose roles and bindings are asked; empty for the cluster's own.
+	// assumed describes the roles and bindings; empty for the cluster's own.
 	assumed string
-	// unasked is an authorizer of the API server that cannot be asked here, and may
-	// allow more; empty if there is none.
+	// unasked is an authorizer of the API server that cannot be evaluated and may allow more;
+	// empty if there is none.
 	unasked string
 }
 
-// newAccessPredictor takes what the cluster does not show as a usual cluster has it: Node
-// before RBAC, NodeRestriction, and no right for system:nodes but to ask for
-// certificates.
+// newAccessPredictor assumes the defaults of a typical cluster for what is unknown: Node before
+// RBAC, NodeRestriction, and no right for system:nodes except to request certificates.
 func newAccessPredictor(c *Cluster) *accessPredictor {
 	p := &accessPredictor{chain: chain.Chain{chain.Masters()}, restricted: true}
 	version := c.Version
@@ -70,8 +73,8 @@ func newAccessPredictor(c *Cluster) *accessPredictor {
 	return p
 }
 
-// authorizers are those of the first API server that shows them, in order, or those of
-// a usual cluster.
+// authorizers returns the authorizers of the first API server for which they are known, in order, or
+// those of a typical cluster.
 func (c *Cluster) authorizers() []string {
 	for _, s := range c.setups() {
 		if s.authorizers != nil {
@@ -81,8 +84,8 @@ func (c *Cluster) authorizers() []string {
 	return []string{modeNode, modeRBAC}
 }
 
-// usualPolicy is what nodes have of RBAC in a cluster as kubeadm and EKS make it, and
-// what bindings give that were read without their roles.
+// usualPolicy returns what RBAC grants to nodes in a cluster of kubeadm or EKS, and the rules of
+// bindings whose roles were not read.
 func usualPolicy(bindings []Binding) *rbac.Policy {
 	p := rbac.NewPolicy()
 	csrs := "certificatesigningrequests"
@@ -104,7 +107,9 @@ func usualPolicy(bindings []Binding) *rbac.Policy {
 				allow(certificatesv1.GroupName, csrs, "create", "get", "list", "watch"))
 		}
 		setUsual(p, b.Role.Name, rules)
-		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects})
+		p.SetClusterRoleBinding(&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: b.Name}, RoleRef: b.Role, Subjects: b.Subjects,
+		})
 	}
 	return p
 }
@@ -113,7 +118,7 @@ func setUsual(p *rbac.Policy, name string, rules []rbacv1.PolicyRule) {
 	p.SetClusterRole(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
 }
 
-// kubelet is a user who is meant to be the kubelet of a node.
+// kubelet is a user that should be the kubelet of a node.
 type kubelet struct {
 	user   string
 	groups []string
@@ -122,7 +127,7 @@ type kubelet struct {
 
 func (k kubelet) identity() nodeidentity.Identity { return nodeidentity.Of(k.user, k.groups) }
 
-// isNode is whether the kubelet is known as its node.
+// isNode reports whether the kubelet authenticates as its node.
 func (k kubelet) isNode() bool {
 	identity := k.identity()
 	return identity.IsNode && identity.Name == k.node && k.node != ""
@@ -131,7 +136,7 @@ func (k kubelet) isNode() bool {
 // kubeletRequest is a request that kubelets make.
 type kubeletRequest struct {
 	verb, group, resource, subresource, namespace string
-	// named is whether it is about the object with the node's name.
+	// named is true if it is about the object with the node's name.
 	named bool
 	// phrase completes "may not …".
 	phrase string
@@ -151,7 +156,7 @@ func (p *accessPredictor) may(k kubelet, a kubeletRequest) (bool, string) {
 	return err == nil && decision == verdict.Allow, by
 }
 
-// all asks for several and says which is refused, or who allows them.
+// all evaluates several requests. It returns the first that is refused, or who allows them.
 func (p *accessPredictor) all(k kubelet, list ...kubeletRequest) (refused, by string) {
 	for _, a := range list {
 		ok, who := p.may(k, a)
@@ -171,15 +176,20 @@ func keepReady() []kubeletRequest {
 	return []kubeletRequest{
 		{verb: "patch", resource: "nodes", subresource: "status", named: true, phrase: "write its Node's status"},
 		{verb: "create", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, phrase: "create its Lease"},
-		{verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true, phrase: "renew its Lease"},
+		{
+			verb: "update", group: coordinationv1.GroupName, resource: "leases", namespace: leaseNamespace, named: true,
+			phrase: "renew its Lease",
+		},
 	}
 }
 
 func requestCertificate() kubeletRequest {
-	return kubeletRequest{verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate"}
+	return kubeletRequest{
+		verb: "create", group: certificatesv1.GroupName, resource: "certificatesigningrequests", phrase: "ask for a certificate",
+	}
 }
 
-// registers says whether the kubelet creates its Node.
+// registers predicts whether the kubelet creates its Node.
 func (p *accessPredictor) registers(k kubelet) Outcome {
 	refused, by := p.all(k, createNode())
 	identity := k.identity()
@@ -192,7 +202,7 @@ func (p *accessPredictor) registers(k kubelet) Outcome {
 	return Outcome{Yes, allowedBy(by)}
 }
 
-// ready says whether the kubelet keeps its Node Ready.
+// ready predicts whether the kubelet keeps its Node Ready.
 func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 	refused, by := p.all(k, keepReady()...)
 	lease, _ := p.all(k, keepReady()[2])
@@ -209,8 +219,8 @@ func (p *accessPredictor) ready(k kubelet, registers Outcome) Outcome {
 	return Outcome{Yes, allowedBy(by)}
 }
 
-// serving says whether the kubelet gets its serving certificate. Kubernetes approves
-// none by itself; approvers compare who asks with what is asked for.
+// serving predicts whether the kubelet gets its serving certificate. Kubernetes itself approves
+// none; approvers compare the requester with the subject.
 func (p *accessPredictor) serving(k kubelet) Outcome {
 	commonName := nodeidentity.UserPrefix + k.node
 	refused, _ := p.all(k, requestCertificate())
@@ -222,12 +232,18 @@ func (p *accessPredictor) serving(k kubelet) Outcome {
 	case k.user != commonName:
 		return Outcome{No, fmt.Sprintf("it asks for the certificate of %s as %s, and is not approved", commonName, k.user)}
 	case !slices.Contains(k.groups, nodeidentity.Group):
-		return Outcome{Yes, fmt.Sprintf("it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone", nodeidentity.Group)}
+		return Outcome{
+			Yes,
+			fmt.Sprintf(
+				"it asks for its certificate in its own name; an approver that wants %s too, as node-authorizer's does, leaves it alone",
+				nodeidentity.Group,
+			),
+		}
 	}
 	return Outcome{Yes, "it asks for its certificate in its own name"}
 }
 
-// refused is the outcome of something that nobody who can be asked allows.
+// refused returns the outcome of a request that no known authorizer allows.
 func (p *accessPredictor) refused(why string) Outcome {
 	if p.unasked == "" {
 		return Outcome{No, why}
@@ -235,7 +251,7 @@ func (p *accessPredictor) refused(why string) Outcome {
 	return Outcome{Unknown, why + "; whether authorizer " + p.unasked + " does cannot be seen here"}
 }
 
-// refusal says why an access is refused: who the kubelet is to the authorizers.
+// refusal returns why a request is refused, with the identity of the kubelet.
 func (p *accessPredictor) refusal(k kubelet, phrase string) string {
 	rbac := "RBAC does not let it"
 	if p.assumed != "" {

@@ -11,25 +11,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// rolePredictor says what nodes that use a role will be able to do.
+// rolePredictor predicts what nodes that use a role can do.
 type rolePredictor struct {
 	*accessPredictor
 	cluster *Cluster
 	rules   iam.Rules
-	// ours is true where node-authorizer is the cluster's authenticator.
+	// ours is true if node-authorizer is the cluster's authenticator.
 	ours bool
 	// nodes are the cluster's of AWS, by name; users has those whose kubelets were seen
 	// to use a role, by its canonical ARN in lower case.
 	nodes []sample
 	users map[string]map[string]bool
-	// region is that of a node where none was seen; empty if unknown.
+	// region is the region for sample nodes; empty if unknown.
 	region string
 }
 
 func newRolePredictor(e *examination) *rolePredictor {
 	f := &rolePredictor{
 		accessPredictor: newAccessPredictor(e.cluster), cluster: e.cluster, rules: e.rules(), users: map[string]map[string]bool{},
-		region: e.region(), ours: slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
+		region: e.region(),
+		ours:   slices.ContainsFunc(e.cluster.Authenticators, func(a Authenticator) bool { return a.Kind == NodeAuthorizer }),
 	}
 	for i := range e.cluster.Nodes {
 		if s, ok := awsNode(&e.cluster.Nodes[i]); ok {
@@ -70,8 +71,7 @@ func (f *rolePredictor) samples(arn string, purpose Purpose) []sample {
 	return []sample{madeUp(f.region, kindOf(purpose))}
 }
 
-// kindOf is the kind of nodes for which a role is tried: instances, if nothing shows
-// another.
+// kindOf returns the kind of nodes for which a role is evaluated; instances by default.
 func kindOf(purpose Purpose) Purpose {
 	if purpose.makesNodes() {
 		return purpose
@@ -134,7 +134,7 @@ func (f *rolePredictor) predictRole(s *mappingSource, m iam.Mapping) RolePredict
 	return shown
 }
 
-// predictNode predicts for one node. The kubelet is nil if it is not authenticated.
+// predictNode predicts for one node. The kubelet is nil if authentication fails.
 func (f *rolePredictor) predictNode(s *mappingSource, m iam.Mapping, node sample) (RolePrediction, *kubelet) {
 	prediction := RolePrediction{
 		ARN: m.ARN, Username: m.Username, Groups: m.Groups, Source: s.name, Place: s.locate(m.Place),
@@ -149,7 +149,7 @@ func (f *rolePredictor) predictNode(s *mappingSource, m iam.Mapping, node sample
 	return prediction, &k
 }
 
-// predictAccess puts into a prediction what a kubelet may do.
+// predictAccess adds the rights of a kubelet to a prediction.
 func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 	prediction.User = k.user
 	prediction.NodeIdentity = k.isNode()
@@ -158,15 +158,15 @@ func (f *rolePredictor) predictAccess(prediction *RolePrediction, k kubelet) {
 	prediction.Serving = f.serving(k)
 }
 
-// predictAdmin says whether the kubelet of a prediction may do everything. It reads all
-// of RBAC, and is done only for the one node that is shown.
+// predictAdmin predicts whether the kubelet may do everything. It reads all of RBAC, and so is
+// called only for the node that is shown.
 func (f *rolePredictor) predictAdmin(prediction *RolePrediction, k *kubelet) {
 	if k != nil {
 		_, prediction.ClusterAdmin = f.cluster.administrator(k.user, k.groups)
 	}
 }
 
-// user is who a node's kubelet is in Kubernetes. An error says why it is nobody.
+// user returns the Kubernetes user of a node's kubelet, or an error if authentication fails.
 func (f *rolePredictor) user(s *mappingSource, m iam.Mapping, node sample) (kubelet, error) {
 	arn, err := iam.ParseARN(m.ARN)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s sample) kubelet(username string, groups []string, resolve func(string) (
 	return k, nil
 }
 
-// pathOf is the path of a role's ARN, with its slashes; empty if there is none.
+// pathOf returns the path of a role's ARN, with its slashes; empty if there is none.
 func pathOf(arn string) string {
 	_, resource, found := strings.Cut(arn, ":role/")
 	if slash := strings.LastIndexByte(resource, '/'); found && slash >= 0 {
@@ -217,7 +217,7 @@ func pathOf(arn string) string {
 	return ""
 }
 
-// withoutPath is a role's ARN as STS has it.
+// withoutPath returns a role's ARN without its path, as STS does.
 func withoutPath(arn string) string {
 	path := pathOf(arn)
 	if path == "" {
@@ -226,14 +226,14 @@ func withoutPath(arn string) string {
 	return strings.Replace(arn, ":role"+path, ":role/", 1)
 }
 
-// unauthorized is the prediction for a node whose kubelet is not authenticated.
+// unauthorized sets the prediction for a node whose kubelet is not authenticated.
 func (f *RolePrediction) unauthorized(why string) {
 	f.Registers = Outcome{No, "Unauthorized: " + why}
 	f.Ready = Outcome{No, "it does not register"}
 	f.Serving = Outcome{No, "it cannot ask for a certificate"}
 }
 
-// predictUnusable is for a node whose role has an entry that cannot be used.
+// predictUnusable predicts for a node whose role has an unusable entry.
 func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because finding.Finding) RolePrediction {
 	purpose := f.purpose(w.arn, w.username, w.groups)
 	node := f.samples(w.arn, purpose)[0]
@@ -243,9 +243,11 @@ func (f *rolePredictor) predictUnusable(s *mappingSource, w writtenRole, because
 		Purpose: purpose, ARN: w.arn, Username: w.username, Groups: w.groups, Source: s.name, Place: s.locate(at),
 		Node: node.name, Seen: node.seen, Authenticator: f.authenticator(s),
 	}
-	// aws-iam-authenticator takes of an entry what it can read, and braces as they are.
+	// aws-iam-authenticator uses the parts of an entry that it can read, and keeps unknown
+	// placeholders unchanged.
 	arn, err := iam.ParseARN(w.arn)
-	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours && pathOf(w.arn) == "" {
+	if _, session, wrong := iam.Canonical(w.arn); err == nil && wrong == nil && session == "" && w.username != "" && !f.ours &&
+		pathOf(w.arn) == "" {
 		k, err := node.kubelet(w.username, w.groups, func(text string) (string, error) { return node.fill(text, arn.Account) })
 		if err == nil {
 			f.predictAccess(&prediction, k)
@@ -284,10 +286,12 @@ func (f *rolePredictor) counts(s *mappingSource, i int, because finding.Finding)
 	if f.ours {
 		return because.Code != iam.MappingDuplicate
 	}
-	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool { return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != "" })
+	return !slices.ContainsFunc(s.written[i+1:], func(later writtenRole) bool {
+		return strings.EqualFold(later.arn, s.written[i].arn) && later.arn != ""
+	})
 }
 
-// ofSource predicts for the roles of a source, in its order.
+// ofSource predicts for the roles of a source, in their order.
 func (f *rolePredictor) ofSource(s *mappingSource) []RolePrediction {
 	var predictions []RolePrediction
 	covered := func(arn string) bool { return s.purposes == nil && f.cluster.accessEntry(arn) != nil }

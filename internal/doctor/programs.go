@@ -64,8 +64,8 @@ func (a arguments) flags() map[string][]string {
 	return flags
 }
 
-// variable is a word that stands for flags that are written elsewhere; empty if there
-// is none. A variable as the value of a flag hides no other flag.
+// variable returns a shell variable that contains further flags; empty if there is none. A variable
+// as the value of a flag hides no other flag.
 func (a arguments) variable() string {
 	for i, word := range a {
 		value := i > 0 && strings.HasPrefix(a[i-1], "-") && !strings.Contains(a[i-1], "=")
@@ -76,7 +76,7 @@ func (a arguments) variable() string {
 	return ""
 }
 
-// last is the value that counts of those given for a flag under any of its names.
+// last returns the effective value of a flag under any of its names.
 func last(flags map[string][]string, names ...string) string {
 	for _, name := range names {
 		if values := flags[name]; len(values) > 0 {
@@ -86,7 +86,7 @@ func last(flags map[string][]string, names ...string) string {
 	return ""
 }
 
-// imageName and imageTag take an image reference apart.
+// imageName and imageTag return the parts of an image reference.
 func imageName(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(image, ':'); colon > strings.LastIndexByte(image, '/') {
@@ -128,7 +128,7 @@ func (r *reader) webhooks(d *manifest.Document) error {
 	return nil
 }
 
-// workload reads the pods that a DaemonSet or a Deployment makes.
+// workload reads the pod template of a DaemonSet or a Deployment.
 func (r *reader) workload(d *manifest.Document) error {
 	var w struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -145,7 +145,7 @@ func (r *reader) workload(d *manifest.Document) error {
 	return nil
 }
 
-// addContainers takes in what a pod's containers run, where that matters.
+// addContainers adds the API servers and authenticators that a pod's containers run.
 func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at func(container int) finding.Place) {
 	for i := range pod.Containers {
 		container := &pod.Containers[i]
@@ -155,7 +155,9 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at
 				Version: imageTag(container.Image), Revision: meta.Labels["revision"],
 			}
 			if variable := args.variable(); variable != "" {
-				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf("%s has flags in %s, which its manifest does not show; write them out", a.Name, variable)
+				a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
+					"%s has flags in %s, which its manifest does not show; write them out", a.Name, variable,
+				)
 			}
 			c.APIServers = append(c.APIServers, a)
 		}
@@ -170,7 +172,7 @@ func (c *Cluster) addContainers(meta *metav1.ObjectMeta, pod *corev1.PodSpec, at
 	}
 }
 
-// addAuthenticator leaves out what says nothing.
+// addAuthenticator adds an authenticator, unless none of its settings is known.
 func (c *Cluster) addAuthenticator(a Authenticator) {
 	if a.ClusterID != "" || a.Partition != "" || a.Kind == NodeAuthorizer {
 		c.Authenticators = append(c.Authenticators, a)

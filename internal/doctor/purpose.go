@@ -8,19 +8,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Purpose is what a role is for, as far as its mapping shows.
+// Purpose is the purpose of a role, as far as it is known.
 type Purpose string
 
 // The purposes.
 const (
-	// ForNodes is for EC2 instances, ForFargate for pods that are nodes of their own.
+	// ForNodes is for EC2 instances, ForFargate for Fargate pods, each of which is a node.
 	ForNodes   Purpose = "nodes"
 	ForFargate Purpose = "fargate"
 	// ForHybrid is for machines outside of AWS: EKS Hybrid Nodes.
 	ForHybrid Purpose = "hybrid"
 	// ForOthers is for people and programs.
 	ForOthers Purpose = "others"
-	// NotKnown is for roles that give no sign, where nothing in the cluster is for nodes.
+	// NotKnown is for roles without an indication, in a cluster without any role for nodes.
 	NotKnown Purpose = "unknown"
 )
 
@@ -29,7 +29,7 @@ func (p Purpose) makesNodes() bool { return p == ForNodes || p == ForFargate || 
 
 const groupNodeProxier = "system:node-proxier"
 
-// purposeOf guesses what a role is for. What kubelets were seen to use is no guess.
+// purposeOf guesses the purpose of a role. If used is true, kubelets are known to use it.
 func purposeOf(arn, username string, groups []string, used bool) Purpose {
 	name := strings.ToLower(roleName(arn))
 	switch {
@@ -47,16 +47,17 @@ func purposeOf(arn, username string, groups []string, used bool) Purpose {
 	return ForOthers
 }
 
-// soundsLikeNodes looks for the words by which people, kops and eksctl call the roles
-// of nodes: "eksctl-shop-nodegroup-a-NodeInstanceRole-1ABC", "nodes.k8s.example.com".
+// soundsLikeNodes reports whether a name has a word that users, kops and eksctl use in roles of
+// nodes: "eksctl-shop-nodegroup-a-NodeInstanceRole-1ABC", "nodes.k8s.example.com".
 func soundsLikeNodes(name string) bool {
 	return strings.Contains(name, "worker") || strings.Contains(name, "nodeinstancerole") || strings.Contains(name, "nodegroup") ||
 		slices.ContainsFunc(strings.FieldsFunc(name, isSeparator), func(word string) bool {
-			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") || strings.HasPrefix(word, "noderole")
+			return word == "node" || word == "nodes" || word == "kubelet" || strings.HasSuffix(word, "noderole") ||
+				strings.HasPrefix(word, "noderole")
 		})
 }
 
 func isSeparator(r rune) bool { return strings.ContainsRune("-_./:@{}", r) }
 
-// roleName is the last part of the ARN of a role.
+// roleName returns the last part of the ARN of a role.
 func roleName(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }

@@ -21,18 +21,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// ReadOptions say how files are read.
+// ReadOptions are the options of Read.
 type ReadOptions struct {
-	// Stdin is what the path "-" reads.
+	// Stdin is read for the path "-".
 	Stdin io.Reader
 	// Progress, if set, is called from time to time.
 	Progress func(manifest.Progress)
 }
 
-// Read makes a cluster of files: manifests, lists, snapshots, kubeconfigs, and the
-// configurations of authenticators, authorizers and API servers. Objects that no check
-// needs are passed over without being parsed, so that a dump of a whole cluster costs
-// little more than reading it.
+// Read builds a cluster from files: manifests, lists, snapshots, kubeconfigs, and the configurations
+// of authenticators, authorizers and API servers. It skips objects that no check needs without
+// parsing them, so that a dump of a whole cluster costs little more than reading it.
 func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) {
 	r := newReader(&Cluster{RBAC: rbac.NewPolicy(rbac.ComputeAggregation())})
 	if err := r.read(ctx, paths, o); err != nil {
@@ -42,8 +41,8 @@ func Read(ctx context.Context, paths []string, o ReadOptions) (*Cluster, error) 
 	return r.cluster, nil
 }
 
-// Add reads files beside what is known of a cluster: what an API server does not show,
-// such as the configuration of its authorizers.
+// Add adds files to a cluster: information that the API server does not serve, such as the
+// configuration of its authorizers.
 func (c *Cluster) Add(ctx context.Context, paths []string, o ReadOptions) error {
 	return newReader(c).read(ctx, paths, o)
 }
@@ -71,19 +70,20 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	r.cluster.Origin += origin
 	if !r.foundAnything() {
 		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
-			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
+			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
+			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}
 	r.cluster.sort()
 	return nil
 }
 
-// foundAnything is false for files about which nothing could be said: that nothing is
-// wrong with them would be as true as it is misleading.
+// foundAnything reports whether the files have input for any check. Without any, a report without
+// findings would be misleading.
 func (r *reader) foundAnything() bool {
 	return r.snapshots || r.size() > r.before
 }
 
-// size counts what can be examined.
+// size returns the number of objects that can be examined.
 func (r *reader) size() int {
 	c := r.cluster
 	n := len(c.Unread) + len(c.IdentityMappings) + len(c.MappingFiles) + len(c.Authenticators) + len(c.Credentials) +
@@ -108,9 +108,9 @@ func (r *reader) size() int {
 type reader struct {
 	cluster *Cluster
 	kinds   map[groupKind]documentKind
-	// before is how much of the cluster was known before.
+	// before is the size of the cluster before reading.
 	before int
-	// rbac is what was seen of the roles and bindings that no cluster is without.
+	// rbac records which default roles and bindings were read.
 	rbac            defaultsSeen
 	snapshots       bool
 	snapshotHasRBAC bool
@@ -133,22 +133,24 @@ const (
 	groupApps         = "apps"
 )
 
-// groupKind is what a document is, of whatever version.
+// groupKind is the group and kind of a document, without its version.
 type groupKind struct{ group, kind string }
 
 // documentKind is a kind of document that is read.
 type documentKind struct {
 	groupKind
-	// mentions, if any, are words of which an object has to have one: most pods and
-	// config maps are of no interest.
+	// mentions, if any, are words of which an object must contain one: most pods and config maps
+	// are not needed.
 	mentions []string
 	take     func(*reader, *manifest.Document) error
 }
 
-// documentKinds is the table of what is read.
+// documentKinds returns the table of the kinds of documents that are read.
 func documentKinds() []documentKind {
 	programs := []string{"kube-apiserver", IAMAuthenticator, "k3s", "rke2"}
-	plain := append([]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...)
+	plain := append(
+		[]string{"mapRoles", "mapUsers", "mapAccounts", "clusterID", "machine", "accessEntr", templateEntry}, rancherServerOptions()...,
+	)
 	return []documentKind{
 		{groupKind{"", "ConfigMap"}, []string{"aws-auth", "clusterID", "KubeAPIServerConfig"}, (*reader).configMap},
 		{groupKind{"", "Node"}, nil, (*reader).node},
@@ -179,7 +181,7 @@ func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
 		group = before
 	}
 	if group == configv1alpha1.GroupName {
-		kind = configv1alpha1.Kind // another kind is a mistake, which the parser reports
+		kind = configv1alpha1.Kind // the parser reports another kind as an error
 	}
 	k, known := r.kinds[groupKind{group, kind}]
 	return k, known
@@ -206,12 +208,12 @@ func (r *reader) document(d *manifest.Document) error {
 	return k.take(r, d)
 }
 
-// place is where a value of a document is.
+// place returns the place of a value of a document.
 func place(d *manifest.Document, path ...string) finding.Place {
 	return finding.Place{File: d.File(), Line: d.Line(path...), Object: d.Describe(), Key: keyOf(path)}
 }
 
-// keyOf writes a path as people do: "spec.containers[0].command".
+// keyOf returns a path as text: "spec.containers[0].command".
 func keyOf(path []string) string {
 	var b strings.Builder
 	for _, step := range path {
@@ -227,7 +229,7 @@ func keyOf(path []string) string {
 	return b.String()
 }
 
-// decode reads the document into an object that has to have a name.
+// decode decodes the document into an object that must have a name.
 func decode(d *manifest.Document, into interface{ GetName() string }) error {
 	if err := d.Decode(into); err != nil {
 		return err
@@ -299,7 +301,9 @@ func (r *reader) configMap(d *manifest.Document) error {
 			if err != nil {
 				return d.Fail(err, "data", key)
 			}
-			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags})
+			r.cluster.APIServerConfigs = append(r.cluster.APIServerConfigs, APIServerConfig{
+				Place: place(d, "data", key), Name: m.Metadata.Name, Flags: flags,
+			})
 			continue
 		}
 		if !strings.Contains(text, "clusterID") {
@@ -320,13 +324,15 @@ func (r *reader) configMap(d *manifest.Document) error {
 	return nil
 }
 
-// textsOf takes the data of a ConfigMap, which are texts.
+// textsOf returns the data of a ConfigMap, which must be strings.
 func textsOf(d *manifest.Document, data map[string]any) (map[string]string, error) {
 	texts := make(map[string]string, len(data))
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, isText := data[key].(string)
 		if !isText && data[key] != nil {
-			return nil, d.Fail(fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key)
+			return nil, d.Fail(
+				fmt.Errorf("want text, and no API server takes anything else: write \"%s: |\" and indent what follows", key), "data", key,
+			)
 		}
 		texts[key] = text
 	}

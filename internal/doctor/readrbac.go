@@ -6,9 +6,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// defaultsSeen says of each kind of RBAC whether the object was read that kube-apiserver
-// makes in every cluster. Then the rest of the kind is there as well: files have all
-// objects of a kind or those that somebody wrote.
+// defaultsSeen records for each kind of RBAC whether a default object was read, which kube-apiserver
+// creates in every cluster. If so, the input has all objects of the kind: files have either all
+// objects of a kind, or only those that users wrote.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings
 type defaultsSeen struct{ clusterRole, clusterRoleBinding, role, roleBinding bool }
 
@@ -16,9 +16,9 @@ func (d defaultsSeen) whole() bool {
 	return d.clusterRole && d.clusterRoleBinding && d.role && d.roleBinding
 }
 
-// The default objects by which a kind is known to be whole.
+// The default objects that show that the input has all objects of a kind.
 const (
-	defaultClusterRole = "cluster-admin" // the binding is called after it
+	defaultClusterRole = "cluster-admin" // the binding has the same name
 	defaultRole        = "extension-apiserver-authentication-reader"
 	defaultRoleBinding = "system::" + defaultRole
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// authenticator is the program whose outcomes the predictions of a source's roles are.
+// authenticator returns the program for which the roles of a source are predicted.
 func (f *rolePredictor) authenticator(s *mappingSource) string {
 	switch {
 	case s.purposes != nil:
@@ -20,12 +20,12 @@ func (f *rolePredictor) authenticator(s *mappingSource) string {
 	return IAMAuthenticator
 }
 
-// eksAccessEntries is who takes access entries: no program in the cluster.
+// eksAccessEntries is the authenticator of access entries, which is not a program in the cluster.
 const eksAccessEntries = "EKS access entries"
 
-// refused is what node-authorizer makes of the callers of a role that
-// aws-iam-authenticator lets in, or takes another entry for: it refuses them if an entry
-// about the ARN cannot be used. It is zero where there is none.
+// refused returns the outcome with node-authorizer for callers of a role that aws-iam-authenticator
+// authenticates, or for which it uses another entry: node-authorizer refuses them if an entry for the
+// ARN is unusable. It returns zero without such an entry.
 func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 	entry, in := unusableEntry([]*mappingSource{own}, arn)
 	value, where := No, ""
@@ -43,7 +43,7 @@ func refused(sources []*mappingSource, own *mappingSource, arn string) Outcome {
 		where, in.locate(entry.Place), cmp.Or(in.mistake(entry.Place), "see the findings"))}
 }
 
-// unusableEntry is the entry about a role that cannot be used, and the source that has it.
+// unusableEntry returns the unusable entry for a role, and its source.
 func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingSource) {
 	for _, s := range sources {
 		for _, m := range s.mappings.Unusable {
@@ -55,17 +55,18 @@ func unusableEntry(sources []*mappingSource, arn string) (iam.Mapping, *mappingS
 	return iam.Mapping{}, nil
 }
 
-// mistake is what is wrong with the entry at a place; empty if nothing was found.
+// mistake returns the error in the entry at a place; empty without a finding.
 func (s *mappingSource) mistake(at finding.Place) string {
 	for _, f := range s.findings {
-		if f.Severity == finding.Error && f.Place.Object == at.Object && (f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
+		if f.Severity == finding.Error && f.Place.Object == at.Object &&
+			(f.Place.Key == at.Key || strings.HasPrefix(f.Place.Key, at.Key+".")) {
 			return f.Message
 		}
 	}
 	return ""
 }
 
-// takenText says whose outcomes a role's are where that makes a difference.
+// takenText returns the authenticator of the prediction, if that makes a difference.
 func (f *RolePrediction) takenText() string {
 	switch {
 	case f.NodeAuthorizer == (Outcome{}):
@@ -76,7 +77,7 @@ func (f *RolePrediction) takenText() string {
 	return f.Authenticator
 }
 
-// refusedText is what node-authorizer makes of the role's nodes instead.
+// refusedText returns the outcome with node-authorizer, if it differs.
 func (f *RolePrediction) refusedText() string {
 	if f.NodeAuthorizer == (Outcome{}) {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
-// Codes of what bindings give to nodes, and to everyone: all authenticated users, all
-// service accounts, or who has not authenticated at all.
+// Codes of findings about what bindings grant to nodes, and to everyone: all authenticated users, all
+// service accounts, or unauthenticated users.
 const (
 	SystemNodeBinding         finding.Code = "SystemNodeBinding"
 	NodesMasters              finding.Code = "NodesMasters"
@@ -33,21 +33,21 @@ const (
 	EveryoneChangesNodes      finding.Code = "EveryoneChangesNodes"
 )
 
-// right is something that neither nodes nor everyone should have of RBAC: what a node
-// needs, the Node authorizer gives it.
+// right is something that RBAC should grant neither to nodes nor to everyone. The Node authorizer
+// grants a node what it needs.
 type right struct {
 	nodes, everyone finding.Code
 	// phrase completes "may …".
 	phrase string
-	// forNodes and forEveryone complete who has it: "every node reads …".
+	// forNodes and forEveryone complete the name of the audience: "every node reads …".
 	forNodes, forEveryone string
-	// requests are those of which a rule has to allow one.
+	// requests are the requests of which a rule must allow one.
 	requests []access.Request
-	// matters says whether a rule for the one name matters; nil if any does.
+	// matters reports whether a request matters for an audience; nil means always.
 	matters func(a audience, r *access.Request) bool
-	// byName is true where a rule for one name is as grave as one for all.
+	// byName is true if a rule for one name is as severe as one for all names.
 	byName bool
-	// mild is true for what NodeRestriction holds nodes to, whoever allows it.
+	// mild is true if NodeRestriction limits nodes anyway.
 	mild bool
 }
 
@@ -112,8 +112,8 @@ func rights() []right {
 	}
 }
 
-// ofKubernetesSigners leaves out signers of others, and a first client certificate for
-// machines that are about to join: that is what they are there to ask for.
+// ofKubernetesSigners excludes other signers, and the first client certificate of machines that join,
+// which they have to request.
 func ofKubernetesSigners(a audience, r *access.Request) bool {
 	if r.Subresource == "nodeclient" {
 		return !a.joining
@@ -122,8 +122,8 @@ func ofKubernetesSigners(a audience, r *access.Request) bool {
 	return r.Name == "" || domain == "*" || domain == "kubernetes.io"
 }
 
-// nodesOwn are requests that a kubelet makes all the time; a role that allows them all
-// is what nodes had before there was a Node authorizer, whatever it is called.
+// nodesOwn returns requests that kubelets make all the time. A role that allows all of them grants the
+// rights that nodes had before the Node authorizer, whatever its name.
 func nodesOwn() []access.Request {
 	return concat(
 		verbs("", "nodes", "", "create"), verbs("", "nodes", "status", "patch"),
@@ -150,8 +150,8 @@ func concat(lists ...[]access.Request) []access.Request {
 	return all
 }
 
-// allowedBy reports whether a rule gives the right to an audience, and whether only
-// for objects of certain names. A role binding gives none to what is in no namespace.
+// allowedBy reports whether a rule grants the right to an audience, and whether only for objects of
+// certain names. A role binding grants no access to cluster-scoped objects.
 func (r *right) allowedBy(rule *rbacv1.PolicyRule, a audience, namespace string) (allowed, named bool) {
 	names := rule.ResourceNames
 	if len(names) == 0 {
@@ -171,8 +171,8 @@ func (r *right) allowedBy(rule *rbacv1.PolicyRule, a audience, namespace string)
 	return false, false
 }
 
-// ofCluster reports whether a request is about what is in no namespace. A cluster role
-// can be bound in one.
+// ofCluster reports whether a request is about a cluster-scoped object. A cluster role is not, because
+// it can be bound in a namespace.
 func ofCluster(r *access.Request) bool {
 	switch r.Resource {
 	case "nodes", "users", "groups", "signers", "certificatesigningrequests", "mutatingwebhookconfigurations":
@@ -185,16 +185,16 @@ func ofCluster(r *access.Request) bool {
 
 // everything reports whether a rule allows all verbs on all resources.
 func everything(rule *rbacv1.PolicyRule) bool {
-	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") && slices.Contains(rule.APIGroups, "*") &&
+		slices.Contains(rule.Resources, "*")
 }
 
-// wildcard reports whether a rule is about resources that nobody thought of when it
-// was written.
+// wildcard reports whether a rule also applies to resources that are added later.
 func wildcard(rule *rbacv1.PolicyRule) bool {
 	return len(rule.ResourceNames) == 0 && slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
 }
 
-// allowsAll reports whether rules together allow every request.
+// allowsAll reports whether the rules together allow every request.
 func allowsAll(rules []rbacv1.PolicyRule, requests []access.Request) bool {
 	for _, request := range requests {
 		allowed := false

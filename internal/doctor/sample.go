@@ -9,19 +9,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// sample is a node for which is predicted what becomes of it: one of the cluster, or
-// one as AWS would make it.
+// sample is a node for predictions: a node of the cluster, or a typical AWS node.
 type sample struct {
-	// name is that of its Node.
+	// name is the name of its Node.
 	name string
-	// session is the name of its session with STS: the id of its instance, or on
-	// Fargate and outside of AWS the name of the node.
+	// session is the name of its STS session: the instance id, or the name of the node on Fargate
+	// and outside of AWS.
 	session string
 	// dns is its private DNS name; empty outside of AWS.
 	dns string
-	// kind is which purpose a role has that it uses.
+	// kind is the purpose of the roles that it can use.
 	kind Purpose
-	// windows is whether it runs Windows, ready whether its Node is Ready.
+	// windows is true if it runs Windows, ready if its Node is Ready.
 	windows, ready bool
 	// seen is true for a node of the cluster.
 	seen bool
@@ -69,7 +68,7 @@ func awsNode(n *Node) (sample, bool) {
 	return s, true
 }
 
-// zoneOf is the zone in the provider id of a node: "aws:///eu-west-1a/i-…".
+// zoneOf returns the zone in the provider id of a node: "aws:///eu-west-1a/i-…".
 func zoneOf(n *Node) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(n.ProviderID, "aws://"), hybridPrefix)
 	zone, _, found := strings.Cut(strings.TrimLeft(path, "/"), "/")
@@ -79,18 +78,18 @@ func zoneOf(n *Node) string {
 	return zone
 }
 
-// regionOf is the region of a node; empty if it does not show.
+// regionOf returns the region of a node; empty if unknown.
 func regionOf(n *Node) string {
 	if region := n.Labels[corev1.LabelTopologyRegion]; region != "" {
 		return region
 	}
 	if strings.HasPrefix(n.ProviderID, hybridPrefix) {
-		return zoneOf(n) // a region stands there
+		return zoneOf(n) // the provider id has a region there
 	}
 	return strings.TrimRight(zoneOf(n), "abcdefghijklmnopqrstuvwxyz")
 }
 
-// madeUp is a node as AWS would make it in a region.
+// madeUp returns a typical AWS node in a region.
 func madeUp(region string, kind Purpose) sample {
 	region = cmp.Or(region, sampleRegion)
 	name := "ip-10-0-0-1." + region + ".compute.internal"
@@ -107,8 +106,8 @@ func madeUp(region string, kind Purpose) sample {
 	return sample{name: name, session: sampleInstance, dns: name, kind: ForNodes}
 }
 
-// fill puts what is known of the node into a text as aws-iam-authenticator does: what is
-// no placeholder stays as it is.
+// fill replaces the placeholders in a text like aws-iam-authenticator, which keeps unknown
+// placeholders.
 func (s sample) fill(text, account string) (string, error) {
 	for _, placeholder := range iam.Placeholders() {
 		token := "{{" + placeholder + "}}"
@@ -128,7 +127,7 @@ func (s sample) fill(text, account string) (string, error) {
 	return text, nil
 }
 
-// expand puts what is known of the node into a template.
+// expand expands a template with the data of the node.
 func (s sample) expand(t iam.Template, account string) (string, error) {
 	return t.Expand(func(placeholder string) (string, error) {
 		switch placeholder {

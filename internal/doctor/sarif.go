@@ -115,10 +115,9 @@ const (
 	findingsURL = projectURL + "/blob/main/docs/findings.md"
 )
 
-// SARIF is the report's findings for tools that take results of static analysis. If a
-// check could not be made, the execution was not successful: that a check has no result
-// does not mean then that nothing is wrong. Each such check has a notification for each
-// thing that it lacks.
+// SARIF returns the findings for tools that read results of static analysis. If a check could not be
+// made, the execution is not successful, because the absence of results means nothing then. Each such
+// check has a notification for everything that it lacks.
 func (r *Report) SARIF() any {
 	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "node-authorizer", Version: r.Version, InformationURI: projectURL, Rules: r.sarifRules()}
@@ -126,10 +125,14 @@ func (r *Report) SARIF() any {
 	invocation := sarifInvocation{ExecutionSuccessful: len(undetermined) == 0}
 	for _, c := range undetermined {
 		id := notificationOf(c.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks"})
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{
+			id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks",
+		})
 		for _, m := range c.Missing {
 			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarifNotification{
-				sarifReference{id}, "error", sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
+				sarifReference{id},
+				"error",
+				sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
 			})
 		}
 	}
@@ -147,11 +150,11 @@ func (r *Report) SARIF() any {
 	return sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
 }
 
-// notificationOf is the id of the notification that a check could not be made.
+// notificationOf returns the id of the notification that a check could not be made.
 func notificationOf(id CheckID) string { return "undetermined/" + string(id) }
 
-// sarifRules are those of the findings, by their ids. Findings are sorted with the
-// gravest first, so that a rule has the level of its gravest finding.
+// sarifRules returns the rules of the findings, sorted by id. The most severe findings come first, so
+// that a rule has the level of its most severe finding.
 func (r *Report) sarifRules() []sarifRule {
 	rules := []sarifRule{}
 	for _, f := range r.Findings {
@@ -164,7 +167,7 @@ func (r *Report) sarifRules() []sarifRule {
 	return rules
 }
 
-// sarifRuleOf describes a code. What it means in full is in the documentation.
+// sarifRuleOf returns the rule for a code. The full description is in the documentation.
 func sarifRuleOf(f finding.Finding) sarifRule {
 	url := findingsURL + "#" + strings.ToLower(string(f.Code))
 	return sarifRule{
@@ -176,8 +179,8 @@ func sarifRuleOf(f finding.Finding) sarifRule {
 	}
 }
 
-// words writes a code as people do: "NodeRoleIsAdministrator" as "Node role is
-// administrator". Abbreviations keep their capitals.
+// words splits a code into words: "NodeRoleIsAdministrator" becomes "Node role is administrator".
+// Abbreviations keep their capitals.
 func words(code string) string {
 	var b strings.Builder
 	isUpper := func(i int) bool { return i < len(code) && code[i] >= 'A' && code[i] <= 'Z' }
@@ -220,8 +223,7 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// sarifLocations has a place in a file only where there is a file that others can
-// open.
+// sarifLocations has a physical location only for files that other tools can open.
 func sarifLocations(at finding.Place) []sarifLocation {
 	var l sarifLocation
 	if at.File != "" && at.File != "stdin" {
@@ -243,8 +245,8 @@ func sarifLocations(at finding.Place) []sarifLocation {
 	return []sarifLocation{l}
 }
 
-// fileURI is a path as a reference: relative as it was given, so that tools find the
-// file in the tree that they look at.
+// fileURI returns a path as a URI reference. Relative paths stay relative, so that tools find the file
+// in their working tree.
 func fileURI(path string) string {
 	slashed := filepath.ToSlash(path)
 	if filepath.IsAbs(path) {

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// sarifOf is a report's log as a reader sees it.
+// sarifOf returns the decoded SARIF log of a report.
 func sarifOf(t *testing.T, r *Report) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(r.SARIF())
@@ -25,7 +25,7 @@ func sarifOf(t *testing.T, r *Report) map[string]any {
 	return log
 }
 
-// at goes down into what JSON was decoded to.
+// at returns a value within decoded JSON.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -47,14 +47,15 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-// TestSARIFHasWhatTheFormatDemands checks the parts of SARIF 2.1.0 that a log of
-// findings has: what is required (sections 3.13, 3.14, 3.18, 3.19, 3.27, 3.49), and
-// that indices and ids fit each other.
-func TestSARIFHasWhatTheFormatDemands(t *testing.T) {
+// TestSARIFHasTheRequiredProperties checks the required properties of SARIF 2.1.0 (sections 3.13,
+// 3.14, 3.18, 3.19, 3.27, 3.49), and that indices and ids match.
+func TestSARIFHasTheRequiredProperties(t *testing.T) {
 	report := Examine(readFiles(t, "testdata/awsauth/list.yaml"), Options{})
 	report.Findings = append(report.Findings, finding.Finding{
 		Code: "Second", Severity: finding.Info, Message: "it is in the cluster", Place: finding.Place{Object: "Node worker-1"},
-	}, finding.Finding{Code: "Third", Severity: finding.Warning, Message: "it came from stdin", Place: finding.Place{File: "stdin", Line: 3}})
+	}, finding.Finding{
+		Code: "Third", Severity: finding.Warning, Message: "it came from stdin", Place: finding.Place{File: "stdin", Line: 3},
+	})
 	log := sarifOf(t, report)
 	if log["version"] != "2.1.0" || !strings.Contains(log["$schema"].(string), "sarif-2.1.0") {
 		t.Errorf("version %v, schema %v", log["version"], log["$schema"])
@@ -136,7 +137,7 @@ func TestSARIFOfNothing(t *testing.T) {
 		t.Errorf("rules %v", rules)
 	}
 	if notes := at(t, log, "runs", 0, "invocations", 0, "toolExecutionNotifications").([]any); len(notes) == 0 {
-		t.Error("what was missing is not told")
+		t.Error("missing input is not reported")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// snapshot takes over what a snapshot says of its cluster.
+// snapshot reads the header of a snapshot.
 func (r *reader) snapshot(d *manifest.Document) error {
 	var header struct {
 		KubernetesVersion string `json:"kubernetesVersion"`
@@ -24,7 +24,8 @@ func (r *reader) snapshot(d *manifest.Document) error {
 	r.cluster.Snapshot, r.snapshots = true, true
 	for _, m := range header.Missing {
 		r.cluster.Missing = append(r.cluster.Missing, Missing{
-			strings.TrimSuffix(m.Resource+"."+m.Group, "."), "the snapshot was taken without them: " + m.Reason, "take it with the right to read them",
+			strings.TrimSuffix(m.Resource+"."+m.Group, "."), "the snapshot was taken without them: " + m.Reason,
+			"take it with the right to read them",
 		})
 	}
 	r.snapshotHasRBAC = r.snapshotHasRBAC || header.RBACReadable

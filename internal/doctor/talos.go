@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
-// machineConfig is what a machine config of Talos says of kube-apiserver.
+// machineConfig has the fields of a Talos machine config about kube-apiserver.
 // Source: https://www.talos.dev/latest/reference/configuration/v1alpha1/config/
 type machineConfig struct {
 	Version string `json:"version"`
@@ -31,11 +31,14 @@ type machineConfig struct {
 	} `json:"cluster"`
 }
 
-// talosConfig reads a machine config: of one that is no control plane, nothing.
+// talosConfig reads a machine config. It ignores machines that are not control planes.
 func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	var m machineConfig
 	if err := yaml.Unmarshal(text, &m); err != nil {
-		return d.Fail(errors.New("not a machine config of Talos: want a mapping in machine and in cluster.apiServer, and in cluster.apiServer.authorizationConfig a list"))
+		return d.Fail(errors.New(
+			"not a machine config of Talos: want a mapping in machine and in cluster.apiServer, " +
+				"and in cluster.apiServer.authorizationConfig a list",
+		))
 	}
 	if m.Machine == nil || m.Machine.Type != "controlplane" {
 		return nil
@@ -43,7 +46,9 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	r.talosFile(d).machine = true
 	at := place(d, "cluster", "apiServer")
 	at.Object = ""
-	a := APIServer{Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{}}
+	a := APIServer{
+		Place: at, Name: d.File(), Distribution: Talos, Version: imageTag(m.Cluster.APIServer.Image), Flags: map[string][]string{},
+	}
 	if m.Machine.Network.Hostname != "" {
 		a.Name = m.Machine.Network.Hostname
 	}
@@ -76,15 +81,17 @@ func (r *reader) talosConfig(d *manifest.Document, text []byte) error {
 	return nil
 }
 
-// talosAuthorizationFile is where Talos writes the authorizers for kube-apiserver.
+// talosAuthorizationFile is the AuthorizationConfiguration that Talos writes.
 const talosAuthorizationFile = "/system/config/kubernetes/kube-apiserver/authorization-config.yaml"
 
-// talosAuthorization is what Talos makes of the authorizers of a machine config: Node
-// and RBAC come first unless they are named.
+// talosAuthorization returns the configuration that Talos makes from the authorizers of a machine
+// config: Node and RBAC come first unless they are listed.
 func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authorization, error) {
 	for i, mode := range []string{modeNode, modeRBAC} {
 		if !slices.ContainsFunc(authorizers, func(a map[string]any) bool { return a["type"] == mode }) {
-			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{"type": mode, "name": strings.ToLower(mode)})
+			authorizers = slices.Insert(slices.Clone(authorizers), min(i, len(authorizers)), map[string]any{
+				"type": mode, "name": strings.ToLower(mode),
+			})
 		}
 	}
 	text, err := json.Marshal(authorizationOf(authorizers))
@@ -92,12 +99,12 @@ func talosAuthorization(authorizers []map[string]any, at finding.Place) (Authori
 	return Authorization{Place: at, Text: text}, err
 }
 
-// talosConfiguration is what Talos makes of authorizers in documents of their own: no
-// others are added.
+// talosConfiguration returns the configuration that Talos makes from separate authorizer documents. It
+// adds no others.
 func talosConfiguration(authorizers []map[string]any, at finding.Place) Authorization {
 	text, err := json.Marshal(authorizationOf(authorizers))
 	if err != nil {
-		text = nil // cannot be: it was decoded from JSON
+		text = nil // cannot happen: it was decoded from JSON
 	}
 	return Authorization{Place: at, Text: text, derived: true}
 }

@@ -160,9 +160,11 @@ func (c *Cluster) talosServers() []APIServer {
 		}
 		switch {
 		case f.part:
-			a.Unseen = file + " has documents that change others (patches): give the whole machine config, as talosctl get machineconfig -o yaml prints it"
+			a.Unseen = file + " has documents that change others (patches): give the whole machine config, " +
+				"as talosctl get machineconfig -o yaml prints it"
 		case f.server == nil && f.machine:
-			a.Unseen = file + " has KubeAuthorizerConfigs and no KubeAPIServerConfig: how Talos puts them together with cluster.apiServer is not read"
+			a.Unseen = file +
+				" has KubeAuthorizerConfigs and no KubeAPIServerConfig: how Talos puts them together with cluster.apiServer is not read"
 		case f.server == nil:
 			a.Unseen = file + " has KubeAuthorizerConfigs and no KubeAPIServerConfig: give the whole machine config"
 		}

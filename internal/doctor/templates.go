@@ -61,9 +61,11 @@ func (r *reader) templateEntry(d *manifest.Document, name string, properties map
 	}
 	var fields accessEntryFields
 	for property, into := range map[string]any{
-		"PrincipalArn": &fields.PrincipalARN, "Type": &fields.Type, "Username": &fields.Username, "KubernetesGroups": &fields.KubernetesGroups,
+		"PrincipalArn": &fields.PrincipalARN, "Type": &fields.Type, "Username": &fields.Username,
+		"KubernetesGroups": &fields.KubernetesGroups,
 	} {
-		if text := properties[property]; text != nil && (json.Unmarshal(text, into) != nil || hasFunction(d, text, "Resources", name, "Properties", property)) {
+		if text := properties[property]; text != nil &&
+			(json.Unmarshal(text, into) != nil || hasFunction(d, text, "Resources", name, "Properties", property)) {
 			r.missingAccessEntries(fmt.Sprintf("the %s of %s is what only CloudFormation knows (%s)", property, name, at))
 			return
 		}
@@ -122,7 +124,10 @@ func (r *reader) eksctl(d *manifest.Document) error {
 		r.cluster.AccessEntries = append(r.cluster.AccessEntries, e.entry(at))
 	}
 	if len(c.Mappings) > 0 {
-		r.missingAccessEntries(fmt.Sprintf("iamIdentityMappings at %s are not read: eksctl writes them into aws-auth, whose content counts", place(d, "iamIdentityMappings")))
+		r.missingAccessEntries(fmt.Sprintf(
+			"iamIdentityMappings at %s are not read: eksctl writes them into aws-auth, whose content counts",
+			place(d, "iamIdentityMappings"),
+		))
 	}
 	return nil
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// How many rows of each group the table shows; wide shows all.
+// Maximum number of rows of each group in the table; wide shows all.
 const (
 	shownRoles    = 20
 	shownOthers   = 10
 	shownFindings = 10
 )
 
-// Text writes the report for people: what becomes of each role's nodes, what was
-// found, and which checks could not be made.
+// Text writes the report as text: the predictions for each role, the findings, and the checks that
+// could not be made.
 func (r *Report) Text(p *render.Page) {
 	p.Section("Examined %s", r.Origin)
 	p.Line("  %s", r.Summary.line())
@@ -33,8 +33,7 @@ func (r *Report) Text(p *render.Page) {
 	}
 }
 
-// line is the counts in words. That nothing was found is said of the checks that were
-// made, never of the others.
+// line returns the counts as text. It says that nothing was found only about checks that were made.
 func (s Summary) line() string {
 	var parts []string
 	for _, part := range []struct {
@@ -67,8 +66,7 @@ func (s Summary) line() string {
 	return line
 }
 
-// undeterminedText lists the checks that could not be made and what they lack, with how
-// that is given.
+// undeterminedText writes the checks that could not be made, what they lack, and how to provide it.
 func (r *Report) undeterminedText(p *render.Page) {
 	list := r.Undetermined()
 	if len(list) == 0 {
@@ -93,7 +91,7 @@ func (r *Report) undeterminedText(p *render.Page) {
 	}
 }
 
-// rolesText says of each role that is, or may be, for nodes what becomes of one.
+// rolesText writes the prediction for each role that is, or may be, for nodes.
 func (r *Report) rolesText(p *render.Page) {
 	shown := 0
 	for i := range r.Roles {
@@ -153,8 +151,7 @@ func (o Outcome) text() string {
 	return fmt.Sprintf("%s%s  %s", style.In(string(o.Value)), strings.Repeat(" ", 3-min(3, len(o.Value))), o.Why)
 }
 
-// isolation says whether the Node authorizer and NodeRestriction hold the node to
-// what is its own.
+// isolation returns whether the Node authorizer and NodeRestriction restrict the node.
 func (f *RolePrediction) isolation() string {
 	switch {
 	case f.User == "":
@@ -167,7 +164,7 @@ func (f *RolePrediction) isolation() string {
 	return Outcome{No, "not known as its node to the Node authorizer and NodeRestriction"}.text()
 }
 
-// where is a place without its key, which people find by the line.
+// where returns a place without its key if it has a line.
 func where(at finding.Place) string {
 	if at.File != "" && at.Line > 0 {
 		return fmt.Sprintf("%s:%d", at.File, at.Line)
@@ -175,7 +172,7 @@ func where(at finding.Place) string {
 	return at.String()
 }
 
-// othersText lists roles that are not for nodes.
+// othersText writes the roles that are not for nodes.
 func (r *Report) othersText(p *render.Page) {
 	var rows [][]string
 	for _, role := range r.Roles {
@@ -197,7 +194,7 @@ func (r *Report) othersText(p *render.Page) {
 	}
 }
 
-// findingsText lists the findings of a severity, of each code the first ones.
+// findingsText writes the findings of a severity, the first few of each code.
 func (r *Report) findingsText(p *render.Page, severity finding.Severity) {
 	heading := map[finding.Severity]string{
 		finding.Error:   render.Bad.In("Errors"),

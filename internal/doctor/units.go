@@ -81,7 +81,7 @@ func readUnit(name string) ([]byte, error) {
 	return text, nil
 }
 
-// unit adds the API server that a unit starts, if it does.
+// unit adds the API server that a unit starts, if any.
 func (r *reader) unit(name string, text []byte) {
 	words, line := execStart(text)
 	if len(words) == 0 {
@@ -102,7 +102,7 @@ func (r *reader) unit(name string, text []byte) {
 		if last(flags, "disable-apiserver") == "true" {
 			return
 		}
-		// What is set here replaces the list of the config file.
+		// Options of the unit replace the list of the config file.
 		a.Flags, a.configFile = rancherFlags(flags[rancherFlag]), ""
 		if len(flags[rancherFlag]) == 0 {
 			a.configFile = last(flags, "config", "c")
@@ -114,12 +114,14 @@ func (r *reader) unit(name string, text []byte) {
 		return
 	}
 	if variable := args.variable(); variable != "" {
-		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf("%s has flags in %s, which the unit does not show; write them out", name, variable)
+		a.Lacking, a.Unseen = resourceAPIServers, fmt.Sprintf(
+			"%s has flags in %s, which the unit does not show; write them out", name, variable,
+		)
 	}
 	r.cluster.units = append(r.cluster.units, a)
 }
 
-// execStart is the last command of a service, in words, and its line.
+// execStart returns the words of the last command of a service, and its line.
 func execStart(text []byte) (words []string, line int) {
 	section, number := "", 0
 	lines := bytes.Split(text, []byte("\n"))
@@ -205,7 +207,8 @@ func (c *Cluster) unitServers() []APIServer {
 			if len(c.rancher) > 0 {
 				continue
 			}
-			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s, which was not given; where there is none, the annotation %s of the Node has all options",
+			a.Lacking, a.Unseen = "config.yaml", fmt.Sprintf("%s also reads %s, which was not given; "+
+				"where there is none, the annotation %s of the Node has all options",
 				a.Place.File, a.configFile, a.Distribution.annotation())
 		}
 		servers = append(servers, a)
@@ -213,7 +216,7 @@ func (c *Cluster) unitServers() []APIServer {
 	return servers
 }
 
-// overridden reports whether a unit sets what a config file of k3s or RKE2 sets too.
+// overridden reports whether a unit overrides a config file of k3s or RKE2.
 func (c *Cluster) overridden(d Distribution) bool {
 	for _, a := range c.units {
 		if a.Distribution == d && a.configFile == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// groupWindowsProxy is the group that EKS lets read what kube-proxy needs: on Windows
-// kube-proxy has the credential of the node, and no service account.
+// groupWindowsProxy is the EKS group with the rights of kube-proxy on Windows, where kube-proxy uses the
+// credential of the node and not a service account.
 //
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/windows-support.html
 const groupWindowsProxy = "eks:kube-proxy-windows"
@@ -60,12 +60,13 @@ func (r *roleCheck) withoutWindowsProxy(severity finding.Severity, why string) {
 	}
 	r.say(WindowsWithoutKubeProxy, severity, "groups",
 		fmt.Sprintf("the group %s is missing, and %s", groupWindowsProxy, why),
-		"kube-proxy on Windows nodes has the credential of the node and may not read endpoint slices: names of services are not resolved in pods, and services are not reached",
+		"kube-proxy on Windows nodes has the credential of the node and may not read endpoint slices: "+
+			"names of services are not resolved in pods, and services are not reached",
 		remedy)
 }
 
-// readsSlices reports whether a role's nodes may read what kube-proxy needs by another
-// way, where all roles and bindings are known.
+// readsSlices reports whether other bindings let a role's nodes read what kube-proxy needs, if all
+// roles and bindings are known.
 func (f *rolePredictor) readsSlices(prediction *RolePrediction) bool {
 	if !f.cluster.RBACKnown {
 		return prediction.ClusterAdmin

@@ -10,7 +10,8 @@ func windowsNode(name, instance string) string {
 }
 
 func TestWindowsNodesNeedTheGroupOfTheirProxy(t *testing.T) {
-	const arn, name, linux = "arn:aws:iam::111122223333:role/", "ip-10-0-0-9.eu-west-1.compute.internal", "ip-10-0-0-7.eu-west-1.compute.internal"
+	const arn = "arn:aws:iam::111122223333:role/"
+	const name, linux = "ip-10-0-0-9.eu-west-1.compute.internal", "ip-10-0-0-7.eu-west-1.compute.internal"
 	windows := windowsNode(name, "i-00000000000000009")
 	ec2 := nodeText(linux, "i-00000000000000007", linux)
 	node := roleEntry("node", goodUsername, bootstrap, nodes)
@@ -23,15 +24,31 @@ func TestWindowsNodesNeedTheGroupOfTheirProxy(t *testing.T) {
 		{"no Windows", awsAuthText(node) + ec2, nil, nil},
 		{"a role with the group", awsAuthText(node, with) + ec2 + windows, nil, nil},
 		{"no role with the group", awsAuthText(node) + windows, nil, []string{"warning WindowsWithoutKubeProxy " + arn + "node"}},
-		{"the role that they use", awsAuthText(node, with) + ec2 + windows, map[string]string{name: "node"}, []string{"error WindowsWithoutKubeProxy " + arn + "node"}},
-		{"not the one that others use", awsAuthText(node, roleEntry("win", goodUsername, bootstrap, nodes)) + ec2 + windows, map[string]string{linux: "node"}, []string{"warning WindowsWithoutKubeProxy " + arn + "win"}},
-		{"a role that is called so", awsAuthText(roleEntry("eksWindowsNodeRole", goodUsername, bootstrap, nodes)), nil, []string{"warning WindowsWithoutKubeProxy " + arn + "eksWindowsNodeRole"}},
-		{"administrators have it", awsAuthText(roleEntry("eksWindowsNodeRole", goodUsername, masters)), nil, []string{"error NodeRoleIsAdministrator " + arn + "eksWindowsNodeRole"}},
+		{
+			"the role that they use", awsAuthText(node, with) + ec2 + windows,
+			map[string]string{name: "node"},
+			[]string{"error WindowsWithoutKubeProxy " + arn + "node"},
+		},
+		{
+			"not the one that others use", awsAuthText(node, roleEntry("win", goodUsername, bootstrap, nodes)) + ec2 + windows,
+			map[string]string{linux: "node"},
+			[]string{"warning WindowsWithoutKubeProxy " + arn + "win"},
+		},
+		{
+			"a role that is called so", awsAuthText(roleEntry("eksWindowsNodeRole", goodUsername, bootstrap, nodes)), nil,
+			[]string{"warning WindowsWithoutKubeProxy " + arn + "eksWindowsNodeRole"},
+		},
+		{
+			"administrators have it", awsAuthText(roleEntry("eksWindowsNodeRole", goodUsername, masters)), nil,
+			[]string{"error NodeRoleIsAdministrator " + arn + "eksWindowsNodeRole"},
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			c := readText(t, test.text)
 			for node, role := range test.users {
-				c.Requests = append(c.Requests, CertificateRequest{Name: "csr-" + node, CommonName: "system:node:" + node, RoleARN: arn + role})
+				c.Requests = append(c.Requests, CertificateRequest{
+					Name: "csr-" + node, CommonName: "system:node:" + node, RoleARN: arn + role,
+				})
 			}
 			wantFindings(t, run(c, awsAuth).Findings, test.want...)
 		})

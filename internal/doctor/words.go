@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// shown is how many of a list's entries a line has room for.
+// shown is the maximum number of list entries in a line.
 const shown = 3
 
-// some lists the first entries, and counts the rest.
+// some returns the first entries, and the number of the others.
 func some(list []string) string {
 	if len(list) <= shown {
 		return strings.Join(list, ", ")
@@ -23,8 +23,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// shell writes a command so that it can be pasted: names in a cluster may hold what
-// a shell would act on.
+// shell quotes a command for a shell: names in a cluster may contain special characters.
 func shell(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -11,34 +11,35 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Admission is what NodeRestriction says to a write, with what could turn it.
+// Admission is the answer of NodeRestriction to a write, with the missing state that could
+// change it.
 type Admission struct {
 	noderestriction.Answer
-	// TooOld is the error of a state that is too old for the answer.
+	// TooOld is set if the state is too old for the answer.
 	TooOld error
-	// Unread could not be read, and could turn a refusal.
+	// Unread are the resources that could not be read and could change a refusal.
 	Unread []source.Missing
-	// Lacks are not in the files, and could turn a refusal.
+	// Lacks are what the files do not hold and could change a refusal.
 	Lacks []Lack
 }
 
-// Admit puts a write to NodeRestriction.
+// Admit evaluates a write by NodeRestriction.
 func (e *Evaluator) Admit(ctx context.Context, req *noderestriction.Request) Admission {
 	fresh := e.ages.Fresh()
 	a := Admission{Answer: e.Restriction.Decide(ctx, req)}
-	// What was allowed after an access review may rest on state that was dropped, or
-	// became too old, while the API server was asked.
+	// If the state was dropped or became too old during an access review, an allow may
+	// rest on it. If it was too old before, an allow does not use it: see restrictionState.
 	if !e.ages.Fresh() && (a.Decision != verdict.Allow || fresh) {
 		if a.TooOld = e.ages.TooOld(admissionReads(req, a.Code)); a.TooOld != nil {
 			return a
 		}
 	}
-	a.Unread, a.Lacks = e.TurnsWrite(req, a.Answer)
+	a.Unread, a.Lacks = e.MissingForWrite(req, a.Answer)
 	return a
 }
 
-// TurnsWrite is what could turn a refusal of NodeRestriction.
-func (e *Evaluator) TurnsWrite(req *noderestriction.Request, answer noderestriction.Answer) ([]source.Missing, []Lack) {
+// MissingForWrite returns the missing state that could change a refusal by NodeRestriction.
+func (e *Evaluator) MissingForWrite(req *noderestriction.Request, answer noderestriction.Answer) ([]source.Missing, []Lack) {
 	if answer.Decision == verdict.Allow {
 		return nil, nil
 	}
@@ -49,9 +50,8 @@ func (e *Evaluator) TurnsWrite(req *noderestriction.Request, answer noderestrict
 	return unread(e.State, on), e.lackingForWrite(req, answer)
 }
 
-// ownAccess puts NodeRestriction's own questions to the authorizers. What
-// they are about is granted by RBAC or by nobody, so that a state without roles
-// and bindings has no answer.
+// ownAccess answers the access reviews of NodeRestriction with the Evaluator's authorizers.
+// Only RBAC grants these rights, so a state without roles and bindings has no answer.
 type ownAccess struct{ *Evaluator }
 
 // Authorize implements noderestriction.Authorizer.

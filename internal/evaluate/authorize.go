@@ -13,9 +13,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// AuthorizeNode puts a request to the Node authorizer alone. The error of a refusal that
-// something could turn is an [*UnreadError], a [*LackError], or that of a state which is
-// too old.
+// AuthorizeNode evaluates a request by the Node authorizer alone. If missing state could
+// change a refusal, the error is an [*UnreadError], a [*LackError], or the error of a state
+// that is too old.
 func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decision.Opinion, error) {
 	answer := e.Node.Decide(req)
 	opinion := decision.Opinion{Decision: answer.Decision, Code: answer.Code, Node: answer.Node}
@@ -37,34 +37,35 @@ func (e *Evaluator) AuthorizeNode(_ context.Context, req *access.Request) (decis
 	return opinion, e.undecided(req, answer.Code, false)
 }
 
-// Authorize puts a request to all authorizers. The errors are those of AuthorizeNode, and
-// those of authorizers that failed. An authorizer whose state is too old has no opinion, as
-// one that fails.
+// Authorize evaluates a request by all authorizers. The errors are those of AuthorizeNode,
+// and those of authorizers that failed. An authorizer whose state is too old has no opinion,
+// like one that failed.
 func (e *Evaluator) Authorize(ctx context.Context, req *access.Request) (decision.Opinion, error) {
 	result, old, err := e.ask(ctx, req)
 	return e.opinion(req, result, old, err)
 }
 
-// Review is Authorize for those who ask about an API server without being one: what a
-// failure policy decides about a webhook that did not answer is no answer, because the
-// API server's own call may be answered. What fails for the API server too is in
-// EvaluationError.
+// Review predicts the answer of an API server; Authorize gives the answer to one. If a
+// webhook does not answer, the decision of its failure policy is not a prediction, because
+// the webhook may answer the API server's own call. Errors that the API server would have
+// too are in EvaluationError.
 func (e *Evaluator) Review(ctx context.Context, req *access.Request) (decision.Opinion, error) {
-	result, old, _ := e.ask(ctx, req) // the opinions have the errors
+	result, old, _ := e.ask(ctx, req) // the opinions hold the errors
 	if why := result.Doubt(); why != "" {
 		return decision.Opinion{Decision: verdict.NoOpinion}, errors.New(why)
 	}
 	opinion, err := e.opinion(req, result, old, nil)
 	opinion.EvaluationError = evaluationError(result)
 	if result.Decision == verdict.Deny && err == nil {
-		// Those who were asked before could have allowed it.
+		// An earlier authorizer could have allowed it.
 		code, asksRBAC := askedBefore(result)
 		err = e.undecided(req, code, asksRBAC)
 	}
 	return opinion, err
 }
 
-// askedBefore returns the Node authorizer's code, if it was asked, and whether RBAC was.
+// askedBefore returns the code of the Node authorizer, if it was asked, and whether RBAC
+// was asked.
 func askedBefore(result chain.Result) (code verdict.Code, rbac bool) {
 	for _, o := range result.Opinions {
 		switch o.Authorizer {
@@ -98,7 +99,7 @@ func (e *Evaluator) opinion(req *access.Request, result chain.Result, old, err e
 	return opinion, e.undecided(req, opinion.Code, e.mayAskRBAC)
 }
 
-// inFull is the reason of a result, with the Node authorizer's at length.
+// inFull returns the reason of a result, with the full message of the Node authorizer.
 func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 	for i := range result.Opinions {
 		if o := &result.Opinions[i]; o.Node != nil {
@@ -108,8 +109,8 @@ func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
 	return result.Reason()
 }
 
-// ask asks the authorizers until one decides with a state that is not too old.
-// Old is the error of those whose state is.
+// ask asks the authorizers until one decides from a state that is not too old. The error
+// old joins the errors of authorizers whose state is too old.
 func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.Result, old, err error) {
 	rest, failed := e.Chain.Brief(ctx, req)
 	if e.ages.Fresh() {
@@ -142,20 +143,21 @@ func (e *Evaluator) ask(ctx context.Context, req *access.Request) (result chain.
 	return result, old, err
 }
 
-// tooOld is the opinion beside the error of a state that is too old.
+// tooOld returns the opinion that goes with the error of a state that is too old.
 func tooOld(opinion decision.Opinion) decision.Opinion {
 	return decision.Opinion{
 		Decision: verdict.NoOpinion, Code: decision.StateTooOld, Node: opinion.Node, Authorizer: opinion.Authorizer,
 	}
 }
 
-// Main is the opinion that stands for a result: the one that decided; of a
-// node's request that nobody decided, the Node authorizer's; else the last.
+// Main returns the opinion that represents a result: the one that decided. If none did, it
+// is the Node authorizer's opinion for a request of a node, and the last opinion otherwise.
 func Main(result chain.Result) chain.Opinion {
 	var last chain.Opinion
 	for _, o := range result.Opinions {
 		last = o
-		if result.DecidedBy == "" && o.Authorizer == chain.NameNode && o.Code != nodeauthz.NotANode || result.DecidedBy != "" && o.Authorizer == result.DecidedBy {
+		aboutNode := o.Authorizer == chain.NameNode && o.Code != nodeauthz.NotANode
+		if result.DecidedBy == "" && aboutNode || result.DecidedBy != "" && o.Authorizer == result.DecidedBy {
 			break
 		}
 	}

@@ -20,20 +20,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// header begins a snapshot, which says what could not be read of the cluster.
+// header is the first line of a snapshot. It lists the resources that could not be read.
 const header = `{"apiVersion": "snapshot.node-authorizer.io/v1alpha1", "kind": "Snapshot", "kubernetesVersion": "v1.37.1", "cluster": true,
  "rbacReadable": true, "missing": [%s], "objects": {"ClusterRole": 1, "ClusterRoleBinding": 1, "Pod": 1}}
 `
 
-// objects are the pod web of shop on node a, which uses the secret db.
-const objects = `{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]}
-{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}, "subjects": [{"kind": "User", "name": "ann"}]}
-{"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"}, "spec": {"nodeName": "a", "serviceAccountName": "default", "volumes": [{"name": "s", "secret": {"secretName": "db"}}]}}
-`
+// objects are the pod web of namespace shop on node a, which uses the secret db, and RBAC.
+const objects = `{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, ` +
+	`"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}]}` + "\n" +
+	`{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"}, ` +
+	roleRef + `"subjects": [{"kind": "User", "name": "ann"}]}` + "\n" +
+	`{"kind": "Pod", "apiVersion": "v1", "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web"}, ` +
+	`"spec": {"nodeName": "a", "serviceAccountName": "default", "volumes": [{"name": "s", "secret": {"secretName": "db"}}]}}` + "\n"
 
-// without is a cluster of which a resource could not be read.
+const roleRef = `"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}, `
+
+// without is a snapshot of a cluster in which one resource could not be read.
 func without(group, resource string) string {
-	return strings.Replace(fmt.Sprintf(header, fmt.Sprintf(`{"group": %q, "resource": %q, "reason": "not allowed"}`, group, resource)), "\n ", " ", 1) + objects
+	missing := fmt.Sprintf(`{"group": %q, "resource": %q, "reason": "not allowed"}`, group, resource)
+	return strings.Replace(fmt.Sprintf(header, missing), "\n ", " ", 1) + objects
 }
 
 func newEvaluator(t *testing.T, text string) *evaluate.Evaluator {
@@ -49,7 +54,7 @@ func newEvaluator(t *testing.T, text string) *evaluate.Evaluator {
 	return e
 }
 
-// readResources is everything that a state is read from, by group.
+// readResources are all resources that a state is read from, with their groups.
 var readResources = map[string]string{
 	"pods": "", "nodes": "", "serviceaccounts": "", "persistentvolumes": "", "persistentvolumeclaims": "",
 	"csidrivers": "storage.k8s.io", "volumeattachments": "storage.k8s.io", "resourceslices": "resource.k8s.io",
@@ -58,13 +63,14 @@ var readResources = map[string]string{
 	"clusterroles": "rbac.authorization.k8s.io", "clusterrolebindings": "rbac.authorization.k8s.io",
 }
 
-// The rows are refusals; the columns, which resources could turn them: without one of
-// these a refusal is not decided, and without any other it is.
-func TestWhatTurnsAnAuthorization(t *testing.T) {
+// Each row is a refusal and the resources that could change it. If one of these could not
+// be read, the refusal is undecided; any other unread resource does not matter.
+func TestUnreadResourcesThatCouldChangeAnAuthorization(t *testing.T) {
 	const rbac = "roles rolebindings clusterroles clusterrolebindings"
 	for _, tc := range []struct {
 		user, verb, group, resource, subresource, namespace, name string
-		node, all                                                 string // what turns the Node authorizer's answer, and that of all
+		node                                                      string // resources that could change the Node authorizer's answer
+		all                                                       string // further ones that could change that of all authorizers
 	}{
 		{"a", "get", "", "secrets", "", "shop", "other", "pods persistentvolumes", rbac},
 		{"a", "get", "", "configmaps", "", "shop", "other", "pods", rbac},
@@ -91,37 +97,46 @@ func TestWhatTurnsAnAuthorization(t *testing.T) {
 		for resource, group := range readResources {
 			e := newEvaluator(t, without(group, resource))
 			opinion, err := e.AuthorizeNode(t.Context(), req)
-			checkTurns(t, fmt.Sprintf("node authorizer: %+v without %s", tc, resource), opinion.Decision, err, has(tc.node, resource))
+			checkUndecided(t, fmt.Sprintf("node authorizer: %+v without %s", tc, resource), opinion.Decision, err, has(tc.node, resource))
 			opinion, err = e.Authorize(t.Context(), req)
-			checkTurns(t, fmt.Sprintf("all authorizers: %+v without %s", tc, resource), opinion.Decision, err, has(tc.node+" "+tc.all, resource))
+			all := has(tc.node+" "+tc.all, resource)
+			checkUndecided(t, fmt.Sprintf("all authorizers: %+v without %s", tc, resource), opinion.Decision, err, all)
 		}
 	}
 }
 
 func has(list, word string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }
 
-func checkTurns(t *testing.T, what string, decision verdict.Decision, err error, turns bool) {
+func checkUndecided(t *testing.T, what string, decision verdict.Decision, err error, undecided bool) {
 	t.Helper()
-	if _, unread := errors.AsType[*evaluate.UnreadError](err); decision != verdict.NoOpinion || unread != turns || err != nil && !unread {
-		t.Errorf("%s: %v, %v; want an error: %v", what, decision, err, turns)
+	_, unread := errors.AsType[*evaluate.UnreadError](err)
+	if decision != verdict.NoOpinion || unread != undecided || err != nil && !unread {
+		t.Errorf("%s: %v, %v; want an error: %v", what, decision, err, undecided)
 	}
 }
 
-// The same for writes.
-func TestWhatTurnsAnAdmission(t *testing.T) {
+// tokenRequest is node a's request of a token for the audience vault, bound to a pod.
+func tokenRequest(pod string) *noderestriction.Request {
+	user, groups := nodeidentity.User("a")
+	return &noderestriction.Request{
+		User: user, Groups: groups, Operation: noderestriction.Create,
+		Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
+		Object: &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences:      []string{"vault"},
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod, UID: "uid-web"},
+		}},
+	}
+}
+
+// TestUnreadResourcesThatCouldChangeAnAdmission is the same for writes.
+func TestUnreadResourcesThatCouldChangeAnAdmission(t *testing.T) {
 	const rbac = "roles rolebindings clusterroles clusterrolebindings"
 	user, groups := nodeidentity.User("a")
-	token := func(pod, audience string) *noderestriction.Request {
-		return &noderestriction.Request{
-			User: user, Groups: groups, Operation: noderestriction.Create, Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
-			Object: &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-				Audiences:      []string{audience},
-				BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod, UID: "uid-web"},
-			}},
-		}
-	}
 	deletion := func(pod string) *noderestriction.Request {
-		return &noderestriction.Request{User: user, Groups: groups, Operation: noderestriction.Delete, Resource: "pods", Namespace: "shop", Name: pod}
+		return &noderestriction.Request{
+			User: user, Groups: groups, Operation: noderestriction.Delete,
+			Resource: "pods", Namespace: "shop", Name: pod,
+		}
 	}
 	other := deletion("web")
 	other.User, other.Groups = nodeidentity.User("b")
@@ -129,28 +144,31 @@ func TestWhatTurnsAnAdmission(t *testing.T) {
 		rule    string
 		request *noderestriction.Request
 		code    verdict.Code
-		turns   string
+		unread  string // resources that could change the refusal
 	}{
-		{"a token for an audience that the pod does not use", token("web", "vault"), noderestriction.AudienceNotAllowed, "pods persistentvolumeclaims persistentvolumes csidrivers " + rbac},
-		{"a token of a pod that does not exist", token("gone", "vault"), noderestriction.PodNotFound, "pods"},
+		{
+			"a token for an audience that the pod does not use", tokenRequest("web"), noderestriction.AudienceNotAllowed,
+			"pods persistentvolumeclaims persistentvolumes csidrivers " + rbac,
+		},
+		{"a token of a pod that does not exist", tokenRequest("gone"), noderestriction.PodNotFound, "pods"},
 		{"deletion of a pod that does not exist", deletion("gone"), noderestriction.PodNotFound, "pods"},
 		{"deletion of another node's pod", other, noderestriction.PodNotOnNode, "pods"},
-		{"another's lease", &noderestriction.Request{
-			User: user, Groups: groups, Operation: noderestriction.Delete, Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Name: "b",
+		{"the lease of another node", &noderestriction.Request{
+			User: user, Groups: groups, Operation: noderestriction.Delete,
+			Group: "coordination.k8s.io", Resource: "leases", Namespace: "kube-node-lease", Name: "b",
 		}, noderestriction.NotOwnLease, ""},
 	} {
 		for resource, group := range readResources {
 			e := newEvaluator(t, without(group, resource))
 			a := e.Admit(t.Context(), tc.request)
-			if a.Code != tc.code || (len(a.Unread) == 1) != has(tc.turns, resource) || len(a.Lacks) > 0 || a.TooOld != nil {
+			if a.Code != tc.code || (len(a.Unread) == 1) != has(tc.unread, resource) || len(a.Lacks) > 0 || a.TooOld != nil {
 				t.Errorf("%s, without %s: %s, unread %v, lacks %v", tc.rule, resource, a.Code, a.Unread, a.Lacks)
 			}
 		}
 	}
 }
 
-// The one opinion that stands for all.
-func TestTheMainOpinion(t *testing.T) {
+func TestMainOpinion(t *testing.T) {
 	masters := chain.Opinion{Authorizer: chain.NameMasters, Reason: verdict.Reason{Code: chain.CodeNotPrivileged}}
 	node := chain.Opinion{Authorizer: chain.NameNode, Reason: verdict.Reason{Code: nodeauthz.NoPathToObject}}
 	nobody := chain.Opinion{Authorizer: chain.NameNode, Reason: verdict.Reason{Code: nodeauthz.NotANode}}
@@ -161,10 +179,10 @@ func TestTheMainOpinion(t *testing.T) {
 		opinions []chain.Opinion
 		want     verdict.Code
 	}{
-		{"who decided", chain.NameRBAC, []chain.Opinion{masters, node, rbac}, chain.CodeNoBindingAllows},
+		{"the authorizer that decided", chain.NameRBAC, []chain.Opinion{masters, node, rbac}, chain.CodeNoBindingAllows},
 		{"the Node authorizer for nodes", "", []chain.Opinion{masters, node, rbac}, nodeauthz.NoPathToObject},
 		{"the last for others", "", []chain.Opinion{masters, nobody, rbac}, chain.CodeNoBindingAllows},
-		{"nobody was asked", "", nil, ""},
+		{"no authorizer was asked", "", nil, ""},
 	} {
 		if got := evaluate.Main(chain.Result{DecidedBy: tc.decided, Opinions: tc.opinions}).Code; got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.rule, got, tc.want)
@@ -172,20 +190,13 @@ func TestTheMainOpinion(t *testing.T) {
 	}
 }
 
-// What NodeRestriction asks about other rights of a node, the authorizers answer.
-func TestRightsOfNodesAreAskedOfTheAuthorizers(t *testing.T) {
-	user, groups := nodeidentity.User("a")
-	token := &noderestriction.Request{
-		User: user, Groups: groups, Operation: noderestriction.Create, Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "default",
-		Object: &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-			Audiences:      []string{"vault"},
-			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "uid-web"},
-		}},
-	}
-	const roles = `{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["vault"], "verbs": ["request-serviceaccounts-token-audience"]}]}
-`
-	const binding = `{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}, "subjects": [{"kind": "Group", "name": "system:nodes"}]}
-`
+// TestAuthorizersAnswerAccessReviews: the authorizers answer what NodeRestriction asks
+// about other rights of a node.
+func TestAuthorizersAnswerAccessReviews(t *testing.T) {
+	const roles = `{"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "r"}, ` +
+		`"rules": [{"apiGroups": [""], "resources": ["vault"], "verbs": ["request-serviceaccounts-token-audience"]}]}` + "\n"
+	const binding = `{"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "b"}, ` +
+		roleRef + `"subjects": [{"kind": "Group", "name": "system:nodes"}]}` + "\n"
 	pods := objects[strings.Index(objects, `{"kind": "Pod"`):]
 	for _, tc := range []struct {
 		rule, state string
@@ -195,9 +206,12 @@ func TestRightsOfNodesAreAskedOfTheAuthorizers(t *testing.T) {
 		{"a role allows it", roles + binding + pods, noderestriction.RestrictionsMet, ""},
 		{"no role allows it", objects, noderestriction.AudienceNotAllowed, ""},
 		{"there are no roles", pods, noderestriction.AuthorizationFailed, "stdin has no roles and bindings"},
-		{"a role is lacking", binding + pods, noderestriction.AuthorizationFailed, `the input lacks ClusterRole "r", which ClusterRoleBinding "b" grants`},
+		{
+			"a role is missing", binding + pods, noderestriction.AuthorizationFailed,
+			`the input lacks ClusterRole "r", which ClusterRoleBinding "b" grants`,
+		},
 	} {
-		a := newEvaluator(t, tc.state).Admit(t.Context(), token)
+		a := newEvaluator(t, tc.state).Admit(t.Context(), tokenRequest("web"))
 		got := ""
 		if a.Err != nil {
 			got = a.Err.Error()
@@ -217,11 +231,14 @@ func (denier) Authorize(context.Context, *access.Request, chain.Detail) (chain.O
 	return chain.Opinion{Decision: verdict.Deny}, nil
 }
 
-// A denial rests on what those before could not see. A server denies all the same; whoever
-// asks what an API server answers learns that it is not known.
-func TestADenialAfterWhatCouldNotBeRead(t *testing.T) {
+// An authorizer before the one that denies could have allowed the request, had it read
+// everything. Authorize denies all the same; Review reports that the answer is unknown.
+func TestDenialAfterUnreadResources(t *testing.T) {
 	user, groups := nodeidentity.User("a")
-	req := &access.Request{User: user, Groups: groups, ResourceRequest: true, Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other"}
+	req := &access.Request{
+		User: user, Groups: groups, ResourceRequest: true,
+		Verb: "get", Resource: "secrets", Namespace: "shop", Name: "other",
+	}
 	for resource, unread := range map[string]bool{"clusterroles": true, "pods": true, "persistentvolumes": true, "nodes": false} {
 		e := newEvaluator(t, without(readResources[resource], resource))
 		e.Chain = append(e.Chain, denier{})

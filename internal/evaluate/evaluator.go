@@ -12,44 +12,44 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// Options say how a cluster behaves. Only Features has to be set.
+// Options describe the cluster. Only Features is required.
 type Options struct {
-	// Features are those of the cluster's version.
+	// Features are the features of the cluster's version.
 	Features kubeversion.Features
-	// Authorizers are those of the cluster; nil for system:masters, Node and RBAC, as
-	// with --authorization-mode=Node,RBAC.
+	// Authorizers is the cluster's configuration; nil means system:masters, Node and
+	// RBAC, as with --authorization-mode=Node,RBAC.
 	Authorizers *chain.Configuration
-	// Access answers what NodeRestriction asks about other rights of a node; nil: the
-	// authorizers of the Evaluator.
+	// Access answers the access reviews of NodeRestriction; nil means the authorizers of
+	// the Evaluator.
 	Access noderestriction.Authorizer
-	// Ages say which part of the state is too old; nil: none ever is.
+	// Ages says which part of the state is too old; nil means that none ever is.
 	Ages Ages
 }
 
 // Evaluator answers from one state by the rules of one version. It is safe for
 // concurrent use.
 type Evaluator struct {
-	// State is what it answers from.
+	// State is the cluster state that the answers come from.
 	State *source.State
-	// Features are those of the version.
+	// Features are the features of the Kubernetes version.
 	Features kubeversion.Features
 	// Node is the Node authorizer alone.
 	Node *nodeauthz.Authorizer
-	// Chain is all authorizers, in order.
+	// Chain holds all authorizers, in order.
 	Chain chain.Chain
 	// Restriction is NodeRestriction.
 	Restriction *noderestriction.Restriction
 
 	configured bool
-	// mayAskRBAC tells that RBAC is among the authorizers, or would be if the state had
+	// mayAskRBAC is true if RBAC is among the authorizers, or would be if the state had
 	// roles and bindings.
 	mayAskRBAC bool
 	access     noderestriction.Authorizer
 	ages       Ages
 }
 
-// New makes an Evaluator. An error says what of the configured authorizers cannot be
-// made. The context ends connections to webhooks.
+// New returns an Evaluator. It returns an error if a configured authorizer cannot be
+// built. When ctx ends, connections to webhooks are closed.
 func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, error) {
 	if opts.Ages == nil {
 		opts.Ages = noAges{}
@@ -71,16 +71,15 @@ func New(ctx context.Context, state *source.State, opts Options) (*Evaluator, er
 	return e, nil
 }
 
-// authorizers makes the chain. RBAC is left out of the usual one in a state without
-// roles and bindings, whose answers would say nothing; where it is configured, it fails
-// in such a state.
+// authorizers builds the chain. In a state without roles and bindings, RBAC cannot answer:
+// the default chain omits it, and a configured RBAC authorizer returns an error.
 func (e *Evaluator) authorizers(ctx context.Context, configured *chain.Configuration) (chain.Chain, error) {
 	if configured == nil {
-		usual := chain.Chain{chain.Masters(), chain.Node(e.Node)}
+		defaults := chain.Chain{chain.Masters(), chain.Node(e.Node)}
 		if e.State.RBACLoaded() {
-			usual = append(usual, chain.RBAC(e.State.RBAC))
+			defaults = append(defaults, chain.RBAC(e.State.RBAC))
 		}
-		return usual, nil
+		return defaults, nil
 	}
 	links, err := configured.Build(ctx, chain.Parts{Node: e.Node, RBAC: e.State.RBAC})
 	if err != nil {
@@ -94,8 +93,8 @@ func (e *Evaluator) authorizers(ctx context.Context, configured *chain.Configura
 	return links, nil
 }
 
-// lacksRBAC reports whether nothing is known of roles and bindings, and never will be.
+// lacksRBAC reports whether the state has no roles and bindings and will never get any.
 func (e *Evaluator) lacksRBAC() bool {
-	_, followed := e.ages.(noAges)
-	return followed && !e.State.RBACLoaded()
+	_, static := e.ages.(noAges)
+	return static && !e.State.RBACLoaded()
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Lack is something that files do not hold and that could turn a refusal.
+// Lack is something that the files do not hold and that could change a refusal.
 type Lack struct {
 	source.Gap
-	// RolesAndBindings is true if there are none at all.
+	// RolesAndBindings is true if the files hold no roles and bindings.
 	RolesAndBindings bool
 }
 
-// Lacking lists what files do not hold and might have allowed a request that nobody
-// allowed: the objects that could relate it to the node, if that is why the Node
-// authorizer has no opinion, and the roles, if RBAC was to be asked.
+// Lacking returns what the files do not hold and might have allowed a request that no
+// authorizer allowed: the objects that could relate the requested object to the node, if the
+// Node authorizer found no path, and the roles, if RBAC was to be asked.
 func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC bool) []Lack {
 	if e.State.Complete() {
 		return nil
@@ -45,7 +45,7 @@ func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC boo
 	return all
 }
 
-// LackingForNode lists what files do not hold and might be within a node's reach.
+// LackingForNode returns what the files do not hold and could extend the reach of a node.
 func (e *Evaluator) LackingForNode(node string) []Lack {
 	if e.State.Complete() {
 		return nil
@@ -55,9 +55,9 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(unresolvedIn(err))...)
 }
 
-// Relating is what could relate more objects of a kind to a node, and could not be read,
-// or is not in files.
-func (e *Evaluator) Relating(node string, kind graph.Kind) ([]source.Missing, []Lack) {
+// MissingForKind returns the missing state that could relate more objects of a kind to a
+// node: the resources that could not be read, and what the files do not hold.
+func (e *Evaluator) MissingForKind(node string, kind graph.Kind) ([]source.Missing, []Lack) {
 	on := source.KindsAbout(kind)
 	var lacks []Lack
 	for _, gap := range e.State.NodeGaps(node) {
@@ -77,12 +77,15 @@ func gaps(all []source.Gap) []Lack {
 	return lacking
 }
 
-// lackingRoles are the roles of bindings that apply to the user, or all roles and
-// bindings if there are none.
+// lackingRoles returns the missing roles of bindings that apply to the user, or all roles
+// and bindings if the state has none.
 func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 	if !e.State.RBACLoaded() {
 		return []Lack{{
-			Gap:              source.Gap{Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, Lacks: "roles and bindings"},
+			Gap: source.Gap{
+				Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
+				Lacks:    "roles and bindings",
+			},
 			RolesAndBindings: true,
 		}}
 	}
@@ -96,8 +99,7 @@ func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 	return all
 }
 
-// unresolvedIn returns the bindings to roles that do not exist in an error that joins
-// them.
+// unresolvedIn returns the bindings to nonexistent roles from a joined error.
 func unresolvedIn(err error) []rbac.Unresolved {
 	var found []rbac.Unresolved
 	joined, ok := err.(interface{ Unwrap() []error })
@@ -112,7 +114,7 @@ func unresolvedIn(err error) []rbac.Unresolved {
 	return found
 }
 
-// lackingForWrite lists what files do not hold and might have turned a refusal of
+// lackingForWrite returns what the files do not hold and could change a refusal by
 // NodeRestriction: objects that it looked up, or their uids.
 func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderestriction.Answer) []Lack {
 	if answer.Decision == verdict.Allow || e.State.Complete() {
@@ -125,7 +127,7 @@ func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderes
 	switch answer.Code {
 	case noderestriction.PodNotFound:
 		if req.Name == "" && req.Object == nil {
-			return nil // a deletion of many, which is refused whatever there is
+			return nil // NodeRestriction refuses every deletecollection
 		}
 		return lack("pods", absent)
 	case noderestriction.NodeNotFound:

@@ -9,23 +9,23 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// Ages say whether the state may be used. The live state of package source does.
+// Ages reports whether the state is fresh enough to use. The live state of package source
+// implements it.
 type Ages interface {
-	// Fresh reports whether all of it may. It takes no lock.
+	// Fresh reports whether all of the state is fresh enough. It takes no lock.
 	Fresh() bool
-	// TooOld returns an error if one of the kinds may not.
+	// TooOld returns an error if one of the kinds is too old.
 	TooOld(source.Kinds) error
 }
 
-// noAges are those of a state that does not get older: of files, or of one list.
+// noAges is for a state that does not age: one that comes from files, or from one list.
 type noAges struct{}
 
 func (noAges) Fresh() bool { return true }
 
 func (noAges) TooOld(source.Kinds) error { return nil }
 
-// tooOldIn is the error for what an authorizer said, if the state that it comes from is
-// too old.
+// tooOldIn returns an error if the state that an authorizer's opinion comes from is too old.
 func (e *Evaluator) tooOldIn(o *chain.Opinion, req *access.Request) error {
 	switch {
 	case e.ages.Fresh():
@@ -38,8 +38,8 @@ func (e *Evaluator) tooOldIn(o *chain.Opinion, req *access.Request) error {
 	return nil
 }
 
-// restrictionState is the state as NodeRestriction may see it: what is too old
-// is not there, so that nothing is allowed because of it.
+// restrictionState is the state that NodeRestriction reads. It hides kinds that are too old,
+// so that they allow nothing.
 type restrictionState struct {
 	state *source.State
 	ages  Ages

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// authorizationReads are the kinds that an answer of the Node authorizer comes from:
-// those that relate objects to nodes, if it rests on a relation, found or missing.
+// authorizationReads returns the kinds that an answer of the Node authorizer depends on. An
+// answer about a path, found or missing, depends on the kinds that relate objects to nodes.
 func authorizationReads(code verdict.Code, req *access.Request) source.Kinds {
 	if code != nodeauthz.PathToObject && code != nodeauthz.NoPathToObject {
 		return 0
@@ -23,7 +23,7 @@ func authorizationReads(code verdict.Code, req *access.Request) source.Kinds {
 	return source.KindsAbout(kind)
 }
 
-// admissionReads are the kinds that an answer of NodeRestriction comes from.
+// admissionReads returns the kinds that an answer of NodeRestriction depends on.
 func admissionReads(req *noderestriction.Request, code verdict.Code) source.Kinds {
 	switch code {
 	case noderestriction.RestrictionsMet:
@@ -41,13 +41,12 @@ func admissionReads(req *noderestriction.Request, code verdict.Code) source.Kind
 	return 0
 }
 
-// checkedKinds are the kinds in which NodeRestriction looks something up before it
-// allows a write.
+// checkedKinds returns the kinds that NodeRestriction looks up before it allows a write.
 func checkedKinds(req *noderestriction.Request) source.Kinds {
 	switch req.Resource {
 	case "pods":
 		if req.Operation == noderestriction.Create && req.Subresource == "" {
-			return source.Nodes // that a mirror pod is owned by
+			return source.Nodes // the owner of a mirror pod
 		}
 		return source.Pods
 	case "serviceaccounts":
@@ -58,14 +57,13 @@ func checkedKinds(req *noderestriction.Request) source.Kinds {
 	return 0
 }
 
-// asksAuthorizers reports whether an answer of NodeRestriction rests on what
-// authorizers said to it.
+// asksAuthorizers reports whether an answer of NodeRestriction depends on an access review.
 func asksAuthorizers(code verdict.Code) bool {
 	return code == noderestriction.AudienceNotAllowed || code == noderestriction.SignerNotAllowed ||
 		code == noderestriction.AuthorizationFailed
 }
 
-// unread are the resources of some kinds that could not be read.
+// unread returns the resources of the given kinds that could not be read.
 func unread(state *source.State, on source.Kinds) []source.Missing {
 	missing := state.Missing()
 	if on == 0 || len(missing) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// UnreadError says that a refusal is not decided, because resources that could turn it
+// UnreadError means that a refusal is undecided, because resources that could change it
 // could not be read.
 type UnreadError struct{ Resources []source.Missing }
 
@@ -24,13 +24,13 @@ func (e *UnreadError) Error() string {
 	return "could not read " + strings.Join(names, ", ")
 }
 
-// LackError says that a refusal is not decided, because files lack what could turn it.
+// LackError means that a refusal is undecided, because the files lack what could change it.
 type LackError struct{ Lacks []Lack }
 
-// namedLacks is how many an error names.
+// namedLacks is the number of missing objects that an error names.
 const namedLacks = 3
 
-// Error names the first of them, the same for all files that hold the same.
+// Error names the first few. The text depends only on what the files hold.
 func (e *LackError) Error() string {
 	names := make([]string, 0, namedLacks)
 	for _, l := range e.Lacks[:min(namedLacks, len(e.Lacks))] {
@@ -43,8 +43,8 @@ func (e *LackError) Error() string {
 	return text
 }
 
-// Unread are the resources that could not be read and could turn a refusal by the Node
-// authorizer, for the reason that the code names, and by RBAC, if it was asked.
+// Unread returns the resources that could not be read and could change a refusal: by the
+// Node authorizer with the given code, and by RBAC, if it was asked.
 func (e *Evaluator) Unread(req *access.Request, code verdict.Code, asksRBAC bool) []source.Missing {
 	on := authorizationReads(code, req)
 	if asksRBAC {
@@ -53,7 +53,7 @@ func (e *Evaluator) Unread(req *access.Request, code verdict.Code, asksRBAC bool
 	return unread(e.State, on)
 }
 
-// undecided is the error of a refusal that something could turn; nil if nothing can.
+// undecided returns an error if missing state could change a refusal.
 func (e *Evaluator) undecided(req *access.Request, code verdict.Code, asksRBAC bool) error {
 	if missing := e.Unread(req, code, asksRBAC); len(missing) > 0 {
 		return &UnreadError{missing}
@@ -64,8 +64,8 @@ func (e *Evaluator) undecided(req *access.Request, code verdict.Code, asksRBAC b
 	return nil
 }
 
-// evaluationError is what an API server says beside an answer that is none the less
-// its answer: the error of who denies, or of all if nobody decides.
+// evaluationError returns the evaluationError that an API server puts beside its answer:
+// the error of the authorizer that denies, or those of all authorizers if none decides.
 func evaluationError(result chain.Result) string {
 	var failed []string
 	for _, o := range result.Opinions {

@@ -8,19 +8,20 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// distinct tells requests apart: by who asks, what is asked, and what the answer is.
+// distinct is the key of an entry of a report: the user, the request and the answer.
 type distinct struct {
 	node, user, groups                      string
 	standing                                Standing
 	verb, group, resource, sub, space, name string
 	selectors                               selectors
-	// by is who refuses, in what was refused by what the log says.
+	// by is who refused, for refusals of the log.
 	by string
-	said
+	answerKey
 }
 
-// said is what the evaluators say to a request: one entry of a report has one answer.
-type said struct {
+// answerKey is the answer of the evaluators to a request: an entry of a report has one
+// answer.
+type answerKey struct {
 	evaluators string
 	by         string
 	code       verdict.Code
@@ -28,7 +29,7 @@ type said struct {
 	unexamined Unexamined
 }
 
-// selectors are those of a request, in one form.
+// selectors are the selectors of a request in canonical form.
 type selectors struct{ fields, labels string }
 
 func (o *outcome) distinct(node, by string) distinct {
@@ -36,7 +37,7 @@ func (o *outcome) distinct(node, by string) distinct {
 	key := distinct{
 		node: node, user: q.User, groups: d.groups, standing: o.by.standing,
 		verb: q.Verb, group: q.Group, resource: q.Resource, sub: q.Subresource,
-		space: q.Namespace, name: q.Name, selectors: d.selectors, by: by, said: d.answer.said(),
+		space: q.Namespace, name: q.Name, selectors: d.selectors, by: by, answerKey: d.answer.key(),
 	}
 	if !q.ResourceRequest {
 		key.name = q.Path
@@ -47,28 +48,28 @@ func (o *outcome) distinct(node, by string) distinct {
 	return key
 }
 
-// said is what there is in an answer beside the texts.
-func (a *answer) said() said {
+// key returns the answer without its texts.
+func (a *answer) key() answerKey {
 	switch {
 	case a.err != nil:
-		return said{evaluators: saysUndecided}
+		return answerKey{evaluators: saysUndecided}
 	case a.unexamined != "":
-		return said{evaluators: saysUndecided, unexamined: a.unexamined}
+		return answerKey{evaluators: saysUndecided, unexamined: a.unexamined}
 	case a.refusedBy != "":
-		return said{evaluators: saysRefuse, by: a.refusedBy, code: a.code, caveat: a.caveat}
+		return answerKey{evaluators: saysRefuse, by: a.refusedBy, code: a.code, caveat: a.caveat}
 	}
-	return said{evaluators: saysAllow}
+	return answerKey{evaluators: saysAllow}
 }
 
-// sortedGroups are groups in one form: their order does not matter.
+// sortedGroups returns groups in canonical form: order does not matter.
 func sortedGroups(groups []string) string {
 	return strings.Join(slices.Sorted(slices.Values(groups)), "\n")
 }
 
-// selectorsLookedAt returns the selectors of a request as far as an authorizer looks at
-// them. The Node authorizer looks for a node's name among those of some lists; what a
-// configuration asks may look at them all.
-func (ev *Evaluators) selectorsLookedAt(req *request) selectors {
+// relevantSelectors returns the selectors of a request that an authorizer reads. The Node
+// authorizer reads only the node name in the field selectors of some lists; configured
+// authorizers may read all selectors.
+func (ev *Evaluators) relevantSelectors(req *request) selectors {
 	if len(req.FieldSelector)+len(req.LabelSelector) == 0 {
 		return selectors{}
 	}

@@ -1,19 +1,18 @@
-// Package replay puts the requests of kubelets in an audit log to the evaluators, and
-// says which would be refused that were allowed, which were refused and why, and which
-// kubelets go by a name that is not a node's.
+// Package replay evaluates the requests of kubelets in an audit log. It reports which
+// allowed requests would be refused, which requests were refused and why, and which
+// kubelets do not authenticate as their node.
 //
-// Whoever asks is found out from what the log notes: a user with a node's name in the
-// group of nodes conforms; one in the group without such a name, with such a name
-// outside of the group, one that calls itself a kubelet, or that writes a Node's
-// status or renews its Lease, is a kubelet that does not. Users with bootstrap tokens
-// are on their way to a name. Everybody else is passed over. A request that somebody
-// makes in the name of another is the other's.
+// The log shows which users are kubelets. A user with the name of a node in the group
+// system:nodes conforms. These users are kubelets that do not conform: a user in the group
+// without the name of a node, a user with such a name outside of the group, a user whose
+// user agent is a kubelet, and a user that writes the status of a Node or renews its Lease.
+// A user with a bootstrap token is bootstrapping. All other users are skipped. An
+// impersonated request belongs to the impersonated user.
 //
-// What a request is about is read from its path, as authorizers see it. The object that the
-// log has with it counts only where the path is lost.
+// The path of a request says what it requests, as authorizers see it. The logged object is
+// used only if the path is missing.
 //
-// The evaluators answer from one state of the cluster; the log is of another time.
-// Refusals that could be for want of objects that are gone by now are marked, and
-// writes about which the log does not hold what a rule looks at are counted, not
-// guessed.
+// The evaluators answer from one state of the cluster, which may differ from the state at
+// the time of the log. Refusals that could be caused by deleted objects are marked. Writes
+// are counted as not examined if the log lacks what a rule reads.
 package replay

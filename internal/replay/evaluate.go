@@ -17,19 +17,18 @@ import (
 // Evaluators answer the requests of a log.
 type Evaluators struct {
 	*evaluate.Evaluator
-	// Missing, if set, says what of the state could not be read, or is not in it, and
-	// might have allowed a request about which the chain has no opinion; empty if that is
-	// nothing.
+	// Missing, if set, describes the missing state that might have allowed a request about
+	// which the chain has no opinion; empty if nothing is missing.
 	Missing func(req *access.Request, result chain.Result) string
-	// Extra is true if an authorizer looks at what else is known of a user.
+	// Extra is true if an authorizer reads the extra fields of a user.
 	Extra bool
 }
 
 const systemNode = "system:node"
 
-// LeaveOutSystemNode takes the bindings of the ClusterRole system:node to the group
-// system:nodes out of a policy, and returns what they are called. They are left from
-// before there was a Node authorizer, and give every node what only one of them needs.
+// LeaveOutSystemNode removes the bindings of the ClusterRole system:node to the group
+// system:nodes from a policy, and returns their names. They date from before the Node
+// authorizer and give every node the rights that each node needs for its own pods.
 func LeaveOutSystemNode(policy *rbac.Policy) []string {
 	grants, _ := policy.Grants("", []string{nodeidentity.Group}) // bindings without a role grant nothing
 	var left []string
@@ -54,19 +53,19 @@ func LeaveOutSystemNode(policy *rbac.Policy) []string {
 	return left
 }
 
-// answer is what the evaluators say to one request.
+// answer is the evaluators' answer to one request.
 type answer struct {
-	// refusedBy is who refuses; empty for what is allowed.
+	// refusedBy is who refuses; empty if the request is allowed.
 	refusedBy string
 	code      verdict.Code
-	// reason is set where the code alone does not lead to it again.
+	// reason is set if it cannot be derived from the code.
 	reason verdict.Reason
-	// err is why the question could not be decided.
+	// err is set if the request could not be decided.
 	err error
-	// caveat is set where another state could change a refusal.
+	// caveat is set if another state could change a refusal.
 	caveat Caveat
-	// unexamined is why NodeRestriction could not look at a write; empty if it
-	// could, or had nothing to look at. examined is true if it did.
+	// unexamined is why NodeRestriction could not examine a write; empty if it could, or
+	// if no rule applies. examined is true if it examined the write.
 	unexamined Unexamined
 	examined   bool
 }
@@ -75,7 +74,7 @@ type answer struct {
 func (a *answer) remarkable() bool { return a.err != nil || a.refusedBy != "" || a.unexamined != "" }
 
 func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answer {
-	result, _ := ev.Chain.Brief(ctx, req) // the opinions tell the errors
+	result, _ := ev.Chain.Brief(ctx, req) // the opinions hold the errors
 	switch why := result.Doubt(); {
 	case why != "":
 		return answer{err: errors.New(why)}
@@ -92,8 +91,8 @@ func (ev *Evaluators) authorize(ctx context.Context, req *request, by who) answe
 	return a
 }
 
-// caveat says why a refusal for want of a relation may be for want of what was there
-// when the request came. Other refusals do not depend on the state.
+// caveat returns why a refusal without a path may differ from the answer at the time of the
+// request. Other refusals do not depend on the state.
 func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Caveat {
 	if code != nodeauthz.NoPathToObject {
 		return ""
@@ -107,9 +106,9 @@ func (ev *Evaluators) caveat(req *request, node string, code verdict.Code) Cavea
 	return ""
 }
 
-// explain says why the chain refuses. Unsure is why the refusal cannot be relied on.
+// explain returns why the chain refuses. Unsure is why the refusal may be wrong.
 func (ev *Evaluators) explain(ctx context.Context, req *request) (reason verdict.Reason, unsure string) {
-	result, _ := ev.Chain.Explain(ctx, req) // the opinions tell the errors
+	result, _ := ev.Chain.Explain(ctx, req) // the opinions hold the errors
 	if why := result.Doubt(); why != "" {
 		return reason, why
 	}
@@ -119,14 +118,14 @@ func (ev *Evaluators) explain(ctx context.Context, req *request) (reason verdict
 	return evaluate.Main(result).Reason, unsure
 }
 
-// What evaluators say, in a report.
+// The answers of evaluators in a report.
 const (
 	saysAllow     = "allow"
 	saysRefuse    = "refuse"
 	saysUndecided = "undecided"
 )
 
-// asNode is what the chain would say to a node's own user.
+// asNode returns the answer of the chain to the same request of the node's own user.
 func (ev *Evaluators) asNode(ctx context.Context, req *request, node string) string {
 	own := *req
 	own.User, own.Groups = nodeidentity.User(node)

@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// identityKey tells nonconforming kubelets apart.
+// identityKey identifies a nonconforming kubelet.
 type identityKey struct {
 	user     string
 	standing Standing
@@ -20,23 +20,24 @@ type identity struct {
 	nodes map[string]struct{}
 }
 
-// seen is what the log has of a node.
+// seen is what the log shows about a node.
 type seen struct {
 	conforms bool
 	actors   []string
 }
 
-// address is where requests of a user come from.
+// address is a user with the source address of its requests.
 type address struct{ user, source string }
 
-// identities is who is behind the requests of a log.
+// identities collects the kubelets of a log and the nodes for which they act.
 type identities struct {
 	all   map[identityKey]*identity
 	nodes map[string]*seen
-	// at has the node behind each address at which a user that names none is; empty
-	// where it was more than one.
+	// at has the node behind each address of a user that names no node; empty if there
+	// were several nodes.
 	at map[address]string
-	// pairs counts identities with their nodes; notTold what there was no room for.
+	// pairs counts pairs of an identity and a node; notTold counts requests beyond the
+	// bounds.
 	pairs, notTold int
 }
 
@@ -44,11 +45,11 @@ func newIdentities() *identities {
 	return &identities{all: map[identityKey]*identity{}, nodes: map[string]*seen{}, at: map[address]string{}}
 }
 
-// add notes who made a request, and returns the node that it was made for.
+// add records who made a request, and returns the node for which it was made.
 func (ids *identities) add(o *outcome) string {
 	switch o.by.standing {
 	case Conforming:
-		// Who asks in a node's name does not show that the node does.
+		// An impersonated request does not show that the node itself conforms.
 		if !o.by.impersonated {
 			if n := ids.node(o.by.node); n != nil {
 				n.conforms = true
@@ -108,9 +109,9 @@ func (ids *identities) identity(o *outcome) *identity {
 	return id
 }
 
-// behind is the node behind a user that names none: the one that the request itself
-// is for, else the only one for which requests came from there, else the only one of
-// the user.
+// behind returns the node behind a user that names no node: the node of the request itself,
+// or else the only node for which requests came from the same address, or else the only node
+// of the user.
 func (ids *identities) behind(o *outcome, id *identity) string {
 	at := address{o.by.name, o.detail.source}
 	known, found := ids.at[at]
@@ -135,7 +136,7 @@ func (ids *identities) behind(o *outcome, id *identity) string {
 	return ""
 }
 
-// pair notes that somebody acts for a node.
+// pair records that an identity acts for a node.
 func (ids *identities) pair(id *identity, name string) {
 	n := ids.node(name)
 	if n == nil {
@@ -155,7 +156,7 @@ func (ids *identities) pair(id *identity, name string) {
 	id.nodes[name] = struct{}{}
 }
 
-// list returns the nonconforming, the most frequent first; it is never nil.
+// list returns the nonconforming kubelets, the most frequent first; it is never nil.
 func (ids *identities) list() []Identity {
 	list := make([]Identity, 0, len(ids.all))
 	for _, id := range ids.all {

@@ -10,14 +10,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// Standing is how a kubelet's user stands to a node's name.
+// Standing says whether a kubelet authenticates as its node, and if not, in what way.
 type Standing string
 
-// The standings. All but the first two are those of kubelets that do not conform.
+// The standings. The first two conform, the others do not.
 const (
 	// Conforming: system:node:<name> in system:nodes.
 	Conforming Standing = "Conforming"
-	// Bootstrapping: a bootstrap token, with which a kubelet asks for its
+	// Bootstrapping: a bootstrap token, with which a kubelet requests its
 	// certificate.
 	Bootstrapping Standing = "Bootstrapping"
 	// NotNamed: in system:nodes, with a user name that is not a node's.
@@ -27,17 +27,17 @@ const (
 	EmptyName Standing = "EmptyName"
 	// NotInGroup: a node's user name, but not in system:nodes.
 	NotInGroup Standing = "NotInGroup"
-	// KubeletAgent: the client calls itself a kubelet, and the user is no node.
+	// KubeletAgent: the user agent is a kubelet, and the user is not a node.
 	KubeletAgent Standing = "KubeletAgent"
 	// WritesForNode: the user renews the Lease of a node, as only its kubelet does, or
-	// has a bootstrap token and writes the node's status.
+	// writes the node's status with a bootstrap token.
 	WritesForNode Standing = "WritesForNode"
 )
 
-// conforms reports whether a standing needs no change.
+// conforms reports whether the kubelet needs no change.
 func (s Standing) conforms() bool { return s == Conforming || s == Bootstrapping }
 
-// Why says what is wrong, for people; empty for standings that conform.
+// Why describes what is wrong; empty for standings that conform.
 func (s Standing) Why() string {
 	switch s {
 	case NotNamed:
@@ -62,21 +62,21 @@ const (
 	coordination    = coordinationv1.GroupName
 	nodeNameField   = "spec.nodeName"
 	serviceAccount  = "system:serviceaccount:"
-	// controlPlane begins the names of kube-controller-manager, kube-scheduler and
-	// kube-proxy.
+	// controlPlane is the prefix of the names of kube-controller-manager, kube-scheduler
+	// and kube-proxy.
 	controlPlane = "system:kube-"
 )
 
-// who is the one behind a request.
+// who is the kubelet that made a request.
 type who struct {
 	name         string
 	standing     Standing
 	impersonated bool
-	// node is the one that the user name names; empty if it names none.
+	// node is the node in the user name; empty if there is none.
 	node string
 }
 
-// userOf is the one in whose name a request was made.
+// userOf returns the impersonated user of a request, or else the authenticated user.
 func userOf(e *auditlog.Event) *auditlog.User {
 	if e.Impersonated != nil {
 		return e.Impersonated
@@ -122,32 +122,32 @@ func bootstraps(u *auditlog.User) bool {
 	})
 }
 
-// renewsLease reports whether an event is the write by which a kubelet keeps its node
-// alive, which nobody else has a reason to make.
+// renewsLease reports whether an event updates the Lease of a node. Only kubelets have a
+// reason to do that.
 func renewsLease(e *auditlog.Event) bool {
 	o := e.Object
 	return o != nil && o.Resource == "leases" && o.Group == coordination && o.Namespace == leasesNamespace &&
 		(e.Verb == "create" || e.Verb == "update" || e.Verb == "patch")
 }
 
-// writesStatus reports whether an event writes the status of a Node. Controllers of
-// the cluster, and of its cloud, write conditions, addresses and resources into it too.
+// writesStatus reports whether an event writes the status of a Node. Controllers of the
+// cluster and of the cloud also write conditions, addresses and resources into it.
 func writesStatus(e *auditlog.Event) bool {
 	o := e.Object
 	return o != nil && o.Resource == "nodes" && o.Group == "" && o.Subresource == "status" &&
 		(e.Verb == "update" || e.Verb == "patch")
 }
 
-// controls reports whether a user is one of the control plane's, whose controllers may
-// write any object.
+// controls reports whether a user belongs to the control plane, whose controllers may write
+// any object.
 func controls(user string) bool {
 	return strings.HasPrefix(user, controlPlane) || user == "system:apiserver" ||
 		strings.HasPrefix(user, serviceAccount+"kube-system:generic-garbage-collector") ||
 		strings.HasPrefix(user, serviceAccount+"kube-system:namespace-controller")
 }
 
-// actedFor is the node that a request is made for, as far as the request itself says
-// it: it writes what bears a node's name, or asks for what is on one node.
+// actedFor returns the node for which a request is made, if the request shows it: it writes
+// an object with the name of a node, or reads what is on one node.
 func actedFor(e *auditlog.Event, asked *request) string {
 	o := e.Object
 	if o == nil {
@@ -168,21 +168,21 @@ func actedFor(e *auditlog.Event, asked *request) string {
 	return ""
 }
 
-// answered is what the log says was answered to a request.
+// answered is the authorization result of a request according to the log.
 type answered uint8
 
 const (
-	// answeredNothing: nobody decided whether it is allowed, because it was turned
-	// away before, or because of an error.
+	// answeredNothing: authorization was not decided, because the request was throttled
+	// before, or because of an error.
 	answeredNothing answered = iota
 	answeredAllowed
 	answeredRefused
-	// answeredUnknown: nobody was authenticated.
+	// answeredUnknown: authentication failed.
 	answeredUnknown
 )
 
-// answerOf goes by what authorization noted, and where that was taken out of the log
-// by the HTTP status. Admission comes after authorization and refuses with 403 too.
+// answerOf uses the annotation of authorization. If the log does not have it, it uses the
+// HTTP status. Admission comes after authorization and refuses with 403 too.
 func answerOf(e *auditlog.Event) answered {
 	const unauthorized, forbidden, tooMany, internalError = 401, 403, 429, 500
 	code := e.Status.Code

@@ -2,9 +2,9 @@ package replay
 
 import "testing"
 
-// TestThePathSaysWhatARequestIsAbout has events whose object is another than that of their
-// path: who is behind them, what is refused and what is counted goes by the path.
-func TestThePathSaysWhatARequestIsAbout(t *testing.T) {
+// TestPathTakesPrecedenceOverLoggedObject has events whose logged object differs from their
+// path: the kubelet, the refusals and the counts follow the path.
+func TestPathTakesPrecedenceOverLoggedObject(t *testing.T) {
 	lease := renewLease("worker-1")
 	otherLease := lease
 	otherLease.object = map[string]string{"resource": "configmaps", "namespace": "kube-node-lease", "name": "worker-1"}
@@ -22,11 +22,11 @@ func TestThePathSaysWhatARequestIsAbout(t *testing.T) {
 		suspects, requests, refuse int
 		resource, name             string
 	}{
-		{"a lease is one by its path", otherLease.by("ada"), 1, 1, 1, "leases", "worker-1"},
-		{"and none by its object", notALease.by("ada"), 0, 0, 0, "", ""},
-		{"a read is of what the path names", secret.node("worker-1"), 0, 1, 0, "", ""},
-		{"also where the log has no object", without.node("worker-1"), 0, 1, 1, "secrets", "none"},
-		{"and with an escaped slash", escaped.node("worker-1"), 0, 1, 1, "secrets", "none"},
+		{"a lease by its path", otherLease.by("ada"), 1, 1, 1, "leases", "worker-1"},
+		{"not a lease by its object alone", notALease.by("ada"), 0, 0, 0, "", ""},
+		{"a read of the object in the path", secret.node("worker-1"), 0, 1, 0, "", ""},
+		{"a read without a logged object", without.node("worker-1"), 0, 1, 1, "secrets", "none"},
+		{"a read with an escaped slash", escaped.node("worker-1"), 0, 1, 1, "secrets", "none"},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			test.entry.agent = "client"

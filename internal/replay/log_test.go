@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// evaluators answer from testdata/cluster.yaml, as after the move to Node
+// evaluators returns evaluators for testdata/cluster.yaml after the move to Node
 // authorization.
 func evaluators(t *testing.T) *Evaluators {
 	t.Helper()
@@ -31,14 +31,13 @@ func evaluators(t *testing.T) *Evaluators {
 	return &Evaluators{Evaluator: evaluator}
 }
 
-// auditLog is a log that is made line by line.
+// auditLog builds a log line by line.
 type auditLog struct {
 	lines strings.Builder
 	made  int
 }
 
-// entry is a line before it is written. What is not set is as for a request that was
-// allowed, of a kubelet.
+// entry describes a line. The defaults are those of an allowed request of a kubelet.
 type entry struct {
 	user, agent, source, stage, id string
 	groups                         []string
@@ -83,7 +82,9 @@ func (l *auditLog) add(e entry) {
 	}
 	event["responseStatus"] = map[string]any{"code": code, "message": e.message}
 	if e.decision != "-" {
-		event["annotations"] = map[string]string{"authorization.k8s.io/decision": or(e.decision, "allow"), "authorization.k8s.io/reason": e.reason}
+		event["annotations"] = map[string]string{
+			"authorization.k8s.io/decision": or(e.decision, "allow"), "authorization.k8s.io/reason": e.reason,
+		}
 	}
 	line, err := json.Marshal(event)
 	if err != nil {
@@ -93,7 +94,7 @@ func (l *auditLog) add(e entry) {
 	l.lines.WriteByte('\n')
 }
 
-// logOf is a log with a few entries.
+// logOf returns a log with the entries.
 func logOf(entries ...entry) string {
 	var l auditLog
 	for _, e := range entries {
@@ -114,7 +115,7 @@ func replayed(t *testing.T, ev *Evaluators, log string) *Report {
 	return report
 }
 
-// by is an entry's user: a node, if a name of one, in the group.
+// by sets the user and groups of an entry.
 func (e entry) by(user string, groups ...string) entry {
 	e.user, e.groups = user, append(groups, "system:authenticated")
 	return e
@@ -132,7 +133,9 @@ func getSecret(name string) entry {
 func renewLease(node string) entry {
 	return entry{
 		verb: "update", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/" + node + "?timeout=10s",
-		object: map[string]string{"resource": "leases", "namespace": "kube-node-lease", "name": node, "apiGroup": "coordination.k8s.io", "apiVersion": "v1"},
+		object: map[string]string{
+			"resource": "leases", "namespace": "kube-node-lease", "name": node, "apiGroup": "coordination.k8s.io", "apiVersion": "v1",
+		},
 	}
 }
 

@@ -9,57 +9,56 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// outcome is what one event of a kubelet came to. There is one for each, so that it
-// is small.
+// outcome is the result of one event of a kubelet. It is small, because there is one for
+// each event.
 type outcome struct {
 	by who
 	// key is the same for the stages of one request.
 	key uint64
-	// last is true for the end of a request, and long for one of which the beginning of
-	// the answer is noted too.
+	// last is true for the last stage of a request. long is true for a long-running
+	// request, which also has the stage ResponseStarted.
 	last, long bool
 	logged     answered
-	// examined is true for a write that NodeRestriction looked at.
+	// examined is true for a write that NodeRestriction examined.
 	examined bool
 	at       time.Time
-	// detail is nil for requests of which there is no more to say: those of nodes
-	// that were allowed and would be.
+	// detail is nil for requests of nodes that were allowed and would be allowed.
 	detail *detail
 }
 
-// detail is what else is to be said of a request.
+// detail is the detail of a request that a report lists.
 type detail struct {
 	answer answer
 	asked  request
-	// groups are those of asked, in order, and selectors its selectors where an
-	// authorizer looks at them.
+	// groups are the sorted groups of asked, and selectors its selectors if an authorizer
+	// reads them.
 	groups    string
 	selectors selectors
-	// written is what the request writes, by the name that admission sees.
+	// written is the object that the request writes, with the name that admission sees.
 	written auditlog.Object
-	// acted is the node that the request is made for; source and agent are where it
-	// came from. They are looked for where the user does not conform.
+	// acted is the node for which the request is made; source and agent are its address
+	// and user agent. They are set if the user does not conform.
 	acted, source, agent string
-	// refusedBy and reason are what the log says of a refusal.
+	// refusedBy and reason are the refusal according to the log.
 	refusedBy, reason string
 }
 
-// part is what came of a part of the log.
+// part is the result of a part of the log.
 type part struct {
 	outcomes    []outcome
 	first, last time.Time
 	answered    bool
 	hash        maphash.Hash
 	paths       paths
-	object      auditlog.Object // of the event that is looked at
+	object      auditlog.Object // of the current event
 }
 
 func (p *part) clear() {
-	clear(p.outcomes) // lets go of what they hold
+	clear(p.outcomes) // drops their references
 	p.outcomes, p.first, p.last, p.answered = p.outcomes[:0], time.Time{}, time.Time{}, false
 }
 
-// add evaluates an event, if a kubelet is behind it.
+// add evaluates an event if it belongs to a kubelet.
 func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	if at := e.Received; !at.IsZero() {
 		if p.first.IsZero() || at.Before(p.first) {
@@ -92,16 +91,16 @@ func (ev *Evaluators) add(ctx context.Context, p *part, e *auditlog.Event) {
 	if ev.Extra {
 		asked.Extra = e.Extra(userOf(e))
 	}
-	said := ev.evaluate(ctx, &o, e, &asked)
-	o.examined = said.examined
-	if !by.standing.conforms() || o.logged == answeredRefused || said.remarkable() {
-		o.detail = ev.detailOf(e, by, said, asked)
+	result := ev.evaluate(ctx, &o, e, &asked)
+	o.examined = result.examined
+	if !by.standing.conforms() || o.logged == answeredRefused || result.remarkable() {
+		o.detail = ev.detailOf(e, by, result, asked)
 	}
 	p.outcomes = append(p.outcomes, o)
 }
 
-func (ev *Evaluators) detailOf(e *auditlog.Event, by who, said answer, asked request) *detail {
-	d := &detail{answer: said, asked: asked, groups: sortedGroups(asked.Groups), selectors: ev.selectorsLookedAt(&asked)}
+func (ev *Evaluators) detailOf(e *auditlog.Event, by who, result answer, asked request) *detail {
+	d := &detail{answer: result, asked: asked, groups: sortedGroups(asked.Groups), selectors: ev.relevantSelectors(&asked)}
 	if e.Object != nil {
 		d.written = *e.Object
 	}
@@ -114,7 +113,8 @@ func (ev *Evaluators) detailOf(e *auditlog.Event, by who, said answer, asked req
 	return d
 }
 
-// keyOf tells requests apart. The audit id alone does not, for clients may choose it.
+// keyOf returns a key of the request. The audit id alone is not enough, because clients may
+// choose it.
 func (p *part) keyOf(e *auditlog.Event) uint64 {
 	p.hash.Reset()
 	for _, text := range [...]string{e.AuditID, e.User.Name, e.Verb, e.RequestURI} {
@@ -124,19 +124,19 @@ func (p *part) keyOf(e *auditlog.Event) uint64 {
 	return p.hash.Sum64()
 }
 
-// evaluate asks the evaluators, unless nobody decided about the request then.
+// evaluate asks the evaluators, unless the request was not decided at the time.
 func (ev *Evaluators) evaluate(ctx context.Context, o *outcome, e *auditlog.Event, asked *request) answer {
 	if o.logged == answeredNothing {
 		return answer{}
 	}
-	said := ev.authorize(ctx, asked, o.by)
-	if said.err == nil && said.refusedBy == "" {
+	result := ev.authorize(ctx, asked, o.by)
+	if result.err == nil && result.refusedBy == "" {
 		return ev.admit(ctx, e, asked, o.by)
 	}
-	return said
+	return result
 }
 
-// refusalOf is who refused, and why, by what the log says.
+// refusalOf returns who refused, and why, according to the log.
 func refusalOf(e *auditlog.Event) (by, reason string) {
 	if e.Annotations.Decision == auditlog.Allowed {
 		return ByAdmission, shortened(e.Status.Message)
@@ -147,7 +147,7 @@ func refusalOf(e *auditlog.Event) (by, reason string) {
 	return ByAuthorization, shortened(e.Status.Message)
 }
 
-// shortened is a text of others, for a report.
+// shortened bounds a text of the log for a report.
 func shortened(text string) string {
 	const most = 500
 	if len(text) <= most {

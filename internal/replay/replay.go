@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// Run reads a log and puts its requests to the evaluators. Beside an error, as
-// [auditlog.Read] returns it, there is no report.
+// Run reads a log and evaluates its requests. The report is nil if [auditlog.Read] returns
+// an error.
 func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditlog.Options) (*Report, auditlog.Summary, error) {
 	m := newMerger(ctx, ev)
 	seed := maphash.MakeSeed()
@@ -31,7 +31,7 @@ func Run(ctx context.Context, files []auditlog.File, ev *Evaluators, opts auditl
 	return m.report(read), read, nil
 }
 
-// merger takes outcomes in, in the order of the log.
+// merger merges outcomes in the order of the log.
 type merger struct {
 	ctx    context.Context
 	ev     *Evaluators
@@ -160,7 +160,7 @@ func (m *merger) addWouldBe(o *outcome, node string) {
 	m.would.add(key, r, o.at)
 }
 
-// addRefused lists a refusal of the log, with what the evaluators say.
+// addRefused adds a refusal of the log with the answer of the evaluators.
 func (m *merger) addRefused(o *outcome, node string) {
 	d := o.detail
 	key := o.distinct(node, d.refusedBy)

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
-func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
+func TestRequestCountsOnceForAllItsStages(t *testing.T) {
 	watch := func(id, stage string) entry {
 		e := getSecret("db").node("worker-2")
 		e.verb, e.id, e.stage = "watch", id, stage
@@ -30,18 +30,48 @@ func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
 		log  []entry
 		want int
 	}{
-		"one that has ended":                           {[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete")}, 1},
-		"one that goes on":                             {[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1},
-		"one of which the beginning is not there":      {[]entry{watch("1", "ResponseComplete")}, 1},
-		"one that ended in a panic":                    {[]entry{watch("1", "ResponseStarted"), watch("1", "Panic")}, 1},
-		"one that was not answered yet":                {[]entry{watch("1", "RequestReceived")}, 0},
-		"two at once":                                  {[]entry{watch("1", "ResponseStarted"), watch("2", "ResponseStarted"), watch("1", "ResponseComplete"), watch("2", "ResponseComplete")}, 2},
-		"one whose end is read before its beginning":   {[]entry{watch("1", "ResponseComplete"), watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1},
-		"two whose ends are read before":               {[]entry{watch("1", "ResponseComplete"), watch("2", "Panic"), watch("1", "ResponseStarted"), watch("2", "ResponseStarted")}, 2},
-		"two of one id, one after the other":           {[]entry{watch("1", "ResponseStarted"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete")}, 2},
-		"two of one id, at once":                       {[]entry{watch("1", "ResponseStarted"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete"), watch("1", "ResponseComplete")}, 2},
-		"two of one id, their ends read before":        {[]entry{watch("1", "ResponseComplete"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"), watch("1", "ResponseStarted")}, 2},
-		"another one, to which its client gave its id": {[]entry{watch("1", "ResponseStarted"), other}, 2},
+		"one that has ended": {
+			[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete")}, 1,
+		},
+		"one that has not ended":      {[]entry{watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1},
+		"one without its first stage": {[]entry{watch("1", "ResponseComplete")}, 1},
+		"one that ended in a panic":   {[]entry{watch("1", "ResponseStarted"), watch("1", "Panic")}, 1},
+		"one without a response":      {[]entry{watch("1", "RequestReceived")}, 0},
+		"two at once": {
+			[]entry{
+				watch("1", "ResponseStarted"), watch("2", "ResponseStarted"), watch("1", "ResponseComplete"),
+				watch("2", "ResponseComplete"),
+			},
+			2,
+		},
+		"one whose last stage is read first": {
+			[]entry{watch("1", "ResponseComplete"), watch("1", "RequestReceived"), watch("1", "ResponseStarted")}, 1,
+		},
+		"two whose last stages are read first": {
+			[]entry{watch("1", "ResponseComplete"), watch("2", "Panic"), watch("1", "ResponseStarted"), watch("2", "ResponseStarted")}, 2,
+		},
+		"two of one id, one after the other": {
+			[]entry{
+				watch("1", "ResponseStarted"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"),
+				watch("1", "ResponseComplete"),
+			},
+			2,
+		},
+		"two of one id, at once": {
+			[]entry{
+				watch("1", "ResponseStarted"), watch("1", "ResponseStarted"), watch("1", "ResponseComplete"),
+				watch("1", "ResponseComplete"),
+			},
+			2,
+		},
+		"two of one id, last stages read first": {
+			[]entry{
+				watch("1", "ResponseComplete"), watch("1", "ResponseComplete"), watch("1", "ResponseStarted"),
+				watch("1", "ResponseStarted"),
+			},
+			2,
+		},
+		"another one, whose client chose the same id": {[]entry{watch("1", "ResponseStarted"), other}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := replayed(t, evaluators(t), logOf(test.log...))
@@ -52,7 +82,7 @@ func TestARequestCountsOnceWhateverItsStages(t *testing.T) {
 	}
 }
 
-func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
+func TestOldestStagesAreForgotten(t *testing.T) {
 	for _, endFirst := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ends first %t", endFirst), func(t *testing.T) {
 			s := newStages()
@@ -62,7 +92,7 @@ func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
 				}
 			}
 			if !s.counted(0, !endFirst, true) || !s.counted(maxOpen, !endFirst, true) {
-				t.Error("requests are forgotten though there is room")
+				t.Error("requests are forgotten below the bound")
 			}
 			if s.counted(0, !endFirst, true) {
 				t.Error("a request of which both stages were read is remembered")
@@ -78,7 +108,7 @@ func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
 				t.Errorf("%d are remembered", len(s.recent)+len(s.older))
 			}
 			if s.counted(1, !endFirst, true) {
-				t.Error("more is remembered than there is room for")
+				t.Error("more requests are remembered than the bound allows")
 			}
 			if s.doubtful != 1 {
 				t.Errorf("%d requests may be counted twice, want the one that was forgotten", s.doubtful)
@@ -91,7 +121,7 @@ func TestStagesThatAreTooManyAreForgottenTheOldestFirst(t *testing.T) {
 	}
 }
 
-// Requests that are answered at once have one answer: they are not remembered.
+// Short requests have one stage with a response: they are not remembered.
 func TestShortRequestsAreNotRemembered(t *testing.T) {
 	report := replayed(t, evaluators(t), logOf(getSecret("db").node("worker-2"), getSecret("db").node("worker-2")))
 	if report.Totals.Requests != 2 {
@@ -103,7 +133,7 @@ func TestShortRequestsAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatMayBeCountedTwiceIsInTheReport(t *testing.T) {
+func TestReportNamesRequestsThatMayBeCountedTwice(t *testing.T) {
 	m := newMerger(t.Context(), evaluators(t))
 	m.stages.doubtful = 7
 	report := m.report(auditlog.Summary{})
@@ -120,13 +150,17 @@ func TestWhatMayBeCountedTwiceIsInTheReport(t *testing.T) {
 // and refused without.
 func TestRefusalsWithDifferentAnswersAreDifferentEntries(t *testing.T) {
 	refused := func(query string, groups ...string) entry {
-		e := entry{verb: "list", uri: "/api/v1/pods" + query, object: map[string]string{"resource": "pods", "apiVersion": "v1"}, code: 403, decision: "forbid"}
+		e := entry{
+			verb: "list", uri: "/api/v1/pods" + query, object: map[string]string{"resource": "pods", "apiVersion": "v1"}, code: 403,
+			decision: "forbid",
+		}
 		return e.by("system:node:worker-1", groups...)
 	}
 	const own, others = "?fieldSelector=spec.nodeName%3Dworker-1", "?fieldSelector=spec.nodeName%3Dworker-2"
 	list := []entry{
 		refused(own, "system:nodes"), refused("", "system:nodes"), refused("?fieldSelector=status.phase%3DFailed", "system:nodes"),
-		refused(others, "system:nodes"), refused(own, "system:nodes", "system:masters"), refused(own, "system:masters", "system:nodes"), refused(own),
+		refused(others, "system:nodes"), refused(own, "system:nodes", "system:masters"), refused(own, "system:masters", "system:nodes"),
+		refused(own),
 	}
 	type row struct {
 		evaluators, selector, groups string
@@ -153,12 +187,14 @@ func TestRefusalsWithDifferentAnswersAreDifferentEntries(t *testing.T) {
 	}
 }
 
-// A write that is examined and one of which the log has nothing are different entries.
-func TestWhatCouldNotBeExaminedIsAnEntryOfItsOwn(t *testing.T) {
+// An examined write and one that the log does not hold are different entries.
+func TestUnexaminedWritesAreSeparateEntries(t *testing.T) {
 	token := func(written string) entry {
 		e := entry{
 			verb: "create", uri: "/api/v1/namespaces/shop/serviceaccounts/api/token", written: written, code: 403,
-			object: map[string]string{"resource": "serviceaccounts", "subresource": "token", "namespace": "shop", "name": "api", "apiVersion": "v1"},
+			object: map[string]string{
+				"resource": "serviceaccounts", "subresource": "token", "namespace": "shop", "name": "api", "apiVersion": "v1",
+			},
 		}
 		return e.node("worker-1")
 	}
@@ -173,25 +209,25 @@ func TestWhatCouldNotBeExaminedIsAnEntryOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatTheLogSaysWasAnswered(t *testing.T) {
+func TestAnswerOfAnEvent(t *testing.T) {
 	for name, test := range map[string]struct {
 		code     int
 		decision string
 		want     answered
 	}{
-		"allowed":                                          {200, "allow", answeredAllowed},
-		"allowed, and nothing found":                       {404, "allow", answeredAllowed},
-		"allowed, and failed":                              {500, "allow", answeredAllowed},
-		"forbidden":                                        {403, "forbid", answeredRefused},
-		"allowed, and forbidden by admission":              {403, "allow", answeredRefused},
-		"turned away before":                               {429, "-", answeredNothing},
-		"not decided because of an error":                  {500, "-", answeredNothing},
-		"not answered":                                     {-1, "-", answeredNothing},
-		"not authenticated":                                {401, "-", answeredUnknown},
-		"allowed, by its answer alone":                     {201, "-", answeredAllowed},
-		"allowed, by an answer that comes after, alone":    {409, "-", answeredAllowed},
-		"forbidden, by its answer alone":                   {403, "-", answeredRefused},
-		"allowed, and answered in another's name with 401": {401, "allow", answeredAllowed},
+		"allowed":                                  {200, "allow", answeredAllowed},
+		"allowed, and nothing found":               {404, "allow", answeredAllowed},
+		"allowed, and failed":                      {500, "allow", answeredAllowed},
+		"forbidden":                                {403, "forbid", answeredRefused},
+		"allowed, and forbidden by admission":      {403, "allow", answeredRefused},
+		"throttled before authorization":           {429, "-", answeredNothing},
+		"not decided because of an error":          {500, "-", answeredNothing},
+		"not answered":                             {-1, "-", answeredNothing},
+		"not authenticated":                        {401, "-", answeredUnknown},
+		"allowed, by the status alone":             {201, "-", answeredAllowed},
+		"allowed, by a later conflict alone":       {409, "-", answeredAllowed},
+		"forbidden, by the status alone":           {403, "-", answeredRefused},
+		"allowed, and a backend responds with 401": {401, "allow", answeredAllowed},
 	} {
 		e := &auditlog.Event{Status: auditlog.Status{Code: max(test.code, 0)}}
 		if test.decision != "-" {
@@ -203,15 +239,15 @@ func TestWhatTheLogSaysWasAnswered(t *testing.T) {
 	}
 }
 
-func TestRefusalsForWantOfWhatIsGoneAreMarked(t *testing.T) {
+func TestRefusalsThatDependOnDeletedObjectsAreMarked(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry  entry
 		caveat Caveat
 	}{
 		"something that pods on another node refer to": {getSecret("db").node("worker-2"), ""},
 		"something that nothing refers to":             {getSecret("old").node("worker-2"), ObjectNotInState},
-		"a node that is gone":                          {getSecret("db").node("worker-9"), NodeNotInState},
-		"what is refused whatever there is":            {renewLease("worker-1").node("worker-9"), ""},
+		"a node that was deleted":                      {getSecret("db").node("worker-9"), NodeNotInState},
+		"a refusal that does not depend on objects":    {renewLease("worker-1").node("worker-9"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := replayed(t, evaluators(t), logOf(test.entry))
@@ -225,7 +261,7 @@ func TestRefusalsForWantOfWhatIsGoneAreMarked(t *testing.T) {
 	}
 }
 
-func TestAnAllowedRequestOfANodeLeavesNothingToSay(t *testing.T) {
+func TestAllowedRequestOfANodeIsNotListed(t *testing.T) {
 	version := entry{verb: "get", uri: "/version"}.node("worker-1")
 	report := replayed(t, evaluators(t), logOf(getSecret("db").node("worker-1"), renewLease("worker-1").node("worker-1"), version))
 	if !report.Clean() || !report.Complete() || report.Totals.Allowed != 3 || len(report.WouldBeRefused) != 0 {
@@ -233,7 +269,7 @@ func TestAnAllowedRequestOfANodeLeavesNothingToSay(t *testing.T) {
 	}
 }
 
-func TestWhatANonconformingKubeletWouldBeAllowedUnderItsNodesName(t *testing.T) {
+func TestAnswerToANonconformingKubeletAsItsNode(t *testing.T) {
 	report := replayed(t, evaluators(t), logOf(
 		renewLease("worker-1").by("WorkerNodeRole", "system:nodes"),
 		getSecret("db").by("WorkerNodeRole", "system:nodes"), getSecret("other").by("WorkerNodeRole", "system:nodes"),
@@ -247,7 +283,7 @@ func TestWhatANonconformingKubeletWouldBeAllowedUnderItsNodesName(t *testing.T) 
 	}
 }
 
-func TestWhatCouldNotBeDecidedIsNoRefusal(t *testing.T) {
+func TestUndecidedIsNotRefused(t *testing.T) {
 	ev := evaluators(t)
 	ev.Chain = append(ev.Chain, chain.Unavailable("hook", errors.New("connection refused")))
 	log := logOf(getSecret("db").node("worker-1"), getSecret("db").node("worker-2"), getSecret("db").node("worker-2"))
@@ -262,12 +298,13 @@ func TestWhatCouldNotBeDecidedIsNoRefusal(t *testing.T) {
 	ev = evaluators(t)
 	ev.Missing = func(*access.Request, chain.Result) string { return "could not read pods" }
 	report = replayed(t, ev, log)
-	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Undecided[0].Error != "could not read pods" || report.Undecided[0].Count != 2 {
+	if report.Totals.WouldBeRefused != 0 || report.Totals.Undecided != 2 || report.Undecided[0].Error != "could not read pods" ||
+		report.Undecided[0].Count != 2 {
 		t.Errorf("got %+v, %+v", report.Totals, report.Undecided)
 	}
 }
 
-func TestALogWithoutAnswersIsNotComplete(t *testing.T) {
+func TestLogWithoutResponsesIsNotComplete(t *testing.T) {
 	e := getSecret("db").node("worker-2")
 	e.stage = "RequestReceived"
 	if report := replayed(t, evaluators(t), logOf(e)); report.Complete() || !report.OnlyReceived() {
@@ -278,13 +315,13 @@ func TestALogWithoutAnswersIsNotComplete(t *testing.T) {
 	}
 }
 
-func TestListsAreBoundedAndTheRestIsCounted(t *testing.T) {
+func TestListsAreBoundedAndTheRemainderIsCounted(t *testing.T) {
 	const more = 25
 	var l auditLog
 	for i := range MaxDistinct + more {
 		l.add(getSecret(fmt.Sprint("s", i)).node("worker-2"))
 	}
-	l.add(getSecret("s0").node("worker-2")) // is in the list, and counts there
+	l.add(getSecret("s0").node("worker-2")) // increases the count of a listed entry
 	report := replayed(t, evaluators(t), l.lines.String())
 	if len(report.WouldBeRefused) != MaxDistinct || report.Totals.WouldBeRefused != MaxDistinct+more+1 {
 		t.Errorf("%d are listed of %d", len(report.WouldBeRefused), report.Totals.WouldBeRefused)
@@ -309,7 +346,7 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	}
 }
 
-// mixed is a log with something of everything.
+// mixed is a log with requests of every kind.
 func mixed() string {
 	forbidden := func(e entry, reason string) entry {
 		e.decision, e.code, e.reason = "forbid", 403, reason
@@ -335,7 +372,7 @@ func mixed() string {
 	)
 }
 
-func TestReportsReadAsTheyDid(t *testing.T) {
+func TestReportsMatchGoldenFiles(t *testing.T) {
 	report := replayed(t, evaluators(t), mixed())
 	report.LeftOut = []string{"ClusterRoleBinding system:node"}
 	for _, format := range []render.Format{render.Table, render.Wide, render.JSON} {
@@ -359,7 +396,7 @@ func TestReportsReadAsTheyDid(t *testing.T) {
 	}
 }
 
-func TestTheSameLogGivesTheSameReport(t *testing.T) {
+func TestReportsAreDeterministic(t *testing.T) {
 	log := strings.Repeat(mixed(), 500)
 	want := replayed(t, evaluators(t), log)
 	for range 3 {

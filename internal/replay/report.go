@@ -6,12 +6,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Report is what came of a log. Its JSON form is stable: fields are only ever added.
+// Report is the report of a log. Its JSON form is stable: fields may be added, but are
+// neither renamed nor removed.
 type Report struct {
 	Totals Totals `json:"totals"`
-	// WouldBeRefused are requests that were allowed and that the evaluators refuse,
-	// each once however often it was made; first those without a caveat, the most
-	// frequent first.
+	// WouldBeRefused are requests that were allowed and that the evaluators refuse. Each
+	// is listed once, with a count. Those without a caveat come first, then the most
+	// frequent.
 	WouldBeRefused []Refusal `json:"wouldBeRefused"`
 	// Refused are requests that were refused.
 	Refused []Refusal `json:"refused"`
@@ -20,19 +21,19 @@ type Report struct {
 	Undecided []Refusal `json:"undecided,omitempty"`
 	// More counts what is beyond the bounds of the three lists.
 	More *More `json:"more,omitempty"`
-	// Nonconforming are kubelets that do not go by the name of a node.
+	// Nonconforming are kubelets that do not authenticate as their node.
 	Nonconforming []Identity `json:"nonconforming"`
 	Nodes         Nodes      `json:"nodes"`
-	// NotExamined counts writes of nodes that NodeRestriction could not look at.
+	// NotExamined counts writes of nodes that NodeRestriction could not examine.
 	NotExamined []NotExamined `json:"notExamined,omitempty"`
-	// LeftOut are bindings of the state that the evaluators were asked without.
+	// LeftOut are bindings of the state that the evaluators ignored.
 	LeftOut []string `json:"leftOut,omitempty"`
 
 	onlyReceived bool
 }
 
-// OnlyReceived reports whether the log has no answers: its audit policy omits the
-// stages that tell them, so that nothing could be examined.
+// OnlyReceived reports whether the log has no responses: its audit policy omits the stages
+// that have them, so nothing could be examined.
 func (r *Report) OnlyReceived() bool { return r.onlyReceived }
 
 // Totals count requests of kubelets, each once, and what was read.
@@ -44,45 +45,45 @@ type Totals struct {
 	// examined.
 	BrokenLines     int `json:"brokenLines,omitempty"`
 	UnfinishedLines int `json:"unfinishedLines,omitempty"`
-	// First and Last are when the first and the last request of the log came, of
-	// whomever; null in an empty log. Duration is the time between them.
+	// First and Last are the times of the first and the last request of any user in the
+	// log; null in an empty log. Duration is the time between them.
 	First    *time.Time `json:"first"`
 	Last     *time.Time `json:"last"`
 	Duration string     `json:"duration"`
 
-	// Requests is the sum of the three that follow.
+	// Requests is the sum of the next three.
 	Requests      int `json:"requests"`
 	Conforming    int `json:"conforming"`
 	Bootstrapping int `json:"bootstrapping"`
 	Nonconforming int `json:"nonconforming"`
-	// Impersonated are those of them that somebody made in another's name.
+	// Impersonated are the impersonated ones of Requests.
 	Impersonated int `json:"impersonated,omitempty"`
-	// Unauthenticated were made by kubelets, by their own word, that gave no
-	// credential that the API server knows. They are not among Requests.
+	// Unauthenticated are requests without a valid credential whose user agent is a
+	// kubelet. They are not among Requests.
 	Unauthenticated int `json:"unauthenticated,omitempty"`
 
-	// Requests is also the sum of these: allowed, refused, and turned away before
-	// that was decided.
+	// Requests is also the sum of these: allowed, refused, and not decided because the
+	// request was throttled or failed before.
 	Allowed    int `json:"allowed"`
 	Refused    int `json:"refused"`
 	Unanswered int `json:"unanswered,omitempty"`
-	// MaybeTwice are those of Requests that may have been counted before: their other
+	// MaybeTwice are those of Requests that may have been counted twice: their other
 	// stage was so far away in the log that it may have been forgotten.
 	MaybeTwice int `json:"maybeTwice,omitempty"`
 
-	// WouldBeRefused are those of Allowed that the evaluators refuse; NotInState
-	// those of them that have a caveat.
+	// WouldBeRefused are those of Allowed that the evaluators refuse. NotInState are those
+	// of WouldBeRefused that have a caveat.
 	WouldBeRefused int `json:"wouldBeRefused"`
 	NotInState     int `json:"notInState"`
 	// Undecided are those of Allowed that the evaluators could not decide.
 	Undecided int `json:"undecided"`
-	// Writes are those of Allowed that NodeRestriction has rules for, and
-	// NotExamined those of them that it could not look at.
+	// Writes are those of Allowed that NodeRestriction has rules for. NotExamined are
+	// those of Writes that it could not examine.
 	Writes      int `json:"writes"`
 	NotExamined int `json:"notExamined"`
 }
 
-// Who refuses, beside the authorizers of a configuration by their names.
+// Who refuses; authorizers of a configuration refuse under their names.
 const (
 	// ByAuthorization: no authorizer allows the request.
 	ByAuthorization = "authorization"
@@ -92,28 +93,27 @@ const (
 	ByAdmission = "admission"
 )
 
-// Caveat is why a refusal may be for want of what was there when the request came.
+// Caveat is why a refusal may be caused by objects that no longer exist.
 type Caveat string
 
 // The caveats.
 const (
 	// NodeNotInState: the state does not know the node that asked.
 	NodeNotInState Caveat = "NodeNotInState"
-	// ObjectNotInState: nothing in the state refers to the object any more, or it is
-	// another one.
+	// ObjectNotInState: nothing in the state refers to the object any more, or it was
+	// replaced.
 	ObjectNotInState Caveat = "ObjectNotInState"
 )
 
-// Refusal is one request with one answer, however often it was made. Identity, verb, group, resource,
-// subresource, namespace and name are those that authorizers see, or for refusals of
-// admission that admission sees, where what is created has a name.
+// Refusal is one request with one answer and a count. Identity, verb, group, resource,
+// subresource, namespace and name are those that authorizers see. For refusals by admission
+// they are those that admission sees, so that a created object has a name.
 type Refusal struct {
-	// Node is the one that asked, or for which somebody asked; empty if it cannot be
-	// told.
+	// Node is the node of the kubelet that made the request; empty if unknown.
 	Node     string   `json:"node,omitempty"`
 	Identity string   `json:"identity"`
 	Standing Standing `json:"standing"`
-	// Groups are those of Identity, sorted.
+	// Groups are the groups of Identity, sorted.
 	Groups []string `json:"groups,omitempty"`
 
 	Verb        string `json:"verb"`
@@ -122,15 +122,14 @@ type Refusal struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// FieldSelector and LabelSelector are those of the request where an authorizer
-	// looks at them; of the field selector, all that the Node authorizer looks at is
-	// spec.nodeName.
+	// FieldSelector and LabelSelector are the parts of the selectors that an authorizer
+	// reads. The Node authorizer reads only spec.nodeName of the field selector.
 	FieldSelector string `json:"fieldSelector,omitempty"`
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// Path is that of a request without a resource.
+	// Path is the path of a request without a resource.
 	Path string `json:"path,omitempty"`
 
-	// By is who refuses. In Refused it is who did, by what the log says:
+	// By is who refuses. In Refused it is who refused according to the log:
 	// "authorization" or "admission".
 	By string `json:"by,omitempty"`
 	// Code and Message are the evaluators' reason. In Refused they are empty where
@@ -139,13 +138,14 @@ type Refusal struct {
 	Message string       `json:"message,omitempty"`
 	Hint    string       `json:"hint,omitempty"`
 	Caveat  Caveat       `json:"caveat,omitempty"`
-	// AsNode is, for a kubelet that does not conform, what the evaluators would say to
-	// the node's own user: "allow", "refuse" or "undecided"; empty if the node is not
-	// known. NodeRestriction is not asked.
+	// AsNode is, for a kubelet that does not conform, the answer of the evaluators to the
+	// node's own user: "allow", "refuse" or "undecided"; empty if the node is unknown.
+	// NodeRestriction is not asked.
 	AsNode string `json:"asNode,omitempty"`
-	// Evaluators is, in Refused, what they say: "allow", "refuse" or "undecided".
+	// Evaluators is, in Refused, the answer of the evaluators: "allow", "refuse" or
+	// "undecided".
 	Evaluators string `json:"evaluators,omitempty"`
-	// Reason is, in Refused, what the log says.
+	// Reason is, in Refused, the reason in the log.
 	Reason string `json:"reason,omitempty"`
 	// Error is why the evaluators could not decide.
 	Error string `json:"error,omitempty"`
@@ -155,15 +155,15 @@ type Refusal struct {
 	Last  time.Time `json:"last"`
 }
 
-// More is the remainder of the lists.
+// More counts the requests beyond the bounds of the lists.
 type More struct {
 	WouldBeRefused []Remainder `json:"wouldBeRefused,omitempty"`
 	Refused        []Remainder `json:"refused,omitempty"`
 	Undecided      []Remainder `json:"undecided,omitempty"`
 }
 
-// Remainder counts requests that are not in a list for want of room. One without node
-// and resource counts those for which there was no room here either.
+// Remainder counts requests beyond the bound of a list. One without node and resource counts
+// those beyond the bound of the remainders.
 type Remainder struct {
 	Node        string       `json:"node,omitempty"`
 	Group       string       `json:"group,omitempty"`
@@ -173,16 +173,16 @@ type Remainder struct {
 	Count       int          `json:"count"`
 }
 
-// Identity is a user behind which is a kubelet, but whose name is not a node's.
+// Identity is a user of a kubelet that does not authenticate as its node.
 type Identity struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups"`
 	Standing Standing `json:"standing"`
 	Why      string   `json:"why"`
-	// Nodes are those that it acted for; MoreNodes counts those beyond the bound.
+	// Nodes are the nodes for which it acted; MoreNodes counts those beyond the bound.
 	Nodes     []string `json:"nodes"`
 	MoreNodes int      `json:"moreNodes,omitempty"`
-	// UserAgents are the first few that it used.
+	// UserAgents are the first few user agents that it used.
 	UserAgents []string  `json:"userAgents"`
 	Count      int       `json:"count"`
 	First      time.Time `json:"first"`
@@ -191,16 +191,16 @@ type Identity struct {
 
 // Nodes says which nodes of the log and of the state conform.
 type Nodes struct {
-	// Conforming is how many asked in their own name.
+	// Conforming is the number of nodes that authenticated as themselves.
 	Conforming int `json:"conforming"`
-	// NeverConforming are those for which others asked, and that never asked in
-	// their own name.
+	// NeverConforming are nodes for which others acted and that never authenticated as
+	// themselves.
 	NeverConforming []NeverConforming `json:"neverConforming"`
-	// Silent are nodes of the state of which the log has nothing.
+	// Silent are nodes of the state that the log does not mention.
 	Silent []string `json:"silent"`
-	// NotInState are nodes of the log that the state does not have.
+	// NotInState are nodes of the log that the state does not contain.
 	NotInState []string `json:"notInState"`
-	// NotTold counts identities and nodes for which there was no room.
+	// NotTold counts identities and nodes beyond the bounds.
 	NotTold int `json:"notTold,omitempty"`
 }
 
@@ -212,7 +212,7 @@ type NeverConforming struct {
 	InState    bool     `json:"inState"`
 }
 
-// NotExamined counts writes of one kind that were not examined for one cause.
+// NotExamined counts writes of one kind that were not examined for one reason.
 type NotExamined struct {
 	Verb        string     `json:"verb"`
 	Group       string     `json:"group,omitempty"`
@@ -222,14 +222,14 @@ type NotExamined struct {
 	Count       int        `json:"count"`
 }
 
-// Clean reports whether nothing stands in the way of Node authorization: every
-// request was allowed and would be, and every kubelet conforms.
+// Clean reports whether the log shows no obstacle to Node authorization: every request was
+// allowed and would be allowed, and every kubelet conforms.
 func (r *Report) Clean() bool {
 	return r.Totals.WouldBeRefused == 0 && r.Totals.Refused == 0 && r.Totals.Nonconforming == 0
 }
 
-// Complete reports whether everything could be read and decided, and there was
-// something: a log without kubelets shows nothing of them.
+// Complete reports whether everything could be read and decided, and the log has requests of
+// kubelets.
 func (r *Report) Complete() bool {
 	return r.Totals.BrokenLines == 0 && r.Totals.Undecided == 0 && !r.onlyReceived && r.Totals.Requests > 0
 }

@@ -18,27 +18,27 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// request is what authorizers were asked about an event.
+// request is the request of an event as authorizers saw it.
 type request = access.Request
 
-// paths reads what the path of a request says of it, as kube-apiserver does. It keeps
-// what it has read, because kubelets send the same requests again and again.
+// paths parses the paths of requests as kube-apiserver does. It caches the results, because
+// kubelets repeat their requests.
 type paths struct {
 	factory *apirequest.RequestInfoFactory
 	read    map[string]located
 }
 
-// Bounds of what paths keeps.
+// Bounds of the cache.
 const (
 	keptPaths      = 4096
 	keptPathLength = 512
 )
 
-// located is what a path says.
+// located is a parsed path.
 type located struct {
-	// object is what a request is about, without a name that only its body has.
+	// object is the requested object, without a name that only the body has.
 	object auditlog.Object
-	// resource is true if there is an object, and plain the path, without escapes, if not.
+	// resource is true if there is an object; otherwise plain is the unescaped path.
 	resource bool
 	plain    string
 	// old is true for the forms /api/v1/watch/… and /api/v1/proxy/….
@@ -52,9 +52,9 @@ func newPaths() paths {
 	}
 }
 
-// requestOf restores what authorizers saw when the event's request came: what its path
-// says. The log's object has names and namespaces that the API server took from the body
-// later; it counts only where the path is lost or cannot be read.
+// requestOf restores the request that authorizers saw, from its path. The logged object has
+// names and namespaces that the API server took from the body later; it is used only if the
+// path is missing or cannot be parsed.
 func (p paths) requestOf(e *auditlog.Event, into *request) {
 	user := userOf(e)
 	*into = request{User: user.Name, UID: user.UID, Groups: user.Groups, Verb: e.Verb}
@@ -76,7 +76,7 @@ func (p paths) requestOf(e *auditlog.Event, into *request) {
 	}
 }
 
-// locate reads a path; false if it says nothing.
+// locate parses a path; false if it cannot be parsed.
 func (p paths) locate(uriPath string) (located, bool) {
 	if uriPath == "" {
 		return located{}, false
@@ -88,7 +88,7 @@ func (p paths) locate(uriPath string) (located, bool) {
 	if err != nil {
 		return located{}, false
 	}
-	// Of the method nothing depends but the verb, which the log has.
+	// Only the verb depends on the method, and the log has the verb.
 	info, err := p.factory.NewRequestInfo(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: at.Path}})
 	if err != nil {
 		return located{}, false
@@ -114,8 +114,8 @@ func (p paths) keep(uriPath string, found located) {
 	p.read[strings.Clone(uriPath)] = found
 }
 
-// ofLog is what the log says of a request whose path does not say it. Of what is created
-// it has no names but those of the bodies.
+// ofLog returns the object from the log, for a request without a usable path. A created
+// object has the name of its body there.
 func ofLog(e *auditlog.Event, uriPath string) located {
 	if e.Object == nil {
 		return located{plain: unescaped(uriPath)}
@@ -127,9 +127,9 @@ func ofLog(e *auditlog.Event, uriPath string) located {
 	return found
 }
 
-// correct replaces the event's object by what its path says, for which there is room. What
-// is created has the name of its body there, as admission sees it.
-func (p paths) correct(e *auditlog.Event, room *auditlog.Object) {
+// correct replaces the event's object by the object of its path, which it stores in into. A
+// created object keeps the name of its body, as admission sees it.
+func (p paths) correct(e *auditlog.Event, into *auditlog.Object) {
 	uriPath, _, _ := strings.Cut(e.RequestURI, "?")
 	at, known := p.locate(uriPath)
 	switch {
@@ -139,11 +139,11 @@ func (p paths) correct(e *auditlog.Event, room *auditlog.Object) {
 		e.Object = nil
 		return
 	}
-	*room = at.object
-	if room.Name == "" && e.Verb == "create" && e.Object != nil {
-		room.Name = e.Object.Name
+	*into = at.object
+	if into.Name == "" && e.Verb == "create" && e.Object != nil {
+		into.Name = e.Object.Name
 	}
-	e.Object = room
+	e.Object = into
 }
 
 func unescaped(path string) string {
@@ -153,8 +153,8 @@ func unescaped(path string) string {
 	return path
 }
 
-// readSelectors reads the selectors of requests for many objects. One that cannot be
-// parsed is none, as for the API server, so that the request is one for everything.
+// readSelectors parses the selectors of requests for several objects. A selector that cannot
+// be parsed is ignored, as in the API server, so that the request is for all objects.
 func readSelectors(into *request, query string) {
 	switch into.Verb {
 	case "list", "watch", "deletecollection":
@@ -164,7 +164,7 @@ func readSelectors(into *request, query string) {
 	if !strings.Contains(query, "Selector=") && !strings.Contains(query, "%") {
 		return
 	}
-	values, _ := url.ParseQuery(query) // what can be read of it, as in the API server
+	values, _ := url.ParseQuery(query) // keeps the valid parameters, like the API server
 	if selector, err := fields.ParseSelector(values.Get("fieldSelector")); err == nil {
 		if requirements := selector.Requirements(); len(requirements) > 0 {
 			into.FieldSelector = requirements
@@ -178,8 +178,8 @@ func readSelectors(into *request, query string) {
 	}
 }
 
-// readName takes the name of a list or watch of one object from its selector, as the API
-// server does if it can read all of the options.
+// readName sets the name of a list or watch of one object from its field selector, as the
+// API server does if all options are valid.
 func readName(into *request, selector fields.Selector, values url.Values) {
 	name, one := selector.RequiresExactMatch(metav1.ObjectNameField)
 	if !one || into.Name != "" || into.Verb == "deletecollection" || len(content.IsPathSegmentName(name)) > 0 {

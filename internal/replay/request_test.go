@@ -6,7 +6,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-func TestWhatAuthorizersSawIsRestored(t *testing.T) {
+func TestRequestOfRestoresWhatAuthorizersSaw(t *testing.T) {
 	object := func(group, resource, subresource, namespace, name string) *auditlog.Object {
 		return &auditlog.Object{Group: group, Version: "v1", Resource: resource, Subresource: subresource, Namespace: namespace, Name: name}
 	}
@@ -16,31 +16,34 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		wantName        string
 		fields, labels  int
 		path, namespace string
-		resource        string // where it is not the object's
+		resource        string // if it differs from the object's
 	}{
 		"a name in the path": {
 			verb: "get", uri: "/api/v1/nodes/worker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
 		},
-		"what is created has no name yet, though the log has one": {
+		"a create has no name, though the log has one": {
 			verb: "create", uri: "/api/v1/nodes", object: object("", "nodes", "", "", "worker-1"),
 		},
-		"what is created in a namespace": {
+		"a create in a namespace": {
 			verb: "create", uri: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases?timeout=10s",
 			object: object("coordination.k8s.io", "leases", "", "kube-node-lease", "worker-1"), namespace: "kube-node-lease",
 		},
-		"a name that is created by its path": {
-			verb: "create", uri: "/api/v1/namespaces/shop/pods/a%2Db", object: object("", "pods", "", "shop", "a-b"), wantName: "a-b", namespace: "shop",
+		"a create with the name in the path": {
+			verb: "create", uri: "/api/v1/namespaces/shop/pods/a%2Db", object: object("", "pods", "", "shop", "a-b"), wantName: "a-b",
+			namespace: "shop",
 		},
-		"a namespace that only the object has": {
+		"a namespace that only the logged object has": {
 			verb: "create", uri: "/api/v1/nodes", object: object("", "nodes", "", "shop", "worker-1"),
 		},
 		"an update of a cluster-scoped object whose body has a namespace": {
-			verb: "update", uri: "/api/v1/nodes/worker-1/status", object: object("", "nodes", "status", "shop", "worker-1"), wantName: "worker-1",
+			verb: "update", uri: "/api/v1/nodes/worker-1/status", object: object("", "nodes", "status", "shop", "worker-1"),
+			wantName: "worker-1",
 		},
-		"a patch across namespaces, which names none": {
-			verb: "patch", uri: "/apis/coordination.k8s.io/v1/leases", object: object("coordination.k8s.io", "leases", "", "kube-node-lease", "worker-1"),
+		"a patch without a namespace": {
+			verb: "patch", uri: "/apis/coordination.k8s.io/v1/leases",
+			object: object("coordination.k8s.io", "leases", "", "kube-node-lease", "worker-1"),
 		},
-		"an escaped slash is one": {
+		"an escaped slash is a slash": {
 			verb: "create", uri: "/api/v1/namespaces/shop/pods/api%2Feviction", object: object("", "pods", "eviction", "shop", "api"),
 			wantName: "api", namespace: "shop",
 		},
@@ -51,7 +54,7 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 		"an escaped slash within a namespace's name": {
 			verb: "create", uri: "/api/v1/namespaces/shop%2Fpods", object: object("", "pods", "", "shop", "api"), namespace: "shop",
 		},
-		"an escaped percent sign is no slash": {
+		"an escaped percent sign is not a slash": {
 			verb: "create", uri: "/api/v1/namespaces/shop/pods/api%252Feviction", object: object("", "pods", "", "shop", "api%2Feviction"),
 			wantName: "api%2Feviction", namespace: "shop",
 		},
@@ -59,13 +62,13 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 			verb: "update", uri: "/api/v1/namespaces/shop/status", object: object("", "namespaces", "status", "shop", "shop"),
 			wantName: "shop", namespace: "shop",
 		},
-		"a path that is lost": {
+		"a missing path": {
 			verb: "create", object: object("", "pods", "", "shop", "api"), namespace: "shop",
 		},
-		"a namespace is created without a name": {
+		"a create of a namespace has no name": {
 			verb: "create", uri: "/api/v1/namespaces", object: object("", "namespaces", "", "shop", "shop"),
 		},
-		"what a subresource belongs to has a name": {
+		"a create of a subresource has a name": {
 			verb: "create", uri: "/api/v1/namespaces/shop/serviceaccounts/api/token",
 			object: object("", "serviceaccounts", "token", "shop", "api"), wantName: "api", namespace: "shop",
 		},
@@ -73,92 +76,108 @@ func TestWhatAuthorizersSawIsRestored(t *testing.T) {
 			verb: "list", uri: "/api/v1/pods?fieldSelector=spec.nodeName%3Dworker-1%2Cstatus.phase%21%3DFailed&labelSelector=a%3Db",
 			object: object("", "pods", "", "", ""), fields: 2, labels: 1,
 		},
-		"a selector that cannot be parsed is none": {
+		"a selector that cannot be parsed is ignored": {
 			verb: "watch", uri: "/api/v1/pods?fieldSelector=spec.nodeName&watch=true", object: object("", "pods", "", "", ""),
 		},
-		"an escaped field selector is one": {
+		"an escaped field selector": {
 			verb: "list", uri: "/api/v1/pods?field%53elector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""), fields: 1,
 		},
 		"the old form of a watch, escaped": {
 			verb: "watch", uri: "/api/v1/w%61tch/pods?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""),
 		},
 		"a get has no selectors": {
-			verb: "get", uri: "/api/v1/nodes/worker-1?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
+			verb: "get", uri: "/api/v1/nodes/worker-1?fieldSelector=spec.nodeName%3Dworker-1",
+			object: object("", "nodes", "", "", "worker-1"), wantName: "worker-1",
 		},
-		"the old form of a watch has none either": {
+		"the old form of a watch has no selectors": {
 			verb: "watch", uri: "/api/v1/watch/pods?fieldSelector=spec.nodeName%3Dworker-1", object: object("", "pods", "", "", ""),
 		},
-		"a read, whatever the log has of its object": {
-			verb: "get", uri: "/api/v1/namespaces/shop/secrets/db", object: object("", "secrets", "", "other", "x"), wantName: "db", namespace: "shop",
+		"a read with another logged object": {
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets/db", object: object("", "secrets", "", "other", "x"), wantName: "db",
+			namespace: "shop",
 		},
 		"a read by an escaped name": {
-			verb: "get", uri: "/api/v1/namespaces/shop/secrets/d%62", object: object("", "secrets", "", "shop", "d%62"), wantName: "db", namespace: "shop",
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets/d%62", object: object("", "secrets", "", "shop", "d%62"), wantName: "db",
+			namespace: "shop",
 		},
 		"a read of a subresource behind an escaped slash": {
-			verb: "get", uri: "/api/v1/namespaces/shop/pods/api%2Flog", object: object("", "pods", "log", "shop", "api"), wantName: "api", namespace: "shop",
+			verb: "get", uri: "/api/v1/namespaces/shop/pods/api%2Flog", object: object("", "pods", "log", "shop", "api"), wantName: "api",
+			namespace: "shop",
 		},
 		"an escaped slash in the read of a name": {
-			verb: "get", uri: "/api/v1/namespaces/shop/secrets%2Fdb", object: object("", "secrets", "", "shop", ""), wantName: "db", namespace: "shop",
+			verb: "get", uri: "/api/v1/namespaces/shop/secrets%2Fdb", object: object("", "secrets", "", "shop", ""), wantName: "db",
+			namespace: "shop",
 		},
 		"a list of one namespace": {
 			verb: "list", uri: "/api/v1/namespaces/shop/secrets?limit=500", object: object("", "secrets", "", "", ""), namespace: "shop",
 		},
-		"a list of all namespaces, whatever the log has of its object": {
+		"a list of all namespaces with another logged object": {
 			verb: "list", uri: "/api/v1/secrets", object: object("", "secrets", "", "shop", "db"),
 		},
 		"a list of one name": {
-			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb", object: object("", "secrets", "", "shop", ""),
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb",
+			object:   object("", "secrets", "", "shop", ""),
 			wantName: "db", namespace: "shop", fields: 1,
 		},
 		"a watch of one name": {
-			verb: "watch", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name=db&watch=true", object: object("", "secrets", "", "shop", "x"),
+			verb: "watch", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name=db&watch=true",
+			object:   object("", "secrets", "", "shop", "x"),
 			wantName: "db", namespace: "shop", fields: 1,
 		},
-		"a list of one name beside an option that cannot be read": {
-			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb&limit=many", object: object("", "secrets", "", "shop", "db"),
+		"a list of one name with an invalid option": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3Ddb&limit=many",
+			object:    object("", "secrets", "", "shop", "db"),
 			namespace: "shop", fields: 1,
 		},
-		"a list of a name that is none": {
-			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3D..", object: object("", "secrets", "", "shop", "db"),
+		"a list of an invalid name": {
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%3D..",
+			object:    object("", "secrets", "", "shop", "db"),
 			namespace: "shop", fields: 1,
 		},
 		"all but one name": {
-			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%21%3Ddb", object: object("", "secrets", "", "shop", "db"),
+			verb: "list", uri: "/api/v1/namespaces/shop/secrets?fieldSelector=metadata.name%21%3Ddb",
+			object:    object("", "secrets", "", "shop", "db"),
 			namespace: "shop", fields: 1,
 		},
 		"the old form of the watch of a name": {
-			verb: "watch", uri: "/api/v1/watch/namespaces/shop/secrets/db", object: object("", "secrets", "", "shop", ""), wantName: "db", namespace: "shop",
+			verb: "watch", uri: "/api/v1/watch/namespaces/shop/secrets/db", object: object("", "secrets", "", "shop", ""), wantName: "db",
+			namespace: "shop",
 		},
 		"a deletion": {
-			verb: "delete", uri: "/api/v1/namespaces/shop/pods/api", object: object("", "pods", "", "other", "x"), wantName: "api", namespace: "shop",
+			verb: "delete", uri: "/api/v1/namespaces/shop/pods/api", object: object("", "pods", "", "other", "x"), wantName: "api",
+			namespace: "shop",
 		},
-		"a deletion of many, which names none": {
+		"a deletecollection without a name": {
 			verb: "deletecollection", uri: "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3Dworker-1",
 			object: object("resource.k8s.io", "resourceslices", "", "shop", "x"), fields: 1,
 		},
-		"a deletion of many by a name, which is no name": {
-			verb: "deletecollection", uri: "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dapi", object: object("", "pods", "", "shop", "api"),
+		"a deletecollection with a name selector has no name": {
+			verb: "deletecollection", uri: "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dapi",
+			object:    object("", "pods", "", "shop", "api"),
 			namespace: "shop", fields: 1,
 		},
-		"a read whose path is lost": {
+		"a read with a missing path": {
 			verb: "get", object: object("", "secrets", "", "shop", "db"), wantName: "db", namespace: "shop",
 		},
-		"a read of which the log has no object": {
+		"a read without a logged object": {
 			verb: "get", uri: "/api/v1/namespaces/shop/secrets/db", wantName: "db", namespace: "shop", resource: "secrets",
 		},
-		"a path without a resource, whatever the log has of its object": {
+		"a path without a resource, with a logged object": {
 			verb: "get", uri: "/healthz", object: object("", "secrets", "", "shop", "db"), path: "/healthz",
 		},
-		"without a resource there is a path": {verb: "get", uri: "/heal%74hz?verbose", path: "/healthz"},
+		"a request without a resource has a path": {verb: "get", uri: "/heal%74hz?verbose", path: "/healthz"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got request
-			newPaths().requestOf(&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got)
+			newPaths().requestOf(
+				&auditlog.Event{Verb: test.verb, RequestURI: test.uri, Object: test.object, User: auditlog.User{Name: "ada"}}, &got,
+			)
 			want := auditlog.Object{Resource: test.resource}
 			if test.object != nil && test.path == "" {
 				want = *test.object
 			}
-			if got.Name != test.wantName || got.Namespace != test.namespace || got.Path != test.path || got.Verb != test.verb || got.User != "ada" ||
+			if got.Name != test.wantName || got.Namespace != test.namespace || got.Path != test.path || got.Verb != test.verb ||
+				got.User != "ada" ||
 				got.Subresource != want.Subresource || got.Resource != want.Resource || got.Group != want.Group ||
 				got.ResourceRequest != (test.path == "") || len(got.FieldSelector) != test.fields || len(got.LabelSelector) != test.labels {
 				t.Errorf("got %+v", got)

@@ -6,30 +6,30 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/auditlog"
 )
 
-// maxOpen is how many requests of which one answer is missing are remembered at least,
-// and half of how many at most.
+// maxOpen is the number of requests with one missing stage that are remembered at least. At
+// most twice as many are remembered.
 const maxOpen = 1 << 18
 
-// stages remembers requests of which one of two answers has been counted, so that the
-// other is not, whichever of them is read first: files may come in any order. When they
-// are too many, the oldest are forgotten, and may count twice.
+// stages remembers requests of which one of two stages was counted, so that the other stage
+// is not counted too. Either stage may be read first, because files may come in any order.
+// If there are too many, the oldest requests are forgotten and may be counted twice.
 type stages struct {
 	recent, older map[uint64]balance
-	// forgotStart and forgotEnd are true once a request was forgotten whose end, or
+	// forgotStart and forgotEnd are true after a request was forgotten whose end, or
 	// whose start, may still be read.
 	forgotStart, forgotEnd bool
-	// doubtful is how many requests were counted that may have been counted before.
+	// doubtful is the number of requests that may have been counted twice.
 	doubtful int
 }
 
-// balance is how many more starts than ends of requests were read. Clients may choose
-// the ids of their requests, so that several go by one key.
+// balance is the number of starts minus the number of ends that were read. Several requests
+// may have the same key, because clients may choose the audit id.
 type balance int32
 
 func newStages() *stages { return &stages{recent: map[uint64]balance{}} }
 
-// counted reports whether the request was counted before, and notes that it is now.
-// Requests that take long have two answers, of which last is the second.
+// counted reports whether the request was counted before, and records that it is counted
+// now. Long-running requests have two stages with a response; last marks the second.
 func (s *stages) counted(key uint64, last, long bool) bool {
 	step := balance(1)
 	if last {
@@ -71,8 +71,7 @@ func (s *stages) forget() {
 	s.recent, s.older = map[uint64]balance{}, s.recent
 }
 
-// takesLong reports whether kube-apiserver notes the beginning of the answer to a
-// request (ResponseStarted) beside its end.
+// takesLong reports whether kube-apiserver logs the stage ResponseStarted for a request.
 func takesLong(e *auditlog.Event) bool {
 	switch e.Verb {
 	case "watch", "proxy":

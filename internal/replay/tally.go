@@ -9,21 +9,21 @@ import (
 
 // Bounds of a report, so that memory does not grow with the log.
 const (
-	// MaxDistinct is how many different requests a list of a report has.
+	// MaxDistinct is the maximum number of different requests in a list of a report.
 	MaxDistinct = 10_000
-	// MaxRemainders is how many remainders it has, and MaxIdentities how many
+	// MaxRemainders is the maximum number of remainders, and MaxIdentities that of
 	// nonconforming users.
 	MaxRemainders = 10_000
 	MaxIdentities = 10_000
-	// MaxNodes is how many nodes of a log are told apart, and in how many pairs with
-	// users that act for them.
+	// MaxNodes is the maximum number of nodes of a log, and of pairs of a node and a user
+	// that acts for it.
 	MaxNodes = 100_000
-	// maxAgents is how many user agents of a user are kept, and maxActors how many
+	// maxAgents is the maximum number of user agents of a user, and maxActors that of
 	// users that act for a node.
 	maxAgents, maxActors = 5, 16
 )
 
-// tally is a list of requests with how often each was made.
+// tally is a list of requests with their counts.
 type tally struct {
 	entries map[distinct]*Refusal
 	rest    map[Remainder]int
@@ -38,7 +38,7 @@ func (t *tally) find(key distinct) *Refusal { return t.entries[key] }
 
 func (t *tally) full() bool { return len(t.entries) >= MaxDistinct }
 
-// add counts a request of a new entry, or one for which there is no room.
+// add adds an entry, or counts the request as a remainder if the list is full.
 func (t *tally) add(key distinct, r Refusal, at time.Time) {
 	t.total++
 	if r.Caveat != "" {
@@ -84,7 +84,7 @@ func (t *tally) list() []Refusal {
 	return all
 }
 
-// compareRefusals puts what is certain first, and then what was asked most often.
+// compareRefusals sorts refusals without a caveat first, then the most frequent.
 func compareRefusals(a, b Refusal) int {
 	return cmp.Or(
 		cmp.Compare(min(len(a.Caveat), 1), min(len(b.Caveat), 1)),
@@ -92,14 +92,15 @@ func compareRefusals(a, b Refusal) int {
 		strings.Compare(a.Node, b.Node), strings.Compare(a.Identity, b.Identity),
 		strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Subresource, b.Subresource),
 		strings.Compare(a.Verb, b.Verb), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name),
-		strings.Compare(a.Path, b.Path), strings.Compare(a.FieldSelector, b.FieldSelector), strings.Compare(a.LabelSelector, b.LabelSelector),
+		strings.Compare(a.Path, b.Path), strings.Compare(a.FieldSelector, b.FieldSelector),
+		strings.Compare(a.LabelSelector, b.LabelSelector),
 		strings.Compare(a.By, b.By), strings.Compare(a.Evaluators, b.Evaluators), cmp.Compare(a.Code, b.Code),
 		cmp.Compare(a.Caveat, b.Caveat), strings.Compare(a.Error, b.Error), cmp.Compare(a.Standing, b.Standing),
 		slices.Compare(a.Groups, b.Groups),
 	)
 }
 
-// remainder returns what is not in the list, in order.
+// remainder returns the counts of requests beyond the bound of the list, sorted.
 func (t *tally) remainder() []Remainder {
 	var all []Remainder
 	for kind, n := range t.rest {

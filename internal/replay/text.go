@@ -9,11 +9,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/render"
 )
 
-// shown is how many rows a table has that is not wide.
+// shown is the number of rows of a table that is not wide.
 const shown = 20
 
-// Text shows what stands in the way first, and what there is to know about the log
-// last.
+// Text writes the obstacles to Node authorization first, and details of the log last.
 func (r *Report) Text(p *render.Page) {
 	r.header(p)
 	var rest left
@@ -23,7 +22,7 @@ func (r *Report) Text(p *render.Page) {
 	refusals(p, "Would be refused", r.WouldBeRefused, r.Totals.WouldBeRefused, rest.would, Refusal.wouldRow)
 	if r.Totals.NotInState > 0 {
 		p.Line("  %s", render.Faint.In(fmt.Sprintf(
-			"* %s for what is not in the state now, and may have been there when the request came",
+			"* %s about objects that are not in the state, but may have existed at the time of the request",
 			render.Count(r.Totals.NotInState, "request"))))
 	}
 	refusals(p, "Were refused", r.Refused, r.Totals.Refused, rest.refused, Refusal.refusedRow)
@@ -56,9 +55,10 @@ func (r *Report) header(p *render.Page) {
 			render.Count(t.Files, "file"), render.Count(t.Lines, "line"), render.Count(t.Events, "event"))},
 		render.Field{Name: "time", Value: span},
 		render.Field{Name: "requests of kubelets", Value: fmt.Sprintf("%s: %s conforming, %s nonconforming, %s bootstrapping",
-			render.Thousands(t.Requests), render.Thousands(t.Conforming), render.Thousands(t.Nonconforming), render.Thousands(t.Bootstrapping))},
+			render.Thousands(t.Requests), render.Thousands(t.Conforming), render.Thousands(t.Nonconforming),
+			render.Thousands(t.Bootstrapping))},
 		render.Field{Name: "answered", Value: fmt.Sprintf("%s allowed, %s refused%s",
-			render.Thousands(t.Allowed), render.Thousands(t.Refused), optional(t.Unanswered, ", %s turned away undecided"))},
+			render.Thousands(t.Allowed), render.Thousands(t.Refused), optional(t.Unanswered, ", %s not decided"))},
 		render.Field{Name: "may be counted twice", Value: optional(t.MaybeTwice, "up to %s, of requests that take long")},
 		render.Field{Name: "impersonated", Value: optional(t.Impersonated, "%s")},
 		render.Field{Name: "without a valid credential", Value: optional(t.Unauthenticated, "%s, by their user agent")},
@@ -78,7 +78,7 @@ func (r *Report) notRead() string {
 	return strings.Join(parts, ", ")
 }
 
-// headline is the figure that people look for.
+// headline returns the most important count in one line.
 func (r *Report) headline() string {
 	t := r.Totals
 	switch {
@@ -120,7 +120,9 @@ func refusals(p *render.Page, title string, list []Refusal, total, rest int, row
 		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s more: -o wide or -o json shows all", render.Thousands(hidden))))
 	}
 	if rest > 0 {
-		p.Line("  %s", render.Faint.In(fmt.Sprintf("and %s beyond the bound of the list, counted in -o json by node, resource and code", render.Count(rest, "request"))))
+		p.Line("  %s", render.Faint.In(fmt.Sprintf(
+			"and %s beyond the bound of the list, counted in -o json by node, resource and code", render.Count(rest, "request"),
+		)))
 	}
 }
 
@@ -165,8 +167,8 @@ func (r Refusal) undecidedRow(wide bool) []string {
 	return r.row(render.Unsure.In("undecided"), r.Error, wide)
 }
 
-// undecidedWhy has the first causes for which requests could not be decided, where the
-// table has no room for them.
+// undecidedWhy lists the first reasons why requests could not be decided. The table that is
+// not wide does not have them.
 func (r *Report) undecidedWhy(p *render.Page) {
 	const few = 3
 	if p.Wide() {
@@ -186,7 +188,7 @@ func (r *Report) undecidedWhy(p *render.Page) {
 	}
 }
 
-// question is the request as people say it: "get secrets shop/db".
+// question returns the request in short form: "get secrets shop/db".
 func (r Refusal) question() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -242,7 +244,7 @@ func (r *Report) identities(p *render.Page) {
 	}
 }
 
-// names lists a few names, or all of them.
+// names returns the first few names, or all of them.
 func names(all []string, more int, wide bool) string {
 	const few = 5
 	if !wide && len(all) > few {

@@ -19,35 +19,35 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Unexamined is why NodeRestriction could not be asked about a write.
+// Unexamined is why NodeRestriction could not examine a write.
 type Unexamined string
 
-// The causes, each with the one line that people read.
+// The reasons. The text is part of the report.
 const (
-	// NoObject: the log has not what was written.
-	NoObject Unexamined = "the log has not what was written: the audit policy logs it at level Request"
-	// PatchOnly: the log has the patch only.
-	PatchOnly Unexamined = "the log has the patch, and not what it was applied to"
-	// NoOldObject: a rule compares with what was there before.
-	NoOldObject Unexamined = "rules compare with the object as it was before, which no log has"
-	// UnreadableObject: what was written is there, but cannot be decoded.
-	UnreadableObject Unexamined = "what was written cannot be decoded"
-	// OtherState: the state does not have what it had when the request came.
-	OtherState Unexamined = "the state has not the pod, node or service account that was there when the request came"
+	// NoObject: the log does not have the written object.
+	NoObject Unexamined = "the log does not have the written object: the audit policy must log it at level Request"
+	// PatchOnly: the log has only the patch.
+	PatchOnly Unexamined = "the log has the patch, but not the object that it was applied to"
+	// NoOldObject: a rule compares with the old object.
+	NoOldObject Unexamined = "a rule compares with the old object, which audit logs do not have"
+	// UnreadableObject: the log has the written object, but it cannot be decoded.
+	UnreadableObject Unexamined = "the written object cannot be decoded"
+	// OtherState: the state lacks an object that existed at the time of the request.
+	OtherState Unexamined = "the state does not have the pod, node or service account of the time of the request"
 	// NoDecision: an authorizer that NodeRestriction asks could not decide.
-	NoDecision Unexamined = "the authorizers could not say whether the node may have what its pod does not ask for"
+	NoDecision Unexamined = "the authorizers could not decide whether the node may have what its pod does not request"
 )
 
-// operations are those of admission. What is left out is not admitted.
+// operations are the admission operations of verbs. Other verbs do not go through admission.
 var operations = map[string]noderestriction.Operation{
 	"create": noderestriction.Create, "update": noderestriction.Update, "patch": noderestriction.Update,
 	"delete": noderestriction.Delete, "deletecollection": noderestriction.Delete,
 }
 
-// connects are subresources that pass data on, and are not admitted as writes.
+// connects are subresources of the operation CONNECT, which is not a write.
 var connects = map[string]bool{"exec": true, "attach": true, "portforward": true, "proxy": true}
 
-// admit puts a write to NodeRestriction, as far as the log holds what it looks at.
+// admit evaluates a write by NodeRestriction, if the log has what the rules read.
 func (ev *Evaluators) admit(ctx context.Context, e *auditlog.Event, asked *request, by who) answer {
 	operation, written := operations[e.Verb]
 	if !written || e.Object == nil || connects[e.Object.Subresource] || by.standing != Conforming && by.standing != EmptyName {
@@ -69,22 +69,21 @@ func (ev *Evaluators) admit(ctx context.Context, e *auditlog.Event, asked *reque
 	return examined(ev.Restriction.Decide(ctx, &req), lacks)
 }
 
-// examined is what an answer means that was given without what lacks. Checks that need
-// no object come before those that do, so that what they refuse is refused whatever
-// was written.
-func examined(said noderestriction.Answer, lacks Unexamined) answer {
+// examined interprets an answer that was given without a missing object. Checks that need no
+// object come first, so their refusals hold for any object.
+func examined(result noderestriction.Answer, lacks Unexamined) answer {
 	switch {
-	case said.Code == noderestriction.NotRestricted:
+	case result.Code == noderestriction.NotRestricted:
 		return answer{}
-	case said.Decision == verdict.Allow && lacks == "":
+	case result.Decision == verdict.Allow && lacks == "":
 		return answer{examined: true}
-	case said.Decision == verdict.Allow, said.Code == noderestriction.UnexpectedObject:
+	case result.Decision == verdict.Allow, result.Code == noderestriction.UnexpectedObject:
 		if lacks == "" {
 			lacks = UnreadableObject
 		}
 		return answer{unexamined: lacks}
 	}
-	switch said.Code {
+	switch result.Code {
 	case noderestriction.AuthorizationFailed:
 		return answer{unexamined: NoDecision}
 	case noderestriction.PodNotFound, noderestriction.PodUIDMismatch,
@@ -93,15 +92,15 @@ func examined(said noderestriction.Answer, lacks Unexamined) answer {
 		noderestriction.AudienceLookupFailed:
 		return answer{unexamined: OtherState}
 	}
-	a := answer{refusedBy: ByNodeRestriction, code: said.Code, reason: said.Reason, examined: true}
-	if said.Stale {
+	a := answer{refusedBy: ByNodeRestriction, code: result.Code, reason: result.Reason, examined: true}
+	if result.Stale {
 		a.caveat = ObjectNotInState
 	}
 	return a
 }
 
-// objectOf is what was written. Of what consists of little but a name, the name is
-// enough, which the log has at every level.
+// objectOf returns the written object. For kinds of which rules read only the name, the name
+// is enough, and the log has it at every level.
 func objectOf(e *auditlog.Event) (runtime.Object, Unexamined) {
 	text := e.RequestObject()
 	switch {
@@ -120,15 +119,15 @@ func objectOf(e *auditlog.Event) (runtime.Object, Unexamined) {
 	return object, ""
 }
 
-// kindOf is the kind that an object says it is of. Kubelets write tokens more often
-// than all else that is looked into.
+// kindOf returns the kind in the text of an object. Token requests have a fast path, because
+// kubelets send them most often.
 func kindOf(o *auditlog.Object, text []byte) schema.GroupVersionKind {
 	token := schema.GroupVersionKind{Group: authenticationv1.GroupName, Version: "v1", Kind: "TokenRequest"}
 	if o.Subresource == "token" && bytes.HasPrefix(text, []byte(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1"`)) {
 		return token
 	}
 	var header metav1.TypeMeta
-	_ = json.Unmarshal(text, &header) // of no kind then, which cannot be decoded
+	_ = json.Unmarshal(text, &header) // without a kind, decoding the object fails
 	return header.GroupVersionKind()
 }
 

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// AmbiguousError says that a short name stands for several resources, none of
-// which comes first.
+// AmbiguousError means that several resources have a short name, and that none of them
+// takes precedence.
 type AmbiguousError struct {
 	Name       string
 	Candidates []Resource
@@ -25,12 +25,12 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("resource name %q is ambiguous: it stands for %s; write one of them in full", e.Name, strings.Join(names, " and "))
 }
 
-// UnknownError says that nothing has the name.
+// UnknownError means that no resource has the name.
 type UnknownError struct {
 	Name string
-	// Near are resources with a similar name, the nearest first.
+	// Near are resources with a similar name, the most similar first.
 	Near []string
-	// Complete is true when the cluster's own list was searched.
+	// Complete is true if the list was discovered from the cluster.
 	Complete bool
 }
 
@@ -48,8 +48,8 @@ func (e *UnknownError) Error() string {
 	return b.String()
 }
 
-// near lists up to three resources whose plural, singular or short name is
-// close to the name typed.
+// near returns up to three resources whose plural, singular or short name is similar to the
+// given name.
 func (m *Mapper) near(gr schema.GroupResource) []string {
 	var plural []string
 	names := map[string]string{}
@@ -74,9 +74,9 @@ func (m *Mapper) near(gr schema.GroupResource) []string {
 	return near
 }
 
-// Near returns up to limit candidates that a person may have meant by name: the
-// nearest of those at an edit distance of at most a quarter of the name's length,
-// and of those that begin with it.
+// Near returns up to limit candidates that are similar to name, the most similar first. A
+// candidate is similar if its edit distance is at most a quarter of the name's length, or if
+// name is a prefix of it.
 func Near(name string, candidates []string, limit int) []string {
 	type scored struct {
 		text     string
@@ -105,8 +105,8 @@ func Near(name string, candidates []string, limit int) []string {
 	return near
 }
 
-// editDistance is the number of insertions, deletions, substitutions and swaps
-// of neighbours that turn a into b.
+// editDistance returns the number of insertions, deletions, substitutions and swaps of
+// adjacent characters that turn a into b.
 func editDistance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -1,10 +1,9 @@
-// Package resources turns the resource names that people type into API
-// resources, as kubectl does: plural and singular names, short names, and a
-// group suffix ("po", "pod", "deploy.apps", "leases.coordination.k8s.io",
-// "pods.v1."), without regard to case.
+// Package resources resolves resource names from the command line to API resources, as
+// kubectl does: plural and singular names, short names, and a group suffix ("po", "pod",
+// "deploy.apps", "leases.coordination.k8s.io", "pods.v1."). Case does not matter.
 //
-// It works offline, from the table of what Kubernetes itself serves, and for a
-// cluster from what that cluster's discovery lists.
+// Offline it uses a table of Kubernetes' built-in resources. For a cluster it uses what the
+// cluster's discovery returns.
 package resources
 
 import (
@@ -21,7 +20,7 @@ const Any = "*"
 type Resource struct {
 	// Group is the API group; empty for the core group.
 	Group string
-	// Versions are the versions that serve the resource, the preferred one first.
+	// Versions are the versions in which it is served, the preferred one first.
 	Versions []string
 	// Name is the plural, lower-case name used in requests: "pods".
 	Name string
@@ -29,7 +28,7 @@ type Resource struct {
 	Singular string
 	// Kind is the object's kind: "Pod".
 	Kind string
-	// ShortNames are further names that kubectl accepts: "po".
+	// ShortNames are the short names that kubectl accepts: "po".
 	ShortNames []string
 	// Namespaced is true for resources whose objects live in a namespace.
 	Namespaced bool
@@ -40,7 +39,7 @@ func (r Resource) String() string {
 	return schema.GroupResource{Group: r.Group, Resource: r.Name}.String()
 }
 
-// groupResource identifies a resource whatever its versions.
+// groupResource identifies the resource in any version.
 func (r Resource) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.Group, Resource: r.Name}
 }
@@ -50,12 +49,12 @@ func (r Resource) groupResource() schema.GroupResource {
 type Mapper struct {
 	resources []Resource
 	builtIn   map[schema.GroupResource]bool
-	// complete is true when nothing beside the list exists.
+	// complete is true if the list has every resource of the cluster.
 	complete bool
 }
 
-// Offline returns a mapper over the built-in resources. Others may exist: a
-// fully qualified name in a group that it does not know resolves as typed.
+// Offline returns a mapper over the built-in resources. The cluster may serve others: a
+// fully qualified name in an unknown group resolves to itself.
 func Offline() *Mapper {
 	return newMapper(BuiltIn(), false)
 }
@@ -83,24 +82,22 @@ func newMapper(all []Resource, complete bool) *Mapper {
 	return m
 }
 
-// Resolution is what a name stands for.
+// Resolution is the result of resolving a name.
 type Resolution struct {
 	Resource
-	// Known is false for a resource that was taken as typed: the wildcard,
-	// users and groups (which exist only in RBAC rules), and names in a group
-	// that an offline mapper cannot know.
+	// Known is false for a name that resolves to itself: the wildcard, users and groups
+	// (which exist only in RBAC rules), and names in a group that an offline mapper does
+	// not know.
 	Known bool
-	// Others are the resources that the name could also stand for, and that
-	// kubectl passes over as well.
+	// Others are further resources with that name. kubectl ignores them too.
 	Others []Resource
 }
 
-// Resolve finds the resource that arg stands for. Its errors are
-// *AmbiguousError and *UnknownError.
+// Resolve resolves a name. Its errors are *AmbiguousError and *UnknownError.
 //
-// A plural or singular name that several groups serve stands for the group that
-// comes first, as in kubectl. So does a short name when a built-in resource has
-// it; a short name that only several custom resources share is ambiguous.
+// If several groups serve a plural or singular name, the first group takes precedence, as in
+// kubectl. The same holds for a short name of a built-in resource. A short name that only
+// custom resources share is ambiguous.
 func (m *Mapper) Resolve(arg string) (Resolution, error) {
 	lower := strings.ToLower(arg)
 	versioned, plain := schema.ParseResourceArg(lower)
@@ -125,7 +122,7 @@ func (m *Mapper) Resolve(arg string) (Resolution, error) {
 	return Resolution{}, &UnknownError{Name: arg, Near: m.near(plain), Complete: m.complete}
 }
 
-// asTyped returns the resources that RBAC rules name and no API server lists.
+// asTyped returns the resources that RBAC rules name and that no API server serves.
 func asTyped(gr schema.GroupResource) (Resource, bool) {
 	if gr.Group != "" {
 		return Resource{}, false
@@ -137,9 +134,11 @@ func asTyped(gr schema.GroupResource) (Resource, bool) {
 	return Resource{}, false
 }
 
-// matching lists the resources that match a name, exact groups before groups
-// that the suffix only begins ("deploy.app" finds apps, as in kubectl).
-func (m *Mapper) matching(match func(Resource, string) bool, versioned *schema.GroupVersionResource, plain schema.GroupResource) []Resource {
+// matching returns the resources that match a name. If no group equals the suffix, groups
+// that begin with it match ("deploy.app" finds apps, as in kubectl).
+func (m *Mapper) matching(
+	match func(Resource, string) bool, versioned *schema.GroupVersionResource, plain schema.GroupResource,
+) []Resource {
 	if versioned != nil {
 		found := m.where(func(r Resource) bool {
 			return match(r, versioned.Resource) && r.Group == versioned.Group && slices.Contains(r.Versions, versioned.Version)
@@ -188,8 +187,8 @@ func (m *Mapper) firstIsBuiltIn(found []Resource) bool {
 	return m.builtIn[found[0].groupResource()]
 }
 
-// foreign drops built-in resources: that events exist in two groups surprises
-// nobody, and both mean the same objects.
+// foreign drops built-in resources: events exist in two groups, but both serve the same
+// objects.
 func (m *Mapper) foreign(rest []Resource) []Resource {
 	return slices.DeleteFunc(slices.Clone(rest), func(r Resource) bool { return m.builtIn[r.groupResource()] })
 }
@@ -198,8 +197,8 @@ func (m *Mapper) servesGroup(group string) bool {
 	return slices.ContainsFunc(m.resources, func(r Resource) bool { return r.Group == group })
 }
 
-// Names lists what people can type for a resource type, sorted: plural names,
-// with the group where the plain name stands for another resource.
+// Names returns the names of all resources, sorted: plural names, with the group if the
+// plain name resolves to another resource.
 func (m *Mapper) Names() []string {
 	seen := map[string]bool{}
 	var names []string

@@ -8,9 +8,9 @@ import (
 
 func custom() []Resource {
 	return append(BuiltIn(),
-		Resource{Group: "alpha.example.com", Versions: []string{"v1"}, Name: "gadgets", Singular: "gadget", Kind: "Gadget", ShortNames: []string{"g", "po"}, Namespaced: true},
-		Resource{Group: "beta.example.com", Versions: []string{"v1"}, Name: "gizmos", Singular: "gizmo", Kind: "Gizmo", ShortNames: []string{"g"}},
-		Resource{Group: "gamma.example.com", Versions: []string{"v1"}, Name: "gadgets", Singular: "gadget", Kind: "Gadget"},
+		namespaced("alpha.example.com", "v1", "gadgets", "Gadget", "g", "po"),
+		clusterScoped("beta.example.com", "v1", "gizmos", "Gizmo", "g"),
+		clusterScoped("gamma.example.com", "v1", "gadgets", "Gadget"),
 	)
 }
 
@@ -28,15 +28,15 @@ func TestResolve(t *testing.T) {
 		{"a short name in capitals", "PVC", "persistentvolumeclaims"},
 		{"a name with its group", "leases.coordination.k8s.io", "leases.coordination.k8s.io"},
 		{"a short name with its group", "deploy.apps", "deployments.apps"},
-		{"a beginning of the group", "leases.coord", "leases.coordination.k8s.io"},
-		{"the exact group before a group that it begins", "events.events.k8s.io", "events.events.k8s.io"},
+		{"a prefix of the group", "leases.coord", "leases.coordination.k8s.io"},
+		{"an exact group takes precedence over a prefix", "events.events.k8s.io", "events.events.k8s.io"},
 		{"a name with version and group", "deployments.v1.apps", "deployments.apps"},
 		{"a name with version and the core group", "pods.v1.", "pods"},
-		{"a name that two groups serve is the first one's", "events", "events"},
-		{"a short name that two groups serve is the first one's", "ev", "events"},
+		{"a name that two groups serve resolves to the first group", "events", "events"},
+		{"a short name that two groups serve resolves to the first group", "ev", "events"},
 		{"the wildcard", "*", "*"},
 		{"users exist only in RBAC rules", "users", "users"},
-		{"a group that is not built in is taken as typed", "widgets.example.com", "widgets.example.com"},
+		{"a name in an unknown group resolves to itself", "widgets.example.com", "widgets.example.com"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			got, err := Offline().Resolve(tc.arg)
@@ -59,11 +59,27 @@ func TestResolveErrors(t *testing.T) {
 	}{
 		{"a misspelt name", Offline(), "secerts", `unknown resource type "secerts"; did you mean secrets?`},
 		{"a misspelt short name", Offline(), "pvcs", `unknown resource type "pvcs"; did you mean persistentvolumeclaims?`},
-		{"a misspelt name in a group", Discovered(custom()), "deploymnts.apps", `unknown resource type "deploymnts.apps"; did you mean deployments.apps?`},
-		{"a known group without the resource", Offline(), "widgets.networking.k8s.io", `unknown resource type "widgets.networking.k8s.io"; write a custom resource with its group, for example widgets.example.com`},
-		{"a group that the cluster does not serve", Discovered(BuiltIn()), "widgets.example.com", `unknown resource type "widgets.example.com"; kubectl api-resources lists what the cluster serves`},
-		{"a short name of two custom resources", Discovered(custom()), "g", `resource name "g" is ambiguous: it stands for gadgets.alpha.example.com and gizmos.beta.example.com; write one of them in full`},
-		{"an empty name", Discovered(BuiltIn()), "", `unknown resource type ""; kubectl api-resources lists what the cluster serves`},
+		{
+			"a misspelt name in a group", Discovered(custom()), "deploymnts.apps",
+			`unknown resource type "deploymnts.apps"; did you mean deployments.apps?`,
+		},
+		{
+			"a known group without the resource", Offline(), "widgets.networking.k8s.io",
+			`unknown resource type "widgets.networking.k8s.io"; write a custom resource with its group, for example widgets.example.com`,
+		},
+		{
+			"a group that the cluster does not serve", Discovered(BuiltIn()), "widgets.example.com",
+			`unknown resource type "widgets.example.com"; kubectl api-resources lists what the cluster serves`,
+		},
+		{
+			"a short name of two custom resources", Discovered(custom()), "g",
+			`resource name "g" is ambiguous: it stands for gadgets.alpha.example.com and gizmos.beta.example.com; ` +
+				"write one of them in full",
+		},
+		{
+			"an empty name", Discovered(BuiltIn()), "",
+			`unknown resource type ""; kubectl api-resources lists what the cluster serves`,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			_, err := tc.mapper.Resolve(tc.arg)
@@ -87,7 +103,7 @@ func TestBuiltInResourceWinsAShortName(t *testing.T) {
 	}
 }
 
-func TestNameThatTwoCustomGroupsServeIsTheFirstOnes(t *testing.T) {
+func TestNameThatTwoCustomGroupsServeResolvesToTheFirstGroup(t *testing.T) {
 	got, err := Discovered(custom()).Resolve("gadgets")
 	if err != nil {
 		t.Fatal(err)
@@ -120,10 +136,10 @@ func TestNear(t *testing.T) {
 		candidates []string
 		want       []string
 	}{
-		{"a swap of neighbours is one edit", "wroker-1", []string{"worker-1", "worker-2", "gpu-1"}, []string{"worker-1"}},
-		{"a beginning is near", "worker", []string{"worker-10.example.com"}, []string{"worker-10.example.com"}},
+		{"a swap of adjacent characters is one edit", "wroker-1", []string{"worker-1", "worker-2", "gpu-1"}, []string{"worker-1"}},
+		{"a prefix is similar", "worker", []string{"worker-10.example.com"}, []string{"worker-10.example.com"}},
 		{"short names need one edit", "pe", []string{"po", "pvc"}, []string{"po"}},
-		{"nothing is near", "zebra", []string{"worker-1"}, nil},
+		{"no candidate is similar", "zebra", []string{"worker-1"}, nil},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			if got := Near(tc.name, tc.candidates, 3); !slices.Equal(got, tc.want) {

@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// AccessReview is a SubjectAccessReview in the version in which it was asked.
+// AccessReview is a SubjectAccessReview with its version.
 type AccessReview struct {
 	// Spec is valid.
 	Spec authorizationv1.SubjectAccessReviewSpec
@@ -26,14 +26,14 @@ const (
 	wantAccessReviews = wantAccessReview + " or v1beta1"
 )
 
-// MaxAccessReview is the size in bytes beyond which a SubjectAccessReview that an API
-// server sends is refused. What a request for it is about comes in a URL and headers,
-// of which it takes up to 1 MiB; reviews that users write may be larger.
+// MaxAccessReview is the maximum size in bytes of a SubjectAccessReview from an API server.
+// Its content comes from a URL and headers of at most 1 MiB. Reviews that users write may be
+// larger.
 const MaxAccessReview = 4 << 20
 
-// DecodeAccessReview reads one SubjectAccessReview of authorization.k8s.io, v1
-// or v1beta1, as [Decode] does. What is larger than [MaxAccessReview] or nested more
-// than [MaxDepth] deep is refused.
+// DecodeAccessReview decodes a SubjectAccessReview of authorization.k8s.io/v1 or v1beta1, as
+// [Decode] does. It refuses documents larger than [MaxAccessReview] or nested deeper than
+// [MaxDepth].
 func DecodeAccessReview(document []byte) (*AccessReview, error) {
 	if len(document) > MaxAccessReview {
 		return nil, fmt.Errorf("larger than %d bytes", MaxAccessReview)
@@ -57,8 +57,8 @@ func DecodeAccessReview(document []byte) (*AccessReview, error) {
 	return checkedAccessReview(accessReviewVersion, &review.Spec)
 }
 
-// maxRequirements is how many requirements a selector has at most. API servers send
-// what a URL holds.
+// maxRequirements is the maximum number of requirements of a selector. API servers send at
+// most what fits into a URL.
 const maxRequirements = 10_000
 
 var errTooManyRequirements = fmt.Errorf("more than %d requirements", maxRequirements)
@@ -83,13 +83,13 @@ func readRequirements[R any](d *jsontext.Decoder, into *[]R) error {
 	return cmp.Or(err, tooMany)
 }
 
-// accessReview leaves out what does not matter to the answer.
+// accessReview omits the fields that do not affect the answer.
 type accessReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            authorizationv1.SubjectAccessReviewSpec `json:"spec"`
 }
 
-// betaAccessReview differs in one thing only: groups are called "group".
+// betaAccessReview differs in one field: groups are called "group".
 type betaAccessReview struct {
 	Spec struct {
 		ResourceAttributes    *authorizationv1.ResourceAttributes    `json:"resourceAttributes"`
@@ -117,8 +117,8 @@ func checkedAccessReview(apiVersion string, spec *authorizationv1.SubjectAccessR
 	return &AccessReview{Spec: *spec, apiVersion: apiVersion}, nil
 }
 
-// Answer puts the review to an authorizer and returns the document that answers
-// it, a SubjectAccessReview with nothing but a status, in the version asked.
+// Answer asks an authorizer and returns the response document: a SubjectAccessReview with
+// only a status, in the version of the request.
 func (r *AccessReview) Answer(ctx context.Context, authorize Authorize) []byte {
 	return encode(&accessAnswer{accessReviewKind, r.apiVersion, accessStatus(Status(ctx, authorize, &r.Spec))})
 }

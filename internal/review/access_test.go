@@ -16,14 +16,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// The same question in both versions.
+// The same request in both versions.
 const (
 	accessV1 = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{"creationTimestamp":null},` +
 		`"spec":{"resourceAttributes":{"namespace":"shop","verb":"get","version":"v1","resource":"secrets","name":"db"},` +
 		`"user":"system:node:worker-1","groups":["system:nodes"],"extra":{"a":["b"]},"uid":"42"},"status":{"allowed":true}}`
 	accessBeta = `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","metadata":{"creationTimestamp":null},` +
 		`"spec":{"resourceAttributes":{"namespace":"shop","verb":"get","version":"v1","resource":"secrets","name":"db"},` +
-		`"user":"system:node:worker-1","group":["system:nodes"],"groups":"no such field","extra":{"a":["b"]},"uid":"42"},"status":{"allowed":true}}`
+		`"user":"system:node:worker-1","group":["system:nodes"],"groups":"no such field","extra":{"a":["b"]},"uid":"42"},` +
+		`"status":{"allowed":true}}`
 )
 
 func TestAccessReviewOfBothVersions(t *testing.T) {
@@ -60,7 +61,8 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 		{
 			"denied", accessBeta,
 			AccessAnswer{Decision: verdict.Deny, Reason: "a <reason>"},
-			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"denied":true,"reason":"a <reason>"}}`,
+			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","status":{"allowed":false,"denied":true,` +
+				`"reason":"a <reason>"}}`,
 		},
 		{
 			"no opinion", accessBeta,
@@ -70,7 +72,8 @@ func TestAccessReviewIsAnsweredInItsVersion(t *testing.T) {
 		{
 			"not decided", accessV1,
 			AccessAnswer{Decision: verdict.NoOpinion, EvaluationError: "not synced"},
-			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false,"evaluationError":"not synced"}}`,
+			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false,` +
+				`"evaluationError":"not synced"}}`,
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -97,16 +100,32 @@ func TestAccessReviewsThatCannotBeRead(t *testing.T) {
 		{"no object", "[]", "want an object, got a list"},
 		{"truncated", accessV1[:200], "not valid JSON: text ends in the middle of an object"},
 		{"two documents", accessV1 + accessV1, "not valid JSON"},
-		{"another kind", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`, `kind "AdmissionReview" of apiVersion "admission.k8s.io/v1": want SubjectAccessReview of authorization.k8s.io/v1 or v1beta1`},
-		{"another version", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v2"}`, `kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v2": want`},
+		{
+			"another kind", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`,
+			`kind "AdmissionReview" of apiVersion "admission.k8s.io/v1": want SubjectAccessReview of authorization.k8s.io/v1 or v1beta1`,
+		},
+		{
+			"another version", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v2"}`,
+			`kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v2": want`,
+		},
 		{"another kind whose fields have other types", `{"kind":"Pod","apiVersion":"v1","spec":[]}`, `kind "Pod" of apiVersion "v1": want`},
 		{"a wrong type", strings.Replace(accessV1, `["system:nodes"]`, `"system:nodes"`, 1), "spec.groups: want a list, got a string"},
-		{"a wrong type in v1beta1", strings.Replace(accessBeta, `["system:nodes"]`, `"system:nodes"`, 1), "spec.group: want a list, got a string"},
-		{"nothing asked", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"u"}}`, "spec: Invalid value: set exactly one of"},
-		{"nobody asks, in v1beta1", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","spec":{"groups":["g"],"nonResourceAttributes":{}}}`, "spec.user: Required value"},
+		{
+			"a wrong type in v1beta1", strings.Replace(accessBeta, `["system:nodes"]`, `"system:nodes"`, 1),
+			"spec.group: want a list, got a string",
+		},
+		{
+			"no attributes", `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"u"}}`,
+			"spec: Invalid value: set exactly one of",
+		},
+		{
+			"no user, in v1beta1",
+			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","spec":{"groups":["g"],"nonResourceAttributes":{}}}`,
+			"spec.user: Required value",
+		},
 		{"too large", `{"a":"` + strings.Repeat("x", MaxAccessReview) + `"}`, "larger than 4194304 bytes"},
 		{"too deep", nested(MaxDepth + 1), "nested more than 256 deep"},
-		{"as deep as may be, but no review", nested(MaxDepth), `kind ""`},
+		{"the maximum depth, but not a review", nested(MaxDepth), `kind ""`},
 		{"deep and broken", `{"a":` + strings.Repeat("[", 1<<20), "nested more than 256 deep"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -121,7 +140,7 @@ func TestAccessReviewsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// nested is a document of that depth.
+// nested returns a document of the given depth.
 func nested(depth int) string {
 	return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
 }
@@ -129,8 +148,14 @@ func nested(depth int) string {
 func FuzzDecodeAccessReview(f *testing.F) {
 	f.Add([]byte(accessV1))
 	f.Add([]byte(accessBeta))
-	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","spec":{"group":["g"],"nonResourceAttributes":{"path":"/","verb":"get"}}}`))
-	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]}]}}}}`))
+	f.Add([]byte(
+		`{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview","spec":{"group":["g"],` +
+			`"nonResourceAttributes":{"path":"/","verb":"get"}}}`,
+	))
+	f.Add([]byte(
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u",` +
+			`"resourceAttributes":{"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b"]}]}}}}`,
+	))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		r, err := DecodeAccessReview(document)
 		theirs, theirErr := kubernetesDecodes(document)

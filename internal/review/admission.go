@@ -15,15 +15,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// Admit puts one write to NodeRestriction. It must be safe for concurrent use
-// and must not keep the request.
+// Admit evaluates a write by NodeRestriction. It must be safe for concurrent use and must
+// not keep the request.
 type Admit func(ctx context.Context, req *noderestriction.Request) noderestriction.Answer
 
-// Reads says which objects of a request have to be decoded; they are not yet
-// set.
+// Reads reports which objects of a request have to be decoded. They are not set yet.
 type Reads func(req *noderestriction.Request) (object, oldObject bool)
 
-// AdmissionReview is a write that an API server asks about.
+// AdmissionReview is an admission request of an API server.
 type AdmissionReview struct {
 	uid     string
 	request noderestriction.Request
@@ -35,25 +34,22 @@ const (
 	wantAdmission    = admissionKind + " of " + admissionVersion
 )
 
-// DecodeAdmission reads one AdmissionReview of admission.k8s.io/v1 with its
-// request, as kube-apiserver would decode it. Of the objects in it, those that
-// are read are decoded into types of k8s.io/api, in the version of the request's
-// kind; the others are only checked to be JSON.
+// DecodeAdmission decodes an AdmissionReview of admission.k8s.io/v1 with its request, as
+// kube-apiserver does. It decodes the objects that reads names into types of k8s.io/api, in
+// the version of the request's kind. It only checks that the others are JSON.
 //
-// An object that is read has nothing but what NodeRestriction reads for the
-// operation; of lists and maps that it compares, the entries that are the same in
-// both objects may be missing from both. The decision is that about the whole
-// objects. It takes memory for a small multiple of the document at most, whatever is
-// in it. Fields that are not read may be of any type: in an API server, which decodes
-// objects before it asks, they are of the right one.
+// A decoded object has only the fields that NodeRestriction reads for the operation. Entries
+// of lists and maps that are equal in both objects may be missing from both. The decision is
+// the same as for the whole objects. The memory is at most a small multiple of the document,
+// for any content. Fields that are not read may have any type; an API server decodes objects
+// before it sends them, so that their types are valid.
 //
-// When an API server has converted the request for a webhook that matches
-// equivalent versions, its kind, resource and subresource are those converted
-// to, and so are the objects: these count, and requestKind, requestResource and
-// requestSubResource do not.
+// If an API server converted the request for a webhook that matches equivalent versions, the
+// objects, kind, resource and subresource are the converted ones. Those are used; requestKind,
+// requestResource and requestSubResource are not.
 //
-// What is larger than [MaxDocument] or nested more than [MaxDepth] deep is
-// refused.
+// DecodeAdmission refuses documents larger than [MaxDocument] or nested deeper than
+// [MaxDepth].
 func DecodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 	if err := checkLimits(document); err != nil {
 		return nil, err
@@ -61,7 +57,7 @@ func DecodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 	return decodeAdmission(document, reads)
 }
 
-// decodeAdmission is DecodeAdmission of a document within the limits.
+// decodeAdmission is DecodeAdmission for a document within the limits.
 func decodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 	in, review, err := decodeRequest(document)
 	if err != nil {
@@ -74,7 +70,7 @@ func decodeAdmission(document []byte, reads Reads) (*AdmissionReview, error) {
 	return review, nil
 }
 
-// decodeRequest reads all but the objects.
+// decodeRequest decodes everything except the objects.
 func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error) {
 	var in admissionReview
 	decodeErr := json.Unmarshal(document, &in, asKubernetes())
@@ -92,7 +88,7 @@ func decodeRequest(document []byte) (*admissionRequest, *AdmissionReview, error)
 	return in.Request, &AdmissionReview{uid: in.Request.UID, request: in.Request.attributes()}, nil
 }
 
-// admissionReview is what counts of a document.
+// admissionReview has the fields of a document that are used.
 type admissionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *admissionRequest `json:"request"`
@@ -118,10 +114,10 @@ type userInfo struct {
 	Extra    map[string][]string `json:"extra"`
 }
 
-// part is where a value stands in the document.
+// part is the position of a value in the document.
 type part span
 
-// UnmarshalJSONFrom skips the value. Of repeated names, the last counts.
+// UnmarshalJSONFrom skips the value. If a name is repeated, the last value is used.
 func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
 	if err != nil {
@@ -138,17 +134,17 @@ func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 func (r *admissionReview) validate() field.ErrorList {
 	path := field.NewPath("request")
 	if r.Request == nil {
-		return field.ErrorList{field.Required(path, "an AdmissionReview without a request asks for nothing")}
+		return field.ErrorList{field.Required(path, "an AdmissionReview must have a request")}
 	}
 	var errs field.ErrorList
 	if r.Request.UID == "" {
-		errs = append(errs, field.Required(path.Child("uid"), "the answer is told by it"))
+		errs = append(errs, field.Required(path.Child("uid"), "the response refers to it"))
 	}
 	if r.Request.Kind.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind", "kind"), "it says what the objects are"))
+		errs = append(errs, field.Required(path.Child("kind", "kind"), "it is the kind of the objects"))
 	}
 	if r.Request.Resource.Resource == "" {
-		errs = append(errs, field.Required(path.Child("resource", "resource"), "it says what is written"))
+		errs = append(errs, field.Required(path.Child("resource", "resource"), "it is the resource that is written"))
 	}
 	switch r.Request.Operation {
 	case noderestriction.Create, noderestriction.Update, noderestriction.Delete, noderestriction.Connect:
@@ -172,7 +168,7 @@ func (r *admissionRequest) attributes() noderestriction.Request {
 	}
 }
 
-// decode reads those objects that are read and there.
+// decode decodes the objects that are to be read and that exist.
 func (r *admissionRequest) decode(document []byte, review *AdmissionReview, object, oldObject bool) error {
 	to, err := r.read(document, r.Object, object)
 	if err != nil {
@@ -206,7 +202,7 @@ func (r *admissionRequest) decode(document []byte, review *AdmissionReview, obje
 	return nil
 }
 
-// read returns nil for an object that is not there, or not read.
+// read returns nil for an object that does not exist or is not to be read.
 func (r *admissionRequest) read(document []byte, p part, wanted bool) (reading, error) {
 	if !wanted || p == (part{}) {
 		return nil, nil
@@ -220,7 +216,7 @@ func (r *admissionRequest) read(document []byte, p part, wanted bool) (reading, 
 	return into, decodeInto(document[p.start:p.end], into, kind)
 }
 
-// within says which object an error is about.
+// within adds the name of the object to an error.
 func within(name string, err error) error {
 	at := "request." + name
 	if broken := new(objectError); errors.As(err, &broken) && broken.field != "" {
@@ -229,8 +225,8 @@ func within(name string, err error) error {
 	return fmt.Errorf("%s: %w", at, err)
 }
 
-// UID tells the review apart from others.
+// UID identifies the review.
 func (r *AdmissionReview) UID() string { return r.uid }
 
-// Request is what is asked, with those of its objects that are read.
+// Request returns the write, with the objects that were read.
 func (r *AdmissionReview) Request() *noderestriction.Request { return &r.request }

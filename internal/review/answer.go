@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// answerer answers documents of both kinds, one after the other.
+// answerer answers documents of both kinds sequentially.
 type answerer struct {
 	evaluators Evaluators
 	out        *bytes.Buffer
@@ -28,8 +28,8 @@ func newAnswerer(evaluators Evaluators, out *bytes.Buffer) *answerer {
 
 const wantEither = wantAccessReview + " or " + wantAdmission
 
-// answer writes the answer to a document within the limits. It reports whether
-// the answer is to allow.
+// answer writes the answer to a document within the limits. It reports whether the answer
+// allows the request.
 func (a *answerer) answer(ctx context.Context, document []byte) (bool, error) {
 	first, second := a.answerAccess, a.answerAdmission
 	if likelyAdmission(document) {
@@ -46,8 +46,8 @@ func (a *answerer) answer(ctx context.Context, document []byte) (bool, error) {
 	return allowed, err
 }
 
-// likelyAdmission spares most documents to be decoded twice: kind and
-// apiVersion come first in what programs write.
+// likelyAdmission guesses the kind of a document, so that most documents are decoded only
+// once: programs write kind and apiVersion first.
 func likelyAdmission(document []byte) bool {
 	const beginning = 128
 	return bytes.Contains(document[:min(len(document), beginning)], []byte(admissionKind))

@@ -13,15 +13,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 )
 
-// Attributes returns the request that a valid spec asks about, and what of its
-// selectors had to be left out.
+// Attributes returns the request of a valid spec, and the parts of its selectors that it
+// dropped.
 //
-// A requirement that cannot be expressed is dropped by itself and the rest
-// stand: requirements are joined by "and", so dropping one only makes the
-// request broader. Of field selectors, In and NotIn with exactly one value
-// become Equals and NotEquals, as a parsed selector has them; everything else is
-// dropped. A raw selector that cannot be parsed, or is longer than 64 KiB, is dropped whole. A version that
-// is not given stands for all, "*".
+// A requirement that cannot be expressed is dropped, the others are kept. Requirements are
+// joined by "and", so that dropping one only makes the request broader. In a field selector,
+// In and NotIn with exactly one value become Equals and NotEquals, as in a parsed selector;
+// all other operators are dropped. A raw selector that cannot be parsed, or is longer than
+// 64 KiB, is dropped as a whole. A missing version means all versions, "*".
 func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (access.Request, Ignored) {
 	req := access.Request{User: spec.User, Groups: spec.Groups, UID: spec.UID, Extra: extra(spec.Extra)}
 	if spec.ResourceAttributes == nil {
@@ -50,7 +49,7 @@ func Attributes(spec *authorizationv1.SubjectAccessReviewSpec) (access.Request, 
 
 const allVersions = "*"
 
-// extra is nil for nil, so that a review without extra costs nothing.
+// extra returns nil for nil, so that a review without extra does not allocate.
 func extra(in map[string]authorizationv1.ExtraValue) map[string][]string {
 	if in == nil {
 		return nil
@@ -62,14 +61,13 @@ func extra(in map[string]authorizationv1.ExtraValue) map[string][]string {
 	return out
 }
 
-// Ignored says, one line each, which parts of a review's selectors no
-// authorizer sees.
+// Ignored lists the dropped parts of a review's selectors, one line each.
 type Ignored []string
 
 // String joins the lines for a status's evaluationError.
 func (i Ignored) String() string { return strings.Join(i, "; ") }
 
-// maxIgnored is how many lines there are at most, not counting one that says so.
+// maxIgnored is the maximum number of lines, without the line that says that there are more.
 const maxIgnored = 20
 
 func (i *Ignored) add(format string, args ...any) {
@@ -81,9 +79,8 @@ func (i *Ignored) add(format string, args ...any) {
 	}
 }
 
-// maxRawSelector is the length in bytes beyond which a raw selector is not parsed:
-// parsing takes a hundred times its size. API servers send requirements and no raw
-// selectors.
+// maxRawSelector is the maximum length in bytes of a raw selector: parsing takes a hundred
+// times its size. API servers send requirements, not raw selectors.
 const maxRawSelector = 64 << 10
 
 var errRawSelectorTooLong = fmt.Errorf("longer than %d bytes", maxRawSelector)
@@ -118,8 +115,8 @@ var fieldOperators = map[metav1.FieldSelectorOperator]selection.Operator{
 	metav1.FieldSelectorOpNotIn: selection.NotEquals,
 }
 
-// labelRequirements reads label selectors, by which neither Node nor RBAC
-// decides but webhooks may.
+// labelRequirements converts label selectors. Node and RBAC do not read them, but webhooks
+// may.
 func labelRequirements(in *authorizationv1.LabelSelectorAttributes) (labels.Requirements, Ignored) {
 	if len(in.Requirements) == 0 {
 		if len(in.RawSelector) > maxRawSelector {

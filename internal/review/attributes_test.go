@@ -44,7 +44,7 @@ func TestFieldSelectorConversion(t *testing.T) {
 			requirements: []metav1.FieldSelectorRequirement{in("status.phase", "NotIn", "Failed")}, want: fields.Requirements{other},
 		},
 		{
-			rule:         "In with two values is dropped, even twice the same",
+			rule:         "In with two values is dropped, even if they are equal",
 			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "In", "worker-1", "worker-1")}, ignored: 1,
 		},
 		{
@@ -53,16 +53,19 @@ func TestFieldSelectorConversion(t *testing.T) {
 		},
 		{
 			rule:         "Exists and DoesNotExist are dropped, also with a value",
-			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Exists"), in("spec.nodeName", "DoesNotExist", "x")}, ignored: 2,
+			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Exists"), in("spec.nodeName", "DoesNotExist", "x")},
+			ignored:      2,
 		},
 		{
 			rule:         "an unknown operator is dropped",
 			requirements: []metav1.FieldSelectorRequirement{in("spec.nodeName", "Near", "worker-1")}, ignored: 1,
 		},
 		{
-			rule:         "the others stay when one is dropped",
-			requirements: []metav1.FieldSelectorRequirement{in("a", "Exists"), in("spec.nodeName", "In", "worker-1"), in("status.phase", "NotIn", "Failed")},
-			want:         fields.Requirements{equals, other}, ignored: 1,
+			rule: "the others stay when one is dropped",
+			requirements: []metav1.FieldSelectorRequirement{
+				in("a", "Exists"), in("spec.nodeName", "In", "worker-1"), in("status.phase", "NotIn", "Failed"),
+			},
+			want: fields.Requirements{equals, other}, ignored: 1,
 		},
 		{rule: "a raw selector is parsed", raw: "spec.nodeName=worker-1,status.phase!=Failed", want: fields.Requirements{equals, other}},
 		{rule: "a raw selector with == is Equals", raw: "spec.nodeName==worker-1", want: fields.Requirements{
@@ -71,7 +74,9 @@ func TestFieldSelectorConversion(t *testing.T) {
 		{rule: "a raw selector that cannot be parsed is dropped whole", raw: "spec.nodeName", ignored: 1},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
-			req, ignored := Attributes(specWith(&authorizationv1.FieldSelectorAttributes{RawSelector: tc.raw, Requirements: tc.requirements}))
+			req, ignored := Attributes(specWith(&authorizationv1.FieldSelectorAttributes{
+				RawSelector: tc.raw, Requirements: tc.requirements,
+			}))
 			got := slices.Clone(req.FieldSelector)
 			slices.SortFunc(got, func(a, b fields.Requirement) int { return strings.Compare(a.Field, b.Field) })
 			if !slices.Equal(got, tc.want) {
@@ -98,9 +103,11 @@ func TestLabelSelectorConversion(t *testing.T) {
 		{rule: "a raw selector is parsed", raw: "app in (b,a),tier!=web,!old", want: "!old;app in (a,b);tier!=web"},
 		{rule: "a raw selector that cannot be parsed is dropped whole", raw: "app=a,b in", ignored: "labelSelector.rawSelector ignored"},
 		{
-			rule:         "each operator",
-			requirements: []metav1.LabelSelectorRequirement{in("a", "In", "x", "y"), in("b", "NotIn", "x"), in("c", "Exists"), in("d", "DoesNotExist")},
-			want:         "!d;a in (x,y);b notin (x);c",
+			rule: "each operator",
+			requirements: []metav1.LabelSelectorRequirement{
+				in("a", "In", "x", "y"), in("b", "NotIn", "x"), in("c", "Exists"), in("d", "DoesNotExist"),
+			},
+			want: "!d;a in (x,y);b notin (x);c",
 		},
 		{
 			rule:         "an unknown operator is dropped, and the others stay",
@@ -116,13 +123,15 @@ func TestLabelSelectorConversion(t *testing.T) {
 			requirements: []metav1.LabelSelectorRequirement{in("a", "In")}, ignored: "labelSelector.requirements[0] ignored",
 		},
 		{
-			rule:         "a key that is none is dropped",
+			rule:         "an invalid key is dropped",
 			requirements: []metav1.LabelSelectorRequirement{in("-", "Exists")}, ignored: "labelSelector.requirements[0] ignored",
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			spec := specWith(nil)
-			spec.ResourceAttributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: tc.raw, Requirements: tc.requirements}
+			spec.ResourceAttributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{
+				RawSelector: tc.raw, Requirements: tc.requirements,
+			}
 			req, ignored := Attributes(spec)
 			var got []string
 			for _, r := range req.LabelSelector {
@@ -139,7 +148,7 @@ func TestLabelSelectorConversion(t *testing.T) {
 	}
 }
 
-func TestAttributesAreTakenOver(t *testing.T) {
+func TestAttributesAreCopied(t *testing.T) {
 	resource, _ := Attributes(&authorizationv1.SubjectAccessReviewSpec{
 		User: "u", UID: "1", Groups: []string{"g"}, Extra: map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -167,11 +176,15 @@ func TestAttributesAreTakenOver(t *testing.T) {
 func TestValidate(t *testing.T) {
 	resource := &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods"}
 	url := &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/"}
-	withField := func(f authorizationv1.FieldSelectorAttributes) *authorizationv1.ResourceAttributes {
-		return &authorizationv1.ResourceAttributes{FieldSelector: &f}
+	withField := func(f authorizationv1.FieldSelectorAttributes) authorizationv1.SubjectAccessReviewSpec {
+		return authorizationv1.SubjectAccessReviewSpec{
+			User: "u", ResourceAttributes: &authorizationv1.ResourceAttributes{FieldSelector: &f},
+		}
 	}
-	withLabel := func(l authorizationv1.LabelSelectorAttributes) *authorizationv1.ResourceAttributes {
-		return &authorizationv1.ResourceAttributes{LabelSelector: &l}
+	withLabel := func(l authorizationv1.LabelSelectorAttributes) authorizationv1.SubjectAccessReviewSpec {
+		return authorizationv1.SubjectAccessReviewSpec{
+			User: "u", ResourceAttributes: &authorizationv1.ResourceAttributes{LabelSelector: &l},
+		}
 	}
 	field := metav1.FieldSelectorRequirement{Key: "spec.nodeName", Operator: "In", Values: []string{"a"}}
 	for _, tc := range []struct {
@@ -182,25 +195,29 @@ func TestValidate(t *testing.T) {
 		{"a user is enough", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: resource}, ""},
 		{"a group is enough", authorizationv1.SubjectAccessReviewSpec{Groups: []string{"g"}, NonResourceAttributes: url}, ""},
 		{"neither user nor groups", authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: resource}, "spec.user"},
-		{"both kinds of attributes", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: resource, NonResourceAttributes: url}, "spec: Invalid"},
+		{
+			"both kinds of attributes",
+			authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: resource, NonResourceAttributes: url},
+			"spec: Invalid",
+		},
 		{"neither kind of attributes", authorizationv1.SubjectAccessReviewSpec{User: "u"}, "spec: Invalid"},
-		{"both forms of a field selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
+		{"both forms of a field selector", withField(authorizationv1.FieldSelectorAttributes{
 			RawSelector: "a=b", Requirements: []metav1.FieldSelectorRequirement{field},
-		})}, "spec.resourceAttributes.fieldSelector"},
-		{"an empty field selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{})}, "spec.resourceAttributes.fieldSelector"},
-		{"a field requirement without a key", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
+		}), "spec.resourceAttributes.fieldSelector"},
+		{"an empty field selector", withField(authorizationv1.FieldSelectorAttributes{}), "spec.resourceAttributes.fieldSelector"},
+		{"a field requirement without a key", withField(authorizationv1.FieldSelectorAttributes{
 			Requirements: []metav1.FieldSelectorRequirement{{Operator: "Exists"}},
-		})}, "spec.resourceAttributes.fieldSelector.requirements[0].key"},
-		{"In without values", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
+		}), "spec.resourceAttributes.fieldSelector.requirements[0].key"},
+		{"In without values", withField(authorizationv1.FieldSelectorAttributes{
 			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}},
-		})}, "spec.resourceAttributes.fieldSelector.requirements[0].values"},
-		{"an operator of a newer client is let through", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withField(authorizationv1.FieldSelectorAttributes{
+		}), "spec.resourceAttributes.fieldSelector.requirements[0].values"},
+		{"an operator of a newer client is accepted", withField(authorizationv1.FieldSelectorAttributes{
 			Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "Near"}},
-		})}, ""},
-		{"an empty label selector", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withLabel(authorizationv1.LabelSelectorAttributes{})}, "spec.resourceAttributes.labelSelector"},
-		{"a label requirement with a bad key", authorizationv1.SubjectAccessReviewSpec{User: "u", ResourceAttributes: withLabel(authorizationv1.LabelSelectorAttributes{
+		}), ""},
+		{"an empty label selector", withLabel(authorizationv1.LabelSelectorAttributes{}), "spec.resourceAttributes.labelSelector"},
+		{"a label requirement with a bad key", withLabel(authorizationv1.LabelSelectorAttributes{
 			Requirements: []metav1.LabelSelectorRequirement{{Key: "-", Operator: "Exists"}},
-		})}, "spec.resourceAttributes.labelSelector.requirements[0].key"},
+		}), "spec.resourceAttributes.labelSelector.requirements[0].key"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			errs := Validate(&tc.spec)

@@ -14,12 +14,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// writes are AdmissionReviews as kubelets cause them, from the smallest to the
-// largest.
+// writes returns typical AdmissionReviews of kubelets, the smallest first.
 func writes(b *testing.B) []struct{ name, document string } {
 	b.Helper()
-	lease := `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"worker-1","namespace":"kube-node-lease","uid":"1",` +
-		`"managedFields":[{"manager":"kubelet","operation":"Update","fieldsV1":{"f:spec":{"f:holderIdentity":{},"f:renewTime":{}}}}]},"spec":{"holderIdentity":"worker-1","renewTime":"2026-01-02T03:04:05.000000Z"}}`
+	lease := `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1",` +
+		`"metadata":{"name":"worker-1","namespace":"kube-node-lease","uid":"1",` +
+		`"managedFields":[{"manager":"kubelet","operation":"Update","fieldsV1":{"f:spec":{"f:holderIdentity":{},"f:renewTime":{}}}}]},` +
+		`"spec":{"holderIdentity":"worker-1","renewTime":"2026-01-02T03:04:05.000000Z"}}`
 	node := encodedNode(b)
 	return []struct{ name, document string }{
 		{"lease", write("coordination.k8s.io", "Lease", "leases", "", lease)},
@@ -29,22 +30,30 @@ func writes(b *testing.B) []struct{ name, document string } {
 }
 
 func write(group, kind, resource, subresource, object string) string {
-	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002",`+
-		`"kind":{"group":%[1]q,"version":"v1","kind":%[2]q},"resource":{"group":%[1]q,"version":"v1","resource":%[3]q},"subResource":%[4]q,`+
-		`"name":"worker-1","operation":"UPDATE","userInfo":{"username":"system:node:worker-1","groups":["system:nodes","system:authenticated"]},`+
+	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`+
+		`"request":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002",`+
+		`"kind":{"group":%[1]q,"version":"v1","kind":%[2]q},"resource":{"group":%[1]q,"version":"v1","resource":%[3]q},`+
+		`"subResource":%[4]q,"name":"worker-1","operation":"UPDATE",`+
+		`"userInfo":{"username":"system:node:worker-1","groups":["system:nodes","system:authenticated"]},`+
 		`"object":%[5]s,"oldObject":%[5]s,"dryRun":false,"options":{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}}}`,
 		group, kind, resource, subresource, object)
 }
 
-// encodedNode is a node with as many images as a kubelet reports.
+// encodedNode returns a node with as many images as a kubelet reports.
 func encodedNode(b *testing.B) string {
-	node := corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "worker-1", Labels: map[string]string{}}}
+	node := corev1.Node{
+		TypeMeta:   metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1", Labels: map[string]string{}},
+	}
 	for i := range 20 {
 		node.Labels[fmt.Sprintf("example.com/label-%d", i)] = "value"
 	}
 	for i := range 50 {
 		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
-			Names:     []string{fmt.Sprintf("registry.example.com/image-%d@sha256:%s", i, strings.Repeat("0123456789abcdef", 4)), fmt.Sprintf("registry.example.com/image-%d:v1", i)},
+			Names: []string{
+				fmt.Sprintf("registry.example.com/image-%d@sha256:%s", i, strings.Repeat("0123456789abcdef", 4)),
+				fmt.Sprintf("registry.example.com/image-%d:v1", i),
+			},
 			SizeBytes: 1 << 30,
 		})
 	}
@@ -55,8 +64,8 @@ func encodedNode(b *testing.B) string {
 	return string(text)
 }
 
-// BenchmarkDecodeAdmission decodes what NodeRestriction reads: nothing of a
-// lease, both objects of the others.
+// BenchmarkDecodeAdmission decodes the objects that NodeRestriction reads: none for a lease,
+// both for the others.
 func BenchmarkDecodeAdmission(b *testing.B) {
 	for _, w := range writes(b) {
 		document := []byte(w.document)

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// claimReading has all of a claim but what a node may write and what the API server
-// writes by itself: the resource version, managed fields, the capacity and the
-// conditions.
+// claimReading has all fields of a claim except those that a node or the API server may
+// write: the resource version, managed fields, the capacity and the conditions.
 type claimReading struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        claimMetadata `json:"metadata"`
@@ -63,7 +62,7 @@ type claimStatus struct {
 
 func (r *claimReading) target() any { return r }
 
-// resolve is for updates: no rule reads a claim without the old one.
+// resolve is called for updates: no rule reads a claim without the old one.
 func (r *claimReading) resolve(p *pairing, from reading) {
 	if from == nil {
 		return
@@ -98,8 +97,10 @@ func (r *claimReading) object() runtime.Object {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, GenerateName: m.GenerateName, Namespace: m.Namespace, UID: m.UID, Generation: m.Generation,
 			SelfLink:          m.SelfLink, //lint:ignore SA1019 NodeRestriction compares it
-			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
-			Labels: m.Labels.decoded, Annotations: m.Annotations.decoded, OwnerReferences: m.OwnerReferences.decoded, Finalizers: m.Finalizers.decoded,
+			CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+			DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
+			Labels:                     m.Labels.decoded, Annotations: m.Annotations.decoded, OwnerReferences: m.OwnerReferences.decoded,
+			Finalizers: m.Finalizers.decoded,
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: s.AccessModes.decoded,

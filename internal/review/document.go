@@ -19,16 +19,16 @@ type AccessAnswer struct {
 	Decision verdict.Decision
 	// Reason is one line; empty for an Allow that needs none.
 	Reason string
-	// EvaluationError says what could not be decided, or failed beside a decision that
-	// stands all the same; empty if nothing did.
+	// EvaluationError is the error if the request could not be decided, or an error that
+	// did not affect the decision; empty without an error.
 	EvaluationError string
 }
 
-// Authorize answers one request. It must be safe for concurrent use and must not keep
-// the request.
+// Authorize authorizes a request. It must be safe for concurrent use and must not keep the
+// request.
 type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
 
-// kindError says that a document is of another kind than the one wanted.
+// kindError means that a document is of another kind than expected.
 type kindError struct {
 	header metav1.TypeMeta
 	want   string
@@ -38,14 +38,13 @@ func (e *kindError) Error() string {
 	return fmt.Sprintf("kind %q of apiVersion %q: want %s", e.header.Kind, e.header.APIVersion, e.want)
 }
 
-// asKubernetes reads JSON as kube-apiserver does: names are case-sensitive,
-// unknown fields are ignored, the last of repeated names counts, and bytes that
-// are not UTF-8 are replaced.
+// asKubernetes decodes JSON as kube-apiserver does: names are case-sensitive, unknown fields
+// are ignored, the last of repeated names is used, and invalid UTF-8 is replaced.
 func asKubernetes() json.Options {
 	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// readHeader reports false if the document's kind cannot be told.
+// readHeader returns false if the document has no readable kind.
 func readHeader(document []byte) (header metav1.TypeMeta, ok bool) {
 	err := json.Unmarshal(document, &header, asKubernetes())
 	return header, err == nil
@@ -57,10 +56,10 @@ const (
 	wantAccessReview    = accessReviewKind + " of " + accessReviewVersion
 )
 
-// Decode reads one SubjectAccessReview of authorization.k8s.io/v1 and checks it.
-// Field names are case-sensitive and unknown fields are ignored, as in
-// kube-apiserver, which also takes the last of repeated names; metadata may be
-// set, so that callers can tell their documents apart, and has no influence.
+// Decode decodes and validates a SubjectAccessReview of authorization.k8s.io/v1. As in
+// kube-apiserver, field names are case-sensitive, unknown fields are ignored, and the last of
+// repeated names is used. Metadata may be set to identify documents; it does not affect the
+// answer.
 func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 	*into = authorizationv1.SubjectAccessReview{}
 	decodeErr := json.Unmarshal(document, into, asKubernetes())
@@ -79,8 +78,10 @@ func Decode(document []byte, into *authorizationv1.SubjectAccessReview) error {
 	return nil
 }
 
-// Status answers a valid review.
-func Status(ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+// Status returns the answer to a valid review.
+func Status(
+	ctx context.Context, authorize Authorize, spec *authorizationv1.SubjectAccessReviewSpec,
+) authorizationv1.SubjectAccessReviewStatus {
 	req, ignored := Attributes(spec)
 	answer := authorize(ctx, &req)
 	if answer.EvaluationError != "" {
@@ -94,11 +95,11 @@ func Status(ctx context.Context, authorize Authorize, spec *authorizationv1.Subj
 	}
 }
 
-// DocumentError says which document of a stream could not be read.
+// DocumentError is the error of a document of a stream that could not be read.
 type DocumentError struct {
-	// Number counts documents from 1.
+	// Number is the number of the document, from 1.
 	Number int
-	// Line is where the document begins, from 1.
+	// Line is the line on which the document begins, from 1.
 	Line int
 	Err  error
 }

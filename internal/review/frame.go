@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// MaxDocument is the size in bytes beyond which a document is refused. An
-// AdmissionReview may hold an object twice, as it was and as it will be, each
-// from a request of up to 3 MiB, the limit of kube-apiserver, in which it writes
-// every '<', '>' and '&' with six bytes.
+// MaxDocument is the maximum size of a document in bytes. An AdmissionReview may hold the old
+// and the new object, each from a request of at most 3 MiB, the limit of kube-apiserver,
+// which encodes each '<', '>' and '&' with six bytes.
 const MaxDocument = 40 << 20
 
-// MaxDepth is how deep objects and lists may lie in one another. Objects of the
-// API that nodes write lie less than 20 deep.
+// MaxDepth is the maximum nesting depth of objects and lists. API objects that nodes write
+// are nested less than 20 deep.
 const MaxDepth = 256
 
-// span is where one document stands in a buffer.
+// span is the position of a document in a buffer.
 type span struct{ start, end int }
 
 // framer finds the ends of concatenated JSON objects without decoding them. It
 // keeps its state across calls, so that a document may arrive in pieces.
 type framer struct {
-	open    []byte // closing brackets that are still due
+	open    []byte // expected closing brackets
 	quoted  bool
 	escaped bool
-	start   int // of the document that has begun, or that is broken
+	start   int // of the current document
 }
 
 var (
@@ -37,7 +36,7 @@ var (
 	errTooDeep    = fmt.Errorf("nested more than %d deep", MaxDepth)
 )
 
-// checkLimits refuses what is too large, and what is nested too deep.
+// checkLimits refuses documents that are too large or nested too deep.
 func checkLimits(document []byte) error {
 	if len(document) > MaxDocument {
 		return errTooLarge
@@ -45,15 +44,15 @@ func checkLimits(document []byte) error {
 	if bytes.Count(document, []byte{'{'})+bytes.Count(document, []byte{'['}) <= MaxDepth {
 		return nil
 	}
-	// What else is wrong with the document is for its decoder to say.
+	// The decoder reports all other errors.
 	if _, err := new(framer).scan(document, 0, nil); errors.Is(err, errTooDeep) {
 		return err
 	}
 	return nil
 }
 
-// scan appends to spans the documents that end in b[from:]. An error stands for
-// the document that begins at f.start.
+// scan appends the documents that end in b[from:] to spans. An error is about the document
+// that begins at f.start.
 func (f *framer) scan(b []byte, from int, spans []span) ([]span, error) {
 	for i := from; i < len(b); i++ {
 		switch {
@@ -91,8 +90,7 @@ func (f *framer) scan(b []byte, from int, spans []span) ([]span, error) {
 	return spans, nil
 }
 
-// step takes a byte that means something and reports whether it ends a
-// document.
+// step processes a significant byte and reports whether it ends a document.
 func (f *framer) step(c byte) (ended bool, err error) {
 	switch c {
 	case '"':
@@ -117,7 +115,7 @@ func (f *framer) step(c byte) (ended bool, err error) {
 	return false, nil
 }
 
-// place is a set of bytes that mean nothing where they stand.
+// place is the set of insignificant bytes at a position.
 type place [256]bool
 
 var (
@@ -134,7 +132,7 @@ func meaningless(is func(byte) bool) *place {
 	return &p
 }
 
-// skip returns the index of the first byte from i on that means something.
+// skip returns the index of the first significant byte from i on.
 func skip(b []byte, i int, p *place) int {
 	for i < len(b) && p[b[i]] {
 		i++
@@ -142,7 +140,7 @@ func skip(b []byte, i int, p *place) int {
 	return i
 }
 
-// finish says what is wrong when the input of n bytes ends with readErr.
+// finish returns the error of an input of n bytes that ends with readErr.
 func (f *framer) finish(n int, readErr error) error {
 	inside := len(f.open) > 0
 	if !inside {

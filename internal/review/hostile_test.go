@@ -9,15 +9,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// hostileSize is a size in bytes at which the multiples show.
+// hostileSize is a document size in bytes at which constant costs do not matter.
 const hostileSize = 256 << 10
 
-// repeated is a list of entries that fills a body.
+// repeated returns list entries of hostileSize bytes.
 func repeated(entry string) string {
 	return strings.Repeat(entry+",", hostileSize/(len(entry)+1)-1) + entry
 }
 
-// numbered is repeated with names that differ: "%d" stands for the number.
+// numbered is like repeated, with a number for "%d" in each entry.
 func numbered(entry string) string {
 	var b strings.Builder
 	for i := 0; b.Len() < hostileSize; i++ {
@@ -29,8 +29,8 @@ func numbered(entry string) string {
 	return b.String()
 }
 
-// hostileObjects are objects that take much more memory than text when they are
-// decoded whole.
+// hostileObjects are objects that take much more memory than their text if they are decoded
+// completely.
 func hostileObjects() map[string]string {
 	million := strings.Repeat("9", hostileSize)
 	spec := func(text string) string {
@@ -71,17 +71,18 @@ func hostileObjects() map[string]string {
 		"conditions":                     status(`"conditions":[` + repeated(`{}`) + `]`),
 		"allocated resources":            status(`"allocatedResources":{` + numbered(`"%d":1`) + `}`),
 		"images":                         status(`"images":[` + repeated(`{}`) + `]`),
-		"nested lists":                   spec(`"other":[` + repeated(strings.Repeat("[", MaxDepth-10)+strings.Repeat("]", MaxDepth-10)) + `]`),
+		"nested lists": spec(
+			`"other":[` + repeated(strings.Repeat("[", MaxDepth-10)+strings.Repeat("]", MaxDepth-10)) + `]`,
+		),
 	}
 }
 
-// maxMultiple is how many times its size a document may take, everything counted that
-// is allocated on the way. What is in use at once is less than half of it: a list that
-// grows leaves shorter ones behind.
+// maxMultiple is the maximum of allocated bytes per byte of a document. Less than half of
+// them are in use at once: a growing list leaves shorter ones behind.
 const maxMultiple = 45
 
-// TestHostileObjectsTakeASmallMultiple counts what is allocated, which does not depend
-// on the speed of the machine.
+// TestHostileObjectsTakeASmallMultiple counts allocated bytes, which do not depend on the
+// speed of the machine.
 func TestHostileObjectsTakeASmallMultiple(t *testing.T) {
 	for name, text := range hostileObjects() {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +107,8 @@ func TestHostileObjectsTakeASmallMultiple(t *testing.T) {
 }
 
 func TestHostileReviewsTakeASmallMultiple(t *testing.T) {
-	access := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a","resourceAttributes":{"verb":"get"%s}%s}}`
+	access := `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"user":"a",` +
+		`"resourceAttributes":{"verb":"get"%s}%s}}`
 	selector := `,"fieldSelector":{"requirements":[` + repeated(`{}`) + `]}`
 	for name, document := range map[string]string{
 		"groups":        fmt.Sprintf(access, "", `,"groups":[`+repeated(`""`)+`]`),

@@ -25,8 +25,8 @@ func kubernetesDecodes(document []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// repeatsNames reports whether a name stands twice in an object. What decoders
-// make of both values together is then not the same in lists and maps.
+// repeatsNames reports whether an object has a name twice. Decoders merge the values of lists
+// and maps differently then.
 func repeatsNames(document []byte) bool {
 	return !jsontext.Value(document).IsValid(jsontext.AllowInvalidUTF8(true))
 }

@@ -19,17 +19,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reading is how the objects of one request are decoded: only what the rules for its
-// operation read. A field that no rule reads may hold anything that is JSON.
+// reading decodes the objects of a request: only the fields that the rules for its operation
+// read. Other fields may hold any JSON.
 type reading interface {
 	layout
-	// resolve decodes what target has skipped. The old one is nil if the old object
-	// is not read; otherwise it is of the same type.
+	// resolve decodes what target skipped. The old reading is nil if the old object is
+	// not read; otherwise it is of the same type.
 	resolve(p *pairing, old reading)
 }
 
-// readings are the kinds of objects that NodeRestriction reads. The subresource of
-// the request tells which of the rules for pods hold.
+// readings are the kinds of objects that NodeRestriction reads. The rules for pods depend on
+// the subresource of the request.
 var readings = map[schema.GroupVersionKind]func(subresource string) reading{
 	{Version: "v1", Kind: "Pod"}:                                                          readPod,
 	{Version: "v1", Kind: "Node"}:                                                         reads[nodeReading],
@@ -57,12 +57,12 @@ func reads[T any, P interface {
 	return P(new(T))
 }
 
-// complete is for readings that skip nothing that they need.
+// complete is embedded in readings that skip nothing.
 type complete struct{}
 
 func (complete) resolve(*pairing, reading) {}
 
-// nodeReading has what a node may not change of its Node.
+// nodeReading has the fields of a Node that the node may not change.
 type nodeReading struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -91,14 +91,16 @@ func (r *nodeReading) resolve(p *pairing, from reading) {
 
 func (r *nodeReading) object() runtime.Object {
 	return &corev1.Node{
-		TypeMeta:   r.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{Name: r.Metadata.Name, Labels: r.Metadata.Labels.decoded, OwnerReferences: r.Metadata.OwnerReferences.decoded},
+		TypeMeta: r.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: r.Metadata.Name, Labels: r.Metadata.Labels.decoded, OwnerReferences: r.Metadata.OwnerReferences.decoded,
+		},
 		//lint:ignore SA1019 NodeRestriction refuses it
 		Spec: corev1.NodeSpec{Taints: r.Spec.Taints.decoded, ConfigSource: r.Spec.ConfigSource},
 	}
 }
 
-// nameReading is for objects of which only the name counts.
+// nameReading is for objects of which only the name is read.
 type nameReading[T any, P interface {
 	*T
 	runtime.Object
@@ -128,7 +130,7 @@ func (r *nameReading[T, P]) object() runtime.Object {
 	return object
 }
 
-// tokenReading has whom a token is for.
+// tokenReading has the audiences and the bound object of a token.
 type tokenReading struct {
 	complete
 	metav1.TypeMeta `json:",inline"`
@@ -147,7 +149,7 @@ func (r *tokenReading) object() runtime.Object {
 	}
 }
 
-// signingReading has the signer and what it is to sign.
+// signingReading has the signer and the certificate request.
 type signingReading struct {
 	complete
 	metav1.TypeMeta `json:",inline"`
@@ -166,7 +168,7 @@ func (r *signingReading) object() runtime.Object {
 	}
 }
 
-// certificateFields say which node asks for a certificate of which pod.
+// certificateFields identify the node and the pod of a certificate request.
 type certificateFields struct {
 	complete
 	metav1.TypeMeta `json:",inline"`
@@ -211,7 +213,7 @@ type sliceReading struct {
 	Metadata        struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
-	// NodeName is where v1alpha2 has it.
+	// NodeName is the field of v1alpha2.
 	NodeName *string `json:"nodeName"`
 	Spec     struct {
 		NodeName *string `json:"nodeName"`
@@ -229,11 +231,15 @@ func (r *sliceReading) object() runtime.Object { return r.build(r) }
 func (r *sliceReading) meta() metav1.ObjectMeta { return metav1.ObjectMeta{Name: r.Metadata.Name} }
 
 func sliceV1(r *sliceReading) runtime.Object {
-	return &resourcev1.ResourceSlice{TypeMeta: r.TypeMeta, ObjectMeta: r.meta(), Spec: resourcev1.ResourceSliceSpec{NodeName: r.Spec.NodeName}}
+	return &resourcev1.ResourceSlice{
+		TypeMeta: r.TypeMeta, ObjectMeta: r.meta(), Spec: resourcev1.ResourceSliceSpec{NodeName: r.Spec.NodeName},
+	}
 }
 
 func sliceV1beta2(r *sliceReading) runtime.Object {
-	return &resourcev1beta2.ResourceSlice{TypeMeta: r.TypeMeta, ObjectMeta: r.meta(), Spec: resourcev1beta2.ResourceSliceSpec{NodeName: r.Spec.NodeName}}
+	return &resourcev1beta2.ResourceSlice{
+		TypeMeta: r.TypeMeta, ObjectMeta: r.meta(), Spec: resourcev1beta2.ResourceSliceSpec{NodeName: r.Spec.NodeName},
+	}
 }
 
 func sliceV1beta1(r *sliceReading) runtime.Object {
@@ -269,7 +275,7 @@ func untyped(r *sliceReading, field string, content any) runtime.Object {
 	return object
 }
 
-// csiNodeReading has what a node may not change with the status of its CSINode.
+// csiNodeReading has the fields of a CSINode that the node may not change with its status.
 type csiNodeReading struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -290,6 +296,7 @@ func (r *csiNodeReading) resolve(p *pairing, from reading) {
 
 func (r *csiNodeReading) object() runtime.Object {
 	return &storagev1.CSINode{
-		TypeMeta: r.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: r.Metadata.Name}, Spec: storagev1.CSINodeSpec{Drivers: r.Spec.Drivers.decoded},
+		TypeMeta: r.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: r.Metadata.Name},
+		Spec: storagev1.CSINodeSpec{Drivers: r.Spec.Drivers.decoded},
 	}
 }

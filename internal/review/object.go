@@ -26,18 +26,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/badjson"
 )
 
-// layout is how the JSON of one kind is decoded.
+// layout decodes the JSON of one kind.
 type layout interface {
-	// target is what is decoded into.
+	// target returns the value to decode into.
 	target() any
-	// object is called once the target holds what was decoded.
+	// object returns the decoded object. It is called after decoding into target.
 	object() runtime.Object
 }
 
-// layouts are the kinds of objects that NodeRestriction reads, in the versions
-// in which API servers of the supported minors serve them. Versions that
-// k8s.io/api no longer has are decoded without a type. They are for objects that
-// people give; those of AdmissionReviews, which may be hostile, have readings.
+// layouts are the kinds of objects that NodeRestriction reads, in the versions that API
+// servers of the supported minors serve. Versions that k8s.io/api no longer has are decoded
+// as unstructured objects. Layouts are for objects that users give on the command line;
+// objects of AdmissionReviews, which may be hostile, have readings.
 var layouts = map[schema.GroupVersionKind]func() layout{
 	{Version: "v1", Kind: "Pod"}:                                                          whole[corev1.Pod],
 	{Version: "v1", Kind: "Node"}:                                                         func() layout { return &nodeLayout{} },
@@ -74,7 +74,7 @@ func whole[T any, P interface {
 func (l *wholeLayout[T, P]) target() any            { return &l.value }
 func (l *wholeLayout[T, P]) object() runtime.Object { return P(&l.value) }
 
-// nodeLayout leaves out the status, most of the text: no rule is about it.
+// nodeLayout omits the status, which is most of the text: no rule reads it.
 type nodeLayout struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta `json:"metadata"`
@@ -87,9 +87,8 @@ func (l *nodeLayout) object() runtime.Object {
 	return &corev1.Node{TypeMeta: l.TypeMeta, ObjectMeta: l.Metadata, Spec: l.Spec}
 }
 
-// DecodeObject reads one object of the kind given, which must be one that
-// NodeRestriction reads, from JSON, as kube-apiserver would decode it. Fields
-// that no rule looks at may be left out.
+// DecodeObject decodes a JSON object of the given kind as kube-apiserver does.
+// NodeRestriction must read this kind. Fields that no rule reads may be omitted.
 func DecodeObject(text []byte, kind schema.GroupVersionKind) (runtime.Object, error) {
 	newLayout, known := layouts[kind]
 	if !known {
@@ -102,7 +101,7 @@ func DecodeObject(text []byte, kind schema.GroupVersionKind) (runtime.Object, er
 	return l.object(), nil
 }
 
-// decodeInto reads one object of the kind given.
+// decodeInto decodes an object of the given kind.
 func decodeInto(text []byte, into layout, kind schema.GroupVersionKind) error {
 	decodeErr := json.Unmarshal(text, into.target(), asKubernetes())
 	if into.object().GetObjectKind().GroupVersionKind() != kind {
@@ -130,7 +129,7 @@ func unknownKind(kind schema.GroupVersionKind) error {
 	return fmt.Errorf("kind %q of apiVersion %q: want %s of %s", kind.Kind, kind.GroupVersion(), kind.Kind, strings.Join(known, " or "))
 }
 
-// objectError says what is wrong with an object's JSON, and in which field.
+// objectError is an error in the JSON of an object, with the field.
 type objectError struct {
 	field string
 	err   error

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestRandomObjects writes random objects as kube-apiserver does, and reads them
-// with its decoder and with ours.
+// TestRandomObjects encodes random objects as kube-apiserver does, and decodes them with its
+// decoder and with DecodeObject.
 func TestRandomObjects(t *testing.T) {
 	const objects = 100
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
@@ -64,7 +64,9 @@ func TestObjectsWithoutATypeKeepTheirFields(t *testing.T) {
 }
 
 func TestNodeStatusIsNotRead(t *testing.T) {
-	object, err := DecodeObject([]byte(`{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"},"spec":{"podCIDR":"b"},"status":{"images":[{"names":1}]}}`),
+	object, err := DecodeObject([]byte(
+		`{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"},"spec":{"podCIDR":"b"},"status":{"images":[{"names":1}]}}`,
+	),
 		corev1.SchemeGroupVersion.WithKind("Node"))
 	if err != nil {
 		t.Fatal(err)
@@ -82,8 +84,10 @@ func FuzzDecodeObject(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add([]byte(strings.TrimSuffix(string(head), "}") + `,"metadata":{"name":"a","creationTimestamp":null,"labels":{"b":"c"},"ownerReferences":[{"uid":"d"}]},` +
-			`"spec":{"nodeName":"e","podUID":"f","configSource":{},"signerName":"g","volumes":[{"projected":{"sources":[null]}}],"request":"aGk="}}`))
+		f.Add([]byte(strings.TrimSuffix(string(head), "}") +
+			`,"metadata":{"name":"a","creationTimestamp":null,"labels":{"b":"c"},"ownerReferences":[{"uid":"d"}]},` +
+			`"spec":{"nodeName":"e","podUID":"f","configSource":{},"signerName":"g",` +
+			`"volumes":[{"projected":{"sources":[null]}}],"request":"aGk="}}`))
 	}
 	f.Add([]byte(aPod))
 	f.Add([]byte(anOther))

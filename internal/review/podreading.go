@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// readPod returns how a pod is read: one that is created, or two of which one is the
-// status that a node writes.
+// readPod returns the reading of a pod: for a create, or for an update of the status.
 func readPod(subresource string) reading {
 	if subresource == "" {
 		return &mirrorPodReading{}
@@ -17,7 +16,7 @@ func readPod(subresource string) reading {
 	return &podStatusReading{}
 }
 
-// podStatusReading has where the pod is, and what of it must not change with the
+// podStatusReading has the node of a pod, and the fields that must not change with its
 // status.
 type podStatusReading struct {
 	metav1.TypeMeta `json:",inline"`
@@ -70,8 +69,8 @@ func (r *podStatusReading) object() runtime.Object {
 	return pod
 }
 
-// mirrorPodReading has what makes a pod a mirror pod of a node, and of what it refers
-// to the first of each kind: a refusal names the first.
+// mirrorPodReading has the fields that make a pod a mirror pod of a node, and the first
+// reference of each kind: a refusal names the first.
 type mirrorPodReading struct {
 	complete
 	metav1.TypeMeta `json:",inline"`
@@ -112,10 +111,10 @@ func (r *mirrorPodReading) object() runtime.Object {
 	return pod
 }
 
-// mirrorAnnotation keeps no annotation but that of mirror pods.
+// mirrorAnnotation keeps only the annotation of mirror pods.
 type mirrorAnnotation map[string]string
 
-// UnmarshalJSONFrom goes through the annotations.
+// UnmarshalJSONFrom reads the annotations.
 func (m *mirrorAnnotation) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if d.PeekKind() != jsontext.KindBeginObject {
 		return json.UnmarshalDecode(d, (*map[string]string)(m)) // null, or an error
@@ -131,13 +130,13 @@ func (m *mirrorAnnotation) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-// maxOwners is how many owners are counted at most.
+// maxOwners is the maximum number of owners that are counted.
 const maxOwners = 1000
 
-// firstOwner keeps the first owner, and how many there are.
+// firstOwner keeps the first owner and the number of owners.
 type firstOwner []metav1.OwnerReference
 
-// UnmarshalJSONFrom goes through the owners.
+// UnmarshalJSONFrom reads the owners.
 func (f *firstOwner) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(o *metav1.OwnerReference) {
@@ -160,7 +159,7 @@ func (n *nameOf) isSet() bool { return n != nil && n.Name != "" }
 // firstSecret keeps the first reference that names a secret.
 type firstSecret []corev1.LocalObjectReference
 
-// UnmarshalJSONFrom goes through the references.
+// UnmarshalJSONFrom reads the references.
 func (f *firstSecret) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(n *nameOf) {
@@ -173,7 +172,7 @@ func (f *firstSecret) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // firstClaim keeps one entry, if there are any.
 type firstClaim []corev1.PodResourceClaim
 
-// UnmarshalJSONFrom goes through the claims.
+// UnmarshalJSONFrom reads the claims.
 func (f *firstClaim) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(*struct{}) { *f = firstClaim{{}} })
@@ -182,7 +181,7 @@ func (f *firstClaim) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // firstContainer keeps the first container whose environment refers to an object.
 type firstContainer []corev1.Container
 
-// UnmarshalJSONFrom goes through the containers.
+// UnmarshalJSONFrom reads the containers.
 func (f *firstContainer) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(c *struct {
@@ -200,7 +199,7 @@ func (f *firstContainer) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // firstEnv keeps the first variable that refers to an object.
 type firstEnv []corev1.EnvVar
 
-// UnmarshalJSONFrom goes through the variables.
+// UnmarshalJSONFrom reads the variables.
 func (f *firstEnv) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(v *struct {
@@ -218,7 +217,9 @@ func (f *firstEnv) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 			from.SecretKeyRef = &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference(*v.ValueFrom.SecretKeyRef)}
 		}
 		if v.ValueFrom.ConfigMapKeyRef.isSet() {
-			from.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference(*v.ValueFrom.ConfigMapKeyRef)}
+			from.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference(*v.ValueFrom.ConfigMapKeyRef),
+			}
 		}
 		if from.SecretKeyRef != nil || from.ConfigMapKeyRef != nil {
 			*f = append(*f, corev1.EnvVar{ValueFrom: from})
@@ -229,7 +230,7 @@ func (f *firstEnv) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // firstEnvFrom keeps the first source that refers to an object.
 type firstEnvFrom []corev1.EnvFromSource
 
-// UnmarshalJSONFrom goes through the sources.
+// UnmarshalJSONFrom reads the sources.
 func (f *firstEnvFrom) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*f = nil
 	return eachEntry(d, func(s *struct {

@@ -46,7 +46,7 @@ func (workerState) PersistentVolumeClaim(string, string) (*corev1.PersistentVolu
 	return nil, false
 }
 
-// written is a kind of write that NodeRestriction looks at.
+// written is a kind of write that NodeRestriction examines.
 type written struct {
 	kind                  schema.GroupVersionKind
 	resource, subresource string
@@ -89,10 +89,12 @@ func (w *written) review(object, oldObject string) string {
 	if w.resource == "leases" {
 		namespace = "kube-node-lease"
 	}
-	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","kind":{"group":%q,"version":%q,"kind":%q},`+
+	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`+
+		`"request":{"uid":"1","kind":{"group":%q,"version":%q,"kind":%q},`+
 		`"resource":{"group":%q,"version":%q,"resource":%q},"subResource":%q,"name":%q,"namespace":%q,"operation":%q,`+
 		`"userInfo":{"username":"system:node:`+theNode+`","groups":["system:nodes"]},"object":%s,"oldObject":%s}}`,
-		w.kind.Group, w.kind.Version, w.kind.Kind, w.kind.Group, w.kind.Version, w.resource, w.subresource, name, namespace, w.operation, object, oldObject)
+		w.kind.Group, w.kind.Version, w.kind.Kind, w.kind.Group, w.kind.Version, w.resource,
+		w.subresource, name, namespace, w.operation, object, oldObject)
 }
 
 func restrictions() map[kubeversion.Minor]*noderestriction.Restriction {
@@ -103,8 +105,8 @@ func restrictions() map[kubeversion.Minor]*noderestriction.Restriction {
 	return all
 }
 
-// compareDecisions decides about a document as it is read, and with its objects
-// decoded whole. What can be decoded whole must be readable, and decided alike.
+// compareDecisions evaluates a document with reduced objects and with complete objects. If
+// the complete objects can be decoded, the reduced ones must be too, with the same decision.
 func compareDecisions(t *testing.T, document []byte, all map[kubeversion.Minor]*noderestriction.Restriction) {
 	t.Helper()
 	for minor, r := range all {
@@ -114,12 +116,16 @@ func compareDecisions(t *testing.T, document []byte, all map[kubeversion.Minor]*
 		}
 		object, oldObject := r.Reads(&whole.request)
 		if object && in.Object != (part{}) {
-			if whole.request.Object, err = DecodeObject(document[in.Object.start:in.Object.end], schema.GroupVersionKind(in.Kind)); err != nil {
+			if whole.request.Object, err = DecodeObject(
+				document[in.Object.start:in.Object.end], schema.GroupVersionKind(in.Kind),
+			); err != nil {
 				return
 			}
 		}
 		if oldObject && in.OldObject != (part{}) {
-			if whole.request.OldObject, err = DecodeObject(document[in.OldObject.start:in.OldObject.end], schema.GroupVersionKind(in.Kind)); err != nil {
+			if whole.request.OldObject, err = DecodeObject(
+				document[in.OldObject.start:in.OldObject.end], schema.GroupVersionKind(in.Kind),
+			); err != nil {
 				return
 			}
 		}
@@ -135,14 +141,14 @@ func compareDecisions(t *testing.T, document []byte, all map[kubeversion.Minor]*
 	}
 }
 
-// plain is an answer without its error, which quotes what was looked for.
+// plain returns an answer without its error.
 func plain(a noderestriction.Answer) noderestriction.Answer {
 	a.Err = nil
 	return a
 }
 
-// TestReadDecidesAsWhole: random objects, and pairs of objects that differ in one
-// random place, get the decision that they get when they are decoded whole.
+// TestReadDecidesAsWhole: random objects, and pairs of objects that differ in one random
+// place, get the same decision as completely decoded objects.
 func TestReadDecidesAsWhole(t *testing.T) {
 	const objects = 40
 	all := restrictions()
@@ -211,7 +217,8 @@ func mirrorSpec(random *rand.Rand) corev1.PodSpec {
 						SecretKeyRef:    &corev1.SecretKeySelector{LocalObjectReference: ref()},
 					}})
 					c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{
-						ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref()}, SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref()},
+						ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref()},
+						SecretRef:    &corev1.SecretEnvSource{LocalObjectReference: ref()},
 					})
 				}
 			}
@@ -301,16 +308,23 @@ func visit(node any, add func(func()), random *rand.Rand) {
 	}
 }
 
-// FuzzReadDecidesAsWhole: any document.
+// FuzzReadDecidesAsWhole is the same for any document.
 func FuzzReadDecidesAsWhole(f *testing.F) {
-	pod := `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","labels":{"a":"b"},"annotations":{"kubernetes.io/config.mirror":"1"},` +
-		`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"worker-1","uid":"1","controller":true}]},"spec":{"nodeName":"worker-1",` +
-		`"containers":[{"name":"a","env":[{"name":"b","valueFrom":{"secretKeyRef":{"name":""}}}]}],"volumes":[{"name":"a","emptyDir":{}},{"name":"b","projected":{"sources":[{"downwardAPI":{}}]}}]},` +
-		`"status":{"resourceClaimStatuses":[{"name":"a"}],"nodeAllocatableResourceClaimStatuses":[{"mapping":[{"name":"a","quantity":"1"}]}]}}`
+	pod := `{"kind":"Pod","apiVersion":"v1",` +
+		`"metadata":{"name":"web","labels":{"a":"b"},"annotations":{"kubernetes.io/config.mirror":"1"},` +
+		`"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"worker-1","uid":"1","controller":true}]},` +
+		`"spec":{"nodeName":"worker-1","containers":[{"name":"a","env":[{"name":"b","valueFrom":{"secretKeyRef":{"name":""}}}]}],` +
+		`"volumes":[{"name":"a","emptyDir":{}},{"name":"b","projected":{"sources":[{"downwardAPI":{}}]}}]},` +
+		`"status":{"resourceClaimStatuses":[{"name":"a"}],` +
+		`"nodeAllocatableResourceClaimStatuses":[{"mapping":[{"name":"a","quantity":"1"}]}]}}`
 	for _, w := range restrictedWrites() {
 		object := pod
 		if w.kind.Kind != "Pod" {
-			object = fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"name":"worker-1","labels":{"a":"b"}},"spec":{"nodeName":"worker-1","taints":[{"key":"a"}]}}`, w.kind.Kind, w.kind.GroupVersion())
+			object = fmt.Sprintf(
+				`{"kind":%q,"apiVersion":%q,"metadata":{"name":"worker-1","labels":{"a":"b"}},`+
+					`"spec":{"nodeName":"worker-1","taints":[{"key":"a"}]}}`,
+				w.kind.Kind, w.kind.GroupVersion(),
+			)
 		}
 		f.Add([]byte(w.review(object, strings.Replace(object, `"b"`, `"c"`, 1))))
 		f.Add([]byte(w.review(object, object)))
@@ -323,8 +337,8 @@ func FuzzReadDecidesAsWhole(f *testing.F) {
 	})
 }
 
-// TestTolerationsAreThoseOfTheWholePod: what is read of a pod leads to the same
-// tolerations as the whole pod.
+// TestTolerationsAreThoseOfTheWholePod: the reduced pod gets the same tolerations as the
+// whole pod.
 func TestTolerationsAreThoseOfTheWholePod(t *testing.T) {
 	w := written{schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, "pods", "", noderestriction.Create}
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), scheme.Codecs)
@@ -385,7 +399,7 @@ func someTolerations(random *rand.Rand) []corev1.Toleration {
 	return all
 }
 
-// A patch that would have many steps replaces the list.
+// A patch with too many steps replaces the list.
 func TestLargePatchesHaveOneStep(t *testing.T) {
 	var requests []string
 	for i := range maxSteps + 1 {
@@ -398,7 +412,8 @@ func TestLargePatchesHaveOneStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch := string(read.Patch())
-	if !strings.HasPrefix(patch, `[{"op":"add","path":"/spec/tolerations","value":[{"key":"a","new":"field"},{"key":"b"},{"key":"example.com/r0"`) ||
+	const want = `[{"op":"add","path":"/spec/tolerations","value":[{"key":"a","new":"field"},{"key":"b"},{"key":"example.com/r0"`
+	if !strings.HasPrefix(patch, want) ||
 		strings.Count(patch, `"op"`) != 1 || strings.Count(patch, "example.com/") != maxSteps+1 {
 		t.Errorf("got %s", patch)
 	}

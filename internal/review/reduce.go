@@ -11,23 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Rules about updates ask what differs between two objects. What both have byte for
-// byte does not differ, so it is not decoded: neither a million equal labels nor a
-// million equal entries of a list take memory.
+// Rules about updates compare two objects. Values that are equal byte for byte are not
+// decoded, so that a million equal labels or list entries take no memory.
 
-// value is a field that is compared as a whole.
+// value is a field that rules compare as a whole.
 type value[T any] struct {
 	part
 	decoded T
 }
 
-// UnmarshalJSONFrom skips the value, if it is of the right kind.
+// UnmarshalJSONFrom skips the value if it is of the right JSON kind.
 func (v *value[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return skipOf[T](d, &v.part)
 }
 
-// resolve decodes the value, unless the old one is the same. Without an old object
-// it is decoded.
+// resolve decodes the value unless the old one is equal. Without an old object it always
+// decodes the value.
 func (v *value[T]) resolve(p *pairing, field string, old *value[T]) {
 	if old != nil && bytes.Equal(p.text(v.part), p.oldText(old.part)) {
 		return
@@ -38,9 +37,8 @@ func (v *value[T]) resolve(p *pairing, field string, old *value[T]) {
 	}
 }
 
-// list is a field whose entries are compared one by one. Only the first entries that
-// differ are decoded. Lists of an object without an old one are left out: no rule
-// reads them.
+// list is a field whose entries rules compare one by one. Only the first entries that differ
+// are decoded. Without an old object, the list is not decoded: no rule reads it then.
 type list[T any] struct {
 	part
 	decoded []T
@@ -85,7 +83,7 @@ func (l *list[T]) resolve(p *pairing, field string, old *list[T]) {
 	}
 }
 
-// entries reads the entries of a list that is valid JSON.
+// entries iterates over the entries of a list that is valid JSON.
 type entries struct{ decoder *jsontext.Decoder }
 
 func entriesOf(text []byte) *entries {
@@ -111,7 +109,7 @@ func (e *entries) next() []byte {
 	return entry
 }
 
-// pairing is an object with the old one, if there is one, while they are resolved.
+// pairing is the object and the old object, if any, while they are resolved.
 type pairing struct {
 	object, old []byte
 	// err is the first error, ofOld whether it is of the old object.
@@ -138,8 +136,8 @@ func (p *pairing) decode(text []byte, into any, field string, ofOld bool) {
 	p.err, p.ofOld = broken, ofOld
 }
 
-// skipOf skips a value of the kind of JSON that T is made of, or null. The error for
-// another kind is that of decoding it.
+// skipOf skips null or a value of the JSON kind of T. For another kind it returns the error
+// of decoding it.
 func skipOf[T any](d *jsontext.Decoder, into *part) error {
 	*into = part{}
 	switch d.PeekKind() {
@@ -159,7 +157,7 @@ func kindOf(t reflect.Type) jsontext.Kind {
 	return jsontext.KindBeginObject
 }
 
-// eachEntry decodes the entries of a list one after the other, into the same memory.
+// eachEntry decodes the entries of a list one by one into the same memory.
 func eachEntry[T any](d *jsontext.Decoder, see func(*T)) error {
 	if d.PeekKind() != jsontext.KindBeginArray {
 		return json.UnmarshalDecode(d, new([]T)) // null, or an error
@@ -179,7 +177,7 @@ func eachEntry[T any](d *jsontext.Decoder, see func(*T)) error {
 	return err
 }
 
-// eachMember goes through an object. Whoever sees a name reads the value.
+// eachMember iterates over the members of an object. The callback reads the value.
 func eachMember(d *jsontext.Decoder, see func(name string) error) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -197,9 +195,9 @@ func eachMember(d *jsontext.Decoder, see func(name string) error) error {
 	return err
 }
 
-// maxQuantity is the length in bytes beyond which a quantity is not parsed, for that
-// takes time that grows faster than the text. An API server writes quantities in
-// their shortest form, of less than 30 bytes.
+// maxQuantity is the maximum length of a quantity in bytes, because the time to parse one
+// grows faster than its length. API servers write quantities in their shortest form, of less
+// than 30 bytes.
 const maxQuantity = 64
 
 var errQuantityTooLong = fmt.Errorf("the quantity is longer than %d bytes", maxQuantity)

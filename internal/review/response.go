@@ -12,19 +12,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Names of the annotations that API servers write into their audit log, each
-// behind the name of the webhook.
+// Names of audit annotations. API servers prefix them with the name of the webhook.
 const (
 	// AnnotationCode is the code of the reason.
 	AnnotationCode = "code"
-	// AnnotationNode is the node that asks.
+	// AnnotationNode is the node that made the request.
 	AnnotationNode = "node"
 	// AnnotationRule is the rule that decided.
 	AnnotationRule = "rule"
 )
 
-// Respond returns the document that answers the review. It holds the code, the
-// node and the rule for the audit log; the hint is not for the node that asked.
+// Respond returns the response document. It has the code, the node and the rule for the audit
+// log. It does not have the hint, which is not for the node.
 func (r *AdmissionReview) Respond(answer noderestriction.Answer) []byte {
 	response := &admissionResponse{
 		UID:              r.uid,
@@ -38,8 +37,8 @@ func (r *AdmissionReview) Respond(answer noderestriction.Answer) []byte {
 	return encodeResponse(response)
 }
 
-// RespondPatch returns the document that allows the write and changes the
-// object by an RFC 6902 patch, or not at all if that is empty.
+// RespondPatch returns a response document that allows the write and, unless patch is empty,
+// changes the object by an RFC 6902 patch.
 func (r *AdmissionReview) RespondPatch(patch []byte) []byte {
 	response := &admissionResponse{UID: r.uid, Allowed: true, Status: admissionStatus{Code: http.StatusOK}}
 	if len(patch) > 0 {
@@ -58,7 +57,7 @@ func annotations(answer noderestriction.Answer) map[string]string {
 	return all
 }
 
-// The response, with those fields that are used.
+// The response, with the fields that are used.
 type (
 	admissionDocument struct {
 		Kind       string             `json:"kind"`
@@ -84,8 +83,7 @@ func encodeResponse(response *admissionResponse) []byte {
 	return encode(&admissionDocument{admissionKind, admissionVersion, response})
 }
 
-// encode writes a document that consists of strings, numbers and truth values
-// only, for which there is no reason to fail.
+// encode encodes a document of strings, numbers and booleans, which cannot fail.
 func encode(document any) []byte {
 	text, err := json.Marshal(document, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"runtime"
 )
 
-// Summary counts what a stream held.
+// Summary counts the documents of a stream.
 type Summary struct {
 	Documents int
 	Allowed   int
 }
 
-// Evaluators answer the documents of a stream, each kind its own.
+// Evaluators answer the documents of a stream by their kind.
 type Evaluators struct {
 	Authorize Authorize
 	Admit     Admit
-	// Reads says which objects Admit looks at.
+	// Reads reports which objects Admit reads.
 	Reads Reads
 }
 
@@ -27,10 +27,10 @@ type Evaluators struct {
 // of authorization.k8s.io/v1 with its status added, and for an AdmissionReview of
 // admission.k8s.io/v1 one with the response and without the request.
 //
-// Answers to whatever has arrived are written before more input is waited for.
-// Documents are evaluated in parallel, in batches whose number is fixed, so
-// memory does not grow with the stream. The first document that cannot be read
-// ends it with a *DocumentError, after the answers to those before it.
+// Stream writes the answers to all received documents before it waits for more input. It
+// evaluates documents in parallel, in a fixed number of batches, so that memory does not grow
+// with the stream. It ends with a *DocumentError at the first document that cannot be read,
+// after the answers to the documents before it.
 func Stream(ctx context.Context, evaluators Evaluators, in io.Reader, out io.Writer) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,13 +60,12 @@ type pipeline struct {
 	ordered    chan *batch
 }
 
-// batch is a piece of the input that ends with a whole document, and the
-// answers to it.
+// batch is a part of the input with whole documents, and their answers.
 type batch struct {
 	input []byte
 	spans []span
-	// first and line are the number of the first document and the number of
-	// the line on which the piece begins, both from 1.
+	// first is the number of the first document, line that of the first line, both
+	// from 1.
 	first, line int
 	// broken is the error of the document that follows the last span.
 	broken error
@@ -85,7 +84,7 @@ func (b *batch) reset(first, line int) {
 	b.answers, b.err = Summary{}, nil
 }
 
-// minRead is the room that a batch offers to one Read.
+// minRead is the minimum buffer size for one Read.
 const minRead = 128 << 10
 
 // read cuts the input into batches until it ends or a document is broken.
@@ -94,7 +93,7 @@ func (p *pipeline) read(ctx context.Context, in io.Reader) {
 	var f framer
 	for b != nil {
 		from := len(b.input)
-		n, readErr := in.Read(b.room())
+		n, readErr := in.Read(b.space())
 		b.input = b.input[:from+n]
 		b.spans, b.broken = f.scan(b.input, from, b.spans)
 		if b.broken == nil && readErr != nil {
@@ -115,8 +114,8 @@ func (p *pipeline) read(ctx context.Context, in io.Reader) {
 	}
 }
 
-// room returns free space at the end of the input.
-func (b *batch) room() []byte {
+// space returns free space at the end of the buffer.
+func (b *batch) space() []byte {
 	if cap(b.input)-len(b.input) < minRead/2 {
 		grown := make([]byte, len(b.input), max(minRead, 2*cap(b.input)))
 		copy(grown, b.input)
@@ -125,8 +124,8 @@ func (b *batch) room() []byte {
 	return b.input[len(b.input):cap(b.input)]
 }
 
-// split sends the documents that are complete and returns a new batch that
-// begins with the rest.
+// split sends the complete documents and returns a new batch that begins with the remaining
+// input.
 func (p *pipeline) split(ctx context.Context, b *batch, f *framer) *batch {
 	end := b.spans[len(b.spans)-1].end
 	next := p.take(ctx, b.first+len(b.spans), b.line+lines(b.input[:end]))
@@ -194,7 +193,7 @@ func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
 	}
 }
 
-// write puts the answers out in order.
+// write writes the answers in order.
 func (p *pipeline) write(ctx context.Context, out io.Writer) (Summary, error) {
 	var total Summary
 	for {

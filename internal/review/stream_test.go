@@ -21,7 +21,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// byName allows what is named "yes", denies "no", and cannot evaluate "error".
+// byName allows the name "yes", denies "no", and cannot evaluate "error".
 func byName(_ context.Context, req *access.Request) AccessAnswer {
 	switch req.Name {
 	case "yes":
@@ -39,7 +39,7 @@ func named() Evaluators {
 	return Evaluators{Authorize: byName, Admit: admitByName, Reads: readNothing}
 }
 
-// admitByName allows what is named "yes" and refuses the rest.
+// admitByName allows the name "yes" and refuses all others.
 func admitByName(_ context.Context, req *noderestriction.Request) noderestriction.Answer {
 	if req.Name == "yes" {
 		return noderestriction.Answer{Decision: verdict.Allow, Code: "Good", Node: "worker-1", Rule: "by name", Status: 200}
@@ -53,11 +53,19 @@ func admitByName(_ context.Context, req *noderestriction.Request) noderestrictio
 func readNothing(*noderestriction.Request) (object, oldObject bool) { return false, false }
 
 func document(name string) string {
-	return fmt.Sprintf(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"verb":"get","resource":"pods","name":%q}}}`, name)
+	return fmt.Sprintf(
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u",`+
+			`"resourceAttributes":{"verb":"get","resource":"pods","name":%q}}}`,
+		name,
+	)
 }
 
 func answered(name, status string) string {
-	return fmt.Sprintf(`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{"resourceAttributes":{"verb":"get","resource":"pods","name":%q},"user":"u"},"status":%s}`, name, status) + "\n"
+	return fmt.Sprintf(
+		`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},`+
+			`"spec":{"resourceAttributes":{"verb":"get","resource":"pods","name":%q},"user":"u"},"status":%s}`+"\n",
+		name, status,
+	)
 }
 
 func TestStreamStatuses(t *testing.T) {
@@ -78,17 +86,27 @@ func TestStreamStatuses(t *testing.T) {
 }
 
 func admissionOf(name string) string {
-	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-%[1]s","kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"operation":"DELETE","name":"%[1]s","userInfo":{"username":"worker-1"},"object":null}}`, name)
+	return fmt.Sprintf(
+		`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-%[1]s","kind":{"version":"v1",`+
+			`"kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"operation":"DELETE","name":"%[1]s",`+
+			`"userInfo":{"username":"worker-1"},"object":null}}`,
+		name,
+	)
 }
 
 func TestStreamOfBothKinds(t *testing.T) {
 	const (
-		allowed = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-yes","allowed":true,"status":{"code":200},"auditAnnotations":{"code":"Good","node":"worker-1","rule":"by name"}}}` + "\n"
-		refused = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-no","allowed":false,"status":{"code":403,"reason":"Forbidden","message":"not <no>"},"auditAnnotations":{"code":"Bad","node":"worker-1"}}}` + "\n"
+		allowed = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-yes","allowed":true,` +
+			`"status":{"code":200},"auditAnnotations":{"code":"Good","node":"worker-1","rule":"by name"}}}` + "\n"
+		refused = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"u-no","allowed":false,` +
+			`"status":{"code":403,"reason":"Forbidden","message":"not <no>"},` +
+			`"auditAnnotations":{"code":"Bad","node":"worker-1"}}}` + "\n"
 	)
-	// The kind is told whatever comes first.
+	// The kind is recognized at any position in the document.
 	last := strings.TrimSuffix(admissionOf("yes"), "}") + `,"x":"SubjectAccessReview"}`
-	last = strings.Replace(last, `"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`, `"metadata":{"name":"`+strings.Repeat("x", 200)+`"},`, 1)
+	last = strings.Replace(
+		last, `"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",`, `"metadata":{"name":"`+strings.Repeat("x", 200)+`"},`, 1,
+	)
 	last = strings.TrimSuffix(last, "}") + `,"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}`
 	misleading := strings.Replace(document("yes"), "{", `{"x":"AdmissionReview",`, 1)
 	var out bytes.Buffer
@@ -165,16 +183,44 @@ func TestStreamEndsAtABrokenDocument(t *testing.T) {
 		{"an end within the document", `{"kind":"SubjectAccessReview",`, "document 3, line 3: the input ends within the document"},
 		{"a line break within a string", "{\"kind\":\"Subject\n\"}", "document 3, line 3: line break within a string"},
 		{"a wrong type", strings.Replace(document("x"), `"u"`, `1`, 1), "document 3, line 3: spec.user: want a string, got a number"},
-		{"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`, `document 3, line 3: kind "Pod" of apiVersion "v1": want SubjectAccessReview of authorization.k8s.io/v1 or AdmissionReview of admission.k8s.io/v1`},
-		{"an old version", `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview"}`, `document 3, line 3: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1beta1": want`},
-		{"an old version of an AdmissionReview", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{}}`, `document 3, line 3: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1beta1": want`},
-		{"an AdmissionReview without a request", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{}}`, "document 3, line 3: request: Required value"},
-		{"an AdmissionReview with a wrong type", strings.Replace(admissionOf("yes"), `"worker-1"`, `[]`, 1), "document 3, line 3: request.userInfo.username: want a string, got a list"},
-		{"a document nested too deep", `{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`, "document 3, line 3: nested more than 256 deep"},
+		{
+			"an unknown kind", `{"apiVersion":"v1","kind":"Pod","spec":{"groups":1}}`,
+			`document 3, line 3: kind "Pod" of apiVersion "v1": want SubjectAccessReview of authorization.k8s.io/v1 or ` +
+				`AdmissionReview of admission.k8s.io/v1`,
+		},
+		{
+			"an old version", `{"apiVersion":"authorization.k8s.io/v1beta1","kind":"SubjectAccessReview"}`,
+			`document 3, line 3: kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1beta1": want`,
+		},
+		{
+			"an old version of an AdmissionReview", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1","request":{}}`,
+			`document 3, line 3: kind "AdmissionReview" of apiVersion "admission.k8s.io/v1beta1": want`,
+		},
+		{
+			"an AdmissionReview without a request", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{}}`,
+			"document 3, line 3: request: Required value",
+		},
+		{
+			"an AdmissionReview with a wrong type", strings.Replace(admissionOf("yes"), `"worker-1"`, `[]`, 1),
+			"document 3, line 3: request.userInfo.username: want a string, got a list",
+		},
+		{
+			"a document nested too deep", `{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`,
+			"document 3, line 3: nested more than 256 deep",
+		},
 		{"no kind", `{}`, `document 3, line 3: kind "" of apiVersion "": want SubjectAccessReview`},
-		{"field names in another case", `{"apiVersion":"authorization.k8s.io/v1","KIND":"SubjectAccessReview"}`, `document 3, line 3: kind ""`},
-		{"an invalid review", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u"}}`, "document 3, line 3: spec: Invalid value: set exactly one of resourceAttributes and nonResourceAttributes"},
-		{"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`, "document 3, line 3: larger than 41943040 bytes"},
+		{
+			"field names in another case", `{"apiVersion":"authorization.k8s.io/v1","KIND":"SubjectAccessReview"}`,
+			`document 3, line 3: kind ""`,
+		},
+		{
+			"an invalid review", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u"}}`,
+			"document 3, line 3: spec: Invalid value: set exactly one of resourceAttributes and nonResourceAttributes",
+		},
+		{
+			"a document that is too large", `{"a":"` + strings.Repeat("x", MaxDocument) + `"}`,
+			"document 3, line 3: larger than 41943040 bytes",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			var out bytes.Buffer
@@ -248,8 +294,8 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestStreamTellsThatReadingFailed(t *testing.T) {
-	broken := errors.New("disk on fire")
+func TestStreamReportsReadErrors(t *testing.T) {
+	broken := errors.New("read error")
 	var out bytes.Buffer
 	_, err := Stream(t.Context(), named(), io.MultiReader(strings.NewReader(document("yes")), iotest.ErrReader(broken)), &out)
 	if !errors.Is(err, broken) {
@@ -309,7 +355,7 @@ func framed(input []byte) []string {
 	return documents
 }
 
-// decoded does the same with encoding/json, up to the first that is no object.
+// decoded does the same with encoding/json, up to the first document that is not an object.
 func decoded(input []byte) []string {
 	var documents []string
 	for d := json.NewDecoder(bytes.NewReader(input)); ; {
@@ -344,14 +390,22 @@ func (c *chunked) Read(p []byte) (int, error) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(document("yes")))
-	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","resourceAttributes":{"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["a"]}]},"labelSelector":{"rawSelector":"a in (b)"}}}}`))
-	f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"groups":["g"],"nonResourceAttributes":{"path":"/"}}}`))
+	f.Add([]byte(
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u",` +
+			`"resourceAttributes":{"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["a"]}]},` +
+			`"labelSelector":{"rawSelector":"a in (b)"}}}}`,
+	))
+	f.Add([]byte(
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"groups":["g"],` +
+			`"nonResourceAttributes":{"path":"/"}}}`,
+	))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var document authorizationv1.SubjectAccessReview
 		if Decode(input, &document) != nil {
 			return
 		}
-		if theirs, err := kubernetesDecodes(input); !repeatsNames(input) && (err != nil || !equality.Semantic.DeepEqual(&document, theirs)) {
+		if theirs, err := kubernetesDecodes(input); !repeatsNames(input) &&
+			(err != nil || !equality.Semantic.DeepEqual(&document, theirs)) {
 			t.Errorf("got %+v, Kubernetes reads %+v, %v", document, theirs, err)
 		}
 		req, _ := Attributes(&document.Spec)
@@ -366,8 +420,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// BenchmarkStream compares with a loop that only decodes and encodes the same
-// documents, on one core.
+// BenchmarkStream compares Stream with a loop that only decodes and encodes the same
+// documents on one core.
 func BenchmarkStream(b *testing.B) {
 	const n = 10000
 	input := []byte(strings.Repeat(document("object-with-an-ordinary-name")+"\n", n))

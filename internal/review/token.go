@@ -12,23 +12,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Authenticate finds out whose a bearer token is. The error is an [*iam.Refusal]
-// if the token gets no user, an [*iam.Throttled] if it is worth another try soon,
-// and any other error if it could not be found out. It must be safe for concurrent
-// use.
+// Authenticate returns the user of a bearer token. The error is an [*iam.Refusal] if the
+// token has no user, an [*iam.Throttled] if the caller should retry soon, and any other error
+// if the token could not be verified. It must be safe for concurrent use.
 type Authenticate func(ctx context.Context, token string) (*iam.User, error)
 
-// Why a review gets no user, whatever its token is.
+// Codes of reviews that get no user, regardless of the token.
 const (
 	// TokenMissing means that the review has no token.
 	TokenMissing verdict.Code = "TokenMissing"
-	// AudienceMismatch means that the review is for audiences that are not the
-	// cluster's.
+	// AudienceMismatch means that none of the review's audiences is the cluster's.
 	AudienceMismatch verdict.Code = "AudienceMismatch"
 )
 
-// MaxTokenReview is the size in bytes beyond which a TokenReview is refused. A
-// token comes in a header, and kube-apiserver takes headers of up to 1 MiB.
+// MaxTokenReview is the maximum size of a TokenReview in bytes. A token comes in a header,
+// and kube-apiserver accepts headers of at most 1 MiB.
 const MaxTokenReview = 4 << 20
 
 const (
@@ -38,23 +36,23 @@ const (
 	wantTokenReviews   = tokenReviewKind + " of " + tokenReviewVersion + " or v1beta1"
 )
 
-// TokenReview is a bearer token that an API server asks about.
+// TokenReview is a request of an API server to authenticate a bearer token.
 type TokenReview struct {
 	// Token is a secret.
 	Token string
-	// Audiences are those of which the token has to be for one; empty if the API
-	// server has no such wish.
+	// Audiences are the audiences of which the token must match one; empty if the API
+	// server requires none.
 	Audiences []string
 
 	apiVersion string
 }
 
-// DecodeTokenReview reads one TokenReview of authentication.k8s.io, v1 or v1beta1.
-// Field names are case-sensitive and unknown fields are ignored, as in
-// kube-apiserver, which also takes the last of repeated names. What is larger than
-// [MaxTokenReview] or nested more than [MaxDepth] deep is refused.
+// DecodeTokenReview decodes a TokenReview of authentication.k8s.io/v1 or v1beta1. As in
+// kube-apiserver, field names are case-sensitive, unknown fields are ignored, and the last of
+// repeated names is used. It refuses documents larger than [MaxTokenReview] or nested deeper
+// than [MaxDepth].
 //
-// The error says what is wrong with the document, and nothing of what is in it.
+// The error does not contain anything of the document's content.
 func DecodeTokenReview(document []byte) (*TokenReview, error) {
 	if len(document) > MaxTokenReview {
 		return nil, fmt.Errorf("larger than %d bytes", MaxTokenReview)
@@ -85,10 +83,9 @@ type tokenReview struct {
 	} `json:"spec"`
 }
 
-// For finds out which of the review's audiences are ours: none if it names none, or
-// if we have none, so that it is for the API server to say whom the token is for.
-// The refusal is nil unless it names audiences and none of ours is among them, or
-// it has no token.
+// For returns the audiences that the review and ours have in common. It returns none if
+// either list is empty; the API server then uses its own audiences. It returns a refusal if
+// both lists have entries but none in common, or if the review has no token.
 func (r *TokenReview) For(ours []string) ([]string, *iam.Refusal) {
 	if r.Token == "" {
 		return nil, iam.Refuse(TokenMissing, "the review has no token")
@@ -103,27 +100,29 @@ func (r *TokenReview) For(ours []string) ([]string, *iam.Refusal) {
 		}
 	}
 	if len(common) == 0 {
-		return nil, iam.Refuse(AudienceMismatch, "the token is wanted for the audiences %q, and these authenticate for %q", r.Audiences, ours)
+		return nil, iam.Refuse(
+			AudienceMismatch, "the token is wanted for the audiences %q, and these authenticate for %q", r.Audiences, ours,
+		)
 	}
 	return common, nil
 }
 
 // Authentication is the answer to a TokenReview: a user, or why there is none.
 type Authentication struct {
-	// User is nil if the token gets none.
+	// User is the user of the token; nil without one.
 	User *iam.User
-	// Audiences are those of the review that the token is good for. None leaves it to
-	// the API server: the token is good for its own.
+	// Audiences are the audiences of the review for which the token is valid. If empty,
+	// the API server uses its own audiences.
 	Audiences []string
 	// Refusal is why there is no user.
 	Refusal *iam.Refusal
 }
 
-// noUser stands for the reason that is not given.
+// noUser is the error of an answer without a user and without a refusal.
 const noUser = "the token has no user"
 
-// Answer returns the document that answers the review, a TokenReview with nothing
-// but a status, in the version asked.
+// Answer returns the response document: a TokenReview with only a status, in the version of
+// the request.
 func (r *TokenReview) Answer(a Authentication) []byte {
 	switch {
 	case a.Refusal != nil:

@@ -12,18 +12,22 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// The same question in both versions, as kube-apiserver puts it.
+// The same request in both versions, as kube-apiserver sends it.
 const (
 	tokenV1 = `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","metadata":{"creationTimestamp":null},` +
-		`"spec":{"token":"k8s-aws-v1.c2VjcmV0","audiences":["https://kubernetes.default.svc","api"]},"status":{"authenticated":true,"user":{}}}`
+		`"spec":{"token":"k8s-aws-v1.c2VjcmV0","audiences":["https://kubernetes.default.svc","api"]},` +
+		`"status":{"authenticated":true,"user":{}}}`
 	tokenBeta = `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1","metadata":{"creationTimestamp":null},` +
 		`"spec":{"token":"k8s-aws-v1.c2VjcmV0","audiences":["https://kubernetes.default.svc","api"]},"status":{"user":{}}}`
 )
 
 func aNode() *iam.User {
 	return &iam.User{
-		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA", Groups: []string{"system:bootstrappers", "system:nodes"},
-		Extra: map[string][]string{"arn": {"arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0"}, "sessionName": {"i-0123456789abcdef0"}},
+		Username: "system:node:worker-1", UID: "aws-iam-authenticator:111122223333:AROA",
+		Groups: []string{"system:bootstrappers", "system:nodes"},
+		Extra: map[string][]string{
+			"arn": {"arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0"}, "sessionName": {"i-0123456789abcdef0"},
+		},
 	}
 }
 
@@ -41,7 +45,8 @@ func TestTokenReviewOfBothVersions(t *testing.T) {
 }
 
 func TestTokenReviewIsAnsweredInItsVersion(t *testing.T) {
-	const user = `{"username":"system:node:worker-1","uid":"aws-iam-authenticator:111122223333:AROA","groups":["system:bootstrappers","system:nodes"],` +
+	const user = `{"username":"system:node:worker-1","uid":"aws-iam-authenticator:111122223333:AROA",` +
+		`"groups":["system:bootstrappers","system:nodes"],` +
 		`"extra":{"arn":["arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0"],"sessionName":["i-0123456789abcdef0"]}}`
 	for _, tc := range []struct {
 		rule     string
@@ -50,34 +55,38 @@ func TestTokenReviewIsAnsweredInItsVersion(t *testing.T) {
 		want     string
 	}{
 		{
-			"a user, and whom the token is for", tokenV1,
+			"a user and audiences", tokenV1,
 			Authentication{User: aNode(), Audiences: []string{"api"}},
-			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,"user":` + user + `,"audiences":["api"]}}`,
+			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,"user":` + user +
+				`,"audiences":["api"]}}`,
 		},
 		{
-			"a user; whom the token is for is left to the API server", tokenBeta,
+			"a user without audiences", tokenBeta,
 			Authentication{User: aNode()},
 			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1","status":{"authenticated":true,"user":` + user + `}}`,
 		},
 		{
-			"a user with nothing but a name", tokenV1,
+			"a user with only a name", tokenV1,
 			Authentication{User: &iam.User{Username: "jane"}},
 			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,"user":{"username":"jane"}}}`,
 		},
 		{
-			"a refusal, whatever the user", tokenBeta,
+			"a refusal takes precedence over a user", tokenBeta,
 			Authentication{User: aNode(), Audiences: []string{"api"}, Refusal: iam.Refuse("NotMapped", "nobody maps <%s>", "role")},
-			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1","status":{"authenticated":false,"error":"NotMapped: nobody maps <role>"}}`,
+			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1beta1","status":{"authenticated":false,` +
+				`"error":"NotMapped: nobody maps <role>"}}`,
 		},
 		{
-			"an answer that nobody filled in is no user", tokenV1,
+			"an empty answer has no user", tokenV1,
 			Authentication{},
-			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false,"error":"the token has no user"}}`,
+			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false,` +
+				`"error":"the token has no user"}}`,
 		},
 		{
-			"nor is a user without a name", tokenV1,
+			"a user without a name is no user", tokenV1,
 			Authentication{User: &iam.User{Groups: []string{"system:masters"}}},
-			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false,"error":"the token has no user"}}`,
+			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false,` +
+				`"error":"the token has no user"}}`,
 		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -90,24 +99,30 @@ func TestTokenReviewIsAnsweredInItsVersion(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, tc.want)
 			}
 			if _, err := kubernetesDecodes(got); err != nil {
-				t.Errorf("kube-apiserver does not take the answer: %v", err)
+				t.Errorf("kube-apiserver rejects the answer: %v", err)
 			}
 		})
 	}
 }
 
-func TestWhomATokenIsFor(t *testing.T) {
+func TestTokenReviewAudiences(t *testing.T) {
 	for _, tc := range []struct {
 		rule        string
 		asked, ours []string
 		want        []string
 		refused     string
 	}{
-		{"what both name", []string{"a", "b", "c"}, []string{"c", "a", "x"}, []string{"a", "c"}, ""},
+		{"the common audiences", []string{"a", "b", "c"}, []string{"c", "a", "x"}, []string{"a", "c"}, ""},
 		{"each once", []string{"a", "a"}, []string{"a"}, []string{"a"}, ""},
-		{"left to the API server if we have none", []string{"a"}, nil, nil, ""},
-		{"left to the API server if it has no wish", nil, []string{"a"}, nil, ""},
-		{"nobody", []string{"a", "b"}, []string{"A", "c"}, nil, `AudienceMismatch: the token is wanted for the audiences ["a" "b"], and these authenticate for ["A" "c"]`},
+		{"none if we have none", []string{"a"}, nil, nil, ""},
+		{"none if the review has none", nil, []string{"a"}, nil, ""},
+		{
+			"nothing in common",
+			[]string{"a", "b"},
+			[]string{"A", "c"},
+			nil,
+			`AudienceMismatch: the token is wanted for the audiences ["a" "b"], and these authenticate for ["A" "c"]`,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			got, refusal := (&TokenReview{Token: "t", Audiences: tc.asked}).For(tc.ours)
@@ -131,11 +146,26 @@ func TestTokenReviewsThatCannotBeRead(t *testing.T) {
 		{"no object", "[]", "want an object, got a list"},
 		{"truncated", tokenV1[:150], "not valid JSON: text ends in the middle of an object"},
 		{"two documents", tokenV1 + tokenV1, "not valid JSON"},
-		{"another kind", accessV1, `kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want TokenReview of authentication.k8s.io/v1 or v1beta1`},
-		{"an old version", strings.Replace(tokenBeta, "v1beta1", "v1alpha1", 1), `kind "TokenReview" of apiVersion "authentication.k8s.io/v1alpha1": want`},
-		{"another group", strings.Replace(tokenV1, "authentication", "authorization", 1), `kind "TokenReview" of apiVersion "authorization.k8s.io/v1": want`},
-		{"a token that is no text", strings.Replace(tokenV1, `"k8s-aws-v1.c2VjcmV0"`, `["k8s-aws-v1.c2VjcmV0"]`, 1), "spec.token: want a string, got a list"},
-		{"audiences that are no list", strings.Replace(tokenV1, `["https://kubernetes.default.svc","api"]`, `"api"`, 1), "spec.audiences: want a list, got a string"},
+		{
+			"another kind", accessV1,
+			`kind "SubjectAccessReview" of apiVersion "authorization.k8s.io/v1": want TokenReview of authentication.k8s.io/v1 or v1beta1`,
+		},
+		{
+			"an old version", strings.Replace(tokenBeta, "v1beta1", "v1alpha1", 1),
+			`kind "TokenReview" of apiVersion "authentication.k8s.io/v1alpha1": want`,
+		},
+		{
+			"another group", strings.Replace(tokenV1, "authentication", "authorization", 1),
+			`kind "TokenReview" of apiVersion "authorization.k8s.io/v1": want`,
+		},
+		{
+			"a token that is not a string", strings.Replace(tokenV1, `"k8s-aws-v1.c2VjcmV0"`, `["k8s-aws-v1.c2VjcmV0"]`, 1),
+			"spec.token: want a string, got a list",
+		},
+		{
+			"audiences that are not a list", strings.Replace(tokenV1, `["https://kubernetes.default.svc","api"]`, `"api"`, 1),
+			"spec.audiences: want a list, got a string",
+		},
 		{"too large", `{"a":"` + strings.Repeat("x", MaxTokenReview) + `"}`, "larger than 4194304 bytes"},
 		{"too deep", nested(MaxDepth + 1), "nested more than 256 deep"},
 	} {
@@ -167,8 +197,8 @@ func kubernetesToken(t *testing.T, document []byte) (token string, audiences []s
 	return "", nil, false
 }
 
-// FuzzDecodeTokenReview: what is read is what Kubernetes reads, no answer and no error
-// has the token in it, and an answer is in the version asked.
+// FuzzDecodeTokenReview checks that Kubernetes decodes the same values, that no answer and no
+// error contains the token, and that an answer has the version of the request.
 func FuzzDecodeTokenReview(f *testing.F) {
 	for _, document := range []string{
 		tokenV1, tokenBeta, accessV1, "null",
@@ -185,7 +215,7 @@ func FuzzDecodeTokenReview(f *testing.F) {
 		case err != nil:
 			return // limits, and kinds
 		case repeatsNames(document):
-			// Decoders differ in what they make of both values together.
+			// Decoders merge repeated values differently.
 		case !ok:
 			t.Fatalf("read as %+v, and not by Kubernetes", r)
 		case r.Token != token || !slices.Equal(r.Audiences, audiences):
@@ -201,7 +231,7 @@ func FuzzDecodeTokenReview(f *testing.F) {
 				t.Errorf("a review of %s is answered with %s", r.apiVersion, answer)
 			}
 		}
-		const enough = 100 // to be no word of an answer by chance
+		const enough = 100 // a token of this length is not part of an answer by chance
 		if bare := r.Answer(Authentication{}); len(r.Token) > enough && bytes.Contains(bare, []byte(r.Token)) {
 			t.Errorf("the token is in the answer %s", bare)
 		}

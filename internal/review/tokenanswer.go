@@ -9,10 +9,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// Answers are written without reflection: they are half of what it costs to recognise
-// a token that is known.
+// Answers are encoded without reflection: encoding is half of the cost of authenticating a
+// cached token.
 
-// typicalAnswer is a size in bytes that few answers exceed.
+// typicalAnswer is the initial buffer size in bytes. Few answers are larger.
 const typicalAnswer = 1 << 10
 
 func (r *TokenReview) refuse(why string) []byte {
@@ -50,7 +50,7 @@ func (r *TokenReview) authenticated(user *iam.User, audiences []string) []byte {
 	return append(w, "}}"...)
 }
 
-// begin writes an answer up to its first fact. The answer is the same in both versions.
+// begin writes the beginning of an answer, which is the same in both versions.
 func (r *TokenReview) begin(authenticated string) jsonWriter {
 	w := make(jsonWriter, 0, typicalAnswer)
 	w.member(`{"kind":`, tokenReviewKind)
@@ -58,17 +58,17 @@ func (r *TokenReview) begin(authenticated string) jsonWriter {
 	return append(append(w, `,"status":{"authenticated":`...), authenticated...)
 }
 
-// jsonWriter is a document up to where it has been written.
+// jsonWriter is a partially written document.
 type jsonWriter []byte
 
-// member writes a text behind its name.
+// member writes a name and a string.
 func (w *jsonWriter) member(name, text string) {
 	*w = append(*w, name...)
-	// An error says that bytes were no UTF-8; they have been replaced.
+	// An error means that invalid UTF-8 was replaced.
 	*w, _ = jsontext.AppendQuote(*w, text)
 }
 
-// list writes texts behind their name.
+// list writes a name and a list of strings.
 func (w *jsonWriter) list(name string, texts []string) {
 	*w = append(append(*w, name...), '[')
 	for i, text := range texts {

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// What is written by hand is what an encoder makes of it, whatever is in the texts.
-func TestAnswersAreEncodedAsJSONIs(t *testing.T) {
+// The output equals that of an encoder, for any strings.
+func TestAnswersAreEncodedLikeEncodingJSON(t *testing.T) {
 	type user struct {
 		Username string              `json:"username"`
 		UID      string              `json:"uid,omitempty"`
@@ -40,16 +40,24 @@ func TestAnswersAreEncodedAsJSONIs(t *testing.T) {
 		}
 	}
 	r := &TokenReview{apiVersion: tokenReviewBeta}
-	texts := []string{`"`, `\`, `","x":"`, "\x00\x1f\x7f\n\r\t", "<&>", "\u2028\u2029", "ä€😀", "a\xffb", "\xed\xa0\x80", strings.Repeat("x", 2*typicalAnswer), ""}
+	texts := []string{
+		`"`, `\`, `","x":"`, "\x00\x1f\x7f\n\r\t", "<&>", "\u2028\u2029", "ä€😀", "a\xffb", "\xed\xa0\x80",
+		strings.Repeat("x", 2*typicalAnswer), "",
+	}
 	for _, text := range texts {
 		name := "ann" + text
 		for _, u := range []user{
 			{Username: name},
 			{Username: name, UID: text, Groups: []string{text}},
-			{Username: name, UID: text, Groups: []string{text, "b", text}, Extra: map[string][]string{"b": nil, "a" + text: {text, "c"}, "c": {}}},
+			{
+				Username: name, UID: text, Groups: []string{text, "b", text},
+				Extra: map[string][]string{"b": nil, "a" + text: {text, "c"}, "c": {}},
+			},
 		} {
 			for _, audiences := range [][]string{nil, {}, {text}, {"a", text}} {
-				check(r.Answer(Authentication{User: &iam.User{Username: u.Username, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, Audiences: audiences}),
+				check(r.Answer(Authentication{
+					User: &iam.User{Username: u.Username, UID: u.UID, Groups: u.Groups, Extra: u.Extra}, Audiences: audiences,
+				}),
 					status{Authenticated: true, User: &u, Audiences: audiences})
 			}
 		}

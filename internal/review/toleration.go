@@ -16,17 +16,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 )
 
-// TolerationReview is a write that may be of a pod which gets tolerations.
+// TolerationReview is a write, possibly of a pod that gets tolerations.
 type TolerationReview struct {
 	*AdmissionReview
 	pod *tolerationReading
-	// text is the pod's.
+	// text is the JSON of the pod.
 	text []byte
 }
 
-// DecodeTolerations reads one AdmissionReview as [DecodeAdmission] does. Of a pod that
-// is created or updated it reads the resources that its containers request, and its
-// tolerations; of other writes nothing.
+// DecodeTolerations decodes an AdmissionReview as [DecodeAdmission] does. If the write creates
+// or updates a pod, it reads the pod's tolerations and the resources that its containers
+// request.
 func DecodeTolerations(document []byte) (*TolerationReview, error) {
 	if err := checkLimits(document); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (t *TolerationReview) WritesPod() bool { return t.pod != nil }
 
 const (
 	tolerationsPath = "/spec/tolerations"
-	// maxSteps is how many steps a patch has at most: API servers apply steps to a
-	// list in a time that grows with their square.
+	// maxSteps is the maximum number of steps of a patch: the time in which API servers
+	// apply steps to a list grows with the square of their number.
 	maxSteps = 64
 )
 
@@ -76,9 +76,9 @@ type step struct {
 	Value any    `json:"value"`
 }
 
-// Patch returns the RFC 6902 patch that gives the pod its tolerations, empty if it
-// has them. Entries that stay are left as they are in the object, where they may have
-// fields that this version does not know.
+// Patch returns the RFC 6902 patch that adds the tolerations to the pod; empty if the pod has
+// them. It does not change existing entries, which may have fields that this version does not
+// know.
 func (t *TolerationReview) Patch() []byte {
 	if t.pod == nil {
 		return nil
@@ -103,7 +103,7 @@ func (t *TolerationReview) Patch() []byte {
 	return encodeTolerations(steps)
 }
 
-// list is the whole list after the changes.
+// list returns the whole list after the changes.
 func (t *TolerationReview) list(changes []extendedtoleration.Change) jsontext.Value {
 	text := jsontext.Value("[")
 	next := func(entry []byte) {
@@ -132,15 +132,17 @@ func (t *TolerationReview) list(changes []extendedtoleration.Change) jsontext.Va
 }
 
 func encodeTolerations(what any) []byte {
-	text, err := json.Marshal(what, json.OmitZeroStructFields(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	text, err := json.Marshal(
+		what, json.OmitZeroStructFields(true), json.Deterministic(true), jsontext.AllowInvalidUTF8(true),
+		jsontext.AllowDuplicateNames(true),
+	)
 	if err != nil {
 		panic("patch of tolerations does not encode: " + err.Error())
 	}
 	return text
 }
 
-// tolerationReading has what extended resources a pod requests, and which
-// tolerations it has.
+// tolerationReading has the extended resources that a pod requests, and its tolerations.
 type tolerationReading struct {
 	metav1.TypeMeta `json:",inline"`
 	Spec            struct {
@@ -163,7 +165,7 @@ func (r *tolerationReading) resolve(p *pairing, _ reading) {
 	}
 }
 
-// tolerationList is the list, and what of the pod counts.
+// tolerationList is the list of tolerations with the position of its JSON.
 type tolerationList struct {
 	part
 	counted countedTolerations
@@ -176,21 +178,21 @@ func (l *tolerationList) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 
 type countedTolerations struct{ extendedtoleration.Reading }
 
-// UnmarshalJSONFrom goes through the tolerations.
+// UnmarshalJSONFrom reads the tolerations.
 func (c *countedTolerations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return eachEntry(d, c.Tolerate)
 }
 
-// maxResources is how many different resources the containers of a list request at
-// most: the answer has a toleration for each.
+// maxResources is the maximum number of different resources that the containers of a list may
+// request: the answer has a toleration for each.
 const maxResources = 10_000
 
 var errTooManyResources = fmt.Errorf("more than %d different resources are requested", maxResources)
 
-// requestedResources are the names of what the containers of a list request.
+// requestedResources are the names of the resources that the containers of a list request.
 type requestedResources map[string]struct{}
 
-// UnmarshalJSONFrom goes through the containers.
+// UnmarshalJSONFrom reads the containers.
 func (r *requestedResources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*r = requestedResources{}
 	err := eachEntry(d, func(c *struct {
@@ -214,7 +216,7 @@ func (r *requestedResources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // resourceNames are the keys of a list of resources. Quantities are not read.
 type resourceNames []string
 
-// UnmarshalJSONFrom goes through the resources.
+// UnmarshalJSONFrom reads the resource names.
 func (n *resourceNames) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if d.PeekKind() != jsontext.KindBeginObject {
 		*n = nil

@@ -7,8 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns what kube-apiserver would refuse a review's spec for, all of
-// it at once.
+// Validate returns all errors for which kube-apiserver refuses a review's spec.
 func Validate(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
@@ -24,8 +23,8 @@ func Validate(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	return errs
 }
 
-// validateSelectors accepts operators it does not know: clients may be newer,
-// and Attributes drops what it cannot use.
+// validateSelectors accepts unknown operators: clients may be newer, and Attributes drops
+// what it cannot use.
 func validateSelectors(in *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s := in.FieldSelector; s != nil {
@@ -54,7 +53,7 @@ func validateForm(at *field.Path, raw string, requirements int) field.ErrorList 
 	return nil
 }
 
-// maxErrors is how many requirements are complained about at most, in each selector.
+// maxErrors is the maximum number of errors about requirements in each selector.
 const maxErrors = 10
 
 func each[R any](requirements []R, at *field.Path, validate func(R, *field.Path) field.ErrorList) field.ErrorList {

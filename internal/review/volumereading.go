@@ -7,28 +7,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// distinctVolumes keeps, of volumes that are alike for every rule, the first.
+// distinctVolumes keeps the first of the volumes that are equal for every rule.
 type distinctVolumes []volumeLike
 
-// volumeLike is what the rules for mirror pods can tell of a volume.
+// volumeLike is what the rules for mirror pods read of a volume.
 type volumeLike struct {
 	name string
 	volumeTraits
 }
 
-// volumeTraits are those by which volumes are told apart.
+// volumeTraits distinguish volumes.
 type volumeTraits struct {
-	// onNode: a kubelet mounts it without the API. SecretRef: one of these names a
-	// secret to mount it with.
+	// onNode: a kubelet mounts it without the API. SecretRef: a field names a secret that
+	// is needed to mount it.
 	onNode, secretRef        bool
 	csi, csiSecretRef        bool
 	glusterfs, claim         bool
 	configMap, secret, azure presence
-	// projected has one byte for each different source, in order, after the first.
+	// projected has one byte for each different source, in order, after the first byte.
 	projected string
 }
 
-// presence of a reference: not there, without a name, or with one.
+// presence of a reference: missing, without a name, or with a name.
 type presence uint8
 
 const (
@@ -47,7 +47,7 @@ func presenceOf(there bool, name string) presence {
 	return withName
 }
 
-// UnmarshalJSONFrom goes through the volumes.
+// UnmarshalJSONFrom reads the volumes.
 func (v *distinctVolumes) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*v = nil
 	seen := map[volumeTraits]struct{}{}
@@ -70,7 +70,7 @@ func (v distinctVolumes) objects() []corev1.Volume {
 }
 
 type (
-	// there is a kind of volume of which only matters that it is there.
+	// there is a kind of volume of which only the presence matters.
 	there = *struct{}
 	// withSecretRef is a kind of volume that may need a secret.
 	withSecretRef struct {
@@ -154,7 +154,7 @@ func (t *volumeText) traits() volumeTraits {
 	return traits
 }
 
-// anyName stands for a name that only matters in that it is not empty.
+// anyName is a placeholder for a name of which only matters that it is not empty.
 const anyName = "x"
 
 func (p presence) name() string {
@@ -202,10 +202,10 @@ func (t *volumeTraits) source() corev1.VolumeSource {
 	return s
 }
 
-// projects begins what is known of a projected volume.
+// projects is the first byte of the traits of a projected volume.
 const projects = "p"
 
-// sourceKind is the set of what a source of a projected volume projects.
+// sourceKind is the set of the kinds of objects that a projected source projects.
 type sourceKind uint8
 
 const (
@@ -219,10 +219,10 @@ const (
 	projectsDownwardAPI
 )
 
-// distinctSources are the kinds of sources in order, each once.
+// distinctSources are the different kinds of sources, in order.
 type distinctSources []byte
 
-// UnmarshalJSONFrom goes through the sources.
+// UnmarshalJSONFrom reads the sources.
 func (s *distinctSources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*s = nil
 	var seen [256]bool
