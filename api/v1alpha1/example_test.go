@@ -16,7 +16,7 @@ func Example() {
 	}
 	fmt.Println(entry.Name)
 
-	// A kubelet that has the entry's token is known by this name to the API server.
+	// The API server authenticates a kubelet with the entry's token under this name.
 	user := v1alpha1.TokenUser(entry.Spec.TokenID)
 	id, ok := v1alpha1.TokenIDOf(user)
 	fmt.Println(user, id, ok)

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Document is a config file that says what Defaults returns, with an explanation
-// of each field. The fields that must be filled in are empty.
+// Document is a config file with the values of Defaults and an explanation of each field.
+// Required fields are empty.
 const Document = `# Configuration of node-authorizer server. Every field is shown with its default;
 # what a file leaves out has the default.
 apiVersion: config.node-authorizer.io/v1alpha1
