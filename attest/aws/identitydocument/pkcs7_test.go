@@ -16,10 +16,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// another is a document like the usual one, of another instance.
+// another is a document like the usual one, for another instance.
 var another = strings.Replace(usual, "i-1234567890abcdef0", "i-0fedcba0987654321", 1)
 
-func TestMessagesWithWhatAWSNeedNotBeTrustedForAreVerified(t *testing.T) {
+func TestVariantsOfMessagesAreVerified(t *testing.T) {
 	content := []byte(usual)
 	for _, tc := range []struct {
 		rule    string
@@ -79,12 +79,12 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 		}), identitydocument.SignatureInvalid},
 		{"another document before the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)), der(0x04, content))))), identitydocument.SignatureInvalid},
 		{"another document after the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content)), der(0x04, []byte(another))))), identitydocument.DocumentMalformed},
-		{"another document and its digest, which nobody signed", by(rsaSigner(), nil, func(p *signerParts) {
+		{"another document and its digest, unsigned", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes = der(0xa0, der(0x30, oidContentType, der(0x31, oidData)), der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum(content)))))
 		}), identitydocument.SignatureInvalid},
 
 		{"another key under the name of a known certificate", thief().message(content, nil), identitydocument.SignatureInvalid},
-		{"a certificate that nobody knows", unknownSigner().message(content, nil), identitydocument.SignerUnknown},
+		{"an unknown certificate", unknownSigner().message(content, nil), identitydocument.SignerUnknown},
 		{"the name of AWS's certificate first, another key's after it", with(signers(good, unknownSigner().info(content, nil, nil))), identitydocument.DocumentMalformed},
 		{"another key first", with(signers(unknownSigner().info(content, nil, nil), good)), identitydocument.DocumentMalformed},
 		{"two signers who are both known", with(signers(good, good)), identitydocument.DocumentMalformed},
@@ -172,7 +172,7 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// attributesOf is what the signer of a content signs.
+// attributesOf returns what the signer of a content signs.
 func attributesOf(content []byte) []byte {
 	var signed []byte
 	rsaSigner().info(content, func(a *[][]byte) { signed = der(0x31, *a...) }, nil)
@@ -228,13 +228,12 @@ func TestDSASignaturesOutOfRangeAreRefused(t *testing.T) {
 		})
 	}
 	if _, err := verifier().Verify(&identitydocument.Evidence{Document: numbers(func() {})}); err != nil {
-		t.Errorf("and with nothing changed: %v", err)
+		t.Errorf("without a change: %v", err)
 	}
 }
 
-// TestEveryFlippedBitIsRefusedOrChangesNothing flips each bit of a message, one
-// after the other.
-func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
+// TestEveryFlippedBitIsRefusedOrIrrelevant flips each bit of a message, one at a time.
+func TestEveryFlippedBitIsRefusedOrIrrelevant(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		message []byte
@@ -262,7 +261,7 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d changes change nothing", accepted, 8*len(message))
+			t.Logf("%d of %d changes have no effect", accepted, 8*len(message))
 			if accepted > 8 {
 				t.Errorf("%d changes are not noticed, want few", accepted)
 			}
@@ -288,8 +287,8 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 	})
 }
 
-// TestEveryLengthOfAMessageIsRefused cuts a message off after each byte.
-func TestEveryLengthOfAMessageIsRefused(t *testing.T) {
+// TestTruncatedMessagesAreRefused truncates a message after each byte.
+func TestTruncatedMessagesAreRefused(t *testing.T) {
 	message := raw(t, decodedText(genuine(t, "ap-southeast-2.rsa2048.txt")))
 	for i := range message {
 		_, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: text(message[:i])})
@@ -297,8 +296,8 @@ func TestEveryLengthOfAMessageIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherReaderSeesTheSameContent compares with a library.
-func TestAnotherReaderSeesTheSameContent(t *testing.T) {
+// TestLibraryReadsTheSameContent compares with a library.
+func TestLibraryReadsTheSameContent(t *testing.T) {
 	for _, name := range []string{"ap-southeast-2.rsa2048.txt", "ap-southeast-2.pkcs7.txt", "us-east-1-of-2016.pkcs7.txt"} {
 		t.Run(name, func(t *testing.T) {
 			message := genuine(t, name)
@@ -324,7 +323,7 @@ func TestAnotherReaderSeesTheSameContent(t *testing.T) {
 	}
 }
 
-func TestAnotherReaderPutsPartsTogetherAlike(t *testing.T) {
+func TestLibraryJoinsPartsInTheSameWay(t *testing.T) {
 	content := []byte(usual)
 	message := rsaSigner().message(content, func(p *messageParts) {
 		p.content = indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content[:7]), der(0x04, content[7:300]), der(0x04, content[300:]))))
