@@ -40,7 +40,7 @@ func through(client *http.Client, c fakeaws.Credentials, region string) aws.Conf
 	return config
 }
 
-func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
+func TestFrontServesTheHostsOfAWS(t *testing.T) {
 	cloud, front, client := newFront(t)
 	launched := cloud.Launch(fakeaws.Instance{Region: "eu-central-1"})
 	alice := cloud.User(launched.Account, "alice")
@@ -71,7 +71,7 @@ func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
 	}
 }
 
-func TestTheFrontIsForAWSAlone(t *testing.T) {
+func TestFrontRefusesOtherHosts(t *testing.T) {
 	_, _, client := newFront(t)
 	for _, target := range []string{"https://api.example.com", "https://sts", "https://s3.eu-west-1.amazonaws.com", "https://sts.eu-west-1.amazonaws.com:8443"} {
 		resp, err := client.Get(target)
@@ -84,7 +84,7 @@ func TestTheFrontIsForAWSAlone(t *testing.T) {
 	}
 }
 
-func TestARequestForOneHostDoesNotReachAnother(t *testing.T) {
+func TestMisdirectedRequestsAreRefused(t *testing.T) {
 	_, _, client := newFront(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://sts.eu-west-1.amazonaws.com/", nil)
 	if err != nil {
@@ -101,9 +101,9 @@ func TestARequestForOneHostDoesNotReachAnother(t *testing.T) {
 	}
 }
 
-// TestAProgramReachesTheFrontByItsEnvironmentAlone runs this test again as another
-// program, which knows nothing of the front.
-func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
+// TestProgramUsesTheFrontByItsEnvironment runs this test again as another program that
+// has only the environment.
+func TestProgramUsesTheFrontByItsEnvironment(t *testing.T) {
 	if os.Getenv("FAKEAWS_PROGRAM") != "" {
 		resp, err := http.Get("https://sts.eu-west-1.amazonaws.com/")
 		if err != nil {
@@ -127,7 +127,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 	loopback.Config.ErrorLog = log.New(io.Discard, "", 0)
 	loopback.StartTLS()
 	defer loopback.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProgramReachesTheFrontByItsEnvironmentAlone$")
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgramUsesTheFrontByItsEnvironment$")
 	program.Env = append(append(os.Environ(), front.Environment()...), "FAKEAWS_PROGRAM="+loopback.URL)
 	if out, err := program.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -137,7 +137,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 	}
 }
 
-func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
+func TestHostsOfARegionRequireItsSignatures(t *testing.T) {
 	cloud, _, client := newFront(t)
 	alice := cloud.User(fakeaws.DefaultAccount, "alice")
 	for host, good := range map[string]bool{
@@ -151,7 +151,7 @@ func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
 	}
 }
 
-func TestSTSAnswersInJSONIfItIsAsked(t *testing.T) {
+func TestSTSAnswersInJSONOnRequest(t *testing.T) {
 	cloud, _, client := newFront(t)
 	ask := func(c fakeaws.Credentials) (int, string, map[string]map[string]any) {
 		t.Helper()
@@ -229,7 +229,7 @@ func TestPrincipals(t *testing.T) {
 	}
 }
 
-func TestARoleIsAssumedUnderAnyName(t *testing.T) {
+func TestSessionsMayHaveAnyName(t *testing.T) {
 	cloud, _, client := newFront(t)
 	const role = "arn:aws:iam::444455556666:role/teams/node"
 	alice := sts.NewFromConfig(through(client, cloud.User(fakeaws.DefaultAccount, "alice"), "eu-west-1"))
@@ -263,7 +263,7 @@ func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAServiceShowInTheFront(t *testing.T) {
+func TestFaultsApplyInTheFront(t *testing.T) {
 	cloud, _, client := newFront(t)
 	cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Down, Times: 2}) // the client tries once more by itself
 	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})

@@ -24,7 +24,7 @@ func profile(t *testing.T, client *iam.Client, name string) (*types.InstanceProf
 	return answer.InstanceProfile, nil
 }
 
-func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
+func TestIAMReturnsTheProfileOfAnInstance(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	client := iamClient(cloud, cloud.User(launched.Account, "server"))
@@ -45,7 +45,7 @@ func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
 	}
 }
 
-func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
+func TestIAMReturnsProfilesThatAreSet(t *testing.T) {
 	cloud := newCloud(t)
 	const arn = "arn:aws:iam::111122223333:instance-profile/kubernetes/blue/nodes"
 	cloud.SetInstanceProfile(fakeaws.InstanceProfile{ARN: arn, Roles: []string{"arn:aws:iam::111122223333:role/kubernetes/node"}})
@@ -64,7 +64,7 @@ func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
 	}
 }
 
-func TestIAMRefusesAsTheRealOne(t *testing.T) {
+func TestIAMRefusesLikeTheRealOne(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	good := cloud.User(launched.Account, "server")
@@ -100,9 +100,9 @@ func TestIAMRefusesAsTheRealOne(t *testing.T) {
 	}
 }
 
-// Under its own name, IAM is one service for all regions, and its signatures are
-// those of one.
-func TestIAMIsSignedForItsOwnRegion(t *testing.T) {
+// Under its own name, IAM is one service for all regions, and requests are signed for one
+// region.
+func TestIAMRequiresSignaturesForItsRegion(t *testing.T) {
 	cloud := newCloud(t)
 	cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	front, err := cloud.Front(t.TempDir())
