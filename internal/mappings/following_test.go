@@ -37,7 +37,7 @@ type cluster struct {
 	t *testing.T
 
 	mu   sync.Mutex
-	down string // a part of the paths that are not served; empty for none
+	down string // a part of the paths that are not served; it can be empty
 	seen func(*http.Request)
 }
 
@@ -129,8 +129,8 @@ func (o *recorder) reached() []string {
 	return slices.Clone(o.reach)
 }
 
-// expect waits until the wanted number of calls of MappingsUnreachable was recorded, and
-// compares them. A source is read before the call.
+// expect waits until a number of calls of MappingsUnreachable was recorded, and compares
+// them. A source is read before the call.
 func (o *recorder) expect(t *testing.T, want ...string) {
 	t.Helper()
 	eventually(t, "the observer is notified", func() bool { return len(o.reached()) >= len(want) })
@@ -175,7 +175,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// username is whom a caller is mapped to: "" for nobody, "?" if that is open.
+// username returns the user of a caller: "" if it is not mapped, "?" for an error.
 func username(live *mappings.Live, arn string) string {
 	mapping, found, err := live.Find(arn, account)
 	switch {
