@@ -29,7 +29,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		arn, err := iam.ParseARN(caller.ARN)
 		if status != 200 || err != nil || arn.Account != caller.Account || len(caller.Account) != 12 || caller.UserID == "" {
-			t.Errorf("status %d, %q is taken for %+v", status, body, caller)
+			t.Errorf("status %d, %q is accepted as %+v", status, body, caller)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzCache holds that whatever is in the file, only credentials that are whole and good
-// for long enough come out of it, and that no error quotes it.
+// FuzzCache checks that only complete credentials that are valid for long enough come out
+// of the file, and that no error quotes it.
 func FuzzCache(f *testing.F) {
 	f.Add([]byte(""), "a")
 	f.Add([]byte(`{"version":"node-authorizer-credentials/v1","credentials":{"a":{"accessKeyID":"ASIA","secretAccessKey":"s","sessionToken":"t","expires":"2999-01-01T00:00:00Z"}}}`), "a")
