@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAudiencesByRBAC lets nodes ask for tokens of audiences that no pod names,
-// as the page "Request service account token audience" of the Kubernetes
-// documentation shows it: the audience is the resource of a rule, the service
-// account the name.
+// TestAudiencesByRBAC lets nodes request tokens for audiences that no pod has, as the
+// page "Request service account token audience" of the Kubernetes documentation
+// describes: the audience is the resource of a rule, and the service account the name.
 func TestAudiencesByRBAC(t *testing.T) {
 	const space, node = "audiences", "web-2"
 	admin := client(t, ours.Plane)
@@ -31,8 +30,7 @@ func TestAudiencesByRBAC(t *testing.T) {
 	}
 	const verb = "request-serviceaccounts-token-audience"
 	type request struct{ account, audience string }
-	// Each rule has audiences of its own, because the server keeps answers for
-	// some seconds.
+	// Each rule has its own audiences, because the server caches answers for some seconds.
 	for _, test := range []struct {
 		name             string
 		rule             rbacv1.PolicyRule
@@ -85,7 +83,7 @@ func TestAudiencesByRBAC(t *testing.T) {
 	}
 }
 
-// createPodOf makes a service account and a pod of it that has no token.
+// createPodOf creates a service account and a pod of it without a token.
 func createPodOf(t *testing.T, admin kubernetes.Interface, space, account, node string) *corev1.Pod {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: account, Namespace: space}
@@ -102,8 +100,8 @@ func createPodOf(t *testing.T, admin kubernetes.Interface, space, account, node 
 	return pod
 }
 
-// grantNodes binds a role with one rule to all nodes until the test ends, and
-// waits both times until the API server knows.
+// grantNodes binds a role with one rule to all nodes until the test ends. It waits until
+// the API server applies the creation and the deletion.
 func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	rule.APIGroups = []string{""}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestNodesLive shows that nodes work with what node-authorizer allows: they have
-// bootstrapped their certificates and registered, and the shop runs.
+// TestNodesLive shows that nodes work with node-authorizer: they have bootstrapped their
+// certificates and registered, and the shop runs.
 func TestNodesLive(t *testing.T) {
 	admin := client(t, ours.Plane)
 	t.Run("neither of the in-tree parts is on", func(t *testing.T) { inTreePartsAreOff(t) })
@@ -53,7 +53,7 @@ func inTreePartsAreOff(t *testing.T) {
 			t.Errorf("NodeRestriction is on: %s", line)
 		}
 	}
-	// That is the refusal of a chain without the in-tree Node authorizer.
+	// This is the refusal of an authorizer chain without the in-tree Node authorizer.
 	_, err = ours.as(t, "web-1").CoreV1().Secrets("stock").Get(t.Context(), "foreign-secret", metav1.GetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "NoPathToObject") {
 		t.Errorf("the refusal is not node-authorizer's: %v", err)
@@ -67,7 +67,7 @@ func allRenewLeases(t *testing.T, admin kubernetes.Interface) {
 	renewLeasesSince(t, admin, time.Now())
 }
 
-// renewLeasesSince is the same since an earlier time.
+// renewLeasesSince waits until every node has renewed its lease since a time.
 func renewLeasesSince(t *testing.T, admin kubernetes.Interface, began time.Time) {
 	t.Helper()
 	eventually(t, "every node renews its lease", func(ctx context.Context) error {
@@ -103,8 +103,8 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// kubeletsHaveRead looks into the audit log for one request of each kind that
-// the shop makes kubelets send.
+// kubeletsHaveRead checks that the audit log has one request of each kind that kubelets
+// send for the shop.
 func kubeletsHaveRead(t *testing.T) {
 	want := []string{
 		"read secrets payments/card-processor",  // in the environment
@@ -140,8 +140,8 @@ func kubeletsHaveRead(t *testing.T) {
 	})
 }
 
-// action is the verb and the object of an event. A watch of one object by name counts
-// as reading it.
+// action returns the verb and the object of an event. A watch of one object by name
+// counts as reading it.
 func action(event *auditv1.Event) string {
 	verb, resource := event.Verb, event.ObjectRef.Resource
 	if verb == "get" || verb == "list" || verb == "watch" {
@@ -153,8 +153,8 @@ func action(event *auditv1.Event) string {
 	return fmt.Sprintf("%s %s %s/%s", verb, resource, event.ObjectRef.Namespace, event.ObjectRef.Name)
 }
 
-// staticPodLives gives a kubelet a manifest, for which it creates a mirror pod, and
-// removes the manifest again.
+// staticPodLives writes a manifest of a static pod, for which the kubelet creates a
+// mirror pod, and removes it.
 func staticPodLives(t *testing.T, admin kubernetes.Interface) {
 	folder, err := ours.node(t, "spare-1").StaticPods()
 	if err != nil {
@@ -179,7 +179,7 @@ spec:
 	eventually(t, "the mirror pod is gone", func(ctx context.Context) error { return gone(ctx, admin, "shop", "watchman-spare-1") })
 }
 
-// endsWhen runs a pod whose secret its node may read, and ends the pod.
+// endsWhen runs a pod with a secret, and ends the pod.
 func endsWhen(t *testing.T, admin kubernetes.Interface, name string, end func(ctx context.Context, namespace, name string) error) {
 	namespace(t, admin, name)
 	if err := createSecretPod(t.Context(), admin, name, name, "web-2"); err != nil {
@@ -226,7 +226,7 @@ func extendedResourcesAreTolerated(t *testing.T) {
 	}
 }
 
-// kubectlAnswers asks as people do.
+// kubectlAnswers runs kubectl auth can-i.
 func kubectlAnswers(t *testing.T) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -240,7 +240,7 @@ func kubectlAnswers(t *testing.T) {
 		t.Run(test.node+" "+test.what, func(t *testing.T) {
 			command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", ours.AdminKubeconfig(), "auth", "can-i", "get", test.what, "-n", test.namespace,
 				"--as", "system:node:"+test.node, "--as-group", "system:nodes")
-			// The exit status is 1 for no.
+			// The exit status 1 means no.
 			output, err := command.CombinedOutput()
 			if !strings.HasPrefix(string(output), test.want) || (err == nil) != (test.want == "yes") {
 				t.Errorf("kubectl says %q (%v), want %q", output, err, test.want)

@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAPodThatIsNotUTF8StopsNoWatch creates a pod with a string that is not UTF-8, which
-// an API server stores and sends in protobuf. Whoever may create pods must not be able to
+// TestInvalidUTF8StopsNoWatch creates a pod with a string that is not UTF-8, which an API
+// server stores and sends in protobuf. A user that may create pods must not be able to
 // stop the authorizer from receiving other pods.
-func TestAPodThatIsNotUTF8StopsNoWatch(t *testing.T) {
+func TestInvalidUTF8StopsNoWatch(t *testing.T) {
 	const space, node = "poison", "web-1"
 	admin := client(t, ours.Plane)
 	namespace(t, admin, space)

@@ -169,14 +169,14 @@ func (c *joinCluster) prepare(ctx context.Context) error {
 	return err
 }
 
-// direct lets the server ask kube-apiserver itself, without the gate with which
+// direct lets the server ask kube-apiserver itself, without the proxy with which
 // tests disturb it.
 func (c *joinCluster) direct(r *machines.Replica) error {
 	text, err := os.ReadFile(r.Kubeconfig())
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.Kubeconfig(), []byte(strings.ReplaceAll(string(text), r.Gate.Address(), c.Server())), 0o600)
+	return os.WriteFile(r.Kubeconfig(), []byte(strings.ReplaceAll(string(text), r.APIProxy.Address(), c.Server())), 0o600)
 }
 
 // joinRound is what machines met that joined together.

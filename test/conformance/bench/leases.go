@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/webhookcluster"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -41,7 +41,7 @@ func (b *bench) leases() (s section, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, plain.Stop()) }()
-	asking, err := served.Start(b.ctx, served.Options{Root: b.root, Replicas: 1, Progress: b.status})
+	asking, err := webhookcluster.Start(b.ctx, webhookcluster.Options{Root: b.root, Replicas: 1, Progress: b.status})
 	if err != nil {
 		return s, err
 	}

@@ -55,8 +55,8 @@ func tokens() Section {
 	}
 }
 
-// podCertificate is the YAML of a request for a pod's certificate. What is left
-// empty is the node's own.
+// podCertificate is the YAML of a request for a pod's certificate. The default of a field
+// is the node's own value.
 type podCertificate struct{ node, nodeUID, pod, podUID, account, accountUID, signer string }
 
 func (p podCertificate) String() string {

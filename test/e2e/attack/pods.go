@@ -2,8 +2,8 @@ package attack
 
 import "fmt"
 
-// mirror is the YAML of a mirror pod that NodeRestriction lets pass, but for the
-// fields given: of its metadata, of its owner, and of its spec.
+// mirror is the YAML of a mirror pod that NodeRestriction allows, except for the given
+// fields: of its metadata, of its owner, and of its spec.
 type mirror struct{ metadata, owner, spec string }
 
 func (m mirror) String() string {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// resource is a resource that the Node authorizer judges object by object.
+// resource is a resource that the Node authorizer decides by object.
 type resource struct {
 	group, name, namespace string
-	// own, foreign and missing are the names of an object of web-1, of one of
-	// pay-1, and of one that is not there.
+	// own, foreign and missing are the names of an object of web-1, of one of pay-1, and
+	// of one that does not exist.
 	own, foreign string
-	// object is YAML of a valid object, but for its name, with a "%s".
+	// object is the YAML of a valid object, with "%s" for its name.
 	object       string
 	subresources []string
 }
@@ -32,7 +32,7 @@ func (r resource) collection() string {
 	return path + "/" + r.name
 }
 
-func judgedByObject() []resource {
+func decidedByObject() []resource {
 	const stock = "stock"
 	return []resource{
 		{"", "secrets", stock, "own-secret", "foreign-secret", "{apiVersion: v1, kind: Secret, metadata: {name: %s}}", nil},
@@ -51,11 +51,11 @@ func judgedByObject() []resource {
 	}
 }
 
-// everyVerb is every verb on every resource, for an object that is the node's
-// own, for one that is not, and for one that is not there.
+// everyVerb returns every verb on every resource, for an object of the node, for one of
+// another node, and for one that does not exist.
 func everyVerb() []Section {
 	var sections []Section
-	for _, r := range judgedByObject() {
+	for _, r := range decidedByObject() {
 		section := Section{Title: "Every verb: " + r.name, About: fmt.Sprintf("`%s` is the node's own, `%s` is not, `%s` is not there.", r.own, r.foreign, missing)}
 		for _, name := range []string{r.own, r.foreign, missing} {
 			section.Requests = append(section.Requests, r.verbs(name)...)

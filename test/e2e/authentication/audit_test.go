@@ -29,7 +29,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// request is what an authorizer is asked.
+// request is a request as an authorizer sees it.
 type request struct {
 	User, Verb, Group, Resource, Subresource, Namespace, Name, Path string
 }
@@ -69,7 +69,7 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	related(t)
-	t.Run("what would be refused is what is refused", func(t *testing.T) {
+	t.Run("the report matches the refusals", func(t *testing.T) {
 		want, got := refusedNow(t, events), map[request]bool{}
 		for _, r := range report.WouldBeRefused {
 			if r.By == "authorization" {
@@ -92,7 +92,7 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 		}
 		t.Logf("refused requests by user: %v", users)
 		if users["system:node:worker-1"] < 4 || users[legacyUser] < 4 {
-			t.Error("so few refusals show nothing")
+			t.Error("there are too few refusals")
 		}
 	})
 }
@@ -134,7 +134,7 @@ func readAsNode(t *testing.T, node *localplane.Node) {
 			return err
 		}},
 		{"another node's pod", func() error { _, err := core.Pods("default").Get(ctx, "bank", metav1.GetOptions{}); return err }},
-		{"a config map of nobody's", func() error {
+		{"an unused config map", func() error {
 			_, err := core.ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 			return err
 		}},
@@ -178,9 +178,9 @@ func ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (boo
 	return review.Status.Allowed, nil
 }
 
-// refusedNow sends kube-apiserver a SubjectAccessReview for each request that the log
-// has as allowed. Requests that differ only in their selectors count as one, which is
-// refused if any of them is.
+// refusedNow sends kube-apiserver a SubjectAccessReview for each request that was allowed
+// in the log. Requests that differ only in their selectors are one, which is refused if
+// any of them is.
 func refusedNow(t *testing.T, events []auditv1.Event) map[request]bool {
 	t.Helper()
 	asked, refused := map[string]bool{}, map[request]bool{}
@@ -225,7 +225,7 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 	}
 	name := o.Name
 	if event.Verb == "create" && o.Subresource == "" {
-		// Authorizers do not see the name of an object that is created.
+		// The authorizer does not get the name of a created object.
 		name = ""
 	}
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
@@ -237,7 +237,7 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 	return request{event.User.Username, event.Verb, o.APIGroup, o.Resource, o.Subresource, o.Namespace, name, ""}, spec
 }
 
-// report is what the test reads of the report.
+// report has the fields of the report that the test needs.
 type report struct {
 	WouldBeRefused []struct {
 		Identity, Verb, Group, Resource, Subresource, Namespace, Name, Path, By string
@@ -251,8 +251,7 @@ type report struct {
 	}
 }
 
-// logNow is the log as it is now, without the line that is being written, and its
-// events.
+// logNow returns the current log without an incomplete last line, and its events.
 func logNow(t *testing.T) (path string, events []auditv1.Event) {
 	t.Helper()
 	text, err := os.ReadFile(old.AuditLog())

@@ -44,7 +44,7 @@ func ledger(t *testing.T) dynamic.NamespaceableResourceInterface {
 	return client.Resource(attestations)
 }
 
-// createEntry creates the entry of an attested machine. The test deletes it.
+// createEntry creates the ledger entry of an attested machine. The test deletes it.
 func createEntry(t *testing.T, provider, instance, node string) *unstructured.Unstructured {
 	t.Helper()
 	entry := &unstructured.Unstructured{Object: map[string]any{
@@ -69,7 +69,7 @@ func createEntry(t *testing.T, provider, instance, node string) *unstructured.Un
 	return created
 }
 
-func TestTheCustomResourceIsServed(t *testing.T) {
+func TestCustomResourceIsServed(t *testing.T) {
 	client, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestTheCustomResourceIsServed(t *testing.T) {
 	}
 }
 
-// table is what `kubectl get nodeattestations` prints, with the columns of -o wide
-// or without.
+// table returns the output of `kubectl get nodeattestations`, with or without the columns
+// of -o wide.
 func table(t *testing.T, wide bool) string {
 	t.Helper()
 	client, err := rest.HTTPClientFor(plane.AdminConfig())
@@ -145,7 +145,7 @@ func table(t *testing.T, wide bool) string {
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(text.String(), "")
 }
 
-// cellText is empty for a field that an entry lacks, as with kubectl.
+// cellText returns an empty text for a missing field, like kubectl.
 func cellText(cell any) string {
 	if cell == nil {
 		return ""
@@ -153,7 +153,7 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-func TestTheLedgerReadsLikeAStory(t *testing.T) {
+func TestLedgerColumns(t *testing.T) {
 	for _, machine := range []struct {
 		instance, node string
 		status         map[string]any
@@ -178,7 +178,7 @@ func TestTheLedgerReadsLikeAStory(t *testing.T) {
 	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, true))
 }
 
-// condition is one of an entry's.
+// condition is a condition of an entry.
 type condition struct{ kind, status, reason string }
 
 var (
@@ -201,7 +201,7 @@ func status(phase v1alpha1.Phase, conditions ...condition) map[string]any {
 	return s
 }
 
-// age is how old an entry is, which differs from run to run.
+// age is the column with the age of an entry, which varies.
 var age = regexp.MustCompile(`(?m)(\s)\d+s(\s|$)`)
 
 func golden(t *testing.T, path, got string) {
@@ -220,12 +220,12 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is printed:\n%s", path, got)
+		t.Errorf("%s does not match the output:\n%s", path, got)
 	}
 }
 
 // An entry never changes its machine, and a revocation cannot be undone.
-func TestTheAPIServerGuardsTheLedger(t *testing.T) {
+func TestAPIServerValidatesTheLedger(t *testing.T) {
 	entry := createEntry(t, "aws", "i-0b1", "worker-b1")
 	change := func(fields ...string) error {
 		changed := entry.DeepCopy()
@@ -244,7 +244,7 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 		t.Errorf("a further token: %v", err)
 	}
 	entry = bindsOnce(t, entry)
-	// A command of a version without bindings can revoke too.
+	// A command of a version without bindings can also revoke.
 	entry.Object["status"] = status(v1alpha1.Revoked, certified)
 	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
 	if err != nil {
@@ -280,10 +280,10 @@ func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Uns
 		return ledger(t).UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}
 	if _, err := bind(entry, "def456", "0"); err == nil {
-		t.Error("a token is used that the entry does not name")
+		t.Error("a token of another entry is bound")
 	}
 	if _, err := bind(entry, "abc123", "x"); err == nil {
-		t.Error("a token is used for what is no key")
+		t.Error("a token is bound to an invalid key")
 	}
 	bound, err := bind(entry, "abc123", "0")
 	if err != nil {
@@ -295,14 +295,14 @@ func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Uns
 		"a key of no token": func() (*unstructured.Unstructured, error) { return bind(bound, "def456", "1") },
 	} {
 		if _, err := err(); err == nil {
-			t.Errorf("a token that was used is then bound to %s", what)
+			t.Errorf("a used token is bound to %s", what)
 		}
 	}
 	if err := unstructured.SetNestedField(bound.Object, "def456", "spec", "tokenID"); err != nil {
 		t.Fatal(err)
 	}
 	if bound, err = ledger(t).Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
-		t.Fatalf("after a token was used there is no other: %v", err)
+		t.Fatalf("there is no next token after a used one: %v", err)
 	}
 	if bound, err = bind(bound, "def456", "1"); err != nil {
 		t.Fatalf("the next token cannot be used: %v", err)

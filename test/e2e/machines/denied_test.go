@@ -357,20 +357,20 @@ func TestBodiesThatNoClientSends(t *testing.T) {
 		"a key twice":              fmt.Sprintf(`{"Document":%s,"Document":%s}`, document, document),
 		"a key in two cases":       fmt.Sprintf(`{"Document":%s,"document":%s}`, document, document),
 		"a key in another case":    fmt.Sprintf(`{"document":%s}`, document),
-		"a key that nobody knows":  fmt.Sprintf(`{"Document":%s,"NodeName":"kube-apiserver"}`, document),
+		"an unknown key":           fmt.Sprintf(`{"Document":%s,"NodeName":"kube-apiserver"}`, document),
 		"more after it":            good + good,
-		"a document that is none":  `{"Document":"bm9uZQ=="}`,
+		"an invalid document":      `{"Document":"bm9uZQ=="}`,
 		"a document that is empty": `{"Document":""}`,
 		"an array":                 "[" + good + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A machine may send ten requests at once; each of these is of another.
+			// A machine may send ten requests at once, so each of these is from another machine.
 			sender := launch(t, blue)
 			answer, err := sender.Ask(t.Context(), blue.Replicas[0], m.NodeName(), []byte(body))
 			want := http.StatusBadRequest
 			if name == "huge" {
-				// The server does not read it to the end, and closes the connection half a second
-				// after its answer, which a slow client may lose thereby.
+				// The server does not read the whole body, and closes the connection half
+				// a second after its answer. A slow client may lose the answer.
 				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 					return
 				}

@@ -35,8 +35,8 @@ func TestNameComesFromTheEvidence(t *testing.T) {
 	nothingWritten(t, blue, other)
 }
 
-// TestTokensAreAsStrongAsKubernetesAllows: they had 64 bits, in hexadecimal, and
-// the usage "signing". TestTokensThatNobodyUsesEnd looks at the whole Secret.
+// TestTokensAreAsStrongAsKubernetesAllows: they had 64 bits, in hexadecimal, and the
+// usage "signing". TestTokensThatNobodyUsesEnd checks the whole Secret.
 func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 	var all string
@@ -71,14 +71,15 @@ func strict(t *testing.T, name string) *Replica {
 	))
 	orFatal(t, err)
 	t.Cleanup(func() {
-		if err := errors.Join(replica.Stop(), replica.Gate.Close()); err != nil {
+		if err := errors.Join(replica.Stop(), replica.APIProxy.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return replica
 }
 
-// TestStrictServer asks a server that is stricter than that of deploy/bootstrap.
+// TestStrictServer sends requests to a server that is stricter than that of
+// deploy/bootstrap.
 func TestStrictServer(t *testing.T) {
 	replica := strict(t, "strict")
 	// It compared the ARN of an instance profile with that of a role.
@@ -101,7 +102,7 @@ func TestStrictServer(t *testing.T) {
 	// Bodies had no limits of size and time.
 	t.Run("a slow body is not waited for", func(t *testing.T) { slowBody(t, replica) })
 	// It handled SIGINT only.
-	t.Run("what is asked when it is told to end is answered", func(t *testing.T) { drains(t, replica) })
+	t.Run("requests are answered during shutdown", func(t *testing.T) { drains(t, replica) })
 }
 
 // stopAndStart shows that evidence that is not newer than the used one is refused, and
@@ -166,7 +167,7 @@ func slowBody(t *testing.T, replica *Replica) {
 func drains(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
 	body := evidence(t, m)
-	hold := replica.Gate.HoldRequest(isTokenCreation)
+	hold := replica.APIProxy.HoldRequest(isTokenCreation)
 	answers := make(chan Answer, 1)
 	go func() {
 		answer, err := m.Ask(t.Context(), replica, m.NodeName(), body)
@@ -212,12 +213,12 @@ func TestMetricsOfJoins(t *testing.T) {
 		"node_authorizer_approver_leader 1",
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("no replica tells %s", want)
+			t.Errorf("no replica has the metric %s", want)
 		}
 	}
 	for _, secret := range []string{m.NodeName(), m.Instance.ID, m.Address.String()} {
 		if strings.Contains(all, secret) {
-			t.Errorf("metrics tell of %s", secret)
+			t.Errorf("metrics contain %s", secret)
 		}
 	}
 }

@@ -34,11 +34,11 @@ func TestRevokedMachines(t *testing.T) {
 			t.Errorf("it has the tokens %v", ids)
 		}
 		if _, err := create(t, withToken(blue, given), clientRequest(m.NodeName()), newKey(t)); !apierrors.IsUnauthorized(err) {
-			t.Errorf("its token is taken: %v", err)
+			t.Errorf("its token is accepted: %v", err)
 		}
 		notAgain(t, m)
 	})
-	t.Run("and may join anew when its entry is deleted", func(t *testing.T) {
+	t.Run("and may join again when its entry is deleted", func(t *testing.T) {
 		m := launch(t, blue)
 		token(t, m, blue.Replicas[0])
 		revoke(t, m)
