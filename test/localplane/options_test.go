@@ -31,15 +31,15 @@ func TestAuthorizationBecomesFlagsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeMeant(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		options Options
 		want    string
 	}{
-		"an unknown authorization":   {Options{Authorization: "none"}, `"none" is not known`},
-		"two authorizations":         {Options{Authorization: InTree, AuthorizationConfig: "a.yaml"}, "exclude each other"},
-		"a config that is not there": {Options{AuthorizationConfig: "no-such.yaml"}, "no-such.yaml"},
-		"an unknown component":       {Options{ExtraArgs: map[Component][]string{"kubelet": nil}}, `"kubelet"`},
+		"an unknown authorization": {Options{Authorization: "none"}, `"none" is not known`},
+		"two authorizations":       {Options{Authorization: InTree, AuthorizationConfig: "a.yaml"}, "exclude each other"},
+		"a missing config":         {Options{AuthorizationConfig: "no-such.yaml"}, "no-such.yaml"},
+		"an unknown component":     {Options{ExtraArgs: map[Component][]string{"kubelet": nil}}, `"kubelet"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.options.complete()

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// planeFlags describe a plane on the command line.
+// planeFlags are the flags that describe a plane.
 type planeFlags struct {
 	dir                 string
 	authorization       string
@@ -74,7 +74,7 @@ func (f *planeFlags) nodes() ([]nodeFlag, error) {
 	return nodes, nil
 }
 
-// start starts the plane and joins its nodes. When it fails nothing runs.
+// start starts the plane and joins its nodes. If it fails, it stops everything.
 func (f *planeFlags) start(ctx context.Context, options localplane.Options) (*localplane.Plane, error) {
 	nodes, err := f.nodes()
 	if err != nil {
