@@ -89,7 +89,7 @@ func TestNotReady(t *testing.T) {
 		"a pod that has completed": {&corev1.Pod{ObjectMeta: meta("import"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, missing, err := look(context.Background(), fake.NewClientset(test.object))
+			_, missing, err := listPods(context.Background(), fake.NewClientset(test.object))
 			if err != nil {
 				t.Fatal(err)
 			}
