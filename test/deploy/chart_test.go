@@ -26,8 +26,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 )
 
-// render is `helm template shop` in the namespace guards, without a cluster. It
-// returns the files by name.
+// render runs `helm template shop` in the namespace guards, without a cluster. It returns
+// the files by name.
 func render(values string) (map[string]string, error) {
 	c, err := loader.Load(chartFolder)
 	if err != nil {
@@ -53,7 +53,7 @@ func render(values string) (map[string]string, error) {
 	return byName, nil
 }
 
-// rendered are the objects of the API server's own kinds.
+// rendered returns the rendered objects of the API server's own kinds.
 func rendered(t *testing.T, values string) []runtime.Object {
 	t.Helper()
 	files, err := render(values)
@@ -110,9 +110,9 @@ func TestChartRenders(t *testing.T) {
 			image + "server: {replicas: 1}",
 			with(rights, []string{"ConfigMap", "Deployment", "Secret", "Secret", "Service", "ServiceAccount"}),
 		},
-		"for another cluster":                {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
-		"rights for a server elsewhere":      {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
-		"webhooks for one that is elsewhere": {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}", []string{"MutatingWebhookConfiguration"}},
+		"for another cluster":             {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
+		"rights for a server elsewhere":   {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
+		"webhooks for a server elsewhere": {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}", []string{"MutatingWebhookConfiguration"}},
 		"everything that can be set": {
 			image + `
 imagePullSecrets: [{name: pull}]
@@ -173,7 +173,7 @@ func TestChartRefusesBadValues(t *testing.T) {
 	}
 }
 
-// What the chart installs decides as what deploy holds.
+// The chart makes the same decisions as the manifests in deploy.
 func TestChartAgreesWithTheManifests(t *testing.T) {
 	objects := rendered(t, image+"webhooks: {enabled: true, extendedResourceToleration: true, caBundle: Zm9v}")
 	restriction, tolerations := webhooks(t, "service")
@@ -213,7 +213,7 @@ func TestChartAgreesWithTheManifests(t *testing.T) {
 	}
 }
 
-// podOf leaves out names that depend on the release.
+// podOf omits names that depend on the release.
 func podOf(d *appsv1.Deployment) *corev1.PodSpec {
 	pod := d.Spec.Template.Spec.DeepCopy()
 	pod.ServiceAccountName, pod.Affinity = "", nil
@@ -255,8 +255,8 @@ server:
 	}
 }
 
-// Helm's certificates let kube-apiserver and the server trust each other, and
-// nobody else: both chain to the authority that the webhooks name.
+// Helm's certificates let only kube-apiserver and the server trust each other: both are
+// signed by the authority in the webhooks.
 func TestChartMakesCertificates(t *testing.T) {
 	objects := rendered(t, image+"webhooks: {enabled: true}")
 	secrets := map[string]*corev1.Secret{}
@@ -294,7 +294,7 @@ func TestChartMakesCertificates(t *testing.T) {
 	}
 }
 
-// certificate is that of a Secret. Its key is one with which handshakes are cheap.
+// certificate returns the certificate of a Secret. Its key must make handshakes cheap.
 func certificate(t *testing.T, secret *corev1.Secret) *x509.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])

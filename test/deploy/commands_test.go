@@ -23,8 +23,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// host is a control plane node, and an administrator's folder with a checkout:
-// paths of the pages lead into it.
+// host is a control plane node with an administrator's folder and a checkout, to which
+// paths of the pages are mapped.
 type host struct{ dir string }
 
 func newHost(t *testing.T) *host {
@@ -44,8 +44,8 @@ func newHost(t *testing.T) *host {
 
 func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
-// run runs the one block of commands of the pages that contains the text. Commands
-// that need a cluster, or the rights of root, are left out.
+// run runs the only block of commands of the pages that contains a text, without commands
+// that need a cluster or root.
 func (h *host) run(t *testing.T, containing string) {
 	t.Helper()
 	all := slices.DeleteFunc(blocks(t), func(b block) bool {
@@ -62,7 +62,7 @@ func (h *host) run(t *testing.T, containing string) {
 	}
 }
 
-// install makes the certificates and files, as far as no cluster is needed.
+// install makes the certificates and files that need no cluster.
 func (h *host) install(t *testing.T) {
 	t.Helper()
 	h.run(t, "-subj /CN=node-authorizer-ca")
@@ -121,7 +121,7 @@ const (
 	rbacType    = "RBAC"
 )
 
-// The commands of the kubeadm part, to the end and back.
+// The commands of the kubeadm part, including the way back.
 func TestCommandsThatChangeAControlPlaneNode(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
@@ -161,7 +161,7 @@ func TestCommandsThatChangeAControlPlaneNode(t *testing.T) {
 	}
 }
 
-// What is named in the static pod's files is there, and nothing else.
+// The folders have exactly the files that the static pod's files refer to.
 func TestCommandsThatCopyFiles(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
@@ -187,7 +187,7 @@ func TestCommandsThatCopyFiles(t *testing.T) {
 	}
 }
 
-// Kubernetes 1.37 takes the webhook from a file too.
+// Kubernetes 1.37 can also read webhooks from a file.
 func TestCommandsThatMakeAWebhookOfAFile(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
@@ -205,7 +205,7 @@ func TestCommandsThatMakeAWebhookOfAFile(t *testing.T) {
 	}
 }
 
-// The certificates that machines check, and that they show.
+// The serving and client certificates for machines.
 func TestCommandsThatMakeCertificatesForMachines(t *testing.T) {
 	h := newHost(t)
 	h.run(t, "-subj /CN=node-authorizer-bootstrap-ca")

@@ -50,7 +50,8 @@ func TestAuthenticatorKubeconfigs(t *testing.T) {
 	}
 }
 
-// The config differs from that of deploy/static-pod in what it serves besides.
+// The config differs from that of deploy/static-pod only in the settings for
+// authentication.
 func TestConfigurationOfAuthentication(t *testing.T) {
 	config, err := v1alpha1.Parse([]byte(filledIn.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"))))
 	if err != nil {
@@ -68,14 +69,14 @@ func TestConfigurationOfAuthentication(t *testing.T) {
 	}
 	config.Webhook.Serves, config.IAM = base.Webhook.Serves, base.IAM
 	if !reflect.DeepEqual(config, base) {
-		t.Errorf("otherwise it is\n%+v\nwant\n%+v", config, base)
+		t.Errorf("the other settings are\n%+v\nwant\n%+v", config, base)
 	}
 	if _, err := v1alpha1.Parse([]byte(strings.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"), "CLUSTER_ID", `""`, 1))); err == nil {
 		t.Error("it is valid without the id of the cluster")
 	}
 }
 
-// A kubelet runs our program, and nothing of its kubeconfig is secret.
+// A kubelet runs our program. Its kubeconfig has no secrets.
 func TestKubeconfigOfANode(t *testing.T) {
 	config, err := clientcmd.Load([]byte(filledIn.Replace(read(t, deployFolder, "iam/node.kubeconfig"))))
 	if err != nil {
@@ -94,7 +95,8 @@ func TestKubeconfigOfANode(t *testing.T) {
 	}
 }
 
-// The example is what the server reads without a finding, and its nodes are nodes.
+// The server reads the example without a finding, and its nodes are authenticated as
+// nodes.
 func TestExampleOfAWSAuth(t *testing.T) {
 	example := only[*corev1.ConfigMap](t, mustDecode(t, read(t, deployFolder, "iam/aws-auth.yaml")))
 	defaults := v1alpha1.Defaults().IAM
@@ -132,8 +134,8 @@ func TestRightsInAWS(t *testing.T) {
 	}
 }
 
-// asksOfMappings are what live mappings ask a cluster for whose ConfigMap has a
-// mistake in it.
+// asksOfMappings returns the requests of live mappings to a cluster with a mistake in its
+// ConfigMap.
 func asksOfMappings(t *testing.T) []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -179,7 +181,7 @@ func asksOfMappings(t *testing.T) []string {
 	return all()
 }
 
-// namedRights are the rights of rules: "list configmaps/aws-auth".
+// namedRights returns the rights of rules: "list configmaps/aws-auth".
 func namedRights(rules ...rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -207,7 +209,7 @@ func TestRightsOfAuthenticationAreThoseThatTheServerUses(t *testing.T) {
 	if role.Namespace != "kube-system" {
 		t.Errorf("the role is in %s", role.Namespace)
 	}
-	// Those who read the cluster besides.
+	// The subjects that also read the cluster.
 	user := only[*rbacv1.ClusterRoleBinding](t, built(t, "static-pod")).Subjects[0]
 	account := only[*rbacv1.ClusterRoleBinding](t, built(t, "service")).Subjects[0]
 	for _, subjects := range [][]rbacv1.Subject{
@@ -253,7 +255,7 @@ func TestChartOfAuthentication(t *testing.T) {
 	}
 }
 
-// checkMappingsFile finds the file where the config says, and mappings in it.
+// checkMappingsFile checks the path of the file in the config, and the mappings in it.
 func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map[string]string) {
 	t.Helper()
 	mounted := slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(path) })
@@ -283,9 +285,9 @@ func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 		"no question":                  {"server: {config: {webhook: {serves: []}}}", "serves"},
 		"another source":               {"server: {config: {iam: {sources: [Table]}}}", "sources"},
 		"a file of the user":           {"server: {config: {iam: {file: /etc/mappings.yaml}}}", "file"},
-		"mappings that nobody reads":   {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
+		"mappings without the source":  {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
 		"misspelt mappings":            {"server: {mappings: {maproles: []}}", "maproles"},
-		"webhooks that nobody answers": {"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}", "webhooks.enabled needs Admission"},
+		"webhooks that are not served": {"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}", "webhooks.enabled needs Admission"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(image + c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -295,7 +297,7 @@ func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 	}
 }
 
-// The commands of docs/iam.md that give kube-apiserver its flags, and a node its
+// The commands of docs/iam.md that set kube-apiserver's flags and write a node's
 // kubeconfig.
 func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	h := newHost(t)

@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// fires reports whether an alert's expression has a result half an hour into a
-// history.
+// fires reports whether an alert's expression has a result half an hour into a history.
 func fires(t *testing.T, alert, history string) bool {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})

@@ -37,13 +37,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// family is a metric: "counter" and the names of its labels.
+// family is the type of a metric, such as "counter", and the names of its labels.
 type family struct {
 	kind   string
 	labels []string
 }
 
-// families are the metrics by name.
+// families returns the metrics by name.
 func families(all []*dto.MetricFamily) map[string]family {
 	found := map[string]family{}
 	for _, f := range all {
@@ -58,7 +58,7 @@ func families(all []*dto.MetricFamily) map[string]family {
 	return found
 }
 
-// served are the metrics of a server that has seen one of everything.
+// served returns the metrics of a server that has recorded each of them.
 func served(t *testing.T) map[string]family {
 	t.Helper()
 	m := observe.NewMetrics()
@@ -116,7 +116,7 @@ func served(t *testing.T) map[string]family {
 	return families(slices.Collect(maps.Values(parsed)))
 }
 
-// ofAPIServers are the metrics that kube-apiserver has of webhooks.
+// ofAPIServers returns kube-apiserver's metrics of webhooks.
 func ofAPIServers(t *testing.T) map[string]family {
 	t.Helper()
 	authorization := webhookmetrics.NewWebhookMetrics()

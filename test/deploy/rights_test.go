@@ -27,8 +27,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// emptyCluster serves all resources that Kubernetes has, has no objects, and
-// notes what it is asked for: "list pods".
+// emptyCluster serves all resources of Kubernetes, has no objects, and records requests:
+// "list pods".
 type emptyCluster struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ func kindOf(resource schema.GroupVersionResource) string {
 	return ""
 }
 
-// reads are what a live state asks an empty cluster for.
+// reads returns the requests of a live state to an empty cluster.
 func reads(t *testing.T, options source.LiveOptions) []string {
 	t.Helper()
 	cluster := newEmptyCluster(t)
@@ -168,10 +168,10 @@ func reads(t *testing.T, options source.LiveOptions) []string {
 	return asked()
 }
 
-// identity is what tells one cluster from another.
+// identity is the request that identifies a cluster.
 const identity = "get namespaces kube-system"
 
-// granted are the rights of a role: "list pods".
+// granted returns the rights of a role: "list pods".
 func granted(role *rbacv1.ClusterRole) []string {
 	var all []string
 	for _, rule := range role.Rules {
@@ -196,7 +196,7 @@ func granted(role *rbacv1.ClusterRole) []string {
 	return all
 }
 
-// The server asks for no more, and gets no more.
+// The server sends no other requests, and has no other rights.
 const accessReviews = "create subjectaccessreviews.authorization.k8s.io"
 
 func TestRightsAreThoseThatTheServerUses(t *testing.T) {

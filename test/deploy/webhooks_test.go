@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// restricted is what NodeRestriction looks at: resource.group, subresource
-// (* for any), operations.
+// restricted are the writes that NodeRestriction checks: resource.group, subresource (*
+// for any), operations.
 var restricted = []struct {
 	group, resource, subresource string
 	operations                   []admission.Operation
@@ -41,7 +41,7 @@ var restricted = []struct {
 
 var writes = []admission.Operation{admission.Create, admission.Update, admission.Delete}
 
-// request is a write without the object.
+// request is a write without its object.
 type request struct {
 	resource    schema.GroupVersionResource
 	subresource string
@@ -62,8 +62,8 @@ func (r request) attributes(object runtime.Object, by user.Info) admission.Attri
 	return admission.NewAttributesRecord(object, nil, schema.GroupVersionKind{}, "shop", "name", r.resource, r.subresource, r.operation, nil, false, by)
 }
 
-// everyRequest visits all writes of all resources that Kubernetes has, in every
-// version, with every subresource that NodeRestriction knows, and some others.
+// everyRequest visits all writes of all resources of Kubernetes, in every version, with
+// every subresource in NodeRestriction's rules, and some others.
 func everyRequest(visit func(request)) {
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		if gvk.Version == runtime.APIVersionInternal || strings.HasSuffix(gvk.Kind, "List") {
@@ -85,7 +85,7 @@ func sent(to []admissionregistrationv1.RuleWithOperations, attributes admission.
 	})
 }
 
-func TestNodeRestrictionIsAskedAboutAllThatItRestrictsAndNothingElse(t *testing.T) {
+func TestNodeRestrictionGetsExactlyTheRestrictedWrites(t *testing.T) {
 	for _, form := range forms {
 		restriction, _ := webhooks(t, form)
 		asked := 0
@@ -110,7 +110,7 @@ func TestNodeRestrictionIsAskedAboutAllThatItRestrictsAndNothingElse(t *testing.
 	}
 }
 
-// As the in-tree plugin, which looks at pods that are created and updated.
+// As in-tree, the webhook is called for created and updated pods.
 func TestTolerationsAreAddedToPodsOnly(t *testing.T) {
 	for _, form := range forms {
 		_, tolerations := webhooks(t, form)
@@ -130,7 +130,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 		for _, configured := range []*admissionregistrationv1.MutatingWebhook{restriction, tolerations} {
 			w := webhook.NewMutatingWebhookAccessor("", "", configured)
 			if *configured.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy {
-				t.Errorf("%s: %s: what later webhooks change is not looked at", form, w.GetName())
+				t.Errorf("%s: %s: changes by later webhooks are not checked", form, w.GetName())
 			}
 			if *w.GetFailurePolicy() != admissionregistrationv1.Fail {
 				t.Errorf("%s: %s: failurePolicy is %s", form, w.GetName(), *w.GetFailurePolicy())
@@ -145,7 +145,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 				t.Errorf("%s: %s: timeoutSeconds is %d, which a node's lease cannot wait for", form, w.GetName(), s)
 			}
 			if w.GetNamespaceSelector() != nil || w.GetObjectSelector() != nil {
-				t.Errorf("%s: %s: a selector lets writes pass", form, w.GetName())
+				t.Errorf("%s: %s: a selector excludes writes", form, w.GetName())
 			}
 			if v := w.GetAdmissionReviewVersions(); !slices.Equal(v, []string{"v1"}) {
 				t.Errorf("%s: %s: admissionReviewVersions are %v", form, w.GetName(), v)
@@ -154,7 +154,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 	}
 }
 
-// matches evaluates the match conditions as the API server does.
+// matches evaluates the match conditions like the API server.
 func matches(t *testing.T, w webhook.WebhookAccessor, attributes admission.Attributes, object runtime.Object) bool {
 	t.Helper()
 	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -197,8 +197,8 @@ func TestOnlyNodesAreSentToNodeRestriction(t *testing.T) {
 	}
 }
 
-// Pods without extended resources, the server's own among them, must be created
-// while the server is down.
+// Pods without extended resources, including the server's own, must be created while the
+// server is down.
 func TestOnlyPodsWithExtendedResourcesAreSentForTolerations(t *testing.T) {
 	requests := func(name corev1.ResourceName) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), name: resource.MustParse("1")}}}
@@ -224,7 +224,7 @@ func TestOnlyPodsWithExtendedResourcesAreSentForTolerations(t *testing.T) {
 	}
 }
 
-// The two forms, and the chart, differ only in how the server is reached.
+// The two forms, and the chart, differ only in the address of the server.
 func TestFormsAgree(t *testing.T) {
 	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
 	restriction, tolerations := webhooks(t, forms[0])
