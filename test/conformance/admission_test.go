@@ -21,9 +21,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestRandomWrites puts the same writes about the same states, under random
-// feature gates, to the in-tree NodeRestriction and to ours: as a function, as
-// an admission plugin with internal objects, and as a webhook with a document.
+// TestRandomWrites sends the same writes about the same states, under random feature
+// gates, to the in-tree NodeRestriction and to ours: as a function, as an admission
+// plugin with internal objects, and as a webhook with a document.
 func TestRandomWrites(t *testing.T) {
 	b := readBudget(t)
 	covered := newWriteCoverage()
@@ -47,7 +47,7 @@ type writeTrial struct {
 	ours     *noderestriction.Restriction
 	asked    *ourGrants
 	theirs   *intree.Restriction
-	// spared is theirs over the state that spare returns.
+	// spared is the in-tree plugin over the state that spare returns.
 	spared  *intree.Restriction
 	theyAsk *theirGrants
 }
@@ -75,7 +75,7 @@ func latestWritesWith(t *testing.T, seed uint64, features kubeversion.Features, 
 	return tr
 }
 
-// run puts n writes to both.
+// run sends n writes to both.
 func (tr *writeTrial) run(t *testing.T, n int, covered *writeCoverage) {
 	t.Helper()
 	writer := generate.NewWriter(tr.seed, tr.state)
@@ -105,8 +105,8 @@ func (tr *writeTrial) run(t *testing.T, n int, covered *writeCoverage) {
 	}
 }
 
-// theirAnswer asks the in-tree plugin. Where it panics, it is asked again about
-// a state in which the volume that it panics on just fails to translate.
+// theirAnswer calls the in-tree plugin. If it panics, it is called again with a state in
+// which the volume that causes the panic fails to translate.
 func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writeCoverage) intree.Admitted {
 	t.Helper()
 	theirs, err := tr.theirs.Admit(w)
@@ -120,8 +120,8 @@ func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writ
 	return theirs
 }
 
-// spare returns the state without the volumes that Kubernetes' translation
-// panics on; others that fail to translate are in their place.
+// spare returns the state with volumes that make Kubernetes' translation panic replaced
+// by others that fail to translate.
 func spare(s *generate.State) *generate.State {
 	spared := *s
 	spared.Pods = nil
@@ -137,7 +137,7 @@ func spare(s *generate.State) *generate.State {
 	return &spared
 }
 
-// compare says how both answers differ, if they do.
+// compare describes the difference between both answers, if any.
 func (tr *writeTrial) compare(w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) string {
 	allowed := ours.Decision == verdict.Allow
 	switch {
@@ -153,8 +153,7 @@ func (tr *writeTrial) compare(w *generate.Write, ours noderestriction.Answer, th
 	return ""
 }
 
-// listedDifference names the difference between both answers, if it is one that
-// is meant to be.
+// listedDifference returns the name of an intended difference between both answers.
 func listedDifference(w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) string {
 	pod, _ := w.Object.(*corev1.Pod)
 	if theirs.Status == 200 && ours.Code == noderestriction.MirrorPodRefersToObject && pod != nil && slices.ContainsFunc(pod.Spec.Volumes, hasTwoSources) {
@@ -173,7 +172,7 @@ func hasTwoSources(v corev1.Volume) bool {
 	return set > 1
 }
 
-// asPlugin puts the write to our admission plugin as an API server would.
+// asPlugin sends the write to our admission plugin like an API server.
 func (tr *writeTrial) asPlugin(t *testing.T, w *generate.Write, ours noderestriction.Answer) int {
 	t.Helper()
 	attributes, err := intree.WriteAttributes(w)

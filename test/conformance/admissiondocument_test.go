@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
 )
 
-// asDocument puts the write to us as an API server does to a webhook.
+// asDocument sends the write to us like an API server to a webhook.
 func (tr *writeTrial) asDocument(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) int {
 	t.Helper()
 	in, err := review.DecodeAdmission(documentOf(t, w), tr.ours.Reads)
@@ -65,8 +65,8 @@ func documentOf(t *testing.T, w *generate.Write) []byte {
 	return document
 }
 
-// rawObject renders an object with its kind, as API servers do. It sets the kind
-// of the one that it is given, if it has none.
+// rawObject renders an object with its kind, like API servers. It sets the kind of the
+// given object, if it has none.
 func rawObject(t *testing.T, o runtime.Object) runtime.RawExtension {
 	t.Helper()
 	if o == nil {

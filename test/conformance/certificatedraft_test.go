@@ -63,8 +63,8 @@ type requestDraft struct {
 	request  *certificatesv1.CertificateSigningRequest
 }
 
-// draft makes a request: one in four as a kubelet does, the others with one mutation
-// or two.
+// draft makes a request: one in four like a kubelet's, the others with one or two
+// mutations.
 func (w *requestGenerator) draft(r *rand.Rand, n int) *requestDraft {
 	w.t.Helper()
 	d := w.plain(r, fmt.Sprintf("csr-%d", n))
@@ -91,7 +91,7 @@ func (w *requestGenerator) draft(r *rand.Rand, n int) *requestDraft {
 	return d
 }
 
-// plain is what a kubelet asks for.
+// plain returns a request of a kubelet.
 func (w *requestGenerator) plain(r *rand.Rand, name string) *requestDraft {
 	d := &requestDraft{
 		kind: []approve.Kind{approve.Client, approve.Renewal, approve.Serving}[r.IntN(3)], key: w.keys[r.IntN(len(w.keys))],

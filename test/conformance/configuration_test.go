@@ -14,9 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 )
 
-// TestRandomConfigurations gives random AuthorizationConfigurations to
-// kube-apiserver's loader and to ours: what one refuses, the other refuses. ABAC
-// and kubeconfigs that cannot be used, which only ours refuses, are left out.
+// TestRandomConfigurations loads random AuthorizationConfigurations with kube-apiserver's
+// loader and with ours: both must accept or both refuse. ABAC and unusable kubeconfigs,
+// which only ours refuses, are left out.
 func TestRandomConfigurations(t *testing.T) {
 	b := readBudget(t)
 	kubeconfig := filepath.Join(t.TempDir(), "webhook.kubeconfig")
@@ -58,7 +58,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}]
 current-context: a
 `
 
-// seldom returns the first choice mostly.
+// seldom returns the first choice most of the time.
 func seldom(r *rand.Rand, usual string, others ...string) string {
 	if r.IntN(20) > 0 {
 		return usual

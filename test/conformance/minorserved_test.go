@@ -17,9 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 )
 
-// writeServed returns a write as an API server of a minor would get it: its
-// objects are in a version that the minor serves. Kinds that it does not have
-// are left out.
+// writeServed returns a write as an API server of a minor would receive it: with objects
+// in a version that the minor serves. Unknown kinds are omitted.
 func writeServed(t *testing.T, r *rand.Rand, w *generate.Write, m kubeversion.Minor) *generate.Write {
 	t.Helper()
 	version := sliceVersion(r, m)
@@ -67,8 +66,8 @@ func objectServed(t *testing.T, o runtime.Object, m kubeversion.Minor, sliceVers
 	return o
 }
 
-// sliceServed returns a slice in a version. The first had the node beside the
-// resources, without a spec; the alpha versions have no Go type any more.
+// sliceServed returns a slice in a version. In the first, the node is in the same object
+// as the resources, without a spec. The alpha versions have no Go type any more.
 func sliceServed(t *testing.T, o *resourcev1.ResourceSlice, version string) runtime.Object {
 	t.Helper()
 	node := ""

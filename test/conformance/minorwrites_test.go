@@ -171,8 +171,8 @@ func (m *minorCoverage) count(w *generate.Write, ours noderestriction.Answer, th
 	m.resources.count(&generate.Request{Group: w.Group, Resource: w.Resource}, decision)
 }
 
-// check prints how often each of our codes was covered, and fails where a resource
-// that is restricted was covered too rarely or in every minor's way alike.
+// check prints how often each of our codes was covered. It fails if a restricted resource
+// was covered too rarely or with one outcome only.
 func (m *minorCoverage) check(t *testing.T) {
 	t.Helper()
 	var table strings.Builder

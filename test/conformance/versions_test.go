@@ -104,12 +104,12 @@ func (s *survey) effectLines() []string {
 		verbs string
 	}
 	minors := make(map[row][]kubeversion.Minor)
-	examples := make(map[row]*finding)
-	for e, findings := range s.effects {
-		for m, f := range findings {
+	examples := make(map[row]*difference)
+	for e, differences := range s.effects {
+		for m, f := range differences {
 			r := row{e, strings.Join(f.verbs, ", ")}
 			minors[r] = append(minors[r], m)
-			if examples[r] == nil || plainness(&f.example, &examples[r].example) < 0 {
+			if examples[r] == nil || simplicity(&f.example, &examples[r].example) < 0 {
 				examples[r] = f
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// auditLines makes the lines of an audit log, one after the other, without end.
+// auditLines generates an endless sequence of lines of an audit log.
 type auditLines struct {
 	fileCluster
 	made int
@@ -34,7 +34,7 @@ func (a *auditLines) next() []byte {
 	return a.text.Bytes()
 }
 
-// auditRequest is what changes from line to line.
+// auditRequest has the fields that vary between lines.
 type auditRequest struct {
 	verb, path, query string
 	reference         string // the fields of objectRef

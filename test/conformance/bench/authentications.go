@@ -97,11 +97,11 @@ func (a *authenticationBench) measure(s *section) error {
 	if _, err := a.ask(theServer, warm, len(warm)/connections); err != nil {
 		return err
 	}
-	known, err := a.takeTurns("warm", func() ([][]byte, int, error) { return warm, 0, nil })
+	known, err := a.alternate("warm", func() ([][]byte, int, error) { return warm, 0, nil })
 	if err != nil {
 		return err
 	}
-	first, err := a.takeTurns("cold", func() ([][]byte, int, error) {
+	first, err := a.alternate("cold", func() ([][]byte, int, error) {
 		fresh, err := a.reviews(a.sizes.freshTokens)
 		return fresh, len(fresh)/connections - 1, err
 	})
@@ -117,8 +117,8 @@ func (a *authenticationBench) measure(s *section) error {
 	return nil
 }
 
-// takeTurns puts reviews, made anew for each round, to the servers in turns.
-func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
+// alternate puts reviews, made anew for each round, to the servers alternately.
+func (a *authenticationBench) alternate(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
 	r := make(servedRounds, len(a.servers))
 	for i := range a.rounds + 1 {
 		a.log("authentications: %s, round %d of %d", kind, i, a.rounds)
@@ -127,7 +127,7 @@ func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]
 			return nil, err
 		}
 		for j := range a.servers {
-			at := contestant((i + j) % len(a.servers))
+			at := endpoint((i + j) % len(a.servers))
 			one, err := a.ask(at, bodies, each)
 			if err != nil {
 				return nil, err
@@ -141,7 +141,7 @@ func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]
 }
 
 // ask puts reviews to a server: for a time, or each connection so many.
-func (a *authenticationBench) ask(who contestant, bodies [][]byte, each int) (servedRound, error) {
+func (a *authenticationBench) ask(who endpoint, bodies [][]byte, each int) (servedRound, error) {
 	s := a.servers[who]
 	check := func(body []byte) error {
 		if who == theServer && !strings.Contains(string(body), `"authenticated":true`) {

@@ -97,7 +97,7 @@ type writer struct {
 // pace is the time between two changes.
 const pace = time.Second / 10_000
 
-func startWriter(ctx context.Context, c contender, forms [2][]*corev1.Pod) *writer {
+func startWriter(ctx context.Context, c implementation, forms [2][]*corev1.Pod) *writer {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &writer{cancel: cancel, done: make(chan struct{}), begin: time.Now()}
 	go func() {

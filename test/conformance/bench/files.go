@@ -77,7 +77,7 @@ func (b *bench) addRun(t *table, objects int, what, file string, args []string) 
 	return peak, nil
 }
 
-// used is what a run of the program took.
+// used is the resource usage of a run of the program.
 type used struct {
 	time, processor time.Duration
 	peak            float64 // of memory, in bytes
@@ -127,7 +127,7 @@ func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
 	return fmt.Errorf("running %s: %w: %s", cmd, err, said)
 }
 
-// afterLoading measures what questions take when the state is there.
+// afterLoading measures the time of questions when the state is loaded.
 func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table, error) {
 	t := table{caption: "**After loading.**", header: []string{"question", "time", "answer"}}
 	app := l.appOf(0, 0)

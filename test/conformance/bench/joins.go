@@ -19,7 +19,7 @@ import (
 
 const joinsMethod = `Two control planes with the manifests in ` + "`deploy/bootstrap`" + `, one of them with many bootstrap
 tokens in kube-system that are good until tomorrow, each with one ` + "`node-authorizer server`" + ` as
-bootstrap service and approver. Machines join both in turns, several at once. Each has its own
+bootstrap service and approver. Machines join both alternately, several at once. Each has its own
 address and instance, shows a signed identity document to the service over a new TLS
 connection, and with the token that it gets asks kube-apiserver for a client certificate and
 watches its request until the certificate is there, as a kubelet does. EC2 is stood in for by a
@@ -179,7 +179,7 @@ func (c *joinCluster) direct(r *machines.Replica) error {
 	return os.WriteFile(r.Kubeconfig(), []byte(strings.ReplaceAll(string(text), r.APIProxy.Address(), c.Server())), 0o600)
 }
 
-// joinRound is what machines met that joined together.
+// joinRound has the measurements of machines that joined at the same time.
 type joinRound struct {
 	took time.Duration
 	// token and certificate are how long each machine took until it had one.

@@ -147,7 +147,7 @@ func (b *bench) change(l layout, name string, t *table) error {
 		{"updated in its status", update, started},
 		{"deleted, and created again on another node", recreate, moved},
 	} {
-		r := takeTurns(b.rounds, func(s side) float64 { return m.measure(s, m.events) })
+		r := alternate(b.rounds, func(s side) float64 { return m.measure(s, m.events) })
 		t.add(m.what+", "+name, r.ratio().String(), nanoseconds(r.of(ours)), nanoseconds(r.of(inTree)))
 	}
 	return b.ctx.Err()

@@ -60,7 +60,7 @@ const flat = 2
 
 // readWorst asks ours all questions as often as needed, and in-tree, which may
 // take a second for one, as few as give a figure.
-func (b *bench) readWorst(c pair[contender], q questions) (rounds, error) {
+func (b *bench) readWorst(c pair[implementation], q questions) (rounds, error) {
 	if err := q.check(ours, c[ours]); err != nil {
 		return rounds{}, err
 	}
@@ -77,7 +77,7 @@ func (b *bench) readWorst(c pair[contender], q questions) (rounds, error) {
 	if err := few.check(inTree, c[inTree]); err != nil {
 		return rounds{}, err
 	}
-	r := takeTurns(n, func(s side) float64 {
+	r := alternate(n, func(s side) float64 {
 		asked := q
 		if s == inTree {
 			asked = few

@@ -63,7 +63,7 @@ func claimOther() kind {
 	}
 }
 
-// unrestricted is what no rule is about.
+// unrestricted returns writes to which no rule applies.
 func unrestricted() kind {
 	return kind{
 		name: "what no rule is about", weight: 4, outcome: Allowed,
