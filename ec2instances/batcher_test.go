@@ -139,7 +139,8 @@ func TestConcurrentLookupsAreBatched(t *testing.T) {
 			if r.answer.Instance != nil {
 				t.Errorf("%s does not exist and is found as %s", r.id, *r.answer.Instance.InstanceId)
 			}
-		case r.answer.Instance == nil || *r.answer.Instance.InstanceId != r.id || *r.answer.Instance.PrivateDnsName != known[r.id] || r.answer.Account != account:
+		case r.answer.Instance == nil || *r.answer.Instance.InstanceId != r.id || *r.answer.Instance.PrivateDnsName != known[r.id] ||
+			r.answer.Account != account:
 			t.Errorf("%s is found as another one", r.id)
 		}
 	}
@@ -215,7 +216,8 @@ func TestTruncatedAnswerIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error) {
 			mu.Lock()
 			sizes = append(sizes, len(ids))
 			mu.Unlock()
@@ -230,7 +232,8 @@ func TestTruncatedAnswerIsNotNotFound(t *testing.T) {
 			all.Go(func() {
 				time.Sleep(time.Duration(n) * time.Millisecond)
 				id := fmt.Sprintf("i-%08x", n)
-				if answer, err := of.Instance(t.Context(), region, id, tries); err != nil || answer.Instance == nil || *answer.Instance.InstanceId != id {
+				if answer, err := of.Instance(t.Context(), region, id, tries); err != nil || answer.Instance == nil ||
+					*answer.Instance.InstanceId != id {
 					t.Errorf("%s: %+v, %v", id, answer, err)
 				}
 			})
@@ -333,10 +336,22 @@ func TestBatches(t *testing.T) {
 		throttled int
 	}{
 		{"a question that comes alone does not wait", ec2instances.Options{}, every(3, 2*time.Second), []int{1, 1, 1}, 0},
-		{"a question that comes while others are in flight waits for more", ec2instances.Options{BatchWait: 95 * time.Millisecond}, every(21, 10*time.Millisecond), []int{1, 10, 10}, 0},
-		{"a full batch does not wait", ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond}, every(11, time.Millisecond), []int{1, 5, 5}, 0},
-		{"no more than four batches are in flight", ec2instances.Options{BatchSize: 2}, every(13, time.Millisecond), []int{1, 2, 2, 2, 2, 2, 2}, 0},
-		{"a batch has 100 instances at most", ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour}, append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...), []int{1, 100, 100, 50}, 0},
+		{
+			"a question that comes while others are in flight waits for more",
+			ec2instances.Options{BatchWait: 95 * time.Millisecond}, every(21, 10*time.Millisecond), []int{1, 10, 10}, 0,
+		},
+		{
+			"a full batch does not wait", ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond},
+			every(11, time.Millisecond), []int{1, 5, 5}, 0,
+		},
+		{
+			"no more than four batches are in flight", ec2instances.Options{BatchSize: 2}, every(13, time.Millisecond),
+			[]int{1, 2, 2, 2, 2, 2, 2}, 0,
+		},
+		{
+			"a batch has 100 instances at most", ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour},
+			append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...), []int{1, 100, 100, 50}, 0,
+		},
 		{
 			"the limit on requests makes batches larger",
 			ec2instances.Options{PerSecond: 1, Burst: 1},
@@ -344,7 +359,10 @@ func TestBatches(t *testing.T) {
 			[]int{1, 1, 1, 1, 7, 10, 10, 11, 10, 8},
 			0,
 		},
-		{"a question that would wait too long is throttled", ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2}, every(20, time.Millisecond), []int{1, 2, 2, 2, 2, 2}, 9},
+		{
+			"a question that would wait too long is throttled", ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2},
+			every(20, time.Millisecond), []int{1, 2, 2, 2, 2, 2}, 9,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sizes, throttled := requests(t, test.options, test.arrivals)
@@ -360,8 +378,11 @@ func TestRateLimitRejectsRequestsBeyondTheDeadline(t *testing.T) {
 		observed := map[string]int{}
 		of := ec2instances.New(ec2instances.Options{
 			PerSecond: 0.01, Burst: 1,
-			DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) { return answerWith(ids...), nil }).describe,
-			Observe:           func(outcome string) { observed[outcome]++ },
+			DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+				error) {
+				return answerWith(ids...), nil
+			}).describe,
+			Observe: func(outcome string) { observed[outcome]++ },
 		})
 		ask := func(id string) error {
 			_, err := of.Instance(t.Context(), region, id, tries)

@@ -17,7 +17,8 @@ import (
 
 // DescribeInstances is the method of EC2's client that is needed. It is a function, not
 // an interface, so that the linker drops the other methods of the client.
-type DescribeInstances func(ctx context.Context, input *ec2.DescribeInstancesInput, options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+type DescribeInstances func(ctx context.Context, input *ec2.DescribeInstancesInput,
+	options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 
 // Options are settings of a [Client]. Zero values are replaced with defaults, except
 // DescribeInstances.

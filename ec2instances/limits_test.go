@@ -37,10 +37,19 @@ func TestTries(t *testing.T) {
 	}{
 		{"an answer", nil, 3, "", 1, false, ec2instances.OutcomeAnswered},
 		{"throttled once", []error{errThrottled}, 3, "", 2, false, ec2instances.OutcomeAnswered},
-		{"throttled at each try", []error{errThrottled, errThrottled, errThrottled}, 3, "RequestLimitExceeded", 3, true, ec2instances.OutcomeThrottled},
+		{
+			"throttled at each try", []error{errThrottled, errThrottled, errThrottled}, 3, "RequestLimitExceeded", 3, true,
+			ec2instances.OutcomeThrottled,
+		},
 		{"one try", []error{errThrottled}, 1, "RequestLimitExceeded", 1, true, ec2instances.OutcomeThrottled},
-		{"throttled, then failed", []error{errThrottled, errInternal, errInternal}, 3, "InternalError", 2, false, ec2instances.OutcomeFailed},
-		{"not allowed", []error{errForbidden}, 3, "allow ec2:DescribeInstances to the role of this server", 1, false, ec2instances.OutcomeFailed},
+		{
+			"throttled, then failed", []error{errThrottled, errInternal, errInternal}, 3, "InternalError", 2, false,
+			ec2instances.OutcomeFailed,
+		},
+		{
+			"not allowed", []error{errForbidden}, 3, "allow ec2:DescribeInstances to the role of this server", 1, false,
+			ec2instances.OutcomeFailed,
+		},
 		{"not known", []error{errUnknown}, 3, "", 1, false, ec2instances.OutcomeAnswered},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,7 +113,8 @@ func took(t *testing.T, of *ec2instances.Client, in string, questions int) time.
 
 func TestRateLimitIsPerRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error) {
 			return answerWith(ids...), nil
 		}).describe})
 		for _, in := range []string{"eu-west-1", "eu-west-2"} {
@@ -118,7 +128,8 @@ func TestRateLimitIsPerRegion(t *testing.T) {
 func TestRateLimitAdaptsToThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := false
-		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error) {
 			if throttle {
 				return nil, errThrottled
 			}
@@ -186,7 +197,8 @@ func TestSingleQuestionsDoNotDelayBatches(t *testing.T) {
 func TestCallerWithMoreTimeRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error) {
 			requests++
 			n := requests
 			time.Sleep(time.Second)
@@ -217,7 +229,8 @@ func TestCallerWithMoreTimeRetries(t *testing.T) {
 func TestConcurrentLookupsOfOneInstanceAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error) {
 			requests++
 			time.Sleep(time.Second)
 			return answerWith(ids...), nil

@@ -189,9 +189,12 @@ func TestCallersBecomeUsers(t *testing.T) {
 		session, account string
 	}{
 		{
-			rule:     "a user",
-			caller:   iam.Caller{ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Account: account, UserID: "AIDAEXAMPLE"},
-			mapping:  iam.Mapping{Kind: iam.UserMapping, ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Username: "ann", Groups: []string{"admins"}},
+			rule:   "a user",
+			caller: iam.Caller{ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Account: account, UserID: "AIDAEXAMPLE"},
+			mapping: iam.Mapping{
+				Kind: iam.UserMapping, ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Username: "ann",
+				Groups: []string{"admins"},
+			},
 			username: "ann", id: "AIDAEXAMPLE", groups: []string{"admins"},
 		},
 		{
@@ -207,9 +210,13 @@ func TestCallersBecomeUsers(t *testing.T) {
 			username: "ann", id: "111122223333:ann",
 		},
 		{
-			rule:     "a session with its name in username and groups",
-			caller:   sessionOf("admin", "ann@corp.example"),
-			mapping:  iam.Mapping{Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "aws:{{AccountID}}:{{SessionName}}", Groups: []string{"of:{{SessionNameRaw}}", "by:{{AccessKeyID}}"}},
+			rule:   "a session with its name in username and groups",
+			caller: sessionOf("admin", "ann@corp.example"),
+			mapping: iam.Mapping{
+				Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin",
+				Username: "aws:{{AccountID}}:{{SessionName}}",
+				Groups:   []string{"of:{{SessionNameRaw}}", "by:{{AccessKeyID}}"},
+			},
 			username: "aws:111122223333:ann-corp.example", id: "AROAEXAMPLE0000000001", session: "ann@corp.example",
 			groups: []string{"of:ann@corp.example", "by:" + accessKey},
 		},
@@ -220,9 +227,12 @@ func TestCallersBecomeUsers(t *testing.T) {
 			username: "arn:aws:iam::111122223333:role/admin", id: "AROAEXAMPLE0000000001", session: "ann",
 		},
 		{
-			rule:     "a name with a space",
-			caller:   sessionOf("admin", "ann"),
-			mapping:  iam.Mapping{Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "Ann Lee", Groups: []string{"platform team"}},
+			rule:   "a name with a space",
+			caller: sessionOf("admin", "ann"),
+			mapping: iam.Mapping{
+				Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "Ann Lee",
+				Groups: []string{"platform team"},
+			},
 			username: "Ann Lee", id: "AROAEXAMPLE0000000001", session: "ann", groups: []string{"platform team"},
 		},
 	} {
@@ -236,7 +246,8 @@ func TestCallersBecomeUsers(t *testing.T) {
 			if got.Username != tc.username || strings.Join(got.Groups, ";") != strings.Join(tc.groups, ";") {
 				t.Errorf("got %q in %q", got.Username, got.Groups)
 			}
-			if got.UID != "aws-iam-authenticator:111122223333:"+tc.id || got.Extra["principalId"][0] != tc.id || got.Extra["sessionName"][0] != tc.session {
+			if got.UID != "aws-iam-authenticator:111122223333:"+tc.id || got.Extra["principalId"][0] != tc.id ||
+				got.Extra["sessionName"][0] != tc.session {
 				t.Errorf("got %q, %q", got.UID, got.Extra)
 			}
 		})
@@ -289,7 +300,10 @@ func TestInconsistentAnswerOfSTSIsRefused(t *testing.T) {
 		{"another service", func(c *iam.Caller) { c.ARN = "arn:aws:ec2::111122223333:instance/" + instanceID }, iam.CallerNotSupported},
 		{"another account", func(c *iam.Caller) { c.Account = "444455556666" }, iam.AccountMismatch},
 		{"no account", func(c *iam.Caller) { c.Account = "" }, iam.AccountMismatch},
-		{"another partition", func(c *iam.Caller) { c.ARN = strings.Replace(c.ARN, "arn:aws:", "arn:aws-cn:", 1) }, iam.CallerOtherPartition},
+		{
+			"another partition", func(c *iam.Caller) { c.ARN = strings.Replace(c.ARN, "arn:aws:", "arn:aws-cn:", 1) },
+			iam.CallerOtherPartition,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := nodes()

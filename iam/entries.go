@@ -163,7 +163,8 @@ func (r *reader) entry(node *yaml.Node, list mappingList, key string) {
 	r.left--
 	place := r.placeOf(key, node)
 	if value := follow(node); value.Kind != yaml.MappingNode {
-		r.invalid(place, "", fmt.Sprintf("the entry is %s: want the fields %s, username and groups", describe(value), list.arn), fmt.Sprintf("begin it with \"- %s: \"", list.arn))
+		r.invalid(place, "", fmt.Sprintf("the entry is %s: want the fields %s, username and groups", describe(value), list.arn),
+			fmt.Sprintf("begin it with \"- %s: \"", list.arn))
 		return
 	}
 	e := &entry{reader: r, list: list, key: key, place: place, ok: true}

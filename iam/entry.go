@@ -50,7 +50,8 @@ func (e *entry) read(node *yaml.Node) {
 	if f, ok := fields[e.list.arn]; ok {
 		e.mayBeARN(f)
 		if e.other != nil {
-			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value), "delete it, or add an entry for it to the other list")
+			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value),
+				"delete it, or add an entry for it to the other list")
 		}
 	}
 	e.readARN(fields)

@@ -23,7 +23,8 @@ func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
 		}
 		if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!binary" {
 			e.mayBeARN(field{name: foldASCII(arnText(name)), value: value})
-			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)), "put a text that begins with a brace or bracket in quotes")
+			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)),
+				"put a text that begins with a brace or bracket in quotes")
 			continue
 		}
 		e.put(field{name: foldASCII(name.Value), written: name.Value, value: value}, node.Content[i], into)
@@ -50,7 +51,8 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		e.left--
 		object = follow(object)
 		if object.Kind != yaml.MappingNode {
-			e.refuse(e.placeOf(e.key, node), fmt.Sprintf("the merged value is %s: want an object", describe(object)), "write the fields themselves")
+			e.refuse(e.placeOf(e.key, node), fmt.Sprintf("the merged value is %s: want an object", describe(object)),
+				"write the fields themselves")
 			return
 		}
 		fields := map[string]field{}
@@ -70,7 +72,8 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		case ok && !before.merged:
 			e.mayBeARN(before)
 			e.mayBeARN(f)
-			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name), "put the merge key (<<) first in the entry, or give the field in one place")
+			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name),
+				"put the merge key (<<) first in the entry, or give the field in one place")
 		case ok && before.written != f.written:
 			e.refuseTwoCases(e.placeOf(e.key+"."+name, f.value), before, f)
 		}

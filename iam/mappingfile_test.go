@@ -17,12 +17,14 @@ func TestParseFile(t *testing.T) {
 	}{
 		{
 			rule: "the lists are at the top",
-			text: "mapRoles:\n- rolearn: " + node + "\n  username: a\nmapUsers:\n- userarn: " + admin + "\n  username: b\nmapAccounts: [444455556666]\n",
+			text: "mapRoles:\n- rolearn: " + node + "\n  username: a\nmapUsers:\n- userarn: " + admin +
+				"\n  username: b\nmapAccounts: [444455556666]\n",
 			kept: []string{"role " + node + " a", "user " + admin + " b", "account 444455556666"},
 		},
 		{
 			rule: "the lists are under server, with other settings of aws-iam-authenticator",
-			text: "clusterID: blue\nserver:\n  port: 21362\n  backendMode: [MountedFile]\n  mapRoles:\n  - rolearn: " + node + "\n    username: a\n    group: b\n",
+			text: "clusterID: blue\nserver:\n  port: 21362\n  backendMode: [MountedFile]\n  mapRoles:\n  - rolearn: " +
+				node + "\n    username: a\n    group: b\n",
 			kept: []string{"role " + node + " a"}, found: []string{"warning server.mapRoles[0].group:8 MappingUnknownField"},
 		},
 		{
@@ -46,7 +48,10 @@ func TestParseFile(t *testing.T) {
 		{rule: "an empty file is broken", text: "", found: []string{"error :1 MappingSyntax"}, broken: all},
 		{rule: "a file with comments only is broken", text: "# a\n", found: []string{"error :1 MappingSyntax"}, broken: all},
 		{rule: "a file that is a list is broken", text: "- a", found: []string{"error :1 MappingSyntax"}, broken: all},
-		{rule: "a broken file breaks all lists", text: "mapRoles: []\nmapUsers: [\n", found: []string{"error :2 MappingSyntax"}, broken: all},
+		{
+			rule: "a broken file breaks all lists", text: "mapRoles: []\nmapUsers: [\n",
+			found: []string{"error :2 MappingSyntax"}, broken: all,
+		},
 		{
 			rule: "a broken list does not affect other lists",
 			text: "mapRoles: {}\nmapUsers: [{userarn: " + admin + ", username: b}]",
@@ -54,7 +59,9 @@ func TestParseFile(t *testing.T) {
 		},
 		{
 			rule: "a list that is given twice is broken",
-			text: "mapRoles: [{rolearn: " + node + ", username: a}]\nserver:\n  mapRoles: []\n", found: []string{"error server.mapRoles:3 MappingSyntax"}, broken: []string{"mapRoles"},
+			text: "mapRoles: [{rolearn: " + node + ", username: a}]\nserver:\n  mapRoles: []\n", found: []string{
+				"error server.mapRoles:3 MappingSyntax",
+			}, broken: []string{"mapRoles"},
 		},
 		{
 			rule: "unknown keys are reported",
@@ -101,7 +108,10 @@ func TestParseIdentityMapping(t *testing.T) {
 		want                string
 		found               []string
 	}{
-		{"a role", node, "system:node:{{EC2PrivateDNSName}}", []string{"system:nodes"}, "role " + node + " system:node:{{EC2PrivateDNSName}} system:nodes", nil},
+		{
+			"a role", node, "system:node:{{EC2PrivateDNSName}}", []string{"system:nodes"},
+			"role " + node + " system:node:{{EC2PrivateDNSName}} system:nodes", nil,
+		},
 		{"a user", admin, "ann", nil, "user " + admin + " ann ", nil},
 		{"root is a user", "arn:aws:iam::111122223333:root", "ann", nil, "user arn:aws:iam::111122223333:root ann ", nil},
 		{
@@ -109,7 +119,10 @@ func TestParseIdentityMapping(t *testing.T) {
 			"role " + node + " a ",
 			[]string{"warning spec.arn:0 MappingSession"},
 		},
-		{"an empty group is left out", node, "a", []string{"", "b"}, "role " + node + " a b", []string{"warning spec.groups[0]:0 MappingGroupEmpty"}},
+		{
+			"an empty group is left out", node, "a", []string{"", "b"}, "role " + node + " a b",
+			[]string{"warning spec.groups[0]:0 MappingGroupEmpty"},
+		},
 		{"an empty ARN", "", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
 		{"an ARN of no caller", "arn:aws:iam::111122223333:policy/a", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
 		{"no username", node, "", nil, "", []string{"error spec.username:0 MappingInvalid"}},
@@ -218,10 +231,13 @@ func TestCheck(t *testing.T) {
 		want  []string
 	}{
 		{"paths are compared", iam.Rules{Partition: "aws", RolePaths: iam.Exact, Reserved: iam.DefaultReserved()}, append([]string{
-			"error data.mapRoles[1]:3 MappingRolePath", "error data.mapRoles[2]:4 MappingRolePath", "error data.mapRoles[3]:5 MappingRolePath",
+			"error data.mapRoles[1]:3 " +
+				"MappingRolePath", "error data.mapRoles[2]:4 MappingRolePath", "error data.mapRoles[3]:5 MappingRolePath",
 			"error data.mapRoles[4]:6 MappingRolePath",
 		}, common...)},
-		{"roles are matched by their names", iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()}, slices.Concat([]string{
+		{"roles are matched by their names", iam.Rules{
+			Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved(),
+		}, slices.Concat([]string{
 			"error data.mapRoles[2]:4 MappingRolePathAmbiguous", "error data.mapRoles[3]:5 MappingRolePathAmbiguous",
 			"error data.mapRoles[4]:6 MappingRolePath",
 		}, common, []string{"warning data.mapRoles[1]:3 MappingRolePath"})},

@@ -21,10 +21,12 @@ func dropping() []finding.Code {
 // line.
 func FuzzParseConfigMap(f *testing.F) {
 	f.Add("- {rolearn: "+node+", username: a, groups: [b]}", "- {userarn: "+admin+", username: '{{SessionName}}'}", "- 111122223333")
-	f.Add("- &a {rolearn: "+node+", username: a}\n- <<: [*a, *a]\n  groups: &g [x, y]\n- *a\n---\n- b", "- userarn: "+admin+"\n\tusername: a", "- 012345678901\n- ~\n- [a]")
+	f.Add("- &a {rolearn: "+node+", username: a}\n- <<: [*a, *a]\n  groups: &g [x, y]\n- *a\n---\n- b",
+		"- userarn: "+admin+"\n\tusername: a", "- 012345678901\n- ~\n- [a]")
 	f.Add("- rolearn: "+node+"\r\n  username: |\r\n   a\r\n", "\ufeff- &a\n  <<: *a", "``")
 	f.Add("a: b", "[{", "# \u2028\u0085\r- *x")
-	f.Add("- {rolearn: "+node+", username: a}\n- {rolearn: "+node+", username: a, groups: b}", "- <<: {groups: [x]}\n  userarn: "+node+"\n  username: a\n  Groups: [y]", "- 111122223333")
+	f.Add("- {rolearn: "+node+", username: a}\n- {rolearn: "+node+", username: a, groups: b}",
+		"- <<: {groups: [x]}\n  userarn: "+node+"\n  username: a\n  Groups: [y]", "- 111122223333")
 	f.Add("- {rolearn: "+node+", RoleARN: "+admin+", username: 'a '}", "- {rolearn: "+node+", username: 'system:node:'}", "")
 	f.Fuzz(func(t *testing.T, roles, users, accounts string) {
 		data := map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": accounts}

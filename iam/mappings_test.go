@@ -82,9 +82,10 @@ func TestParseConfigMap(t *testing.T) {
 			kept: []string{"role " + node + " system:node:{{EC2PrivateDNSName}} system:bootstrappers,system:nodes"},
 		},
 		{
-			rule:  "groups may be missing or empty",
-			roles: "- {rolearn: " + node + ", username: a}\n- {rolearn: " + node + "2, username: b, groups: }\n- {rolearn: " + node + "3, username: c, groups: []}",
-			kept:  []string{"role " + node + " a", "role " + node + "2 b", "role " + node + "3 c"},
+			rule: "groups may be missing or empty",
+			roles: "- {rolearn: " + node + ", username: a}\n- {rolearn: " + node +
+				"2, username: b, groups: }\n- {rolearn: " + node + "3, username: c, groups: []}",
+			kept: []string{"role " + node + " a", "role " + node + "2 b", "role " + node + "3 c"},
 		},
 		{
 			rule:  "letter case in the names of fields does not matter",
@@ -157,8 +158,10 @@ func TestParseConfigMap(t *testing.T) {
 			},
 		},
 		{
-			rule:  "numbers, booleans and other tags are not texts",
-			roles: "- {rolearn: " + node + ", username: 12}\n- {rolearn: " + node + "2, username: true}\n- {rolearn: " + node + "3, username: yes}\n- {rolearn: " + node + "4, username: !!binary YQ==}\n- {rolearn: " + node + "5, username: a, groups: [1.5]}",
+			rule: "numbers, booleans and other tags are not texts",
+			roles: "- {rolearn: " + node + ", username: 12}\n- {rolearn: " + node + "2, username: true}\n- {rolearn: " +
+				node + "3, username: yes}\n- {rolearn: " + node + "4, username: !!binary YQ==}\n- {rolearn: " + node +
+				"5, username: a, groups: [1.5]}",
 			found: []string{
 				"error data.mapRoles[0].username:1 MappingInvalid", "error data.mapRoles[1].username:2 MappingInvalid",
 				"error data.mapRoles[2].username:3 MappingInvalid", "error data.mapRoles[3].username:4 MappingInvalid",
@@ -182,9 +185,13 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[0].username:2 MappingInvalid"},
 		},
 		{
-			rule:  "an unknown placeholder is an error",
-			roles: "- rolearn: " + node + "\n  username: system:node:{{PrivateDNSName}}\n- rolearn: " + node + "2\n  username: a\n  groups: [b, 'c{{ec2privatednsname}}']",
-			found: []string{"error data.mapRoles[0].username:2 MappingTemplateUnknown", "error data.mapRoles[1].groups[1]:5 MappingTemplateUnknown"},
+			rule: "an unknown placeholder is an error",
+			roles: "- rolearn: " + node + "\n  username: system:node:{{PrivateDNSName}}\n- rolearn: " + node +
+				"2\n  username: a\n  groups: [b, 'c{{ec2privatednsname}}']",
+			found: []string{
+				"error data.mapRoles[0].username:2 MappingTemplateUnknown",
+				"error data.mapRoles[1].groups[1]:5 MappingTemplateUnknown",
+			},
 		},
 		{
 			rule:  "a placeholder with spaces is an error",
@@ -192,8 +199,9 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[0].username:2 MappingTemplateSpaced"},
 		},
 		{
-			rule:  "names have no line breaks and no spaces around them",
-			roles: "- rolearn: " + node + "\n  username: |\n    a\n- rolearn: " + node + "2\n  username: ' a'\n- rolearn: " + node + "3\n  username: a\n  groups: [\"a\\tb\"]",
+			rule: "names have no line breaks and no spaces around them",
+			roles: "- rolearn: " + node + "\n  username: |\n    a\n- rolearn: " + node + "2\n  username: ' a'\n- rolearn: " +
+				node + "3\n  username: a\n  groups: [\"a\\tb\"]",
 			found: []string{
 				"error data.mapRoles[0].username:2 MappingInvalid", "error data.mapRoles[1].username:5 MappingInvalid",
 				"error data.mapRoles[2].groups[0]:8 MappingInvalid",
@@ -203,7 +211,10 @@ func TestParseConfigMap(t *testing.T) {
 			rule:  "an empty group is left out",
 			roles: "- rolearn: " + node + "\n  username: a\n  groups:\n  - b\n  -\n  - ''\n",
 			kept:  []string{"role " + node + " a b"},
-			found: []string{"warning data.mapRoles[0].groups[1]:5 MappingGroupEmpty", "warning data.mapRoles[0].groups[2]:6 MappingGroupEmpty"},
+			found: []string{
+				"warning data.mapRoles[0].groups[1]:5 MappingGroupEmpty",
+				"warning data.mapRoles[0].groups[2]:6 MappingGroupEmpty",
+			},
 		},
 		{
 			rule:  "wrong indentation joins two groups",
@@ -215,7 +226,10 @@ func TestParseConfigMap(t *testing.T) {
 			rule:  "unknown fields are reported",
 			roles: "- rolearn: " + node + "\n  username: a\n  group: [b]\n  userid: AROA\n",
 			kept:  []string{"role " + node + " a"},
-			found: []string{"warning data.mapRoles[0].group:3 MappingUnknownField", "warning data.mapRoles[0].userid:4 MappingUnknownField"},
+			found: []string{
+				"warning data.mapRoles[0].group:3 MappingUnknownField",
+				"warning data.mapRoles[0].userid:4 MappingUnknownField",
+			},
 		},
 		{
 			rule:  "the last value of a repeated field counts",
@@ -257,9 +271,10 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[2].rolearn:7 MappingInvalid", "info data.mapRoles[0]:1 MappingDuplicate"},
 		},
 		{
-			rule:  "the first merged object with a field wins, and the entry's own field over all",
-			roles: "- &a {rolearn: " + node + ", username: a}\n- &b {rolearn: " + node + "2, username: b, groups: [g]}\n- <<: [*a, *b]\n  rolearn: " + node + "3\n",
-			kept:  []string{"role " + node + " a", "role " + node + "2 b g", "role " + node + "3 a g"},
+			rule: "the first merged object with a field wins, and the entry's own field over all",
+			roles: "- &a {rolearn: " + node + ", username: a}\n- &b {rolearn: " + node +
+				"2, username: b, groups: [g]}\n- <<: [*a, *b]\n  rolearn: " + node + "3\n",
+			kept: []string{"role " + node + " a", "role " + node + "2 b g", "role " + node + "3 a g"},
 		},
 		{
 			rule:  "a merge key after a field that it merges is an error, and neither ARN is mapped",
@@ -351,8 +366,9 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "the line is that of the mistake, not of the list",
-			roles: "# roles\n- rolearn: " + node + "\n  username: a\n- rolearn: " + node + "2\n  username: b\n groups: c\n- rolearn: " + node + "3\n", broken: true,
+			rule: "the line is that of the mistake, not of the list",
+			roles: "# roles\n- rolearn: " + node + "\n  username: a\n- rolearn: " + node +
+				"2\n  username: b\n groups: c\n- rolearn: " + node + "3\n", broken: true,
 			found: []string{"error data.mapRoles:6 MappingSyntax"},
 		},
 		{

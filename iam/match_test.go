@@ -17,8 +17,9 @@ func configMap(t *testing.T, data map[string]string) (*iam.Mappings, []finding.F
 
 func TestKeysOfAConfigMap(t *testing.T) {
 	m, findings := configMap(t, map[string]string{
-		"mapRoles":    "- {rolearn: " + node + ", username: a}",
-		"mapUsers":    "- {userarn: " + admin + ", username: b}\n- {userarn: " + node + ", username: c}\n- {userarn: 'arn:aws:iam::111122223333:root', username: d}",
+		"mapRoles": "- {rolearn: " + node + ", username: a}",
+		"mapUsers": "- {userarn: " + admin + ", username: b}\n- {userarn: " + node +
+			", username: c}\n- {userarn: 'arn:aws:iam::111122223333:root', username: d}",
 		"mapAccounts": "- 111122223333\n- 012345678901\n- '444455556666'\n- 12345678901\n- 111122223333\n- [a]\n-\n- abc",
 		"mapusers":    "- {userarn: " + admin + ", username: x}",
 		"map_roles":   "x",
@@ -42,7 +43,8 @@ func TestKeysOfAConfigMap(t *testing.T) {
 		"info data.mapAccounts[0]:1 MappingDuplicate",
 	})
 	for _, mapping := range m.All() {
-		if mapping.Source != "ConfigMap kube-system/aws-auth" || mapping.Place.Object != awsAuth.Object || mapping.Place.Key == "" || mapping.Place.KeyLine == 0 {
+		if mapping.Source != "ConfigMap kube-system/aws-auth" || mapping.Place.Object != awsAuth.Object || mapping.Place.Key == "" ||
+			mapping.Place.KeyLine == 0 {
 			t.Errorf("a mapping without a place: %+v", mapping)
 		}
 	}

@@ -53,7 +53,8 @@ func checkNodeName(name string, who *principal) *Refusal {
 	case !isNodeName(name):
 		return Refuse(NameInvalid, "%s: its mapping gives the node name %q, which is not a valid name of a Node", who.ARN, name)
 	case nodeidentity.Reserved(name):
-		return Refuse(NameReserved, "%s: its mapping gives the node name %q, which is the name of a service or of the local host", who.ARN, name)
+		return Refuse(NameReserved, "%s: its mapping gives the node name %q, which is the name of a service or of the local host", who.ARN,
+			name)
 	}
 	return nil
 }

@@ -47,14 +47,26 @@ func TestCallerCannotImpersonateAnotherNode(t *testing.T) {
 		{"a terminated instance", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Running = false })
 		}, iam.SessionInstanceEnded},
-		{"an instance that does not exist", func(s *fixture) { s.caller = sessionOf("node", "i-0fedcba9876543210") }, iam.SessionInstanceUnknown},
-		{"an instance with an old id that does not exist", func(s *fixture) { s.caller = sessionOf("node", "i-01234567") }, iam.SessionInstanceUnknown},
+		{
+			"an instance that does not exist", func(s *fixture) { s.caller = sessionOf("node", "i-0fedcba9876543210") },
+			iam.SessionInstanceUnknown,
+		},
+		{
+			"an instance with an old id that does not exist",
+			func(s *fixture) { s.caller = sessionOf("node", "i-01234567") }, iam.SessionInstanceUnknown,
+		},
 		{"no instance", func(s *fixture) { s.caller = sessionOf("node", "ann") }, iam.SessionNotInstance},
 		{"the name of a node", func(s *fixture) { s.caller = sessionOf("node", nodeName) }, iam.SessionNotInstance},
 		{"an id of the wrong length", func(s *fixture) { s.caller = sessionOf("node", "i-0123456789abcdef") }, iam.SessionNotInstance},
-		{"an id with letters that are no digits", func(s *fixture) { s.caller = sessionOf("node", "i-0123456789abcdefg") }, iam.SessionNotInstance},
+		{
+			"an id with letters that are no digits",
+			func(s *fixture) { s.caller = sessionOf("node", "i-0123456789abcdefg") }, iam.SessionNotInstance,
+		},
 		{"an id in upper case", func(s *fixture) { s.caller = sessionOf("node", "i-0123456789ABCDEF0") }, iam.SessionNotInstance},
-		{"a managed instance that is not in EC2", func(s *fixture) { s.caller = sessionOf("node", "mi-0123456789abcdef0") }, iam.SessionNotInstance},
+		{
+			"a managed instance that is not in EC2",
+			func(s *fixture) { s.caller = sessionOf("node", "mi-0123456789abcdef0") }, iam.SessionNotInstance,
+		},
 		{"a user, who has no session", func(s *fixture) {
 			s.caller = iam.Caller{ARN: "arn:aws:iam::111122223333:user/ann", Account: account, UserID: "AIDAEXAMPLE"}
 			s.mapping.ARN = s.caller.ARN
@@ -110,26 +122,56 @@ func TestSessionCheck(t *testing.T) {
 		asked  []string
 	}{
 		{"checks the role by default", []func(*fixture){stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"checks the role", []func(*fixture){check(iam.CheckInstanceProfile), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"an unknown value checks everything", []func(*fixture){check("Instances"), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
+		{
+			"checks the role", []func(*fixture){check(iam.CheckInstanceProfile), stolen}, iam.SessionRoleMismatch,
+			[]string{instanceID + " with roles"},
+		},
+		{
+			"an unknown value checks everything", []func(*fixture){check("Instances"), stolen}, iam.SessionRoleMismatch,
+			[]string{instanceID + " with roles"},
+		},
 		{"can skip the role", []func(*fixture){check(iam.CheckInstance), stolen}, "", []string{instanceID}},
-		{"without the role, requires a running instance", []func(*fixture){check(iam.CheckInstance), ended}, iam.SessionInstanceEnded, []string{instanceID}},
+		{
+			"without the role, requires a running instance", []func(*fixture){check(iam.CheckInstance), ended},
+			iam.SessionInstanceEnded, []string{instanceID},
+		},
 		{"without the role, requires an instance", []func(*fixture){check(iam.CheckInstance), freely}, iam.SessionNotInstance, nil},
 		{"can be turned off", []func(*fixture){check(iam.NoSessionCheck), ended}, "", []string{instanceID}},
 		{"turned off, sends no request to EC2", []func(*fixture){check(iam.NoSessionCheck), freely}, "", nil},
 		{"skips an exempt role", []func(*fixture){exempt(nodeRole), freely}, "", nil},
 		{"skips an exempt role with any path", []func(*fixture){exempt("arn:aws:iam::111122223333:role/eks/node"), freely}, "", nil},
-		{"checks an exempt role whose mapping uses the instance", []func(*fixture){exempt(nodeRole), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
+		{
+			"checks an exempt role whose mapping uses the instance", []func(*fixture){exempt(nodeRole), stolen},
+			iam.SessionRoleMismatch, []string{instanceID + " with roles"},
+		},
 		{"checks an exempt role with a group that uses the instance", []func(*fixture){exempt(nodeRole), stolen, func(s *fixture) {
 			s.mapping.Username, s.mapping.Groups = "system:node:{{SessionName}}", []string{"of-{{EC2PrivateDNSName}}"}
 		}}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"checks an exempt role whose mapping uses a terminated instance", []func(*fixture){exempt(nodeRole), ended}, iam.SessionInstanceEnded, []string{instanceID + " with roles"}},
-		{"checks a role of another account than the exempt one", []func(*fixture){exempt("arn:aws:iam::444455556666:role/node"), freely}, iam.SessionNotInstance, nil},
-		{"checks a role with a prefix of the exempt name", []func(*fixture){exempt("arn:aws:iam::111122223333:role/nod"), freely}, iam.SessionNotInstance, nil},
+		{
+			"checks an exempt role whose mapping uses a terminated instance", []func(*fixture){exempt(nodeRole), ended},
+			iam.SessionInstanceEnded, []string{instanceID + " with roles"},
+		},
+		{
+			"checks a role of another account than the exempt one",
+			[]func(*fixture){exempt("arn:aws:iam::444455556666:role/node"), freely}, iam.SessionNotInstance, nil,
+		},
+		{
+			"checks a role with a prefix of the exempt name",
+			[]func(*fixture){exempt("arn:aws:iam::111122223333:role/nod"), freely}, iam.SessionNotInstance, nil,
+		},
 		{"checks all roles if the exempt ARN is invalid", []func(*fixture){exempt("node"), freely}, iam.SessionNotInstance, nil},
-		{"checks a role if a user of that name is exempt", []func(*fixture){exempt("arn:aws:iam::111122223333:user/node"), freely}, iam.SessionNotInstance, nil},
-		{"skips users that are not nodes", []func(*fixture){freely, func(s *fixture) { s.mapping.Username = "aws:{{SessionName}}" }}, "", nil},
-		{"skips a node with a fixed name", []func(*fixture){freely, func(s *fixture) { s.mapping.Username = "system:node:worker-1" }}, "", nil},
+		{
+			"checks a role if a user of that name is exempt",
+			[]func(*fixture){exempt("arn:aws:iam::111122223333:user/node"), freely}, iam.SessionNotInstance, nil,
+		},
+		{
+			"skips users that are not nodes",
+			[]func(*fixture){freely, func(s *fixture) { s.mapping.Username = "aws:{{SessionName}}" }}, "", nil,
+		},
+		{
+			"skips a node with a fixed name",
+			[]func(*fixture){freely, func(s *fixture) { s.mapping.Username = "system:node:worker-1" }}, "", nil,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := nodes()
@@ -173,15 +215,27 @@ func TestNodesAreInTheirVPCs(t *testing.T) {
 		{"one that begins like it", byName, []string{vpc}, []func(*fixture){in(vpc[:12])}, iam.SessionOtherVPC},
 		{"none", byName, []string{vpc}, []func(*fixture){in("")}, iam.SessionOtherVPC},
 		{"another one, by the name of the session", bySession, []string{vpc}, []func(*fixture){in(other)}, iam.SessionOtherVPC},
-		{"another one, in a group of a node with a fixed name", "system:node:worker-1", []string{vpc}, []func(*fixture){in(other), group("of-{{SessionName}}")}, iam.SessionOtherVPC},
-		{"another one, without the role", byName, []string{vpc}, []func(*fixture){in(other), check(iam.CheckInstance)}, iam.SessionOtherVPC},
-		{"another one, without a check of the session", byName, []string{vpc}, []func(*fixture){in(other), check(iam.NoSessionCheck)}, iam.SessionOtherVPC},
+		{
+			"another one, in a group of a node with a fixed name", "system:node:worker-1", []string{vpc},
+			[]func(*fixture){in(other), group("of-{{SessionName}}")}, iam.SessionOtherVPC,
+		},
+		{
+			"another one, without the role", byName, []string{vpc}, []func(*fixture){in(other), check(iam.CheckInstance)},
+			iam.SessionOtherVPC,
+		},
+		{
+			"another one, without a check of the session", byName, []string{vpc},
+			[]func(*fixture){in(other), check(iam.NoSessionCheck)}, iam.SessionOtherVPC,
+		},
 		{"the one that is named, without a check of the session", byName, []string{vpc}, []func(*fixture){check(iam.NoSessionCheck)}, ""},
 		{"another one, of an exempt role", byName, []string{vpc}, []func(*fixture){in(other), exempt}, iam.SessionOtherVPC},
 		{"another one, if only the resolved templates show a node", "{{EC2PrivateDNSName}}", []string{vpc}, []func(*fixture){
 			in(other), check(iam.NoSessionCheck), instance(func(i *iam.Instance) { i.PrivateDNSName = "system:node:worker-1" }),
 		}, iam.SessionOtherVPC},
-		{"another one, without a look-up of the instance", bySession, []string{vpc}, []func(*fixture){in(other), check(iam.NoSessionCheck)}, ""},
+		{
+			"another one, without a look-up of the instance", bySession, []string{vpc},
+			[]func(*fixture){in(other), check(iam.NoSessionCheck)}, "",
+		},
 		{"another one, of an exempt role without a look-up", bySession, []string{vpc}, []func(*fixture){in(other), exempt}, ""},
 		{"another one, of a user that is not a node", "machine:{{EC2PrivateDNSName}}", []string{vpc}, []func(*fixture){in(other)}, ""},
 		{"none, of a terminated instance", byName, []string{vpc}, []func(*fixture){

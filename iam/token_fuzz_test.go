@@ -80,14 +80,16 @@ func checkRefusal(t *testing.T, request *iam.Request, err error) {
 func checkSent(t *testing.T, request *iam.Request) {
 	t.Helper()
 	regions, asked := commercial().Host(request.Host)
-	if !asked || request.Host != strings.ToLower(request.Host) || strings.HasSuffix(request.Host, ".") || len(regions) != 1 || request.Region != regions[0] {
+	if !asked || request.Host != strings.ToLower(request.Host) || strings.HasSuffix(request.Host, ".") || len(regions) != 1 ||
+		request.Region != regions[0] {
 		t.Errorf("the host %q would receive the request, signed for %q", request.Host, request.Region)
 	}
 	u, err := url.Parse(request.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Scheme != "https" || u.Host != request.Host || u.Path != "/" || u.User != nil || u.Opaque != "" || u.Fragment != "" || u.RawPath != "" {
+	if u.Scheme != "https" || u.Host != request.Host || u.Path != "/" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
+		u.RawPath != "" {
 		t.Errorf("the request would go to %s", u)
 	}
 	values, err := url.ParseQuery(u.RawQuery)
@@ -102,19 +104,22 @@ func checkSent(t *testing.T, request *iam.Request) {
 		lower[strings.ToLower(name)] = value[0]
 	}
 	delete(lower, "x-amz-security-token")
-	if len(lower) != 8 || lower["action"] != "GetCallerIdentity" || lower["version"] != "2011-06-15" || lower["x-amz-algorithm"] != "AWS4-HMAC-SHA256" {
+	if len(lower) != 8 || lower["action"] != "GetCallerIdentity" || lower["version"] != "2011-06-15" ||
+		lower["x-amz-algorithm"] != "AWS4-HMAC-SHA256" {
 		t.Errorf("the request is not GetCallerIdentity: %v", lower)
 	}
 	if !strings.Contains(";"+lower["x-amz-signedheaders"]+";", ";x-k8s-aws-id;") {
 		t.Errorf("the cluster is not signed: %s", lower["x-amz-signedheaders"])
 	}
-	if want := request.AccessKeyID + "/" + request.SignedAt.Format("20060102") + "/" + request.Region + "/sts/aws4_request"; lower["x-amz-credential"] != want {
+	if want := request.AccessKeyID + "/" + request.SignedAt.Format("20060102") + "/" + request.Region +
+		"/sts/aws4_request"; lower["x-amz-credential"] != want {
 		t.Errorf("the credential is %s, but was read as %s", lower["x-amz-credential"], want)
 	}
 	if lower["x-amz-date"] != request.SignedAt.Format("20060102T150405Z") || request.SignedAt.Nanosecond() != 0 {
 		t.Errorf("the date is %s, but was read as %s", lower["x-amz-date"], request.SignedAt)
 	}
-	if age := now().Sub(request.SignedAt); age > 15*time.Minute || age < -5*time.Minute || !request.NotAfter.Equal(request.SignedAt.Add(15*time.Minute)) {
+	if age := now().Sub(request.SignedAt); age > 15*time.Minute || age < -5*time.Minute ||
+		!request.NotAfter.Equal(request.SignedAt.Add(15*time.Minute)) {
 		t.Errorf("signed at %s, good until %s", request.SignedAt, request.NotAfter)
 	}
 }

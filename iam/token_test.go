@@ -91,9 +91,16 @@ func TestValidTokens(t *testing.T) {
 	for _, tc := range []struct {
 		rule, piece, by string
 	}{
-		{"the global host, signed for us-east-1", host + "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + credential, "sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request"},
+		{
+			"the global host, signed for us-east-1",
+			host + "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + credential,
+			"sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request",
+		},
 		{"a dual-stack host", host, "sts.eu-west-1.api.aws"},
-		{"the credentials of a user, who has no security token", "&X-Amz-Security-Token=IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D", ""},
+		{
+			"the credentials of a user, who has no security token",
+			"&X-Amz-Security-Token=IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D", "",
+		},
 		{"slashes that are not encoded", credential, strings.ReplaceAll(credential, "%2F", "/")},
 		{"hexadecimal digits in lower case", credential, strings.ReplaceAll(credential, "%2F", "%2f")},
 		{"all parameters in lower case", goodQuery, lowerNames(goodQuery)},

@@ -79,9 +79,11 @@ func readTime(value string, now time.Time) (time.Time, *Refusal) {
 	case err != nil || signed.Format(sigV4Time) != value:
 		return time.Time{}, Refuse(TokenDateInvalid, "X-Amz-Date is not in the format YYYYMMDDThhmmssZ")
 	case now.After(signed.Add(TokenLife)):
-		return time.Time{}, Refuse(TokenTooOld, "the token was signed at %s, and STS accepts it for %.f minutes", value, TokenLife.Minutes())
+		return time.Time{}, Refuse(TokenTooOld, "the token was signed at %s, and STS accepts it for %.f minutes", value,
+			TokenLife.Minutes())
 	case signed.After(now.Add(MaxSkew)):
-		return time.Time{}, Refuse(TokenFromFuture, "the token was signed at %s, and clocks may be ahead by up to %.f minutes", value, MaxSkew.Minutes())
+		return time.Time{}, Refuse(TokenFromFuture, "the token was signed at %s, and clocks may be ahead by up to %.f minutes", value,
+			MaxSkew.Minutes())
 	}
 	return signed, nil
 }
@@ -111,7 +113,8 @@ func isAccessKeyID(id string) bool {
 
 func checkRegion(region string, to *address) *Refusal {
 	if !slices.Contains(to.regions, region) {
-		return Refuse(TokenWrongRegion, "the token is signed for the region %s, which %s does not serve", shown(region, longestName), to.host)
+		return Refuse(TokenWrongRegion, "the token is signed for the region %s, which %s does not serve", shown(region, longestName),
+			to.host)
 	}
 	return nil
 }

@@ -19,10 +19,22 @@ func TestCVE_2022_2385(t *testing.T) {
 		{"the action in lower case, another after", "Action=GetCallerIdentity", "action=GetCallerIdentity&Action=AssumeRole"},
 		{"the action in lower case, another before", "Action=GetCallerIdentity", "Action=AssumeRole&action=GetCallerIdentity"},
 		{"the same action in another case", "Action=GetCallerIdentity", "Action=GetCallerIdentity&ACTION=GetCallerIdentity"},
-		{"other signed headers after", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id&x-amz-signedheaders=host"},
-		{"other signed headers before", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id", "X-Amz-SignedHeaders=host&x-amz-signedheaders=host%3Bx-k8s-aws-id"},
-		{"another credential after", "X-Amz-Credential=" + credential, "X-Amz-Credential=" + credential + "&X-Amz-credential=" + credential},
-		{"another credential before", "X-Amz-Credential=" + credential, "x-amz-credential=ASIAEXAMPLE000000002%2F20260301%2Feu-west-1%2Fsts%2Faws4_request&X-Amz-Credential=" + credential},
+		{
+			"other signed headers after", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
+			"X-Amz-SignedHeaders=host%3Bx-k8s-aws-id&x-amz-signedheaders=host",
+		},
+		{
+			"other signed headers before", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
+			"X-Amz-SignedHeaders=host&x-amz-signedheaders=host%3Bx-k8s-aws-id",
+		},
+		{
+			"another credential after", "X-Amz-Credential=" + credential,
+			"X-Amz-Credential=" + credential + "&X-Amz-credential=" + credential,
+		},
+		{
+			"another credential before", "X-Amz-Credential=" + credential,
+			"x-amz-credential=ASIAEXAMPLE000000002%2F20260301%2Feu-west-1%2Fsts%2Faws4_request&X-Amz-Credential=" + credential,
+		},
 		{"another date", "X-Amz-Date=20260301T120000Z", "X-Amz-Date=20260301T120000Z&X-AMZ-DATE=20250301T120000Z"},
 		{"another life", "X-Amz-Expires=60", "X-Amz-Expires=60&x-amz-expires=604800"},
 		{"another signature", "X-Amz-Signature=" + signature, "X-Amz-Signature=" + signature + "&x-amz-signature=" + signature},
@@ -49,7 +61,10 @@ func TestUnicodeFolding(t *testing.T) {
 		{"a long s as it is", "x-k8s-aws-id", "x-k8\u017f-aws-id", iam.TokenNotURL},
 		{"a dotted I as it is", "x-k8s-aws-id", "x-k8s-aws-\u0130d", iam.TokenNotURL},
 		{"a long s in the name of a parameter", "X-Amz-Signature", "X-Amz-%C5%BFignature", iam.TokenQueryMalformed},
-		{"a dotted I in the name of a second action", "Action=GetCallerIdentity", "Action=GetCallerIdentity&Act%C4%B0on=AssumeRole", iam.TokenQueryMalformed},
+		{
+			"a dotted I in the name of a second action", "Action=GetCallerIdentity",
+			"Action=GetCallerIdentity&Act%C4%B0on=AssumeRole", iam.TokenQueryMalformed,
+		},
 		{"a dotted I in the action", "GetCallerIdentity", "GetCaller%C4%B0dentity", iam.TokenQueryMalformed},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -87,7 +102,10 @@ func TestTheWrongQueryIsRefused(t *testing.T) {
 
 		{"an action twice", "Action=GetCallerIdentity", "Action=GetCallerIdentity&Action=AssumeRole", iam.TokenParameterTwice},
 		{"the same action twice", "Action=GetCallerIdentity", "Action=GetCallerIdentity&Action=GetCallerIdentity", iam.TokenParameterTwice},
-		{"signed headers twice, so that they are two lists or one", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id", "X-Amz-SignedHeaders=host&X-Amz-SignedHeaders=x-k8s-aws-id", iam.TokenParameterTwice},
+		{
+			"signed headers twice, so that they are two lists or one", "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
+			"X-Amz-SignedHeaders=host&X-Amz-SignedHeaders=x-k8s-aws-id", iam.TokenParameterTwice,
+		},
 		{"a date twice", "X-Amz-Date=20260301T120000Z", "X-Amz-Date=20260301T120000Z&X-Amz-Date=20250301T120000Z", iam.TokenParameterTwice},
 
 		{"an empty action", "Action=GetCallerIdentity", "Action=", iam.TokenParameterEmpty},
@@ -95,7 +113,10 @@ func TestTheWrongQueryIsRefused(t *testing.T) {
 		{"an empty security token", "IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D", "", iam.TokenParameterEmpty},
 		{"an empty parameter that tokens do not have", "&Version", "&RoleArn=&Version", iam.TokenParameterEmpty},
 
-		{"an argument of another action", "&Version", "&RoleArn=arn%3Aaws%3Aiam%3A%3A111122223333%3Arole%2Fnode&Version", iam.TokenParameterNotAllowed},
+		{
+			"an argument of another action", "&Version", "&RoleArn=arn%3Aaws%3Aiam%3A%3A111122223333%3Arole%2Fnode&Version",
+			iam.TokenParameterNotAllowed,
+		},
 		{"a parameter of SigV4a", "&Version", "&X-Amz-Region-Set=*&Version", iam.TokenParameterNotAllowed},
 		{"a parameter of another service", "&Version", "&x-id=GetCallerIdentity&Version", iam.TokenParameterNotAllowed},
 		{"the cluster's header as a parameter", "&Version", "&x-k8s-aws-id=blue&Version", iam.TokenParameterNotAllowed},

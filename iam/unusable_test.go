@@ -57,7 +57,14 @@ func TestUnusableEntryRevokesAccess(t *testing.T) {
 			{"between good entries", map[string]string{"mapRoles": good + unusable + good}},
 			{"before the other list", map[string]string{"mapRoles": unusable, "mapUsers": user}},
 			{"before accounts", map[string]string{"mapRoles": unusable, "mapAccounts": "- 111122223333"}},
-			{"in the other list before accounts", map[string]string{"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN", "cm9sZWFybg==", "dXNlcmFybg==").Replace(unusable), "mapAccounts": "- 111122223333"}},
+			{
+				"in the other list before accounts",
+				map[string]string{
+					"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN", "cm9sZWFybg==",
+						"dXNlcmFybg==").Replace(unusable),
+					"mapAccounts": "- 111122223333",
+				},
+			},
 		} {
 			t.Run(what+"/"+tc.where, func(t *testing.T) {
 				m, findings := configMap(t, tc.data)
@@ -108,7 +115,8 @@ func TestEntriesWithoutAReadableARNHideNobody(t *testing.T) {
 
 func TestUnusableEntriesWithPathsHideRolesOfTheirName(t *testing.T) {
 	m, _ := configMap(t, map[string]string{
-		"mapRoles":    "- {rolearn: 'arn:aws:iam::111122223333:role/a/node', username: 5}\n- {rolearn: 'arn:aws:iam::111122223333:role/b/node', username: b}\n",
+		"mapRoles": "- {rolearn: 'arn:aws:iam::111122223333:role/a/node', username: 5}\n- {rolearn: " +
+			"'arn:aws:iam::111122223333:role/b/node', username: b}\n",
 		"mapAccounts": "- 111122223333",
 	})
 	if mapping, ok := m.Find(node, "111122223333", iam.MatchName); !ok || !mapping.Unusable {

@@ -12,7 +12,9 @@ import (
 func Example() {
 	entry := v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.EntryName("aws", "i-0123456789abcdef0")},
-		Spec:       v1alpha1.NodeAttestationSpec{Provider: "aws", InstanceID: "i-0123456789abcdef0", NodeName: "worker-1", TokenID: "abcdef"},
+		Spec: v1alpha1.NodeAttestationSpec{
+			Provider: "aws", InstanceID: "i-0123456789abcdef0", NodeName: "worker-1", TokenID: "abcdef",
+		},
 	}
 	fmt.Println(entry.Name)
 

@@ -117,7 +117,8 @@ func compare(t *testing.T, path string, typ reflect.Type, schema property) {
 		if schema.MaxLength == 0 && len(schema.Enum) == 0 && path != ".apiVersion" && path != ".kind" {
 			t.Errorf("%s: a text without bounds", path)
 		}
-		if _, err := regexp.Compile(schema.Pattern); err != nil || schema.Pattern != "" && (schema.Pattern[0] != '^' || !strings.HasSuffix(schema.Pattern, "$")) {
+		if _, err := regexp.Compile(schema.Pattern); err != nil ||
+			schema.Pattern != "" && (schema.Pattern[0] != '^' || !strings.HasSuffix(schema.Pattern, "$")) {
 			t.Errorf("%s: pattern %q is not anchored, or none: %v", path, schema.Pattern, err)
 		}
 	case reflect.Struct:
@@ -133,7 +134,8 @@ func compareFields(t *testing.T, path string, typ reflect.Type, schema property)
 	var names, required []string
 	for _, field := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && options == "inline" || len(field.Index) > 1 && typ.Field(field.Index[0]).Type == reflect.TypeFor[metav1.ObjectMeta]() {
+		if field.Anonymous && options == "inline" ||
+			len(field.Index) > 1 && typ.Field(field.Index[0]).Type == reflect.TypeFor[metav1.ObjectMeta]() {
 			continue
 		}
 		names = append(names, name)
@@ -161,7 +163,8 @@ func TestPhasesOfTheSchemaAreThoseOfTheType(t *testing.T) {
 		t.Errorf("phases are %v, want %v", got, want)
 	}
 	if !reflect.DeepEqual(status.Default, map[string]any{"phase": string(Issued)}) || status.Properties["phase"].Default != string(Issued) {
-		t.Errorf("defaults are %v and %v: an entry must have the phase Issued when it is created", status.Default, status.Properties["phase"].Default)
+		t.Errorf("defaults are %v and %v: an entry must have the phase Issued when it is created", status.Default,
+			status.Properties["phase"].Default)
 	}
 }
 

@@ -45,7 +45,8 @@ func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, er
 
 // askSTS sends a GetCallerIdentity request that the machine has signed. If STS rejects
 // its signature, that is a refusal.
-func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query, challenge string) (*calleridentity.Identity, error) {
+func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query,
+	challenge string) (*calleridentity.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, stsTimeout)
 	defer cancel()
 	target := *endpoint
@@ -78,10 +79,12 @@ func readCaller(status int, answer []byte, host string) (*calleridentity.Identit
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
 func checkCallerIsInstance(who *calleridentity.Identity, document *identitydocument.Document) error {
 	if who.Account != document.AccountID {
-		return attest.Refuse(CallerIdentityInvalid, "instance %s is in account %s, its credentials are of %s", document.InstanceID, document.AccountID, who.Account)
+		return attest.Refuse(CallerIdentityInvalid, "instance %s is in account %s, its credentials are of %s", document.InstanceID,
+			document.AccountID, who.Account)
 	}
 	if _, session, err := iam.Canonical(who.ARN); err != nil || session != document.InstanceID {
-		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s are those of %s, not of its own role", document.InstanceID, clip(who.ARN))
+		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s are those of %s, not of its own role",
+			document.InstanceID, clip(who.ARN))
 	}
 	return nil
 }

@@ -162,7 +162,10 @@ func TestOnlyTheExpectedRequestIsSent(t *testing.T) {
 		{"an endless URL", func(i map[string]any) { i["URL"] = i["URL"].(string) + strings.Repeat("x", 9000) }, "its URL is too long"},
 		{"a query that is malformed", func(i map[string]any) { i["URL"] = i["URL"].(string) + "&%zz" }, "its query is malformed"},
 		{"a name that is encoded", replace("Action=", "%41ction="), "its query is malformed"},
-		{"a plus sign, which some parsers decode to a space", replace("Action=GetCallerIdentity", "Action=+GetCallerIdentity"), "its query is malformed"},
+		{
+			"a plus sign, which some parsers decode to a space",
+			replace("Action=GetCallerIdentity", "Action=+GetCallerIdentity"), "its query is malformed",
+		},
 		{"all names in lower case", replace("Version=", "version="), "an unknown parameter: version"},
 		{"another action", inQuery(func(q url.Values) { q.Set("Action", "AssumeRole") }), "wrong Action: AssumeRole"},
 		{"two actions", inQuery(func(q url.Values) { q.Add("Action", "AssumeRole") }), "Action twice"},
@@ -171,13 +174,19 @@ func TestOnlyTheExpectedRequestIsSent(t *testing.T) {
 		{"no signature", inQuery(func(q url.Values) { q.Del("X-Amz-Signature") }), "its query lacks X-Amz-Signature"},
 		{"an empty signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", "") }), "wrong X-Amz-Signature: none"},
 		{"another algorithm", inQuery(func(q url.Values) { q.Set("X-Amz-Algorithm", "AWS4-ECDSA-P256-SHA256") }), "wrong X-Amz-Algorithm"},
-		{"a challenge that is not signed", inQuery(func(q url.Values) { q.Set("X-Amz-SignedHeaders", "host") }), "wrong X-Amz-SignedHeaders: host"},
+		{
+			"a challenge that is not signed", inQuery(func(q url.Values) { q.Set("X-Amz-SignedHeaders", "host") }),
+			"wrong X-Amz-SignedHeaders: host",
+		},
 		{"a further header", inHeader("X-Forwarded-Host", "a"), "an unknown field"},
 		{"another host in the header", inHeader("Host", "sts.attacker.example"), "or another host"},
 		{"two challenges", inHeader("X-Node-Authorizer-Challenge", "a", "b"), "not have exactly one value"},
 		{"a second challenge in another case", inHeader("x-node-authorizer-challenge", "a"), "an unknown field"},
 		{"no challenge", func(i map[string]any) { i["Header"] = map[string]any{} }, "no X-Node-Authorizer-Challenge"},
-		{"another signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }), "STS rejects the signed request: SignatureDoesNotMatch"},
+		{
+			"another signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }),
+			"STS rejects the signed request: SignatureDoesNotMatch",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			body := s.collected(t, instance.ID, challenges.Challenge())
@@ -231,13 +240,30 @@ func TestAnswersOfSTS(t *testing.T) {
 		{"a session of another name", identity("arn:aws:sts::111122223333:assumed-role/nodes/alice", account), 200, true},
 		{"a role named as the instance", identity("arn:aws:sts::111122223333:assumed-role/"+instance.ID+"/alice", account), 200, true},
 		{"another account in the ARN", identity("arn:aws:sts::444455556666:assumed-role/nodes/"+instance.ID, account), 200, true},
-		{"another account beside the ARN", identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true},
+		{
+			"another account beside the ARN",
+			identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true,
+		},
 		{"an answer cut off", identity("", account)[:40], 200, false},
-		{"an ARN twice", strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`, `"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1), 200, false},
-		{"XML, which was not asked for", "<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID + "</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>", 200, false},
+		{
+			"an ARN twice",
+			strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`,
+				`"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1),
+			200, false,
+		},
+		{
+			"XML, which was not asked for",
+			"<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID +
+				"</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>",
+			200, false,
+		},
 		{"a request that took too long", `{"Error":{"Code":"RequestTimeout"}}`, 408, false},
 		{"no ARN", identity("", account), 200, false},
-		{"an endless answer", strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), 200, false},
+		{
+			"an endless answer",
+			strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account),
+			200, false,
+		},
 		{"a redirect", "", 302, false},
 		{"a refusal in an unknown form", "no", 403, false},
 	} {

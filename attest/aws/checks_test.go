@@ -110,7 +110,8 @@ func TestChecks(t *testing.T) {
 			instance: func(i *fakeaws.Instance) { i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 			change:   func(i *fakeaws.Instance) { i.PendingTime = i.PendingTime.Add(61 * time.Second) },
 			code:     aws.DocumentContradicted,
-			detail:   "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the document is an old one",
+			detail: "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the " +
+				"document is an old one",
 		},
 		{
 			name:   "a document whose start differs by less than a minute",
@@ -140,25 +141,29 @@ func TestChecks(t *testing.T) {
 			name:     "a machine without the cluster's tag",
 			instance: func(i *fakeaws.Instance) { i.Tags = nil },
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is none",
 		},
 		{
 			name:     "a machine of another cluster",
 			instance: tag("KubernetesCluster", "green"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is green",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is green",
 		},
 		{
 			name:     "a tag in another case",
 			instance: tag("KubernetesCluster", "Blue"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is Blue",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is Blue",
 		},
 		{
 			name:     "a cluster tag of no known value",
 			instance: tag("kubernetes.io/cluster/blue", "rented"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is none",
 		},
 		{name: "a machine that the cluster owns", instance: tag("kubernetes.io/cluster/blue", "owned")},
 		{name: "a machine that the cluster shares", instance: tag("kubernetes.io/cluster/blue", "shared")},
@@ -227,7 +232,8 @@ func TestInstanceProfiles(t *testing.T) {
 		},
 		{
 			name: "by ARN of another partition", options: profiles("arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue"),
-			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile + ", want arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue",
+			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile +
+				", want arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue",
 		},
 		{
 			name: "another one", options: profiles("masters.blue"),
@@ -240,12 +246,14 @@ func TestInstanceProfiles(t *testing.T) {
 		{
 			name: "the name in another account", options: profiles("nodes.blue"),
 			instance: has("arn:aws:iam::444455556666:instance-profile/nodes.blue"),
-			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::444455556666:instance-profile/nodes.blue, want nodes.blue",
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile " +
+				"arn:aws:iam::444455556666:instance-profile/nodes.blue, want nodes.blue",
 		},
 		{
 			name: "a role of that name", options: profiles("nodes.blue"),
 			instance: has("arn:aws:iam::111122223333:role/nodes.blue"),
-			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::111122223333:role/nodes.blue, want nodes.blue",
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile " +
+				"arn:aws:iam::111122223333:role/nodes.blue, want nodes.blue",
 		},
 		{name: "none, if none is required", instance: has("")},
 	} {

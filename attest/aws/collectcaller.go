@@ -27,7 +27,8 @@ func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*iden
 	sdk.Credentials = aws.NewCredentialsCache(ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = c.metadata }))
 	presigned, err := sts.NewPresignClient(sts.NewFromConfig(sdk)).PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{},
 		func(o *sts.PresignOptions) {
-			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue(identitydocument.ChallengeHeader, challenge)))
+			o.ClientOptions = append(o.ClientOptions,
+				sts.WithAPIOptions(smithyhttp.SetHeaderValue(identitydocument.ChallengeHeader, challenge)))
 		})
 	if err != nil {
 		return nil, fmt.Errorf("sign a request for the identity of the instance's role: %w; the instance needs an instance profile", err)

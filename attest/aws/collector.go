@@ -47,7 +47,8 @@ func NewCollector(ctx context.Context, options CollectorOptions) (*Collector, er
 		options.Naming = privateDNSName
 	case privateDNSName, instanceID, resourceName:
 	default:
-		return nil, fmt.Errorf("naming %q: want %s, %s or %s; for a template, set the name itself", options.Naming, privateDNSName, instanceID, resourceName)
+		return nil, fmt.Errorf("naming %q: want %s, %s or %s; for a template, set the name itself", options.Naming, privateDNSName,
+			instanceID, resourceName)
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -160,7 +161,9 @@ func unanswered(path string, err error) error {
 	if errors.As(err, &answered) && answered.HTTPStatusCode() != 0 {
 		return fmt.Errorf("get %s from the metadata service: %w", path, err)
 	}
-	return fmt.Errorf("get %s from the metadata service: %w; it must be enabled for this instance, and in a container without the host's network it needs a hop limit of 2", path, err)
+	return fmt.Errorf("get %s from the metadata service: %w; it must be enabled for this instance, and in a container "+
+		"without the host's network it needs a hop limit of 2",
+		path, err)
 }
 
 func missing(err error) bool {

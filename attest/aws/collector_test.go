@@ -171,14 +171,29 @@ func TestNames(t *testing.T) {
 	for _, test := range []struct {
 		rule, dnsName, naming, want, wrong string
 	}{
-		{rule: "the private DNS name without a rule", dnsName: "ip-10-0-1-2.eu-west-1.compute.internal", want: "ip-10-0-1-2.eu-west-1.compute.internal"},
+		{
+			rule: "the private DNS name without a rule", dnsName: "ip-10-0-1-2.eu-west-1.compute.internal",
+			want: "ip-10-0-1-2.eu-west-1.compute.internal",
+		},
 		{rule: "in lower case", dnsName: "IP-10-0-1-2.ec2.internal", naming: "PrivateDNSName", want: "ip-10-0-1-2.ec2.internal"},
-		{rule: "the first of several", dnsName: "ip-10-0-1-2.a.example.com b.example.com", naming: "PrivateDNSName", want: "ip-10-0-1-2.a.example.com"},
+		{
+			rule: "the first of several", dnsName: "ip-10-0-1-2.a.example.com b.example.com", naming: "PrivateDNSName",
+			want: "ip-10-0-1-2.a.example.com",
+		},
 		{rule: "the instance", naming: "InstanceID", want: "i-0123456789abcdef0"},
 		{rule: "the resource", dnsName: "ip-10-0-1-2.ec2.internal", naming: "ResourceName", want: "i-0123456789abcdef0.ec2.internal"},
-		{rule: "the resource that is called so", dnsName: "i-0123456789abcdef0.ec2.internal", naming: "ResourceName", want: "i-0123456789abcdef0.ec2.internal"},
-		{rule: "the resource without a domain", dnsName: "worker", naming: "ResourceName", wrong: `the metadata service returned the hostname "worker", which has no domain`},
-		{rule: "a template", naming: "{{.InstanceID}}", wrong: `naming "{{.InstanceID}}": want PrivateDNSName, InstanceID or ResourceName; for a template, set the name itself`},
+		{
+			rule: "the resource that is called so", dnsName: "i-0123456789abcdef0.ec2.internal", naming: "ResourceName",
+			want: "i-0123456789abcdef0.ec2.internal",
+		},
+		{
+			rule: "the resource without a domain", dnsName: "worker", naming: "ResourceName",
+			wrong: `the metadata service returned the hostname "worker", which has no domain`,
+		},
+		{
+			rule: "a template", naming: "{{.InstanceID}}",
+			wrong: `naming "{{.InstanceID}}": want PrivateDNSName, InstanceID or ResourceName; for a template, set the name itself`,
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			onInstance(t, fakeaws.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: test.dnsName})
@@ -205,7 +220,8 @@ func TestErrorExplainsMissingMetadataService(t *testing.T) {
 	} {
 		metadata.Break(fakeaws.Fault{Kind: fault})
 		_, err := newCollector(t, "").Collect(t.Context(), "")
-		if err == nil || !strings.HasPrefix(err.Error(), "get instance-identity/rsa2048 from the metadata service: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "get instance-identity/rsa2048 from the metadata service: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("fault %v: error %v", fault, err)
 		}
 	}

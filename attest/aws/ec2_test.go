@@ -41,7 +41,10 @@ func TestFailureOfEC2IsNoRefusal(t *testing.T) {
 		fault fakeaws.Fault
 		text  string
 	}{
-		{"throttled until the deadline", fakeaws.Fault{Kind: fakeaws.Throttled}, "look up instance " + instance.ID + " in EC2 in eu-west-1"},
+		{
+			"throttled until the deadline", fakeaws.Fault{Kind: fakeaws.Throttled},
+			"look up instance " + instance.ID + " in EC2 in eu-west-1",
+		},
 		{"failing until the deadline", fakeaws.Fault{Kind: fakeaws.Broken}, "in EC2 in eu-west-1"},
 		{"down until the deadline", fakeaws.Fault{Kind: fakeaws.Down}, "in EC2 in eu-west-1"},
 		{"slow until the deadline", fakeaws.Fault{Kind: fakeaws.Slow, Delay: time.Hour}, "deadline"},

@@ -64,7 +64,8 @@ func parseNaming(text string) (namingRule, error) {
 		return func(f NameFields) (string, error) { return f.resourceName(), nil }, nil
 	}
 	if !strings.Contains(text, "{{") {
-		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID, resourceName)
+		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID,
+			resourceName)
 	}
 	parsed, err := nametemplate.Parse(text)
 	if err != nil {

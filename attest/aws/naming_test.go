@@ -42,7 +42,10 @@ func TestNamesOfNodes(t *testing.T) {
 			"blue-10-3-0-9.eu-west-1a.example",
 		},
 		{"by a template in upper case", "NODE-{{.InstanceID}}", fakeaws.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
-		{"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`, fakeaws.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1"},
+		{
+			"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`,
+			fakeaws.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1",
+		},
 		{"by the address", `{{.PrivateIP}}.example`, fakeaws.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,16 +82,35 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 		{"an account with hyphens", func(o *aws.Options) { o.Accounts = []string{"1111-2222-3333"} }, `account "1111-2222-3333"`},
 		{"a zone for a region", func(o *aws.Options) { o.Regions = []string{"EU-WEST-1"} }, `region "EU-WEST-1"`},
 		{"a VPC by name", func(o *aws.Options) { o.VPCs = []string{"main"} }, `VPC "main"`},
-		{"the ARN of a role", func(o *aws.Options) { o.InstanceProfiles = []string{"arn:aws:iam::111122223333:role/nodes"} }, `instance profile "arn:aws:iam::111122223333:role/nodes"`},
+		{
+			"the ARN of a role",
+			func(o *aws.Options) { o.InstanceProfiles = []string{"arn:aws:iam::111122223333:role/nodes"} },
+			`instance profile "arn:aws:iam::111122223333:role/nodes"`,
+		},
 		{"an unknown naming rule", func(o *aws.Options) { o.Naming = "Hostname" }, `naming "Hostname"`},
 		{"a template that does not parse", func(o *aws.Options) { o.Naming = "{{.InstanceID" }, "unclosed action"},
 		{"a template with an unknown field", func(o *aws.Options) { o.Naming = "{{.Tags}}" }, "Tags"},
-		{"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" }, "two instances the same name"},
+		{
+			"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" },
+			"two instances the same name",
+		},
 		{"no challenger", func(o *aws.Options) { o.CallerIdentity.Required = true }, "no challenger is configured"},
-		{"an endpoint with a path", func(o *aws.Options) { o.CallerIdentity.Endpoint = "https://sts.example.com/x" }, `endpoint "https://sts.example.com/x"`},
-		{"a remote endpoint without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://sts.example.com" }, `endpoint "http://sts.example.com"`},
-		{"the endpoint localhost without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://localhost:8080" }, `endpoint "http://localhost:8080"`},
-		{"an endpoint that is not a URL", func(o *aws.Options) { o.CallerIdentity.Endpoint = "sts.example.com" }, `endpoint "sts.example.com"`},
+		{
+			"an endpoint with a path", func(o *aws.Options) { o.CallerIdentity.Endpoint = "https://sts.example.com/x" },
+			`endpoint "https://sts.example.com/x"`,
+		},
+		{
+			"a remote endpoint without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://sts.example.com" },
+			`endpoint "http://sts.example.com"`,
+		},
+		{
+			"the endpoint localhost without TLS",
+			func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://localhost:8080" }, `endpoint "http://localhost:8080"`,
+		},
+		{
+			"an endpoint that is not a URL", func(o *aws.Options) { o.CallerIdentity.Endpoint = "sts.example.com" },
+			`endpoint "sts.example.com"`,
+		},
 	} {
 		options := s.options
 		test.change(&options)

@@ -18,7 +18,8 @@ import (
 )
 
 // GetInstanceProfile is the method of IAM's client that look-ups need.
-type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput, options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
+type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput,
+	options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
 
 // Options are settings of [Instances]. Zero values are replaced with defaults, except
 // EC2.
@@ -141,7 +142,9 @@ func (i *Instances) Instance(ctx context.Context, id string, withRoles bool) (*i
 	if err != nil || found == (record{}) {
 		return nil, err
 	}
-	answer := &iam.Instance{ID: found.id, Account: found.account, Running: found.running, VPC: found.vpc, PrivateDNSName: found.privateDNSName}
+	answer := &iam.Instance{
+		ID: found.id, Account: found.account, Running: found.running, VPC: found.vpc, PrivateDNSName: found.privateDNSName,
+	}
 	if withRoles && found.profile != (profile{}) {
 		if answer.Roles, err = i.profiles.roles(ctx, found.profile); err != nil {
 			return nil, fmt.Errorf("find the roles of instance %s: %w", id, err)

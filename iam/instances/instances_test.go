@@ -82,7 +82,8 @@ func (s *fixture) seen(service, outcome string) int {
 // once: if an answer arrives before it has written the whole request, it closes the
 // connection.
 func (s *fixture) requests(service string) int {
-	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service, ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
+	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service,
+		ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
 }
 
 func (s *fixture) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
@@ -145,7 +146,9 @@ func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *ia
 
 func TestInstanceHasTheFieldsFromAWS(t *testing.T) {
 	s := newFixture(t)
-	pending := s.Launch(fakeaws.Instance{State: fakeaws.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
+	pending := s.Launch(fakeaws.Instance{
+		State: fakeaws.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal",
+	})
 	stopped, bare, unnamed := s.node(), s.Launch(fakeaws.Instance{VPC: vpc}), s.node()
 	s.Stop(stopped.ID)
 	s.Change(unnamed.ID, func(i *fakeaws.Instance) { i.PrivateDNSName = "" })
@@ -158,9 +161,18 @@ func TestInstanceHasTheFieldsFromAWS(t *testing.T) {
 		withRoles bool
 		want      iam.Instance
 	}{
-		{"with the roles of its profile, paths included", node.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}}},
-		{"without roles if they are not requested", node.ID, false, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName}},
-		{"about to run, with its name in lower case", pending.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}}},
+		{
+			"with the roles of its profile, paths included", node.ID, true,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}},
+		},
+		{
+			"without roles if they are not requested", node.ID, false,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName},
+		},
+		{
+			"about to run, with its name in lower case", pending.ID, true,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}},
+		},
 		{"stopped", stopped.ID, true, iam.Instance{VPC: vpc, PrivateDNSName: stopped.PrivateDNSName, Roles: []string{nodeRole}}},
 		{"terminated, without name, VPC and profile", ended.ID, true, iam.Instance{}},
 		{"without a profile", bare.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: bare.PrivateDNSName}},
@@ -196,7 +208,10 @@ func TestMissingInstanceIsNil(t *testing.T) {
 func TestInvalidIDIsNotLookedUp(t *testing.T) {
 	s := newFixture(t)
 	of := s.instances(t, nil)
-	for _, id := range []string{"", "i-", "worker-1", "i-0123456789abcdef", "i-0123456789ABCDEF0", "i-0123456789abcdef0 ", "i-0123456789abcdef0\n", "*", "i-*"} {
+	for _, id := range []string{
+		"", "i-", "worker-1", "i-0123456789abcdef", "i-0123456789ABCDEF0", "i-0123456789abcdef0 ", "i-0123456789abcdef0\n",
+		"*", "i-*",
+	} {
 		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
 			t.Errorf("%q: %+v, %v", id, instance, err)
 		}
@@ -247,12 +262,18 @@ func TestFailuresAreErrors(t *testing.T) {
 		{"EC2 fails", fakeaws.Fault{Kind: fakeaws.Broken}, false, false, "asking EC2 about instance "},
 		{"EC2 is down", fakeaws.Fault{Kind: fakeaws.Down}, false, false, "asking EC2 about instance "},
 		{"EC2 answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, false, false, "EC2 answered a request about instance "},
-		{"EC2 does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, false, false, "allow ec2:DescribeInstances to the role of this server"},
+		{
+			"EC2 does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, false, false,
+			"allow ec2:DescribeInstances to the role of this server",
+		},
 		{"IAM throttles", fakeaws.Fault{Kind: fakeaws.Throttled}, true, true, "IAM throttles: "},
 		{"IAM fails", fakeaws.Fault{Kind: fakeaws.Broken}, true, false, "asking IAM about " + nodeProfile},
 		{"IAM is down", fakeaws.Fault{Kind: fakeaws.Down}, true, false, "asking IAM about " + nodeProfile},
 		{"IAM answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, true, false, "IAM answered a request about " + nodeProfile},
-		{"IAM does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, true, false, "allow iam:GetInstanceProfile to the role of this server"},
+		{
+			"IAM does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, true, false,
+			"allow iam:GetInstanceProfile to the role of this server",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newFixture(t)
@@ -292,13 +313,16 @@ func TestRolesWithoutIAMAreAnError(t *testing.T) {
 func TestProfileOfAnotherAccountIsAnError(t *testing.T) {
 	s := newFixture(t)
 	node := s.node()
-	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
+	s.SetInstanceProfile(fakeaws.InstanceProfile{
+		ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"},
+	})
 	ec2 := s.ec2(t)
 	otherAccount := s.User("444455556666", "server")
 	t.Setenv("AWS_ACCESS_KEY_ID", otherAccount.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", otherAccount.SecretAccessKey)
 	of := s.instances(t, func(o *instances.Options) { o.EC2 = ec2 })
-	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil || !strings.Contains(err.Error(), "the same account") {
+	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil ||
+		!strings.Contains(err.Error(), "the same account") {
 		t.Errorf("got %+v, %v", instance, err)
 	}
 }

@@ -97,7 +97,8 @@ func rolesIn(answer *types.InstanceProfile, of profile) ([]string, error) {
 		return nil, fmt.Errorf("IAM answered a request about %s without a profile", of.arn)
 	}
 	if arn := aws.ToString(answer.Arn); arn != of.arn {
-		return nil, fmt.Errorf("IAM answered a request about %s with %s: requests to EC2 and IAM must use credentials of the same account", of.arn, arn)
+		return nil, fmt.Errorf("IAM answered a request about %s with %s: requests to EC2 and IAM must use credentials of the same account",
+			of.arn, arn)
 	}
 	if aws.ToString(answer.InstanceProfileId) != of.id {
 		return nil, nil

@@ -20,7 +20,8 @@ import (
 )
 
 func identity(arn, account string) string {
-	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`, account, arn)
+	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`,
+		account, arn)
 }
 
 func failure(code string) string {
@@ -46,16 +47,25 @@ func TestAnswers(t *testing.T) {
 		want       verdict.Code
 		detail     string
 	}{
-		{"the account of the ARN is not the account", identity(alice, "444455556666"), 200, iam.AccountMismatch, "with the account 444455556666"},
+		{
+			"the account of the ARN is not the account", identity(alice, "444455556666"), 200, iam.AccountMismatch,
+			"with the account 444455556666",
+		},
 		{"refused", failure("InvalidClientTokenId"), 403, iam.STSRefused, "InvalidClientTokenId"},
 		{"expired", failure("ExpiredToken"), 403, iam.STSRefused, "ExpiredToken"},
-		{"refused in XML", "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>", 403, iam.STSRefused, "SignatureDoesNotMatch"},
+		{
+			"refused in XML", "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>", 403,
+			iam.STSRefused, "SignatureDoesNotMatch",
+		},
 
 		{"too many requests", "", 429, throttled, "status 429, without an error code of STS"},
 		{"too many requests, with a page", "<html>", 429, throttled, "429"},
 		{"throttling with status 400", failure("Throttling"), 400, throttled, "status 400, Throttling"},
 		{"throttling with status 503", failure("RequestLimitExceeded"), 503, throttled, "status 503, RequestLimitExceeded"},
-		{"throttling in XML", "<ErrorResponse><Error><Code>RequestLimitExceeded</Code></Error></ErrorResponse>", 400, throttled, "RequestLimitExceeded"},
+		{
+			"throttling in XML", "<ErrorResponse><Error><Code>RequestLimitExceeded</Code></Error></ErrorResponse>", 400,
+			throttled, "RequestLimitExceeded",
+		},
 
 		{"a failure of STS", failure("InternalFailure"), 500, decidesNothing, "status 500, InternalFailure"},
 		{"STS is not available", failure("ServiceUnavailable"), 503, decidesNothing, "503"},
@@ -69,7 +79,10 @@ func TestAnswers(t *testing.T) {
 		{"XML", "<GetCallerIdentityResponse/>", 200, decidesNothing, "not the JSON"},
 		{"an answer cut off", good[:60], 200, decidesNothing, "not the JSON"},
 		{"two answers", good + good, 200, decidesNothing, "not the JSON"},
-		{"a key twice", strings.Replace(good, `"Arn"`, `"Arn":"arn:aws:iam::111122223333:root","Arn"`, 1), 200, decidesNothing, "not the JSON"},
+		{
+			"a key twice", strings.Replace(good, `"Arn"`, `"Arn":"arn:aws:iam::111122223333:root","Arn"`, 1), 200,
+			decidesNothing, "not the JSON",
+		},
 		{"a key in another case", strings.Replace(good, `"Arn"`, `"arn"`, 1), 200, decidesNothing, "not the JSON"},
 		{"an error with status 200", failure("InvalidClientTokenId"), 200, decidesNothing, "lacks an ARN"},
 		{"another action's answer", strings.ReplaceAll(good, "GetCallerIdentity", "GetSessionToken"), 200, decidesNothing, "lacks an ARN"},

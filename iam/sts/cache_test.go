@@ -76,7 +76,8 @@ func (s *slowTransport) count() int {
 func tokens(t *testing.T, n int) (made []string) {
 	t.Helper()
 	for i := range n {
-		made = append(made, makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
+		made = append(made,
+			makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
 	}
 	return made
 }

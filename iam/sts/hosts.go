@@ -134,7 +134,8 @@ func (h *Hosts) addExtra(extra ExtraHost, partitions map[string][]string) error 
 	}
 	for partition, regions := range partitions {
 		if partition != h.partition && slices.Contains(regions, extra.Region) {
-			return fmt.Errorf("the region %s of the host %s of STS is in the partition %s, not in %s", extra.Region, extra.Host, partition, h.partition)
+			return fmt.Errorf("the region %s of the host %s of STS is in the partition %s, not in %s", extra.Region, extra.Host, partition,
+				h.partition)
 		}
 	}
 	h.add(extra.Host, extra.Region)

@@ -177,7 +177,9 @@ func (l *limiter) acquireSlot(ctx context.Context, unknown bool) (release func()
 			acquired = append(acquired, slots)
 		case <-ctx.Done():
 			release()
-			return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("all %d slots for requests stayed in use", l.options.MaxInFlight)}
+			return nil, &iam.Throttled{
+				Service: service, Detail: fmt.Sprintf("all %d slots for requests stayed in use", l.options.MaxInFlight),
+			}
 		}
 	}
 	return release, nil

@@ -242,7 +242,9 @@ func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 			failed(t, r.err, "no answer within 5s")
 		}
 		slices.Sort(seen.outcomes)
-		if want := []string{"abandoned 0 0s", "answered 200 0s", "failed 0 5s", "failed 0 5s", "limited 0 0s"}; !slices.Equal(seen.outcomes, want) {
+		if want := []string{
+			"abandoned 0 0s", "answered 200 0s", "failed 0 5s", "failed 0 5s", "limited 0 0s",
+		}; !slices.Equal(seen.outcomes, want) {
 			t.Errorf("outcomes %q, want %q", seen.outcomes, want)
 		}
 	})

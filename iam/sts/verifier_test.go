@@ -157,12 +157,21 @@ func TestVerifyReturnsTheCaller(t *testing.T) {
 		credentials  fakeaws.Credentials
 		arn, userID  string // no user id: any
 	}{
-		{"an instance's role", "eu-west-1", w.Session(account, "node", "i-0123456789abcdef0"), "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", ""},
-		{"a session of another name", "us-east-2", w.Session(account, "admin", "alice"), "arn:aws:sts::111122223333:assumed-role/admin/alice", ""},
+		{
+			"an instance's role", "eu-west-1", w.Session(account, "node", "i-0123456789abcdef0"),
+			"arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", "",
+		},
+		{
+			"a session of another name", "us-east-2", w.Session(account, "admin", "alice"),
+			"arn:aws:sts::111122223333:assumed-role/admin/alice", "",
+		},
 		{"a user", "eu-central-1", w.User(account, "alice"), "arn:aws:iam::111122223333:user/alice", ""},
 		{"no region: the global host", "", w.User(account, "alice"), "arn:aws:iam::111122223333:user/alice", ""},
 		{"root", "eu-west-1", w.Root(account), "arn:aws:iam::111122223333:root", account},
-		{"a federated user", "eu-west-1", w.FederatedUser(account, "bob"), "arn:aws:sts::111122223333:federated-user/bob", account + ":bob"},
+		{
+			"a federated user", "eu-west-1", w.FederatedUser(account, "bob"), "arn:aws:sts::111122223333:federated-user/bob",
+			account + ":bob",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := time.Now().Truncate(time.Second)
@@ -214,8 +223,16 @@ func TestTokensThatSTSRejects(t *testing.T) {
 	for _, test := range []struct{ name, token, detail string }{
 		{"for another cluster", makeToken(t, role, "shop", "eu-west-1"), "SignatureDoesNotMatch"},
 		{"of a wrong secret", makeToken(t, forged, "blue", "eu-west-1"), "SignatureDoesNotMatch"},
-		{"of an unknown access key", makeToken(t, fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"), "InvalidClientTokenId"},
-		{"with another signature", changed(t, good, func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }), "SignatureDoesNotMatch"},
+		{
+			"of an unknown access key",
+			makeToken(t, fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"),
+			"InvalidClientTokenId",
+		},
+		{
+			"with another signature",
+			changed(t, good, func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }),
+			"SignatureDoesNotMatch",
+		},
 		{"with the security token of another caller", changed(t, good, func(_ *url.URL, q url.Values) {
 			q.Set("X-Amz-Security-Token", w.FederatedUser(account, "bob").Token)
 		}), "InvalidClientTokenId"},

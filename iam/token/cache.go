@@ -224,7 +224,10 @@ func (o Options) key() (string, error) {
 	} {
 		fmt.Fprintf(digest, "%s=%q\n", name, os.Getenv(name))
 	}
-	files := []string{orDefault("AWS_CONFIG_FILE", config.DefaultSharedConfigFilename), orDefault("AWS_SHARED_CREDENTIALS_FILE", config.DefaultSharedCredentialsFilename)}
+	files := []string{
+		orDefault("AWS_CONFIG_FILE", config.DefaultSharedConfigFilename),
+		orDefault("AWS_SHARED_CREDENTIALS_FILE", config.DefaultSharedCredentialsFilename),
+	}
 	for _, path := range files {
 		if err := addFile(digest, path); err != nil {
 			return "", fmt.Errorf("the cache is not used: %w", err)

@@ -38,7 +38,10 @@ func newCached(t *testing.T) *cached { return cachedIn(t, newWorld(t)) }
 // cachedIn has its own user and file in an existing fake AWS.
 func cachedIn(t *testing.T, w *world) *cached {
 	t.Helper()
-	c := &cached{world: w, asked: &counted{RoundTripper: w.http.Transport}, alice: w.User(account, "alice"), file: filepath.Join(t.TempDir(), "kube", "cache", "credentials.json")}
+	c := &cached{
+		world: w, asked: &counted{RoundTripper: w.http.Transport}, alice: w.User(account, "alice"),
+		file: filepath.Join(t.TempDir(), "kube", "cache", "credentials.json"),
+	}
 	use(t, c.alice)
 	c.world = &world{w.Cloud, &http.Client{Transport: c.asked}}
 	return c

@@ -10,7 +10,8 @@ import (
 // of the file, and that no error quotes it.
 func FuzzCache(f *testing.F) {
 	f.Add([]byte(""), "a")
-	f.Add([]byte(`{"version":"node-authorizer-credentials/v1","credentials":{"a":{"accessKeyID":"ASIA","secretAccessKey":"s","sessionToken":"t","expires":"2999-01-01T00:00:00Z"}}}`), "a")
+	f.Add([]byte(`{"version":"node-authorizer-credentials/v1","credentials":{"a":{"accessKeyID":"ASIA","secretAccessKey":"s","sessionToken":"t","expires":"2999-01-01T00:00:00Z"}}}`),
+		"a")
 	f.Add([]byte(`{"version":"node-authorizer-credentials/v1","credentials":{"a":{"expires":"0"}}}`), "a")
 	f.Add([]byte(`{"version":"other-secret-text"}`), "a")
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -83,7 +83,8 @@ func Make(ctx context.Context, options Options) (text string, end time.Time, err
 		end = credentials.Expires
 	}
 	if time.Until(end) < MinLife {
-		return "", time.Time{}, fmt.Errorf("the AWS credentials expire at %s, less than %s from now, and the token expires with them: renew them",
+		return "", time.Time{}, fmt.Errorf("the AWS credentials expire at %s, less than %s from now, and the token "+
+			"expires with them: renew them",
 			end.UTC().Format(time.RFC3339), MinLife)
 	}
 	return text, end, nil

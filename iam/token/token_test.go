@@ -120,7 +120,8 @@ func TestParametersOfTokensAreDocumented(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if u.Scheme+"://"+u.Host+u.Path != "https://sts.eu-west-1.amazonaws.com/" || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(query.Get("X-Amz-Signature")) {
+	if u.Scheme+"://"+u.Host+u.Path != "https://sts.eu-west-1.amazonaws.com/" ||
+		!regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(query.Get("X-Amz-Signature")) {
 		t.Errorf("the token is for %s", u.Host)
 	}
 	signed, err := time.Parse("20060102T150405Z", date)
@@ -154,12 +155,24 @@ func TestHostAndRegionOfToken(t *testing.T) {
 		environment map[string]string
 		host, scope string
 	}{
-		{"the region that is given", token.Options{Region: "us-east-2"}, map[string]string{"AWS_REGION": "eu-west-1"}, "sts.us-east-2.amazonaws.com", "us-east-2"},
-		{"the region of the environment", token.Options{}, map[string]string{"AWS_REGION": "eu-west-1"}, "sts.eu-west-1.amazonaws.com", "eu-west-1"},
+		{
+			"the region that is given", token.Options{Region: "us-east-2"}, map[string]string{"AWS_REGION": "eu-west-1"},
+			"sts.us-east-2.amazonaws.com", "us-east-2",
+		},
+		{
+			"the region of the environment", token.Options{}, map[string]string{"AWS_REGION": "eu-west-1"},
+			"sts.eu-west-1.amazonaws.com", "eu-west-1",
+		},
 		{"no region", token.Options{}, nil, "sts.amazonaws.com", "us-east-1"},
 		{"the region that the global host signs for", token.Options{Region: "us-east-1"}, nil, "sts.us-east-1.amazonaws.com", "us-east-1"},
-		{"FIPS", token.Options{Region: "us-east-2"}, map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"}, "sts-fips.us-east-2.amazonaws.com", "us-east-2"},
-		{"dual stack", token.Options{Region: "eu-west-1"}, map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "sts.eu-west-1.api.aws", "eu-west-1"},
+		{
+			"FIPS", token.Options{Region: "us-east-2"}, map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"},
+			"sts-fips.us-east-2.amazonaws.com", "us-east-2",
+		},
+		{
+			"dual stack", token.Options{Region: "eu-west-1"}, map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+			"sts.eu-west-1.api.aws", "eu-west-1",
+		},
 		{"China", token.Options{Region: "cn-north-1"}, nil, "sts.cn-north-1.amazonaws.com.cn", "cn-north-1"},
 		{"GovCloud", token.Options{Region: "us-gov-west-1"}, nil, "sts.us-gov-west-1.amazonaws.com", "us-gov-west-1"},
 		{
@@ -245,7 +258,8 @@ func TestTokenExpiresWithItsCredentials(t *testing.T) {
 	alice := w.User(account, "alice")
 	end := time.Now().UTC().Truncate(time.Second).Add(7 * time.Minute)
 	folder := t.TempDir()
-	answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
+	answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey +
+		`","Expiration":"` + end.Format(time.RFC3339) + `"}`
 	for name, text := range map[string]string{
 		"answer": answer, "config": "[default]\nregion = eu-west-1\ncredential_process = cat " + filepath.Join(folder, "answer") + "\n",
 	} {
@@ -266,7 +280,8 @@ func TestExpiringCredentialsMakeNoToken(t *testing.T) {
 	for _, left := range []time.Duration{-time.Hour, 50 * time.Second} {
 		end := time.Now().UTC().Truncate(time.Second).Add(left)
 		folder := t.TempDir()
-		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
+		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey +
+			`","Expiration":"` + end.Format(time.RFC3339) + `"}`
 		for name, text := range map[string]string{
 			"answer": answer, "config": "[default]\nregion = eu-west-1\ncredential_process = cat " + filepath.Join(folder, "answer") + "\n",
 		} {
@@ -276,7 +291,8 @@ func TestExpiringCredentialsMakeNoToken(t *testing.T) {
 		}
 		t.Setenv("AWS_CONFIG_FILE", filepath.Join(folder, "config"))
 		text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", HTTP: w.http})
-		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(), "the AWS credentials expire at "+end.Format(time.RFC3339)) {
+		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(),
+			"the AWS credentials expire at "+end.Format(time.RFC3339)) {
 			t.Errorf("%s before their end: %q, %v", left, text, err)
 		}
 	}
@@ -308,13 +324,17 @@ func TestMistakesAreFoundWithoutRequests(t *testing.T) {
 		options token.Options
 		want    string
 	}{
-		"a name":                     {token.Options{RoleARN: "admin"}, `the role "admin" is not an ARN`},
-		"no account":                 {token.Options{RoleARN: "arn:aws:iam:::role/admin"}, "is not 12 digits"},
-		"a user":                     {token.Options{RoleARN: "arn:aws:iam::444455556666:user/ada"}, "is not a role: "},
-		"an instance profile":        {token.Options{RoleARN: "arn:aws:iam::444455556666:instance-profile/node"}, "is not the ARN of a role"},
-		"a session":                  {token.Options{RoleARN: "arn:aws:sts::444455556666:assumed-role/admin/ada"}, "write " + role},
-		"a space":                    {token.Options{RoleARN: role + " "}, "not allowed in ARNs"},
-		"a session name with spaces": {token.Options{RoleARN: role, SessionName: "ada lovelace"}, `the session name "ada lovelace" is invalid`},
+		"a name":     {token.Options{RoleARN: "admin"}, `the role "admin" is not an ARN`},
+		"no account": {token.Options{RoleARN: "arn:aws:iam:::role/admin"}, "is not 12 digits"},
+		"a user":     {token.Options{RoleARN: "arn:aws:iam::444455556666:user/ada"}, "is not a role: "},
+		"an instance profile": {
+			token.Options{RoleARN: "arn:aws:iam::444455556666:instance-profile/node"}, "is not the ARN of a role",
+		},
+		"a session": {token.Options{RoleARN: "arn:aws:sts::444455556666:assumed-role/admin/ada"}, "write " + role},
+		"a space":   {token.Options{RoleARN: role + " "}, "not allowed in ARNs"},
+		"a session name with spaces": {
+			token.Options{RoleARN: role, SessionName: "ada lovelace"}, `the session name "ada lovelace" is invalid`,
+		},
 		"a session name of a letter": {token.Options{RoleARN: role, SessionName: "a"}, "want 2 to 64"},
 		"an external id":             {token.Options{RoleARN: role, ExternalID: "se cret"}, "the external id is invalid"},
 		"a cluster with a space":     {token.Options{ClusterID: "blue "}, "invalid cluster"},
@@ -345,7 +365,10 @@ func TestMistakesAreFoundWithoutRequests(t *testing.T) {
 
 func TestMakeFails(t *testing.T) {
 	const role = "arn:aws:iam::444455556666:role/admin"
-	secretive := fakeaws.Credentials{AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key", Token: strings.Repeat("a-security-token", 20)}
+	secretive := fakeaws.Credentials{
+		AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key",
+		Token: strings.Repeat("a-security-token", 20),
+	}
 	oversized := secretive
 	oversized.Token = strings.Repeat("a-security-token", 250)
 	for _, test := range []struct {
@@ -356,15 +379,31 @@ func TestMakeFails(t *testing.T) {
 		want        string
 	}{
 		{"no cluster", token.Options{}, secretive, nil, "the id of the cluster is required"},
-		{"a session name without a role", token.Options{ClusterID: "blue", SessionName: "alice"}, secretive, nil, "requires a role to assume"},
+		{
+			"a session name without a role", token.Options{ClusterID: "blue", SessionName: "alice"}, secretive, nil,
+			"requires a role to assume",
+		},
 		{"an external id without a role", token.Options{ClusterID: "blue", ExternalID: "x"}, secretive, nil, "requires a role to assume"},
 		{"no credentials", token.Options{ClusterID: "blue", Region: "eu-west-1"}, fakeaws.Credentials{}, nil, "get AWS credentials: "},
 		{"no credentials and no region", token.Options{ClusterID: "blue"}, fakeaws.Credentials{}, nil, "get AWS credentials: "},
 		{"a missing profile", token.Options{ClusterID: "blue", Profile: "none"}, secretive, nil, "read the settings of the AWS SDK: "},
-		{"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, fakeaws.Credentials{AccessKeyID: "alice"}, nil, "assume the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized"},
-		{"credentials that STS does not know", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, secretive, nil, "assume the role " + role + ": InvalidClientTokenId"},
-		{"a host without TLS", token.Options{ClusterID: "blue", Region: "eu-west-1"}, secretive, map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, "servers would refuse the token: TokenNotHTTPS"},
-		{"a security token that is too long", token.Options{ClusterID: "blue", Region: "eu-west-1"}, oversized, nil, "servers would refuse the token: TokenTooLong"},
+		{
+			"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			fakeaws.Credentials{AccessKeyID: "alice"}, nil,
+			"assume the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized",
+		},
+		{
+			"credentials that STS does not know", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			secretive, nil, "assume the role " + role + ": InvalidClientTokenId",
+		},
+		{
+			"a host without TLS", token.Options{ClusterID: "blue", Region: "eu-west-1"}, secretive,
+			map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, "servers would refuse the token: TokenNotHTTPS",
+		},
+		{
+			"a security token that is too long", token.Options{ClusterID: "blue", Region: "eu-west-1"}, oversized, nil,
+			"servers would refuse the token: TokenTooLong",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)

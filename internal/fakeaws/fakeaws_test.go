@@ -249,7 +249,10 @@ func TestMetadataRequiresASession(t *testing.T) {
 		{"an invented token", "GET", "/latest/meta-data/instance-id", map[string]string{"X-aws-ec2-metadata-token": "x"}, 401},
 		{"a session without a lifetime", "PUT", "/latest/api/token", nil, 400},
 		{"a session of seven hours", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "25200"}, 400},
-		{"a session through a proxy", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"}, 403},
+		{
+			"a session through a proxy", "PUT", "/latest/api/token",
+			map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"}, 403,
+		},
 		{"a session by GET", "GET", "/latest/api/token", nil, 405},
 		{"a session", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"}, 200},
 	} {
@@ -357,7 +360,8 @@ func TestSignaturesAreInLines(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	if got, want := sha256.Sum256([]byte(read(t, client, "instance-identity/document"))), sha256.Sum256(instance(t, cloud).Document()); got != want {
+	if got, want := sha256.Sum256([]byte(read(t, client,
+		"instance-identity/document"))), sha256.Sum256(instance(t, cloud).Document()); got != want {
 		t.Error("the document is not the instance's")
 	}
 }

@@ -56,7 +56,8 @@ func TestFrontServesTheHostsOfAWS(t *testing.T) {
 			o.BaseEndpoint = aws.String("https://vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com")
 		},
 	} {
-		answer, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}, options)
+		answer, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{},
+			options)
 		if err != nil || aws.ToString(answer.Arn) != "arn:aws:iam::111122223333:user/alice" {
 			t.Errorf("%+v, %v", answer, err)
 		}
@@ -73,7 +74,10 @@ func TestFrontServesTheHostsOfAWS(t *testing.T) {
 
 func TestFrontRefusesOtherHosts(t *testing.T) {
 	_, _, client := newFront(t)
-	for _, target := range []string{"https://api.example.com", "https://sts", "https://s3.eu-west-1.amazonaws.com", "https://sts.eu-west-1.amazonaws.com:8443"} {
+	for _, target := range []string{
+		"https://api.example.com", "https://sts", "https://s3.eu-west-1.amazonaws.com",
+		"https://sts.eu-west-1.amazonaws.com:8443",
+	} {
 		resp, err := client.Get(target)
 		if err == nil {
 			resp.Body.Close()
@@ -110,7 +114,8 @@ func TestProgramUsesTheFrontByItsEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 403 || !strings.Contains(string(text), "MissingAuthenticationToken") {
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 403 ||
+			!strings.Contains(string(text), "MissingAuthenticationToken") {
 			t.Errorf("status %d, %v, %s", resp.StatusCode, err, text)
 		}
 		resp, err = http.Get(os.Getenv("FAKEAWS_PROGRAM"))
@@ -155,7 +160,8 @@ func TestSTSAnswersInJSONOnRequest(t *testing.T) {
 	cloud, _, client := newFront(t)
 	ask := func(c fakeaws.Credentials) (int, string, map[string]map[string]any) {
 		t.Helper()
-		signed, err := sts.NewPresignClient(sts.NewFromConfig(config(c, "eu-west-1"))).PresignGetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+		signed, err := sts.NewPresignClient(sts.NewFromConfig(config(c, "eu-west-1"))).PresignGetCallerIdentity(t.Context(),
+			&sts.GetCallerIdentityInput{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +229,8 @@ func TestPrincipals(t *testing.T) {
 	one, _, oneID := identity(cloud.Session(account, "node", "i-0123456789abcdef0"))
 	two, _, twoID := identity(cloud.Session(account, "node", "alice"))
 	oneRole, _, _ := strings.Cut(oneID, ":")
-	if one != "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0" || two != "arn:aws:sts::111122223333:assumed-role/node/alice" ||
+	if one != "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0" ||
+		two != "arn:aws:sts::111122223333:assumed-role/node/alice" ||
 		twoID != oneRole+":alice" {
 		t.Errorf("sessions of a role: %s %s, %s %s", one, oneID, two, twoID)
 	}
@@ -247,7 +254,8 @@ func TestSessionsMayHaveAnyName(t *testing.T) {
 		AccessKeyID: *got.AccessKeyId, SecretAccessKey: *got.SecretAccessKey, Token: *got.SessionToken,
 	}, "eu-west-1"))
 	who, err := assumed.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil || aws.ToString(who.Arn) != "arn:aws:sts::444455556666:assumed-role/node/i-0123456789abcdef0" || aws.ToString(who.UserId) != *answer.AssumedRoleUser.AssumedRoleId {
+	if err != nil || aws.ToString(who.Arn) != "arn:aws:sts::444455556666:assumed-role/node/i-0123456789abcdef0" ||
+		aws.ToString(who.UserId) != *answer.AssumedRoleUser.AssumedRoleId {
 		t.Errorf("%+v, %v", who, err)
 	}
 
@@ -266,7 +274,8 @@ func TestSessionsMayHaveAnyName(t *testing.T) {
 func TestFaultsApplyInTheFront(t *testing.T) {
 	cloud, _, client := newFront(t)
 	cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Down, Times: 2}) // the client tries once more by itself
-	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(),
+		&sts.GetCallerIdentityInput{})
 	broken := new(url.Error)
 	if !errors.As(err, &broken) {
 		t.Errorf("error %v", err)

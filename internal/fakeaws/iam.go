@@ -82,7 +82,8 @@ func (c *Cloud) handleIAM(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := r.ParseForm(); err != nil || r.URL.Path != "/" ||
 		r.Form.Get("Action") != "GetInstanceProfile" || r.Form.Get("Version") != "2010-05-08" {
-		writeIAMError(w, refusal{400, "InvalidAction", "Could not find operation " + r.Form.Get("Action") + " for version " + r.Form.Get("Version")})
+		writeIAMError(w,
+			refusal{400, "InvalidAction", "Could not find operation " + r.Form.Get("Action") + " for version " + r.Form.Get("Version")})
 		return
 	}
 	name := r.Form.Get("InstanceProfileName")

@@ -32,7 +32,8 @@ func TestIAMReturnsTheProfileOfAnInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if aws.ToString(got.Arn) != launched.Profile || aws.ToString(got.InstanceProfileName) != "nodes" || aws.ToString(got.Path) != "/" || got.CreateDate == nil ||
+	if aws.ToString(got.Arn) != launched.Profile || aws.ToString(got.InstanceProfileName) != "nodes" || aws.ToString(got.Path) != "/" ||
+		got.CreateDate == nil ||
 		len(got.Roles) != 1 || aws.ToString(got.Roles[0].Arn) != "arn:aws:iam::111122223333:role/node" || aws.ToString(got.Roles[0].RoleName) != "node" {
 		t.Errorf("profile %+v", got)
 	}

@@ -120,7 +120,8 @@ func (c *Cloud) assumeRole(w http.ResponseWriter, r *http.Request, who principal
 	demanded, demands := c.externalIDs[role]
 	c.mu.Unlock()
 	if demands && r.Form.Get("ExternalId") != demanded {
-		writeSTSError(w, r, refusal{403, "AccessDenied", "User: " + who.arn + " is not authorized to perform: sts:AssumeRole on resource: " + role})
+		writeSTSError(w, r,
+			refusal{403, "AccessDenied", "User: " + who.arn + " is not authorized to perform: sts:AssumeRole on resource: " + role})
 		return
 	}
 	partition, account, name := parts[1], parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:]

@@ -87,7 +87,8 @@ func (c *Cloud) authenticate(r *http.Request, service string) (principal, string
 	if err != nil || !hmac.Equal([]byte(want), []byte(auth.signature)) {
 		return principal{}, "", &refusal{
 			403, "SignatureDoesNotMatch",
-			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.",
+			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access " +
+				"Key and signing method.",
 		}
 	}
 	return who, auth.region, nil

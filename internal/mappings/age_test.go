@@ -28,7 +28,8 @@ const limit = 2 * time.Minute
 func tooOld(t *testing.T, live *mappings.Live, arn, says string) {
 	t.Helper()
 	mapping, found, err := live.Find(arn, account)
-	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: what was read of ") || !strings.Contains(err.Error(), says) {
+	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: what was read of ") ||
+		!strings.Contains(err.Error(), says) {
 		t.Errorf("got %+v, %v, %v; want an error with %q", mapping, found, err, says)
 	}
 	if err := live.TooOld(); err == nil {

@@ -35,7 +35,8 @@ func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes
 			options.FieldSelector = byName
 			return all.Watch(ctx, options)
 		},
-		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name, l.opts.Namespace),
+		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name,
+			l.opts.Namespace),
 	}, func(store cache.Store) { l.readConfigMap(s, store) })
 }
 

@@ -22,8 +22,10 @@ func TestFindingsAreEventsOfTheConfigMap(t *testing.T) {
 	eventually(t, "there is an event", func() bool { return len(c.events()) == 1 })
 	event := c.events()[0]
 	about := event.InvolvedObject
-	if event.Reason != "MappingInvalid" || event.Type != corev1.EventTypeWarning || about.Kind != "ConfigMap" || about.Namespace != "kube-system" ||
-		about.Name != "aws-auth" || about.UID == "" || !strings.HasPrefix(event.Message, "data.mapRoles[1]") || event.FirstTimestamp.IsZero() {
+	if event.Reason != "MappingInvalid" || event.Type != corev1.EventTypeWarning || about.Kind != "ConfigMap" ||
+		about.Namespace != "kube-system" ||
+		about.Name != "aws-auth" || about.UID == "" || !strings.HasPrefix(event.Message,
+		"data.mapRoles[1]") || event.FirstTimestamp.IsZero() {
 		t.Errorf("the event is %+v", event)
 	}
 	// A known finding makes no new event, whatever else is edited.
@@ -68,7 +70,8 @@ func TestFailedEventsAreReported(t *testing.T) {
 	eventually(t, "the observer is notified", func() bool {
 		observer.mu.Lock()
 		defer observer.mu.Unlock()
-		return len(observer.events) == 1 && strings.HasPrefix(observer.events[0].Error(), "create an event of ConfigMap kube-system/aws-auth: ")
+		return len(observer.events) == 1 &&
+			strings.HasPrefix(observer.events[0].Error(), "create an event of ConfigMap kube-system/aws-auth: ")
 	})
 }
 

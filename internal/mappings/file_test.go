@@ -16,7 +16,10 @@ func TestFileIsNotReadWhileItIsWritten(t *testing.T) {
 		third  = "- {rolearn: 'arn:aws:iam::111122223333:role/web', username: c}\n"
 	)
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
-	live, err := New(Options{Sources: []Kind{File}, File: path, Rules: iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()}})
+	live, err := New(Options{
+		Sources: []Kind{File}, File: path,
+		Rules: iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

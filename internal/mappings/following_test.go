@@ -27,7 +27,8 @@ const (
 	opsRole  = "arn:aws:iam::111122223333:role/ops"
 	ada      = "arn:aws:iam::111122223333:user/ada"
 	awsAuth  = "/api/v1/namespaces/kube-system/configmaps/aws-auth"
-	nodes    = "- rolearn: " + nodeRole + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	nodes    = "- rolearn: " + nodeRole + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: " +
+		"[system:bootstrappers, system:nodes]\n"
 	nodeName = "system:node:{{EC2PrivateDNSName}}"
 )
 
@@ -169,7 +170,8 @@ func ofConfigMap(c *cluster) mappings.Options {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

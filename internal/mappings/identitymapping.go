@@ -32,7 +32,8 @@ func (l *Live) followIdentityMappings(ctx context.Context, s *source, client dyn
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return resource.Watch(ctx, options)
 		},
-		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove IdentityMapping from iam.sources",
+		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove " +
+			"IdentityMapping from iam.sources",
 	}, func(store cache.Store) { s.apply(readIdentityMappings(store.List())) })
 }
 

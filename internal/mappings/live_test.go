@@ -33,9 +33,18 @@ func TestConfigMapIsFollowed(t *testing.T) {
 		stale           []string
 	}{
 		{"an entry that is added", text(nodes + "- {rolearn: " + opsRole + ", username: ops}\n"), "ada", nodeName, "ops", "ada", nil, nil},
-		{"an entry that cannot be used is left out, the others are kept", text(nodes + "- {username: nobody}\n"), "ada", nodeName, "", "ada", []string{"MappingInvalid"}, nil},
-		{"a list that cannot be read keeps its content, the other is read", text("- rolearn: [\n"), "eve", nodeName, "", "eve", []string{"MappingSyntax"}, []string{"mapRoles"}},
-		{"it keeps its content after another broken edit", text("rolearn\n\t- x"), "ada", nodeName, "", "ada", []string{"MappingSyntax"}, []string{"mapRoles"}},
+		{
+			"an entry that cannot be used is left out, the others are kept", text(nodes + "- {username: nobody}\n"), "ada",
+			nodeName, "", "ada", []string{"MappingInvalid"}, nil,
+		},
+		{
+			"a list that cannot be read keeps its content, the other is read", text("- rolearn: [\n"), "eve", nodeName, "",
+			"eve", []string{"MappingSyntax"}, []string{"mapRoles"},
+		},
+		{
+			"it keeps its content after another broken edit", text("rolearn\n\t- x"), "ada", nodeName, "", "ada",
+			[]string{"MappingSyntax"}, []string{"mapRoles"},
+		},
 		{"a valid edit replaces it", text("- {rolearn: " + opsRole + ", username: ops}\n"), "ada", "", "ops", "ada", nil, nil},
 		{"a deletion is an edit", nil, "", "", "", "", []string{"MappingSourceMissing"}, nil},
 		{"a restoration is an edit", text(nodes), "ada", nodeName, "", "ada", nil, nil},
@@ -48,7 +57,8 @@ func TestConfigMapIsFollowed(t *testing.T) {
 		}
 		mapped(t, live, ada, step.user)
 		eventually(t, step.rule, func() bool {
-			return slices.Equal(codes(live.Findings()), step.codes) && username(live, opsRole) == step.ops && username(live, nodeRole) == step.node
+			return slices.Equal(codes(live.Findings()), step.codes) && username(live, opsRole) == step.ops &&
+				username(live, nodeRole) == step.node
 		})
 		now := live.Sources()[0]
 		if !slices.Equal(now.Stale, step.stale) || now.Healthy() != (step.stale == nil) || !now.Read || now.Unknown != nil {
@@ -69,7 +79,8 @@ func TestLookupIsAnErrorBeforeEverySourceIsRead(t *testing.T) {
 	c.outage("/configmaps")
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapRoles:\n- {rolearn: "+opsRole+", username: ops}\n")
-	live, observer := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File, mappings.ConfigMap}, File: path, Cluster: c.Config()})
+	live, observer := follow(t,
+		mappings.Options{Sources: []mappings.Kind{mappings.File, mappings.ConfigMap}, File: path, Cluster: c.Config()})
 	eventually(t, "the file is read", func() bool { return live.Sources()[0].Read })
 	eventually(t, "the outage is noticed", func() bool { return len(observer.reached()) > 0 })
 	for _, arn := range []string{nodeRole, opsRole, ada} {
@@ -78,7 +89,8 @@ func TestLookupIsAnErrorBeforeEverySourceIsRead(t *testing.T) {
 		}
 	}
 	err := live.Synced()
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap kube-system/aws-auth has not been read yet: ") || !strings.Contains(err.Error(), "by its name") {
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap kube-system/aws-auth has not been read yet: ") ||
+		!strings.Contains(err.Error(), "by its name") {
 		t.Errorf("error is %v", err)
 	}
 	c.outage("")
@@ -113,7 +125,9 @@ func TestLookupIsAnErrorIfAKeyWasNeverReadable(t *testing.T) {
 			c.set(data)
 			live, _ := follow(t, ofConfigMap(c))
 			eventually(t, "it is read", func() bool { return live.Sources()[0].Read })
-			for arn, want := range map[string]string{nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.unknown} {
+			for arn, want := range map[string]string{
+				nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.unknown,
+			} {
 				if got := username(live, arn); got != want {
 					t.Errorf("%s is %q, want %q", arn, got, want)
 				}
@@ -201,7 +215,9 @@ func write(t *testing.T, path, text string) {
 func TestFirstSourceWins(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.set(map[string]string{"mapRoles": "- {rolearn: " + opsRole + ", username: ops-of-map}\n- {rolearn: " + nodeRole + ", username: node-of-map}\n"})
+	c.set(map[string]string{
+		"mapRoles": "- {rolearn: " + opsRole + ", username: ops-of-map}\n- {rolearn: " + nodeRole + ", username: node-of-map}\n",
+	})
 	c.identity("ops", opsRole, "ops-of-resource")
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapAccounts: ['"+account+"']\n")
@@ -256,7 +272,8 @@ func TestIdentityMappingsAreFollowed(t *testing.T) {
 	c.identity("nodes", nodeRole, nodeName, "system:bootstrappers", "system:nodes")
 	live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.IdentityMapping}, Cluster: c.Config()})
 	mapped(t, live, nodeRole, nodeName)
-	if found, _, _ := live.Find(nodeRole, account); !slices.Equal(found.Groups, []string{"system:bootstrappers", "system:nodes"}) || found.Place.Object != "IAMIdentityMapping nodes" {
+	if found, _, _ := live.Find(nodeRole, account); !slices.Equal(found.Groups, []string{"system:bootstrappers", "system:nodes"}) ||
+		found.Place.Object != "IAMIdentityMapping nodes" {
 		t.Errorf("found %+v", found)
 	}
 	c.identity("ada", ada, "ada")
@@ -288,7 +305,9 @@ func TestChangesAreReportedOnce(t *testing.T) {
 	eventually(t, "the mistake is reported", func() bool { return len(observer.all()) == 2 })
 	// An edit of ignored fields is no change, nor is the same finding.
 	if err := c.Put(awsAuth, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Data: map[string]string{"mapRoles": nodes, "mapUsers": "- {username: nobody}\n"},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Data: map[string]string{
+			"mapRoles": nodes, "mapUsers": "- {username: nobody}\n",
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ type objects struct {
 
 // followObjects calls read with all objects after the first list and after every change.
 func (s *source) followObjects(ctx context.Context, o objects, read func(cache.Store)) {
-	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example, cache.SharedIndexInformerOptions{ObjectDescription: s.name})
+	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example,
+		cache.SharedIndexInformerOptions{ObjectDescription: s.name})
 	changed := make(chan struct{}, 1)
 	notify := func(any) {
 		select {

@@ -22,16 +22,25 @@ func TestQueries(t *testing.T) {
 		{"all required parameters", "Action=a&Version=b", rules, nil},
 		{"an optional parameter, in another order", "X-Amz-Expires=60&Version=b&Action=a", rules, nil},
 		{"names in another case", "ACTION=a&version=b", rules, nil},
-		{"names in another case with exact rules", "ACTION=a&Version=b", exact, &presigned.Problem{Kind: presigned.NotAllowed, Parameter: "action", Name: "ACTION"}},
+		{
+			"names in another case with exact rules", "ACTION=a&Version=b", exact,
+			&presigned.Problem{Kind: presigned.NotAllowed, Parameter: "action", Name: "ACTION"},
+		},
 		{"names as AWS writes them", "Action=a&Version=b&X-Amz-Expires=1", exact, nil},
 		{"no equals sign", "Action=a&Version", rules, &presigned.Problem{Kind: presigned.Malformed, Position: 2}},
 		{"an encoded name", "%41ction=a&Version=b", rules, &presigned.Problem{Kind: presigned.Malformed, Position: 1}},
 		{"a plus sign", "Action=a+b", rules, &presigned.Problem{Kind: presigned.Malformed, Position: 1}},
 		{"an encoded zero byte", "Action=a%00", rules, &presigned.Problem{Kind: presigned.Malformed, Position: 1}},
 		{"a parameter twice", "Action=a&Action=a", rules, &presigned.Problem{Kind: presigned.Twice, Parameter: "action", Name: "Action"}},
-		{"a parameter in two cases", "Action=a&action=a", rules, &presigned.Problem{Kind: presigned.InTwoCases, Parameter: "action", Name: "action", Earlier: "Action"}},
+		{
+			"a parameter in two cases", "Action=a&action=a", rules,
+			&presigned.Problem{Kind: presigned.InTwoCases, Parameter: "action", Name: "action", Earlier: "Action"},
+		},
 		{"an empty value", "Action=", rules, &presigned.Problem{Kind: presigned.Empty, Parameter: "action", Name: "Action"}},
-		{"another parameter", "Action=a&Version=b&RoleArn=c", rules, &presigned.Problem{Kind: presigned.NotAllowed, Parameter: "rolearn", Name: "RoleArn"}},
+		{
+			"another parameter", "Action=a&Version=b&RoleArn=c", rules,
+			&presigned.Problem{Kind: presigned.NotAllowed, Parameter: "rolearn", Name: "RoleArn"},
+		},
 		{"a missing parameter", "Action=a", rules, &presigned.Problem{Kind: presigned.Missing, Parameter: "version", Name: "Version"}},
 		{"nothing", "", rules, &presigned.Problem{Kind: presigned.Missing, Parameter: "action", Name: "Action"}},
 	} {
@@ -60,7 +69,8 @@ func TestCheckCall(t *testing.T) {
 			t.Fatal(problem)
 		}
 		problem = query.CheckCall()
-		if (problem == nil) != (test.wrong == "") || problem != nil && (problem.Kind != presigned.WrongValue || problem.Parameter != test.wrong || problem.Value != test.value) {
+		if (problem == nil) != (test.wrong == "") ||
+			problem != nil && (problem.Kind != presigned.WrongValue || problem.Parameter != test.wrong || problem.Value != test.value) {
 			t.Errorf("%s: got %+v", test.rule, problem)
 		}
 	}
@@ -72,7 +82,10 @@ func TestCheckCall(t *testing.T) {
 // FuzzParse checks that other parsers read an accepted query in the same way, and that
 // its encoding is accepted again.
 func FuzzParse(f *testing.F) {
-	for _, query := range []string{"Action=a&Version=b", "Action=%2Fa%3D&version=b", "Action=a&action=b&Version=c", "Action=a;Version=b", "%41ction=a&Version=+"} {
+	for _, query := range []string{
+		"Action=a&Version=b", "Action=%2Fa%3D&version=b", "Action=a&action=b&Version=c", "Action=a;Version=b",
+		"%41ction=a&Version=+",
+	} {
 		f.Add(query)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

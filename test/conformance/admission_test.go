@@ -111,7 +111,8 @@ func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writ
 	t.Helper()
 	theirs, err := tr.theirs.Admit(w)
 	if err == nil && theirs.Panicked {
-		covered.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a translation fails"]++
+		covered.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a "+
+			"translation fails"]++
 		theirs, err = tr.spared.Admit(w)
 	}
 	if err != nil || theirs.Panicked {
@@ -156,8 +157,10 @@ func (tr *writeTrial) compare(w *generate.Write, ours noderestriction.Answer, th
 // listedDifference returns the name of an intended difference between both answers.
 func listedDifference(w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) string {
 	pod, _ := w.Object.(*corev1.Pod)
-	if theirs.Status == 200 && ours.Code == noderestriction.MirrorPodRefersToObject && pod != nil && slices.ContainsFunc(pod.Spec.Volumes, hasTwoSources) {
-		return "a volume with two sources: in-tree one source that is free of references will do, and validation refuses the pod; we refuse it"
+	if theirs.Status == 200 && ours.Code == noderestriction.MirrorPodRefersToObject && pod != nil &&
+		slices.ContainsFunc(pod.Spec.Volumes, hasTwoSources) {
+		return "a volume with two sources: in-tree one source that is free of references will do, and validation refuses " +
+			"the pod; we refuse it"
 	}
 	return ""
 }
@@ -181,7 +184,8 @@ func (tr *writeTrial) asPlugin(t *testing.T, w *generate.Write, ours noderestric
 	}
 	got := intree.Admitted{Status: 200}
 	if tr.ours.Handles(attributes.GetOperation()) {
-		got = intree.StatusOf(tr.ours.Validate(context.Background(), attributes, admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
+		got = intree.StatusOf(tr.ours.Validate(context.Background(), attributes,
+			admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
 	}
 	if got.Status == ours.Status && got.Reason == ours.StatusReason {
 		return 0
@@ -202,7 +206,8 @@ func writeRequest(w *generate.Write) *noderestriction.Request {
 // report prints a divergence with what is needed to repeat it.
 func (tr *writeTrial) report(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted, problem string) {
 	t.Helper()
-	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s (%s; %v)\n  object: %s\n  old object: %s",
+	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s "+
+		"(%s; %v)\n  object: %s\n  old object: %s",
 		tr.seed, tr.features.Minor(), tr.gates, w, problem, theirs.Status, theirs.Reason, theirs.Message,
 		ours.Status, ours.StatusReason, ours.Code, ours.Reason.Message, ours.Rule, ours.Err, text(w.Object), text(w.OldObject))
 }

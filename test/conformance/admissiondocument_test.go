@@ -38,7 +38,8 @@ func (tr *writeTrial) asDocument(t *testing.T, w *generate.Write, ours noderestr
 		int(r.Result.Code) == ours.Status && r.Result.Reason == ours.StatusReason {
 		return 0
 	}
-	t.Errorf("seed %d: %s\n  as a document: %s\n  as a function: %d %s %s", tr.seed, w, text(r), ours.Status, ours.StatusReason, ours.Reason.Message)
+	t.Errorf("seed %d: %s\n  as a document: %s\n  as a function: %d %s %s", tr.seed, w, text(r), ours.Status, ours.StatusReason,
+		ours.Reason.Message)
 	return 1
 }
 
@@ -49,9 +50,13 @@ func documentOf(t *testing.T, w *generate.Write) []byte {
 	request := &admissionv1.AdmissionRequest{
 		UID: types.UID("uid-of-" + w.Name), Kind: kind, RequestKind: &kind, Resource: resource, RequestResource: &resource,
 		SubResource: w.Subresource, RequestSubResource: w.Subresource, Name: w.Name, Namespace: w.Namespace,
-		Operation: admissionv1.Operation(w.Operation), Options: runtime.RawExtension{Raw: []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}`)},
-		UserInfo: authenticationv1.UserInfo{Username: w.User, UID: w.UID, Groups: w.Groups, Extra: make(map[string]authenticationv1.ExtraValue)},
-		Object:   rawObject(t, intree.WithDefaults(w, w.Object)), OldObject: rawObject(t, intree.WithDefaults(w, w.OldObject)),
+		Operation: admissionv1.Operation(w.Operation), Options: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}`),
+		},
+		UserInfo: authenticationv1.UserInfo{
+			Username: w.User, UID: w.UID, Groups: w.Groups, Extra: make(map[string]authenticationv1.ExtraValue),
+		},
+		Object: rawObject(t, intree.WithDefaults(w, w.Object)), OldObject: rawObject(t, intree.WithDefaults(w, w.OldObject)),
 	}
 	for key, values := range w.Extra {
 		request.UserInfo.Extra[key] = values

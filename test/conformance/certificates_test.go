@@ -70,13 +70,15 @@ func TestRandomCertificateRequests(t *testing.T) {
 			denied[answer.Code]++
 		}
 		if why != "" {
-			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.mutation, shape, answer.Outcome, answer.Code, answer.Message, d.request.Spec.Request)
+			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.mutation, shape, answer.Outcome, answer.Code,
+				answer.Message, d.request.Spec.Request)
 			if divergences++; divergences > maxDivergences {
 				t.FailNow()
 			}
 		}
 	}
-	t.Logf("certificate requests: in-tree accepts %d and refuses %d, we approve %d, and deny more strictly %v: %d divergences", accepted, refused, len(approved), denied, divergences)
+	t.Logf("certificate requests: in-tree accepts %d and refuses %d, we approve %d, and deny more strictly %v: %d divergences", accepted,
+		refused, len(approved), denied, divergences)
 	for code, what := range stricter() {
 		if denied[code] == 0 {
 			t.Errorf("no request was denied with %s because of %s", code, what)
@@ -147,8 +149,10 @@ func checkSigned(t *testing.T, approved map[string]*certificatesv1.CertificateSi
 		if csr.Spec.SignerName == certificatesv1.KubeletServingSignerName {
 			want = x509.ExtKeyUsageServerAuth
 		}
-		if c.Subject.CommonName != "system:node:worker-1" || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) || len(c.Subject.Names) != 2 ||
-			c.IsCA || c.KeyUsage&^(x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment) != 0 || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{want}) {
+		if c.Subject.CommonName != "system:node:worker-1" || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) ||
+			len(c.Subject.Names) != 2 ||
+			c.IsCA || c.KeyUsage&^(x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment) != 0 || !slices.Equal(c.ExtKeyUsage,
+			[]x509.ExtKeyUsage{want}) {
 			t.Errorf("the certificate is of %s, authority %t, usages %v and %v", c.Subject, c.IsCA, c.KeyUsage, c.ExtKeyUsage)
 		}
 		for _, dns := range c.DNSNames {
@@ -157,7 +161,8 @@ func checkSigned(t *testing.T, approved map[string]*certificatesv1.CertificateSi
 			}
 		}
 		for _, ip := range c.IPAddresses {
-			if want == x509.ExtKeyUsageClientAuth || !slices.ContainsFunc(attestedAddresses(), func(a string) bool { return net.ParseIP(a).Equal(ip) }) {
+			if want == x509.ExtKeyUsageClientAuth ||
+				!slices.ContainsFunc(attestedAddresses(), func(a string) bool { return net.ParseIP(a).Equal(ip) }) {
 				t.Errorf("the certificate has the address %s", ip)
 			}
 		}

@@ -102,7 +102,8 @@ func randomWebhook(r *rand.Rand, text *strings.Builder, kubeconfig string) {
 		}
 	}
 	for _, field := range []string{
-		"authorizedTTL: " + oneOf(r, "1s", "0s", "-1s"), "unauthorizedTTL: " + oneOf(r, "5m", "-1s"), "cacheAuthorizedRequests: " + oneOf(r, "true", "false", "1"),
+		"authorizedTTL: " + oneOf(r, "1s", "0s", "-1s"), "unauthorizedTTL: " +
+			oneOf(r, "5m", "-1s"), "cacheAuthorizedRequests: " + oneOf(r, "true", "false", "1"),
 	} {
 		if r.IntN(10) == 0 {
 			text.WriteString("    " + field + "\n")
@@ -114,7 +115,8 @@ func randomWebhook(r *rand.Rand, text *strings.Builder, kubeconfig string) {
 	text.WriteString("    matchConditions:\n")
 	for range r.IntN(3) {
 		fmt.Fprintf(text, "    - expression: %q\n", seldom(r,
-			oneOf(r, "request.user == 'a'", "has(request.resourceAttributes)", "'a' in request.groups", "request.resourceAttributes.labelSelector.requirements.size() > 0"),
+			oneOf(r, "request.user == 'a'", "has(request.resourceAttributes)", "'a' in request.groups",
+				"request.resourceAttributes.labelSelector.requirements.size() > 0"),
 			"", "request.user", "request.nobody == ''", "request.user =="))
 	}
 }

@@ -78,9 +78,14 @@ func sliceServed(t *testing.T, o *resourcev1.ResourceSlice, version string) runt
 	case "v1":
 		return o
 	case "v1beta2":
-		return &resourcev1beta2.ResourceSlice{ObjectMeta: o.ObjectMeta, Spec: resourcev1beta2.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: o.Spec.NodeName}}
+		return &resourcev1beta2.ResourceSlice{
+			ObjectMeta: o.ObjectMeta,
+			Spec:       resourcev1beta2.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: o.Spec.NodeName},
+		}
 	}
-	beta := &resourcev1beta1.ResourceSlice{ObjectMeta: o.ObjectMeta, Spec: resourcev1beta1.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: node}}
+	beta := &resourcev1beta1.ResourceSlice{
+		ObjectMeta: o.ObjectMeta, Spec: resourcev1beta1.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: node},
+	}
 	if version == "v1beta1" {
 		return beta
 	}

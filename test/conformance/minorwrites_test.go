@@ -104,7 +104,8 @@ func (tr *minorWrites) run(t *testing.T, n int, covered *minorCoverage) {
 
 func (tr *minorWrites) report(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs protocol.Admitted, problem string) {
 	t.Helper()
-	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s (%s; %v)\n  object: %s\n  old object: %s",
+	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s "+
+		"(%s; %v)\n  object: %s\n  old object: %s",
 		tr.seed, tr.features.Minor(), tr.gates, w, problem, theirs.Status, theirs.Reason, theirs.Message,
 		ours.Status, ours.StatusReason, ours.Code, ours.Reason.Message, ours.Rule, ours.Err, text(w.Object), text(w.OldObject))
 }

@@ -108,7 +108,8 @@ func randomReview(r *rand.Rand) *authorizationv1.SubjectAccessReviewSpec {
 		User:   oneOf(r, "system:node:node-1", "alice", ""),
 		Groups: oneOf(r, nil, []string{"system:nodes"}, []string{"a", "system:nodes"}),
 		UID:    oneOf(r, "", "7"),
-		Extra:  oneOf(r, nil, map[string]authorizationv1.ExtraValue{}, map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}, "empty": nil}),
+		Extra: oneOf(r, nil, map[string]authorizationv1.ExtraValue{},
+			map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}, "empty": nil}),
 	}
 	if r.IntN(10) == 0 {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: "get", Path: oneOf(r, "/healthz", "/")}

@@ -46,7 +46,8 @@ func authorization(t *testing.T, document string) *apiserverapi.AuthorizationCon
 		t.Fatal(err)
 	}
 	types := sets.New("Node", "RBAC", "Webhook")
-	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, config, types, sets.New("Webhook")); len(errs) > 0 {
+	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, config, types,
+		sets.New("Webhook")); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	return config
@@ -128,7 +129,8 @@ func TestAuthorizationConfiguration(t *testing.T) {
 func TestOnlyNodesAreSentToTheAuthorizer(t *testing.T) {
 	for _, form := range forms {
 		config := authorization(t, read(t, deployFolder, form, "apiserver/authorization.yaml"))
-		matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(), config.Authorizers[0].Webhook.MatchConditions)
+		matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(),
+			config.Authorizers[0].Webhook.MatchConditions)
 		if len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}

@@ -58,7 +58,8 @@ func TestBootstrapConfiguration(t *testing.T) {
 	if config.Webhook.Address != "" {
 		t.Error("webhooks are served, which need rights that the service does not have")
 	}
-	if config.Bootstrap.Attestor != v1alpha1.AWSAttestor || !config.Bootstrap.AWS.VerifySignature || !config.Bootstrap.AWS.VerifySourceAddress || !config.Bootstrap.VerifyRegistration {
+	if config.Bootstrap.Attestor != v1alpha1.AWSAttestor || !config.Bootstrap.AWS.VerifySignature ||
+		!config.Bootstrap.AWS.VerifySourceAddress || !config.Bootstrap.VerifyRegistration {
 		t.Errorf("evidence is not checked: %+v", config.Bootstrap)
 	}
 	if config.Bootstrap.Reattestation != v1alpha1.NeverReattest {
@@ -128,7 +129,8 @@ func checkTolerates(t *testing.T, pod *corev1.PodSpec) {
 	} {
 		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
 		if !slices.ContainsFunc(pod.Tolerations, func(o corev1.Toleration) bool {
-			return (o.Key == "" || o.Key == taint.Key) && o.Operator == corev1.TolerationOpExists && (o.Effect == "" || o.Effect == taint.Effect)
+			return (o.Key == "" || o.Key == taint.Key) && o.Operator == corev1.TolerationOpExists &&
+				(o.Effect == "" || o.Effect == taint.Effect)
 		}) {
 			t.Errorf("the pods do not tolerate %s", key)
 		}
@@ -251,7 +253,8 @@ func TestPolicyAppliesToAllUsersWithTheRoles(t *testing.T) {
 		writes, marked := false, false
 		for _, rule := range systemRole(t, objects, role).Rules {
 			writes = writes || slices.Contains(rule.Resources, "secrets")
-			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
+			marked = marked || slices.Equal(rule.APIGroups,
+				[]string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
 		}
 		if writes != want || marked != want {
 			t.Errorf("role %s has rights on secrets: %v, and is known to the policy: %v, want %v", role, writes, marked, want)
@@ -327,7 +330,8 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 		}
 	}
 	for _, rule := range slices.Concat(clusterRole(t, objects, ":approver").Rules, systemRole(t, objects, ":approver").Rules) {
-		if slices.Contains(rule.Verbs, "create") && !slices.Contains(rule.Resources, "leases") && !slices.Contains(rule.Resources, "subjectaccessreviews") {
+		if slices.Contains(rule.Verbs, "create") && !slices.Contains(rule.Resources, "leases") &&
+			!slices.Contains(rule.Resources, "subjectaccessreviews") {
 			t.Errorf("the approver may create %v", rule.Resources)
 		}
 	}
@@ -335,7 +339,9 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 
 // The policy compares with the group in the format of Secrets.
 func TestPolicyNamesTheGroupOfTokens(t *testing.T) {
-	if want := "'" + base64.StdEncoding.EncodeToString([]byte(tokenGroup)) + "'"; !strings.Contains(read(t, deployFolder, "bootstrap/policy/policy.yaml"), want) {
+	if want := "'" + base64.StdEncoding.EncodeToString([]byte(tokenGroup)) + "'"; !strings.Contains(read(t, deployFolder,
+		"bootstrap/policy/policy.yaml"),
+		want) {
 		t.Errorf("the policy does not name %s", want)
 	}
 }

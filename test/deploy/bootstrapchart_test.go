@@ -29,7 +29,11 @@ bootstrap:
 
 func TestChartOfTheBootstrapService(t *testing.T) {
 	approver := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-	rights := append([]string{"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}, approver...)
+	rights := append([]string{
+		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role",
+		"RoleBinding", "ServiceAccount",
+	},
+		approver...)
 	service := []string{"ConfigMap", "DaemonSet"}
 	policy := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 	with := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
@@ -40,7 +44,8 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 		"alone": {joinsOnly, with(rights, service, policy, []string{"CustomResourceDefinition", "Secret"})},
 		"for kubeadm": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  kubeadm: true", 1),
-			with(rights, service, policy, []string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
+			with(rights, service, policy,
+				[]string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
 		},
 		"without what is installed already": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  customResource: false\n  admissionPolicy: false", 1),
@@ -79,9 +84,11 @@ func TestChartWithoutTheBootstrapService(t *testing.T) {
 
 func TestChartRefusesBadValuesOfTheBootstrapService(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
-		"no attestor":                   {"attestor: aws,", "", "bootstrap.config.bootstrap.attestor is required"},
-		"an unknown attestor":           {"attestor: aws", "attestor: floppy", "attestor"},
-		"no names or addresses":         {"names: [join.shop.example.com], addresses: [10.0.0.5]", "", "bootstrap.certificates.names is required"},
+		"no attestor":         {"attestor: aws,", "", "bootstrap.config.bootstrap.attestor is required"},
+		"an unknown attestor": {"attestor: aws", "attestor: floppy", "attestor"},
+		"no names or addresses": {
+			"names: [join.shop.example.com], addresses: [10.0.0.5]", "", "bootstrap.certificates.names is required",
+		},
 		"clients without an authority":  {"addresses: [10.0.0.5]", "requireClient: true", "existingSecret is required with requireClient"},
 		"an address that the pods lack": {"attestor: aws", "attestor: aws, address: ':1'", "address"},
 		"webhooks":                      {"config: {", "config: {webhook: {}, ", "webhook"},
@@ -127,7 +134,9 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 			t.Errorf("they differ:\n%v\n%v", a, b)
 		}
 	}
-	for o, role := range map[*[]runtime.Object]string{&chart: "shop-node-authorizer:selfnodeserver", &manifests: "node-authorizer:selfnodeserver"} {
+	for o, role := range map[*[]runtime.Object]string{
+		&chart: "shop-node-authorizer:selfnodeserver", &manifests: "node-authorizer:selfnodeserver",
+	} {
 		if got := subjectsOf(*o, role); len(got) != 1 || got[0].Name != "system:nodes" {
 			t.Errorf("serving certificates may be asked for by %v", got)
 		}
@@ -167,7 +176,10 @@ func TestChartGivesTheRightsOfTheApproverToApproversOnly(t *testing.T) {
 			t.Errorf("there is %s", name)
 		}
 		for _, rule := range rules {
-			for _, resource := range []string{"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews", "leases"} {
+			for _, resource := range []string{
+				"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews",
+				"leases",
+			} {
 				if slices.Contains(rule.Resources, resource) {
 					t.Errorf("%s has rights on %s", name, resource)
 				}
@@ -229,7 +241,8 @@ func TestChartMakesAServingCertificateForMachines(t *testing.T) {
 }
 
 func TestChartUsesACertificateOfTheUser(t *testing.T) {
-	objects := rendered(t, strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true", 1))
+	objects := rendered(t,
+		strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true", 1))
 	if got := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Volumes[1].Secret.SecretName; got != "joins" {
 		t.Errorf("the pods mount %s", got)
 	}

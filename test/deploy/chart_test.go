@@ -94,7 +94,9 @@ func TestChartRenders(t *testing.T) {
 		want   []string
 	}{
 		"the server, before its webhooks": {image, with(server, rights)},
-		"with its webhooks":               {image + "webhooks: {enabled: true}", with(server, rights, []string{"MutatingWebhookConfiguration"})},
+		"with its webhooks": {
+			image + "webhooks: {enabled: true}", with(server, rights, []string{"MutatingWebhookConfiguration"}),
+		},
 		"with tolerations": {
 			image + "webhooks: {enabled: true, extendedResourceToleration: true}",
 			with(server, rights, []string{"MutatingWebhookConfiguration", "MutatingWebhookConfiguration"}),
@@ -110,9 +112,12 @@ func TestChartRenders(t *testing.T) {
 			image + "server: {replicas: 1}",
 			with(rights, []string{"ConfigMap", "Deployment", "Secret", "Secret", "Service", "ServiceAccount"}),
 		},
-		"for another cluster":             {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
-		"rights for a server elsewhere":   {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
-		"webhooks for a server elsewhere": {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}", []string{"MutatingWebhookConfiguration"}},
+		"for another cluster":           {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
+		"rights for a server elsewhere": {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
+		"webhooks for a server elsewhere": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}",
+			[]string{"MutatingWebhookConfiguration"},
+		},
 		"everything that can be set": {
 			image + `
 imagePullSecrets: [{name: pull}]
@@ -160,10 +165,18 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"an authority that is not base64": {image + "webhooks: {enabled: true, caBundle: '-----BEGIN'}", "caBundle"},
 		"a pull policy of its own":        {"image: {repository: a, pullPolicy: Sometimes}", "pullPolicy"},
 		"a node as the server's user":     {image + "rbac: {user: 'system:node:worker-1'}", "user"},
-		"a Secret that cannot be read":    {image + "certificates: {existingSecret: serving}\nwebhooks: {enabled: true}", "webhooks.caBundle is required"},
-		"webhooks without an address":     {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, caBundle: Zm9v}", "webhooks.url is required"},
-		"webhooks without an authority":   {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270'}", "webhooks.caBundle is required"},
-		"rights for nobody":               {"server: {enabled: false}", "rbac.user is required"},
+		"a Secret that cannot be read": {
+			image + "certificates: {existingSecret: serving}\nwebhooks: {enabled: true}", "webhooks.caBundle is required",
+		},
+		"webhooks without an address": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, caBundle: Zm9v}",
+			"webhooks.url is required",
+		},
+		"webhooks without an authority": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270'}",
+			"webhooks.caBundle is required",
+		},
+		"rights for nobody": {"server: {enabled: false}", "rbac.user is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -289,7 +302,8 @@ func TestChartMakesCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkCallers(t, config)
-	if names := config.Webhook.AllowedClientNames; !slices.Contains(names, caller.Subject.CommonName) || slices.Contains(names, certificate(t, server).Subject.CommonName) {
+	if names := config.Webhook.AllowedClientNames; !slices.Contains(names, caller.Subject.CommonName) ||
+		slices.Contains(names, certificate(t, server).Subject.CommonName) {
 		t.Errorf("%v may call, the certificate for kube-apiserver is of %s", names, caller.Subject.CommonName)
 	}
 }
@@ -308,7 +322,8 @@ func certificate(t *testing.T, secret *corev1.Secret) *x509.Certificate {
 }
 
 func TestChartMonitoring(t *testing.T) {
-	files, err := render(image + "podMonitor: {enabled: true}\nprometheusRule: {enabled: true, labels: {release: prometheus}}\ndashboard: {enabled: true}")
+	files, err := render(image + "podMonitor: {enabled: true}\nprometheusRule: {enabled: true, labels: {release: " +
+		"prometheus}}\ndashboard: {enabled: true}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +355,8 @@ func TestChartMonitoring(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(documents["ConfigMap"]), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.TrimSpace(dashboard.Data["node-authorizer.json"]); got != strings.TrimSpace(read(t, chartFolder, "files/dashboard.json")) {
+	if got := strings.TrimSpace(dashboard.Data["node-authorizer.json"]); got != strings.TrimSpace(read(t, chartFolder,
+		"files/dashboard.json")) {
 		t.Error("the dashboard is not that of the chart's files")
 	}
 	var monitor struct {

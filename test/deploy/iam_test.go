@@ -71,7 +71,8 @@ func TestConfigurationOfAuthentication(t *testing.T) {
 	if !reflect.DeepEqual(config, base) {
 		t.Errorf("the other settings are\n%+v\nwant\n%+v", config, base)
 	}
-	if _, err := v1alpha1.Parse([]byte(strings.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"), "CLUSTER_ID", `""`, 1))); err == nil {
+	if _, err := v1alpha1.Parse([]byte(strings.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"), "CLUSTER_ID", `""`,
+		1))); err == nil {
 		t.Error("it is valid without the id of the cluster")
 	}
 }
@@ -90,7 +91,8 @@ func TestKubeconfigOfANode(t *testing.T) {
 		t.Fatalf("the user is %+v", user)
 	}
 	want := []string{"token", "--cluster-id", "blue"}
-	if user.Exec.InteractiveMode != clientcmdapi.NeverExecInteractiveMode || !slices.Equal(user.Exec.Args, want) || filepath.Base(user.Exec.Command) != "node-authorizer" {
+	if user.Exec.InteractiveMode != clientcmdapi.NeverExecInteractiveMode || !slices.Equal(user.Exec.Args, want) ||
+		filepath.Base(user.Exec.Command) != "node-authorizer" {
 		t.Errorf("it runs %s %v", user.Exec.Command, user.Exec.Args)
 	}
 }
@@ -155,11 +157,14 @@ func asksOfMappings(t *testing.T) []string {
 		return fakeapiserver.NoFault
 	}})
 	t.Cleanup(cluster.Close)
-	if err := cluster.Put("/api/v1/namespaces/kube-system/configmaps/aws-auth", &corev1.ConfigMap{Data: map[string]string{"mapRoles": "["}}); err != nil {
+	if err := cluster.Put("/api/v1/namespaces/kube-system/configmaps/aws-auth",
+		&corev1.ConfigMap{Data: map[string]string{"mapRoles": "["}}); err != nil {
 		t.Fatal(err)
 	}
 	live, err := mappings.New(mappings.Options{
-		Sources: []mappings.Kind{mappings.ConfigMap, mappings.IdentityMapping}, Namespace: "kube-system", Name: "aws-auth", Cluster: cluster.Config(),
+		Sources: []mappings.Kind{
+			mappings.ConfigMap, mappings.IdentityMapping,
+		}, Namespace: "kube-system", Name: "aws-auth", Cluster: cluster.Config(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +179,8 @@ func asksOfMappings(t *testing.T) []string {
 		defer mu.Unlock()
 		return slices.Sorted(maps.Keys(asked))
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return len(all()) == 5, nil })
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return len(all()) == 5, nil })
 	if err != nil {
 		t.Fatalf("asked for %v: %v", all(), err)
 	}
@@ -213,7 +219,8 @@ func TestRightsOfAuthenticationAreThoseThatTheServerUses(t *testing.T) {
 	user := only[*rbacv1.ClusterRoleBinding](t, built(t, "static-pod")).Subjects[0]
 	account := only[*rbacv1.ClusterRoleBinding](t, built(t, "service")).Subjects[0]
 	for _, subjects := range [][]rbacv1.Subject{
-		only[*rbacv1.RoleBinding](t, built(t, "iam/rbac")).Subjects, only[*rbacv1.ClusterRoleBinding](t, built(t, "iam/identitymappings")).Subjects,
+		only[*rbacv1.RoleBinding](t, built(t, "iam/rbac")).Subjects, only[*rbacv1.ClusterRoleBinding](t,
+			built(t, "iam/identitymappings")).Subjects,
 	} {
 		if !slices.Equal(subjects, []rbacv1.Subject{user, account}) {
 			t.Errorf("the subjects are %v", subjects)
@@ -229,11 +236,20 @@ func TestChartOfAuthentication(t *testing.T) {
 		values string
 		want   []string
 	}{
-		"alone, it reads no pods":      {alone + "}}}", with("Role", "RoleBinding")},
-		"of custom resources too":      {alone + ", sources: [ConfigMap, IdentityMapping]}}}", with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
-		"of a file, it reads nothing":  {alone + ", sources: [File]}}, mappings: {mapAccounts: ['111122223333']}}", with()},
-		"beside authorization":         {strings.Replace(alone, "[Auth", "[Authorization, Auth", 1) + "}}}", with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
-		"with rights of its own there": {alone + "}}}\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/authorizer'}}", with("Role", "RoleBinding")},
+		"alone, it reads no pods": {alone + "}}}", with("Role", "RoleBinding")},
+		"of custom resources too": {
+			alone + ", sources: [ConfigMap, IdentityMapping]}}}",
+			with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+		},
+		"of a file, it reads nothing": {alone + ", sources: [File]}}, mappings: {mapAccounts: ['111122223333']}}", with()},
+		"beside authorization": {
+			strings.Replace(alone, "[Auth", "[Authorization, Auth", 1) + "}}}",
+			with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+		},
+		"with rights of its own there": {
+			alone + "}}}\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/authorizer'}}",
+			with("Role", "RoleBinding"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, c.values)
@@ -258,7 +274,8 @@ func TestChartOfAuthentication(t *testing.T) {
 // checkMappingsFile checks the path of the file in the config, and the mappings in it.
 func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map[string]string) {
 	t.Helper()
-	mounted := slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(path) })
+	mounted := slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(path) })
 	parsed, findings := iam.ParseFile([]byte(data[filepath.Base(path)]), path)
 	if !mounted || len(findings) > 0 || len(parsed.Accounts) != 1 {
 		t.Errorf("%s has %+v, %v", path, parsed, findings)
@@ -266,14 +283,17 @@ func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map
 }
 
 func TestChartGrantsWhatTheManifestsGrant(t *testing.T) {
-	objects := rendered(t, image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, sources: [ConfigMap, IdentityMapping]}}}")
+	objects := rendered(t,
+		image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, sources: [ConfigMap, IdentityMapping]}}}")
 	if got, want := only[*rbacv1.Role](t, objects), only[*rbacv1.Role](t, built(t, "iam/rbac")); !reflect.DeepEqual(got.Rules, want.Rules) || got.Namespace != want.Namespace {
 		t.Errorf("the role is %v", got)
 	}
-	if got, want := only[*rbacv1.ClusterRole](t, objects), only[*rbacv1.ClusterRole](t, built(t, "iam/identitymappings")); !reflect.DeepEqual(got.Rules, want.Rules) {
+	if got, want := only[*rbacv1.ClusterRole](t, objects), only[*rbacv1.ClusterRole](t,
+		built(t, "iam/identitymappings")); !reflect.DeepEqual(got.Rules, want.Rules) {
 		t.Errorf("the cluster role is %v", got)
 	}
-	elsewhere := rendered(t, image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, configMap: {namespace: nodes, name: who}}}}")
+	elsewhere := rendered(t,
+		image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, configMap: {namespace: nodes, name: who}}}}")
 	if got := only[*rbacv1.Role](t, elsewhere); got.Namespace != "nodes" || !slices.Equal(got.Rules[0].ResourceNames, []string{"who"}) {
 		t.Errorf("the role of another ConfigMap is %v", got)
 	}
@@ -281,13 +301,16 @@ func TestChartGrantsWhatTheManifestsGrant(t *testing.T) {
 
 func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
-		"another question":             {"server: {config: {webhook: {serves: [Authenticate]}}}", "serves"},
-		"no question":                  {"server: {config: {webhook: {serves: []}}}", "serves"},
-		"another source":               {"server: {config: {iam: {sources: [Table]}}}", "sources"},
-		"a file of the user":           {"server: {config: {iam: {file: /etc/mappings.yaml}}}", "file"},
-		"mappings without the source":  {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
-		"misspelt mappings":            {"server: {mappings: {maproles: []}}", "maproles"},
-		"webhooks that are not served": {"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}", "webhooks.enabled needs Admission"},
+		"another question":            {"server: {config: {webhook: {serves: [Authenticate]}}}", "serves"},
+		"no question":                 {"server: {config: {webhook: {serves: []}}}", "serves"},
+		"another source":              {"server: {config: {iam: {sources: [Table]}}}", "sources"},
+		"a file of the user":          {"server: {config: {iam: {file: /etc/mappings.yaml}}}", "file"},
+		"mappings without the source": {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
+		"misspelt mappings":           {"server: {mappings: {maproles: []}}", "maproles"},
+		"webhooks that are not served": {
+			"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}",
+			"webhooks.enabled needs Admission",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(image + c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -302,11 +325,14 @@ func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
-	h.run(t, "cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\nchown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\ncp host/node-authorizer.yaml /etc/kubernetes/manifests/")
+	h.run(t,
+		"cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\nchown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\ncp host/node-authorizer.yaml /etc/kubernetes/manifests/")
 	h.run(t, "kube-apiserver.yaml.before-iam")
 	folder := h.path("etc/kubernetes/node-authorizer/apiserver")
 	flags := sets.New(h.kubeAPIServer(t).Containers[0].Command...)
-	if !flags.HasAll("kube-apiserver", "--authentication-token-webhook-config-file="+folder+"/authenticate.kubeconfig", "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=30s", "--authorization-mode=Node,RBAC") {
+	if !flags.HasAll("kube-apiserver", "--authentication-token-webhook-config-file="+folder+"/authenticate.kubeconfig",
+		"--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=30s",
+		"--authorization-mode=Node,RBAC") {
 		t.Errorf("flags of kube-apiserver are %v", h.kubeAPIServer(t).Containers[0].Command)
 	}
 	if _, err := webhookutil.LoadKubeconfig(folder+"/authenticate.kubeconfig", nil); err != nil {
@@ -317,7 +343,8 @@ func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Clusters["cluster"].Server != "https://api.blue.example.com:6443" || !slices.Contains(config.AuthInfos["kubelet"].Exec.Args, "blue") {
+	if config.Clusters["cluster"].Server != "https://api.blue.example.com:6443" ||
+		!slices.Contains(config.AuthInfos["kubelet"].Exec.Args, "blue") {
 		t.Errorf("the kubeconfig is %+v", config)
 	}
 }

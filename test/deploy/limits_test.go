@@ -17,13 +17,17 @@ import (
 // The memory of a server under hostile bodies is far below its limit, which must leave
 // space for the state of a large cluster. Processor time has no limit.
 func TestServersHaveALimitOfMemory(t *testing.T) {
-	chart := rendered(t, image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow}}, certificates: {names: [join.example.com]}}")
+	chart := rendered(t,
+		image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow}}, certificates: {names: [join.example.com]}}")
 	for name, c := range map[string]struct {
 		pod  *corev1.PodSpec
 		want string
 	}{
-		"service":         {podOf(only[*appsv1.Deployment](t, built(t, "service"))), "2Gi"},
-		"static pod":      {&only[*corev1.Pod](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "static-pod/server/node-authorizer.yaml")))).Spec, "2Gi"},
+		"service": {podOf(only[*appsv1.Deployment](t, built(t, "service"))), "2Gi"},
+		"static pod": {
+			&only[*corev1.Pod](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "static-pod/server/node-authorizer.yaml")))).Spec,
+			"2Gi",
+		},
 		"bootstrap":       {&only[*appsv1.DaemonSet](t, built(t, "bootstrap")).Spec.Template.Spec, "512Mi"},
 		"chart":           {podOf(only[*appsv1.Deployment](t, chart)), "2Gi"},
 		"chart bootstrap": {&only[*appsv1.DaemonSet](t, chart).Spec.Template.Spec, "512Mi"},
@@ -40,10 +44,12 @@ func TestServersHaveALimitOfMemory(t *testing.T) {
 }
 
 func TestNetworkPolicies(t *testing.T) {
-	shipped := only[*networkingv1.NetworkPolicy](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "service/networkpolicy/networkpolicy.yaml"))))
+	shipped := only[*networkingv1.NetworkPolicy](t,
+		mustDecode(t, filledIn.Replace(read(t, deployFolder, "service/networkpolicy/networkpolicy.yaml"))))
 	chart := rendered(t, image+"networkPolicy: {enabled: true, apiServers: [10.0.0.0/24]}")
 	ofChart := only[*networkingv1.NetworkPolicy](t, chart)
-	if !reflect.DeepEqual(shipped.Spec.Ingress, ofChart.Spec.Ingress) || !reflect.DeepEqual(shipped.Spec.PolicyTypes, ofChart.Spec.PolicyTypes) {
+	if !reflect.DeepEqual(shipped.Spec.Ingress, ofChart.Spec.Ingress) ||
+		!reflect.DeepEqual(shipped.Spec.PolicyTypes, ofChart.Spec.PolicyTypes) {
 		t.Errorf("they differ:\n%+v\n%+v", shipped.Spec, ofChart.Spec)
 	}
 	for name, c := range map[string]struct {
@@ -85,7 +91,8 @@ func TestNetworkPolicies(t *testing.T) {
 
 // A placeholder that is not replaced must not install a policy without API servers.
 func TestNetworkPoliciesNameAPIServers(t *testing.T) {
-	if _, err := render(image + "networkPolicy: {enabled: true}"); err == nil || !strings.Contains(err.Error(), "networkPolicy.apiServers is empty") {
+	if _, err := render(image + "networkPolicy: {enabled: true}"); err == nil ||
+		!strings.Contains(err.Error(), "networkPolicy.apiServers is empty") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := render(image + "networkPolicy: {enabled: true, apiServers: [everybody]}"); err == nil {

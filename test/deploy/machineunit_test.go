@@ -45,8 +45,10 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"node-authorizer.service":                   strings.ReplaceAll(read(t, machineFolder, "node-authorizer.service"), "/usr/local/bin/node-authorizer", program),
-		"kubelet.service":                           "[Unit]\nDescription=kubelet\n[Service]\nExecStart=" + program + " $KUBELET_KUBECONFIG_ARGS\n",
+		"node-authorizer.service": strings.ReplaceAll(read(t, machineFolder, "node-authorizer.service"),
+			"/usr/local/bin/node-authorizer", program),
+		"kubelet.service": "[Unit]\nDescription=kubelet\n[Service]\nExecStart=" + program +
+			" $KUBELET_KUBECONFIG_ARGS\n",
 		"kubelet.service.d/20-node-authorizer.conf": read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf"),
 	} {
 		path := filepath.Join(folder, name)

@@ -59,17 +59,23 @@ func TestPlaceholderOfTheAuthorityIsRefused(t *testing.T) {
 
 func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"rbac":                 {"ClusterRole"},
-		"chain":                {"ClusterRole"},
-		"static-pod":           {"ClusterRole", "ClusterRoleBinding"},
-		"static-pod/webhooks":  {"MutatingWebhookConfiguration"},
-		"service":              {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service", "ServiceAccount"},
+		"rbac":                {"ClusterRole"},
+		"chain":               {"ClusterRole"},
+		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
+		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
+		"service": {
+			"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service",
+			"ServiceAccount",
+		},
 		"service/webhooks":     {"MutatingWebhookConfiguration"},
 		"iam/rbac":             {"Role", "RoleBinding"},
 		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
-		"bootstrap/cluster":    {"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "Role"},
-		"bootstrap/policy":     {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"bootstrap/kubeadm":    {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"bootstrap/cluster": {
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
+			"CustomResourceDefinition", "Role", "Role",
+		},
+		"bootstrap/policy":  {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm": {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
 			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
 			"CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
@@ -117,7 +123,8 @@ func checkCallers(t *testing.T, config *v1alpha1.ServerConfiguration) {
 func TestDeployment(t *testing.T) {
 	objects := built(t, "service")
 	checkDeployment(t, only[*appsv1.Deployment](t, objects))
-	checkSelectors(t, only[*appsv1.Deployment](t, objects), only[*corev1.Service](t, objects), only[*policyv1.PodDisruptionBudget](t, objects))
+	checkSelectors(t, only[*appsv1.Deployment](t, objects), only[*corev1.Service](t, objects),
+		only[*policyv1.PodDisruptionBudget](t, objects))
 	config := only[*corev1.ConfigMap](t, objects)
 	if _, err := v1alpha1.Parse([]byte(config.Data["config.yaml"])); err != nil {
 		t.Error(err)
@@ -183,7 +190,8 @@ func checkProbes(t *testing.T, pod *corev1.PodSpec) {
 func checkSelectors(t *testing.T, d *appsv1.Deployment, s *corev1.Service, budget *policyv1.PodDisruptionBudget) {
 	t.Helper()
 	pods := d.Spec.Template.Labels
-	if !selects(t, d.Spec.Selector, pods) || !selects(t, budget.Spec.Selector, pods) || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pods)) {
+	if !selects(t, d.Spec.Selector, pods) || !selects(t, budget.Spec.Selector, pods) ||
+		!labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pods)) {
 		t.Errorf("pods with the labels %v are not selected by all of the Deployment, the Service and the budget", pods)
 	}
 	for _, port := range s.Spec.Ports {

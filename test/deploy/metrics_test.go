@@ -94,9 +94,12 @@ func served(t *testing.T) map[string]family {
 	age.Heard()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
-	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
+	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 
-	live, err := source.Watch(t.Context(), &rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, source.LiveOptions{})
+	live, err := source.Watch(t.Context(),
+		&rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}},
+		source.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +126,12 @@ func ofAPIServers(t *testing.T) map[string]family {
 	authorization.RecordWebhookEvaluation(t.Context(), "node-authorizer", "error")
 	authorization.RecordWebhookDuration(t.Context(), "node-authorizer", "success", 0.001)
 	authorization.RecordWebhookFailOpen(t.Context(), "node-authorizer", "timeout")
-	write := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, "", admission.Create, nil, false, nil)
-	admissionmetrics.Metrics.ObserveWebhook(t.Context(), "noderestriction.node-authorizer.io", time.Millisecond, false, write, "admit", http.StatusOK)
-	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "noderestriction.node-authorizer.io", "admit", "CREATE", admissionmetrics.WebhookRejectionCallingWebhookError, 0)
+	write := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, "", admission.Create,
+		nil, false, nil)
+	admissionmetrics.Metrics.ObserveWebhook(t.Context(), "noderestriction.node-authorizer.io", time.Millisecond, false, write, "admit",
+		http.StatusOK)
+	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "noderestriction.node-authorizer.io", "admit", "CREATE",
+		admissionmetrics.WebhookRejectionCallingWebhookError, 0)
 	all, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)

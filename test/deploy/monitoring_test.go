@@ -170,7 +170,8 @@ func TestRulesAndDashboardGroupByLabelsThatExist(t *testing.T) {
 			for _, s := range selectors(t, expression{e.where, aggregate.Expr.String()}) {
 				f, _ := familyOf(s.Name, known)
 				for _, label := range aggregate.Grouping {
-					if !slices.Contains(recorded, s.Name) && !slices.Contains([]string{"job", "instance", "le"}, label) && !slices.Contains(f.labels, label) {
+					if !slices.Contains(recorded, s.Name) && !slices.Contains([]string{"job", "instance", "le"}, label) &&
+						!slices.Contains(f.labels, label) {
 						t.Errorf("%s: %s has no label %s to group by", e.where, s.Name, label)
 					}
 				}

@@ -62,7 +62,8 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		c.asked[identity] = true
 		c.mu.Unlock()
-		answer(w, &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"}})
+		answer(w,
+			&corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"}})
 	case path[0] == "api" && len(path) == 3:
 		c.objects(w, r, schema.GroupVersionResource{Version: path[1], Resource: path[2]})
 	case path[0] == "apis" && len(path) == 4:
@@ -95,7 +96,8 @@ func resources(gv schema.GroupVersion) metav1.APIResourceList {
 	list := metav1.APIResourceList{GroupVersion: gv.String()}
 	for kind := range scheme.Scheme.KnownTypes(gv) {
 		resource, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
+		list.APIResources = append(list.APIResources,
+			metav1.APIResource{Name: resource.Resource, Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
 	}
 	return list
 }
@@ -146,7 +148,8 @@ func reads(t *testing.T, options source.LiveOptions) []string {
 	t.Helper()
 	cluster := newEmptyCluster(t)
 	options.MaxStaleness = time.Hour
-	live, err := source.Watch(t.Context(), &rest.Config{Host: cluster.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, options)
+	live, err := source.Watch(t.Context(),
+		&rest.Config{Host: cluster.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, options)
 	if err != nil {
 		t.Fatal(err)
 	}

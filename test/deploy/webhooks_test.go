@@ -59,7 +59,8 @@ func (r request) restricted() bool {
 }
 
 func (r request) attributes(object runtime.Object, by user.Info) admission.Attributes {
-	return admission.NewAttributesRecord(object, nil, schema.GroupVersionKind{}, "shop", "name", r.resource, r.subresource, r.operation, nil, false, by)
+	return admission.NewAttributesRecord(object, nil, schema.GroupVersionKind{}, "shop", "name", r.resource, r.subresource, r.operation,
+		nil, false, by)
 }
 
 // everyRequest visits all writes of all resources of Kubernetes, in every version, with
@@ -70,7 +71,10 @@ func everyRequest(visit func(request)) {
 			continue
 		}
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		for _, subresource := range []string{"", "status", "token", "eviction", "binding", "ephemeralcontainers", "resize", "proxy", "scale", "approval", "finalize", "exec"} {
+		for _, subresource := range []string{
+			"", "status", "token", "eviction", "binding", "ephemeralcontainers", "resize", "proxy", "scale", "approval",
+			"finalize", "exec",
+		} {
 			for _, operation := range append(slices.Clone(writes), admission.Connect) {
 				visit(request{resource, subresource, operation})
 			}
@@ -102,7 +106,10 @@ func TestNodeRestrictionGetsExactlyTheRestrictedWrites(t *testing.T) {
 			t.Error("nothing is sent")
 		}
 		for _, row := range restricted { // also versions that are not served today
-			r := request{schema.GroupVersionResource{Group: row.group, Version: "v9", Resource: row.resource}, strings.TrimSuffix(row.subresource, "*"), row.operations[0]}
+			r := request{
+				schema.GroupVersionResource{Group: row.group, Version: "v9", Resource: row.resource},
+				strings.TrimSuffix(row.subresource, "*"), row.operations[0],
+			}
 			if !sent(restriction.Rules, r.attributes(nil, nil)) {
 				t.Errorf("%s: %s is not sent in a version that is new", form, row.resource)
 			}
@@ -201,23 +208,37 @@ func TestOnlyNodesAreSentToNodeRestriction(t *testing.T) {
 // server is down.
 func TestOnlyPodsWithExtendedResourcesAreSentForTolerations(t *testing.T) {
 	requests := func(name corev1.ResourceName) corev1.Container {
-		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), name: resource.MustParse("1")}}}
+		return corev1.Container{
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), name: resource.MustParse("1")},
+			},
+		}
 	}
 	pods := request{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", admission.Create}
 	for name, c := range map[string]struct {
 		spec corev1.PodSpec
 		want bool
 	}{
-		"no containers":       {corev1.PodSpec{Containers: []corev1.Container{}}, false},
-		"no requests":         {corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, false},
-		"memory":              {corev1.PodSpec{Containers: []corev1.Container{requests("memory")}, InitContainers: []corev1.Container{requests("hugepages-2Mi")}}, false},
-		"a device":            {corev1.PodSpec{Containers: []corev1.Container{{}, requests("example.com/gpu")}}, true},
-		"a device of an init": {corev1.PodSpec{Containers: []corev1.Container{{}}, InitContainers: []corev1.Container{requests("example.com/gpu")}}, true},
+		"no containers": {corev1.PodSpec{Containers: []corev1.Container{}}, false},
+		"no requests":   {corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, false},
+		"memory": {
+			corev1.PodSpec{
+				Containers:     []corev1.Container{requests("memory")},
+				InitContainers: []corev1.Container{requests("hugepages-2Mi")},
+			},
+			false,
+		},
+		"a device": {corev1.PodSpec{Containers: []corev1.Container{{}, requests("example.com/gpu")}}, true},
+		"a device of an init": {
+			corev1.PodSpec{Containers: []corev1.Container{{}}, InitContainers: []corev1.Container{requests("example.com/gpu")}},
+			true,
+		},
 	} {
 		for _, form := range forms {
 			_, tolerations := webhooks(t, form)
 			pod := &corev1.Pod{Spec: c.spec}
-			if got := matches(t, webhook.NewMutatingWebhookAccessor("", "", tolerations), pods.attributes(pod, &user.DefaultInfo{}), pod); got != c.want {
+			if got := matches(t, webhook.NewMutatingWebhookAccessor("", "", tolerations), pods.attributes(pod, &user.DefaultInfo{}),
+				pod); got != c.want {
 				t.Errorf("%s: a pod with %s is sent: %v", form, name, got)
 			}
 		}

@@ -81,7 +81,8 @@ func golden(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 	if text != string(want) {
-		t.Errorf("%s does not match the answers: %s\nwrite it with UPDATE_GOLDEN=1 and read the diff", path, firstDifference(string(want), text))
+		t.Errorf("%s does not match the answers: %s\nwrite it with UPDATE_GOLDEN=1 and read the diff", path,
+			firstDifference(string(want), text))
 	}
 }
 

@@ -98,7 +98,8 @@ func (l *attackLoad) note(request attack.Request, answer attack.Answer, err erro
 	l.sent++
 	l.answers[answer.Status]++
 	if err == nil && answer.Status < http.StatusBadRequest {
-		l.breaches = append(l.breaches, fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
+		l.breaches = append(l.breaches,
+			fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
 	}
 }
 

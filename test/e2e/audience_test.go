@@ -87,7 +87,8 @@ func TestAudiencesByRBAC(t *testing.T) {
 func createPodOf(t *testing.T, admin kubernetes.Interface, space, account, node string) *corev1.Pod {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: account, Namespace: space}
-	if _, err := admin.CoreV1().ServiceAccounts(space).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ServiceAccounts(space).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := admin.CoreV1().Pods(space).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
@@ -106,7 +107,8 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 	t.Helper()
 	rule.APIGroups = []string{""}
 	meta := metav1.ObjectMeta{Name: "audience", Namespace: space}
-	if _, err := admin.RbacV1().Roles(space).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.RbacV1().Roles(space).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := admin.RbacV1().RoleBindings(space).Create(t.Context(), &rbacv1.RoleBinding{
@@ -120,7 +122,9 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 	known := func(ctx context.Context, want bool) error {
 		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:" + node, Groups: []string{"system:nodes"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule.Verbs[0], Version: "v1", Resource: rule.Resources[0], Namespace: space, Name: "robot"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: rule.Verbs[0], Version: "v1", Resource: rule.Resources[0], Namespace: space, Name: "robot",
+			},
 		}}, metav1.CreateOptions{})
 		if err == nil && review.Status.Allowed != want {
 			err = fmt.Errorf("the review says %t", review.Status.Allowed)
@@ -133,7 +137,8 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 		err := errors.Join(
 			admin.RbacV1().RoleBindings(space).Delete(ctx, meta.Name, metav1.DeleteOptions{}),
 			admin.RbacV1().Roles(space).Delete(ctx, meta.Name, metav1.DeleteOptions{}),
-			wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) { return known(ctx, false) == nil, nil }),
+			wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true,
+				func(ctx context.Context) (bool, error) { return known(ctx, false) == nil, nil }),
 		)
 		if err != nil {
 			t.Errorf("take the role away: %v", err)

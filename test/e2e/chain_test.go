@@ -55,7 +55,8 @@ func TestServerDecidesForAllUsers(t *testing.T) {
 		t.Errorf("jane with the grant: %+v", got)
 	}
 	node := as(t, plane, "system:node:web-1", "system:nodes")
-	if got := mayI(t, node, "get", "nodes"); got.Allowed || !strings.Contains(got.Reason, "Node: a node may read only its own Node object; RBAC: ") {
+	if got := mayI(t, node, "get", "nodes"); got.Allowed ||
+		!strings.Contains(got.Reason, "Node: a node may read only its own Node object; RBAC: ") {
 		t.Errorf("a node lists all nodes: %+v", got)
 	}
 	if _, err := node.CoreV1().Nodes().Get(t.Context(), "web-1", metav1.GetOptions{}); err != nil {

@@ -99,7 +99,8 @@ func kubeletsRush(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	}
 	refused = map[string]int{}
 	for _, event := range events {
-		if event.ObjectRef == nil || event.ObjectRef.Namespace != space || !strings.HasPrefix(event.ObjectRef.Name, "rush-") && event.ObjectRef.Subresource != "token" {
+		if event.ObjectRef == nil || event.ObjectRef.Namespace != space ||
+			!strings.HasPrefix(event.ObjectRef.Name, "rush-") && event.ObjectRef.Subresource != "token" {
 			continue
 		}
 		asked++
@@ -174,7 +175,9 @@ func askForAll(ctx context.Context, node kubernetes.Interface, pod *corev1.Pod, 
 	})
 	asking.Go(func() {
 		_, err := node.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+			Spec: authenticationv1.TokenRequestSpec{
+				BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+			},
 		}, metav1.CreateOptions{})
 		note("create tokens", err)
 	})
@@ -194,7 +197,8 @@ func nodeWithoutKubelet(t *testing.T, c cluster, name string) kubernetes.Interfa
 		t.Fatal(err)
 	}
 	admin := client(t, c.Plane)
-	if _, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -30,7 +30,8 @@ func TestNodesLive(t *testing.T) {
 	t.Run("a static pod comes and goes with its file", func(t *testing.T) { staticPodLives(t, admin) })
 	t.Run("an evicted pod ends", func(t *testing.T) {
 		endsWhen(t, admin, "evicted", func(ctx context.Context, namespace, name string) error {
-			return admin.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			return admin.CoreV1().Pods(namespace).EvictV1(ctx,
+				&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 		})
 	})
 	t.Run("a deleted pod ends, and its node loses its secret", func(t *testing.T) {
@@ -206,11 +207,14 @@ func extendedResourcesAreTolerated(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "cards", Namespace: "shop"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "app", Image: "registry.example.com/app:1.0",
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/card": resource.MustParse("1"), "cpu": resource.MustParse("1")}},
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{"example.com/card": resource.MustParse("1"), "cpu": resource.MustParse("1")},
+			},
 		}}},
 	}
 	tolerations := func(c cluster) string {
-		created, err := client(t, c.Plane).CoreV1().Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		created, err := client(t, c.Plane).CoreV1().Pods("shop").Create(t.Context(), pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			t.Fatal(err)
 		}

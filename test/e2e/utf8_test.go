@@ -42,7 +42,8 @@ func TestInvalidUTF8StopsNoWatch(t *testing.T) {
 	orFatal(t, createSecretPod(t.Context(), admin, space, "after", node))
 	eventually(t, "the node reads the secret of a later pod", secretOf("after"))
 	orFatal(t, admin.CoreV1().Pods(space).Delete(t.Context(), "before", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
-	eventually(t, "the secret of a pod that is gone is refused", func(ctx context.Context) error { return refusal(secretOf("before")(ctx)) })
+	eventually(t, "the secret of a pod that is gone is refused",
+		func(ctx context.Context) error { return refusal(secretOf("before")(ctx)) })
 	for _, replica := range oursReplicas.Replicas {
 		orFatal(t, replica.Ready(t.Context()))
 	}

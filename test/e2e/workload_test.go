@@ -35,7 +35,8 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) e
 // deletes it.
 func namespace(t *testing.T, c kubernetes.Interface, name string) {
 	t.Helper()
-	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -59,7 +60,12 @@ func newSecretPod(namespace, name, node string) (*corev1.Pod, *corev1.Secret, *c
 		Containers:                    []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}},
 		Volumes: []corev1.Volume{
 			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
-			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+			{
+				Name: "config",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+				},
+			},
 		},
 	}}
 	return pod, &corev1.Secret{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}

@@ -150,10 +150,12 @@ func (p *Plane) makeUnits() error {
 		return err
 	}
 	p.components = map[Component]*unit{
-		Etcd:              p.component(Etcd, p.etcdArgs(), etcdClient, loopback(p.ports.etcdClients)+"/readyz"),
-		APIServer:         p.component(APIServer, p.apiServerArgs(), client, p.server+"/readyz"),
-		ControllerManager: p.component(ControllerManager, p.controllerManagerArgs(managerConfig), client, loopback(p.ports.controllerManager)+"/healthz"),
-		Scheduler:         p.component(Scheduler, p.clientArgs(schedulerConfig, p.ports.scheduler), client, loopback(p.ports.scheduler)+"/readyz"),
+		Etcd:      p.component(Etcd, p.etcdArgs(), etcdClient, loopback(p.ports.etcdClients)+"/readyz"),
+		APIServer: p.component(APIServer, p.apiServerArgs(), client, p.server+"/readyz"),
+		ControllerManager: p.component(ControllerManager, p.controllerManagerArgs(managerConfig), client,
+			loopback(p.ports.controllerManager)+"/healthz"),
+		Scheduler: p.component(Scheduler, p.clientArgs(schedulerConfig, p.ports.scheduler), client,
+			loopback(p.ports.scheduler)+"/readyz"),
 	}
 	if p.options.WithoutControllers {
 		delete(p.components, ControllerManager)

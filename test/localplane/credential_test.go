@@ -49,7 +49,8 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s asked for a certificate of %s", request.Spec.Username, request.Spec.SignerName)
 		}
 	}
-	_, err = plane.AddNode(t.Context(), "both", NodeOptions{Credential: &clientcmdapi.AuthInfo{}, BootstrapKubeconfig: plane.AdminKubeconfig()})
+	_, err = plane.AddNode(t.Context(), "both",
+		NodeOptions{Credential: &clientcmdapi.AuthInfo{}, BootstrapKubeconfig: plane.AdminKubeconfig()})
 	if err == nil {
 		t.Error("a node accepted two credentials")
 	}

@@ -155,7 +155,8 @@ func approveServing(ctx context.Context, client kubernetes.Interface) error {
 			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
 			}}
-			if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+			if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil &&
+				!apierrors.IsConflict(err) {
 				return final{err}
 			}
 		}

@@ -202,7 +202,8 @@ func (n *Node) StaticPods() (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(root, "static-pods*"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("find the static pods of node %q: %s holds %d folders for them: %w", n.name, root, len(found), errors.Join(err, os.ErrNotExist))
+		return "", fmt.Errorf("find the static pods of node %q: %s holds %d folders for them: %w", n.name, root, len(found),
+			errors.Join(err, os.ErrNotExist))
 	}
 	return found[0], nil
 }

@@ -96,7 +96,8 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.AuthorizationConfig != "" {
 		if o.Authorization != "" {
-			return o, fmt.Errorf("authorization %q and the authorization config %s exclude each other: set one", o.Authorization, o.AuthorizationConfig)
+			return o, fmt.Errorf("authorization %q and the authorization config %s exclude each other: set one", o.Authorization,
+				o.AuthorizationConfig)
 		}
 		path, err := filepath.Abs(o.AuthorizationConfig)
 		if err != nil {

@@ -15,9 +15,18 @@ func TestAuthorizationBecomesFlagsOfTheAPIServer(t *testing.T) {
 		want    []string
 	}{
 		"as clusters run it": {Options{}, []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}},
-		"in-tree":            {Options{Authorization: InTree}, []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}},
-		"without them":       {Options{Authorization: RBACOnly}, []string{"--authorization-mode=RBAC", "--disable-admission-plugins=NodeRestriction"}},
-		"a config file":      {Options{AuthorizationConfig: config}, []string{"--authorization-config=" + config, "--disable-admission-plugins=NodeRestriction"}},
+		"in-tree": {
+			Options{Authorization: InTree},
+			[]string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"},
+		},
+		"without them": {
+			Options{Authorization: RBACOnly},
+			[]string{"--authorization-mode=RBAC", "--disable-admission-plugins=NodeRestriction"},
+		},
+		"a config file": {
+			Options{AuthorizationConfig: config},
+			[]string{"--authorization-config=" + config, "--disable-admission-plugins=NodeRestriction"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := test.options.complete()

@@ -68,7 +68,8 @@ func TestAuthorizationByWebhook(t *testing.T) {
 		web := addNode(t, plane, "web-1", NodeOptions{})
 		// NodeRestriction would refuse a label of this name.
 		labelled := []byte(`{"metadata":{"labels":{"node-restriction.kubernetes.io/pool":"payments"}}}`)
-		_, err := nodeClient(t, web).CoreV1().Nodes().Patch(t.Context(), "web-1", "application/merge-patch+json", labelled, metav1.PatchOptions{})
+		_, err := nodeClient(t, web).CoreV1().Nodes().Patch(t.Context(), "web-1", "application/merge-patch+json", labelled,
+			metav1.PatchOptions{})
 		if err != nil {
 			t.Error(err)
 		}

@@ -143,7 +143,9 @@ shutdown: {delay: 5s, timeout: 1m}
 			MaxStaleness: seconds(300),
 		},
 		Webhook: Webhook{
-			Address: "127.0.0.1:1", Serves: []Served{ServeAuthentication, ServeAuthorization}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
+			Address: "127.0.0.1:1", Serves: []Served{
+				ServeAuthentication, ServeAuthorization,
+			}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
 			ClientCAFile: "ca", AllowedClientNames: []string{"kube-apiserver", "front-proxy"}, MaxBodyBytes: 4096,
 		},
 		Bootstrap: Bootstrap{
@@ -171,7 +173,9 @@ shutdown: {delay: 5s, timeout: 1m}
 			Sources: []MappingSource{IdentityMappingSource, FileSource, ConfigMapSource}, File: "mappings.yaml",
 			ConfigMap: ConfigMapName{Namespace: "nodes", Name: "who"}, RolePaths: ExactRolePath, SessionCheck: InstanceCheck,
 			SessionCheckExemptRoles: []string{"arn:aws-us-gov:iam::111122223333:role/fargate"},
-			Reserved:                Reserved{Prefixes: []string{"system:", "eks:"}, GrantedUsernames: []string{}, GrantedGroups: []string{"system:nodes"}},
+			Reserved: Reserved{
+				Prefixes: []string{"system:", "eks:"}, GrantedUsernames: []string{}, GrantedGroups: []string{"system:nodes"},
+			},
 			STS: STS{
 				ExtraHosts: []STSHost{{Host: "vpce-1.sts.us-gov-west-1.vpce.amazonaws.com", Region: "us-gov-west-1"}},
 				Timeout:    seconds(5), MaxInFlight: 7, PerSecond: 8, Burst: 9, CacheTTL: seconds(30), CacheSize: 10,
@@ -205,7 +209,8 @@ func TestNullKeepsTheDefault(t *testing.T) {
 
 func TestListReplacesTheDefault(t *testing.T) {
 	got := parse(t, minimal+"iam: {sources: [File], reserved: {prefixes: []}}\n")
-	if !reflect.DeepEqual(got.IAM.Sources, []MappingSource{FileSource}) || got.IAM.Reserved.Prefixes == nil || len(got.IAM.Reserved.Prefixes) > 0 {
+	if !reflect.DeepEqual(got.IAM.Sources, []MappingSource{FileSource}) || got.IAM.Reserved.Prefixes == nil ||
+		len(got.IAM.Reserved.Prefixes) > 0 {
 		t.Errorf("got %+v", got.IAM)
 	}
 }
@@ -217,12 +222,14 @@ func TestClientsNeedNoCertificateWithoutAuthentication(t *testing.T) {
 func TestEachPartCanRunAlone(t *testing.T) {
 	const machines = `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: aws, aws: {clusterName: shop}}` + "\n"
 	for rule, file := range map[string]string{
-		"webhooks":            minimal,
-		"bootstrap":           head + `webhook: {address: ""}` + "\n" + machines,
-		"the approver":        head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
-		"authentication":      head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: ca}\niam: {clusterID: shop}\n",
-		"all together":        minimal + machines + "approver: {enabled: true}\n",
-		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines + "approver: {unattestedNodes: Never}\n",
+		"webhooks":     minimal,
+		"bootstrap":    head + `webhook: {address: ""}` + "\n" + machines,
+		"the approver": head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
+		"authentication": head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: " +
+			"ca}\niam: {clusterID: shop}\n",
+		"all together": minimal + machines + "approver: {enabled: true}\n",
+		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines +
+			"approver: {unattestedNodes: Never}\n",
 	} {
 		if _, err := Parse([]byte(file)); err != nil {
 			t.Errorf("%s: %v", rule, err)
@@ -231,7 +238,8 @@ func TestEachPartCanRunAlone(t *testing.T) {
 }
 
 func TestAlwaysAllowMustBeAccepted(t *testing.T) {
-	const file = head + `webhook: {address: ""}` + "\n" + `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: alwaysallow`
+	const file = head + `webhook: {address: ""}` + "\n" +
+		`bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: alwaysallow`
 	if _, err := Parse([]byte(file + "}")); err == nil || !strings.Contains(err.Error(), "bootstrap.acceptAlwaysAllow: required") {
 		t.Errorf("got %v", err)
 	}

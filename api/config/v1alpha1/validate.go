@@ -104,7 +104,8 @@ func (v *validation) webhook(w *Webhook) {
 			v.wrong("webhook.allowedClientNames", remedy)
 		}
 	default:
-		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired), string(NoClientAuthentication))
+		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired),
+			string(NoClientAuthentication))
 	}
 	v.list("webhook.allowedClientNames", w.AllowedClientNames, nil, "the common name of a caller's certificate")
 	v.number("webhook.maxBodyBytes", w.MaxBodyBytes, minBodyBytes, maxBodyBytes)
@@ -113,7 +114,8 @@ func (v *validation) webhook(w *Webhook) {
 // somethingToDo checks that the server would serve something.
 func (v *validation) somethingToDo(c *ServerConfiguration) {
 	if c.Webhook.Address == "" && c.Bootstrap.Address == "" && !c.Approver.Enabled {
-		v.wrong("webhook.address", "empty, and neither bootstrap.address nor approver.enabled is set: set one of them, or the server has nothing to do")
+		v.wrong("webhook.address",
+			"empty, and neither bootstrap.address nor approver.enabled is set: set one of them, or the server has nothing to do")
 	}
 }
 

@@ -38,7 +38,8 @@ func (v *validation) serves(c *ServerConfiguration) {
 			oneOf(v, path, served, ServeAuthorization, ServeAdmission, ServeAuthentication)
 		}
 		if len(w.Serves) > 0 && c.Authorization.Mode == ChainMode && !w.Answers(ServeAuthorization) {
-			v.wrong("authorization.mode", "Chain has no effect, because webhook.serves has no Authorization: add it, or set the mode to Node")
+			v.wrong("authorization.mode",
+				"Chain has no effect, because webhook.serves has no Authorization: add it, or set the mode to Node")
 		}
 	}
 	switch {
@@ -54,9 +55,11 @@ func (v *validation) serves(c *ServerConfiguration) {
 
 func (v *validation) iam(c *IAM) {
 	const id = "iam.clusterID"
-	if v.required(id, c.ClusterID, "the id of the cluster that tokens are made for, as in node-authorizer token --cluster-id"); c.ClusterID != "" &&
+	if v.required(id, c.ClusterID,
+		"the id of the cluster that tokens are made for, as in node-authorizer token --cluster-id"); c.ClusterID != "" &&
 		(len(c.ClusterID) > maxClusterID || !regexp.MustCompile(`^[!-~]+( [!-~]+)*$`).MatchString(c.ClusterID)) {
-		v.wrong(id, "want up to %d characters of printable ASCII without leading, trailing or consecutive spaces%s", maxClusterID, given(c.ClusterID))
+		v.wrong(id, "want up to %d characters of printable ASCII without leading, trailing or consecutive spaces%s", maxClusterID,
+			given(c.ClusterID))
 	}
 	oneOf(v, "iam.partition", c.Partition, partitions()...)
 	if c.Region != "" && !isRegion(c.Region) {
@@ -73,8 +76,10 @@ func (v *validation) iam(c *IAM) {
 		v.wrong("iam.sessionCheckExemptRoles", "has no effect with iam.sessionCheck: None: remove it, or choose another check")
 	}
 	v.list("iam.reserved.prefixes", c.Reserved.Prefixes, nil, "a prefix of usernames and groups, such as system:")
-	v.list("iam.reserved.grantedUsernames", c.Reserved.GrantedUsernames, nil, "a username, or a prefix of usernames that ends in a colon, such as system:node:")
-	v.list("iam.reserved.grantedGroups", c.Reserved.GrantedGroups, nil, "a group, or a prefix of groups that ends in a colon, such as system:nodes")
+	v.list("iam.reserved.grantedUsernames", c.Reserved.GrantedUsernames, nil,
+		"a username, or a prefix of usernames that ends in a colon, such as system:node:")
+	v.list("iam.reserved.grantedGroups", c.Reserved.GrantedGroups, nil,
+		"a group, or a prefix of groups that ends in a colon, such as system:nodes")
 	v.sts(&c.STS)
 	v.ec2(&c.EC2)
 }
@@ -98,8 +103,10 @@ func (v *validation) mappingSources(c *IAM) {
 		v.wrong("iam.file", "has no effect without File in iam.sources: add it, or remove iam.file")
 	}
 	if slices.Contains(c.Sources, ConfigMapSource) {
-		v.objectName("iam.configMap.namespace", c.ConfigMap.Namespace, `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "the namespace of the ConfigMap, such as kube-system")
-		v.objectName("iam.configMap.name", c.ConfigMap.Name, `^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`, "the name of the ConfigMap, such as aws-auth")
+		v.objectName("iam.configMap.namespace", c.ConfigMap.Namespace, `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`,
+			"the namespace of the ConfigMap, such as kube-system")
+		v.objectName("iam.configMap.name", c.ConfigMap.Name, `^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`,
+			"the name of the ConfigMap, such as aws-auth")
 	}
 }
 
@@ -113,8 +120,12 @@ func (v *validation) sts(s *STS) {
 	const hosts = "iam.sts.extraHosts"
 	for i, h := range s.ExtraHosts {
 		path := elementPath(hosts, i)
-		if !regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(h.Host) || len(h.Host) > 253 {
-			v.wrong(path+".host", "want a host name in lower case, without scheme and port, such as vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com%s", given(h.Host))
+		if !regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(h.Host) ||
+			len(h.Host) > 253 {
+			v.wrong(path+".host",
+				"want a host name in lower case, without scheme and port, such as "+
+					"vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com%s",
+				given(h.Host))
 		} else if slices.ContainsFunc(s.ExtraHosts[:i], func(other STSHost) bool { return other.Host == h.Host }) {
 			v.wrong(path+".host", "%s is given twice: remove one", quoted(h.Host))
 		}

@@ -63,7 +63,8 @@ func (v *validation) attestor(b *Bootstrap) {
 func (v *validation) aws(a *AWS) {
 	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which is in a tag of its instances")
 	v.required("bootstrap.aws.clusterTag", a.ClusterTag, "the key of the tag that holds the cluster's name")
-	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString, `an account of 12 digits, in quotes: "123456789012"`)
+	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString,
+		`an account of 12 digits, in quotes: "123456789012"`)
 	v.list("bootstrap.aws.regions", a.Regions, isRegion, "a region such as eu-west-1")
 	v.vpcs("bootstrap.aws.vpcs", a.VPCs)
 	v.list("bootstrap.aws.instanceProfiles", a.InstanceProfiles, nil, "the name or ARN of an instance profile")
@@ -71,7 +72,8 @@ func (v *validation) aws(a *AWS) {
 	if a.CallerIdentity.Endpoint != "" {
 		v.url("bootstrap.aws.callerIdentity.endpoint", a.CallerIdentity.Endpoint)
 		if !a.CallerIdentity.Required {
-			v.wrong("bootstrap.aws.callerIdentity.endpoint", "has no effect with bootstrap.aws.callerIdentity.required: false: remove it, or require the caller identity")
+			v.wrong("bootstrap.aws.callerIdentity.endpoint",
+				"has no effect with bootstrap.aws.callerIdentity.required: false: remove it, or require the caller identity")
 		}
 	}
 }
@@ -114,7 +116,8 @@ func (v *validation) approver(a *Approver) {
 	v.duration("approver.leaderElection.retryPeriod", e.RetryPeriod, minElection, maxElection)
 	// A try may begin later than planned by up to a fifth of the period.
 	if least := e.RetryPeriod.Duration * 6 / 5; e.RenewDeadline.Duration <= least {
-		v.wrong("approver.leaderElection.renewDeadline", "want more than 1.2 times retryPeriod, %v, got %v", least, e.RenewDeadline.Duration)
+		v.wrong("approver.leaderElection.renewDeadline", "want more than 1.2 times retryPeriod, %v, got %v", least,
+			e.RenewDeadline.Duration)
 	}
 	if e.LeaseDuration.Duration <= e.RenewDeadline.Duration || e.LeaseDuration.Duration > maxElection {
 		v.wrong("approver.leaderElection.leaseDuration", "want more than renewDeadline, %v, and up to %v, got %v",

@@ -135,7 +135,9 @@ func TestCertificatesSignInTheirRegionOnly(t *testing.T) {
 }
 
 func TestAdditionalCertificatesSignEverywhere(t *testing.T) {
-	more := []*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate(), {PublicKey: "of another kind", SerialNumber: big.NewInt(1)}}
+	more := []*x509.Certificate{
+		rsaSigner().certificate(), dsaSigner().certificate(), {PublicKey: "of another kind", SerialNumber: big.NewInt(1)},
+	}
 	known := identitydocument.NewVerifier(more)
 	for _, region := range []string{"eu-west-1", "ap-southeast-2", "xx-nowhere-9"} {
 		document := []byte(strings.ReplaceAll(usual, "eu-west-1", region))

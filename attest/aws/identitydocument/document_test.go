@@ -74,9 +74,18 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 		evidence *identitydocument.Evidence
 		want     string
 	}{
-		{"rsa2048", of("ap-southeast-2.rsa2048.txt"), `rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
-		{"pkcs7", of("ap-southeast-2.pkcs7.txt"), `pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 t4g.small ami-0bd844a68ec62a014 "10.0.3.106" arm64 2026-03-21T06:25:00Z`},
-		{"signature", genuineBeside(t), `signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
+		{
+			"rsa2048", of("ap-southeast-2.rsa2048.txt"),
+			`rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+		},
+		{
+			"pkcs7", of("ap-southeast-2.pkcs7.txt"),
+			`pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 t4g.small ami-0bd844a68ec62a014 "10.0.3.106" arm64 2026-03-21T06:25:00Z`,
+		},
+		{
+			"signature", genuineBeside(t),
+			`signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+		},
 	} {
 		t.Run(tc.form, func(t *testing.T) {
 			document, err := identitydocument.NewVerifier(nil).Verify(tc.evidence)
@@ -182,8 +191,14 @@ func TestOnlyUnambiguousDocumentsAreAccepted(t *testing.T) {
 		{"a field twice", replace(`"version"`, `"instanceId" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
 		{"an unknown field twice", replace(`"version"`, `"kernelId" : null, "version"`), identitydocument.DocumentMalformed},
 		{"a field in another case", replace(`"instanceId"`, `"InstanceId"`), identitydocument.DocumentMalformed},
-		{"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
-		{"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)), identitydocument.DocumentMalformed},
+		{
+			"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)),
+			identitydocument.DocumentMalformed,
+		},
 		{"text after it", usual + "{}", identitydocument.DocumentMalformed},
 		{"text that is not UTF-8", replace("m5.large", "m5.\xff"), identitydocument.DocumentMalformed},
 		{"a number for a string", replace(`"123456789012"`, "123456789012"), identitydocument.DocumentMalformed},
@@ -199,7 +214,10 @@ func TestOnlyUnambiguousDocumentsAreAccepted(t *testing.T) {
 		{"a zone of another region", replace("eu-west-1b", "eu-west-2b"), identitydocument.DocumentMalformed},
 		{"no start", replace(`"2026-05-01T10:00:00Z"`, "null"), identitydocument.DocumentMalformed},
 		{"an invalid address", replace("10.158.112.84", "10.158.112.084"), identitydocument.DocumentMalformed},
-		{"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"), identitydocument.DocumentMalformed},
+		{
+			"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"),
+			identitydocument.DocumentMalformed,
+		},
 		{"not JSON", "instance", identitydocument.DocumentMalformed},
 		{"nothing", "", identitydocument.DocumentMalformed},
 	} {

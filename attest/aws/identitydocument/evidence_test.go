@@ -29,16 +29,26 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	for _, tc := range []struct{ rule, body, want string }{
 		{"a message", `{"Document":"` + document + `"}`, ""},
 		{"a document and its signature", `{"Document":"` + document + `","Signature":"AQI=\n"}`, ""},
-		{"a caller's identity", `{"Document":"` + document + `","CallerIdentity":{"URL":"https://sts.example.org/","Method":"GET","Header":{"X-A":["b"]}}}`, ""},
+		{
+			"a caller's identity",
+			`{"Document":"` + document + `","CallerIdentity":{"URL":"https://sts.example.org/","Method":"GET","Header":{"X-A":["b"]}}}`,
+			"",
+		},
 		{"no document", `{}`, "the request: Document is missing or empty"},
 		{"an empty document", `{"Document":""}`, "the request: Document is missing or empty"},
 		{"no document but null", `{"Document":null}`, "the request: Document is missing or empty"},
 		{"a document twice", `{"Document":"` + document + `","Document":"AQI="}`, "the request: Document: a field is given twice"},
 		{"a document in another case", `{"document":"` + document + `"}`, `the request: Document: the key is written "document"`},
-		{"a document in two cases", `{"Document":"` + document + `","DOCUMENT":"AQI="}`, `the request: Document: the key is written "DOCUMENT"`},
+		{
+			"a document in two cases", `{"Document":"` + document + `","DOCUMENT":"AQI="}`,
+			`the request: Document: the key is written "DOCUMENT"`,
+		},
 		{"an unknown field", `{"Document":"` + document + `","Region":"eu-west-1"}`, "the request: Region: there is no such field"},
 		{"a document that is not base64", `{"Document":"%"}`, "the request: Document: illegal base64 data at input byte 0"},
-		{"a signature that is not base64", `{"Document":"` + document + `","Signature":"%"}`, "the request: Signature: illegal base64 data at input byte 0"},
+		{
+			"a signature that is not base64", `{"Document":"` + document + `","Signature":"%"}`,
+			"the request: Signature: illegal base64 data at input byte 0",
+		},
 		{"deep JSON", `{"Document":` + strings.Repeat("[", 30000), "the request: nested more than 16 deep"},
 		{"a list", `[]`, "the request: want an object, got a list"},
 		{"null", `null`, "the request: Document is missing or empty"},
@@ -121,8 +131,14 @@ func TestUnverifiedDocumentsAreReadStrictly(t *testing.T) {
 		form     identitydocument.Form // empty for a refusal
 	}{
 		{"a message", &identitydocument.Evidence{Document: forged}, identitydocument.RSA2048},
-		{"a message signed with DSA", &identitydocument.Evidence{Document: dsaSigner().message([]byte(usual), nil)}, identitydocument.PKCS7},
-		{"a document with a signature", &identitydocument.Evidence{Document: []byte(usual), Signature: []byte{1}}, identitydocument.Signature},
+		{
+			"a message signed with DSA", &identitydocument.Evidence{Document: dsaSigner().message([]byte(usual), nil)},
+			identitydocument.PKCS7,
+		},
+		{
+			"a document with a signature", &identitydocument.Evidence{Document: []byte(usual), Signature: []byte{1}},
+			identitydocument.Signature,
+		},
 		{"a document alone", &identitydocument.Evidence{Document: []byte(usual)}, identitydocument.Signature},
 		{"an invalid message", &identitydocument.Evidence{Document: []byte("AAAA")}, ""},
 		{"a document with a field twice", &identitydocument.Evidence{Document: []byte(twice)}, ""},

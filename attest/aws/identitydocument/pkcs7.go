@@ -44,9 +44,11 @@ type algorithm struct {
 // The two algorithms of messages.
 var algorithms = []algorithm{
 	{
-		form:       RSA2048,
-		digest:     []byte("\x60\x86\x48\x01\x65\x03\x04\x02\x01"),                                                           // 2.16.840.1.101.3.4.2.1, RFC 5754
-		signatures: [][]byte{[]byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01")}, // 1.2.840.113549.1.1.11 and .1
+		form: RSA2048,
+		// 2.16.840.1.101.3.4.2.1, RFC 5754
+		digest: []byte("\x60\x86\x48\x01\x65\x03\x04\x02\x01"),
+		// 1.2.840.113549.1.1.11 and .1
+		signatures: [][]byte{[]byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01")},
 		sum:        func(data []byte) []byte { s := sha256.Sum256(data); return s[:] },
 		fits:       func(key any) bool { _, ok := key.(*rsa.PublicKey); return ok },
 	},

@@ -37,7 +37,9 @@ func FuzzVerify(f *testing.F) {
 // FuzzReadValue checks the bounds of values, and compares values of definite length with
 // the standard library.
 func FuzzReadValue(f *testing.F) {
-	for _, seed := range []string{"\x30\x03\x02\x01\x01", "\x30\x80\x02\x01\x01\x00\x00", "\x30\x81\x80", "\x24\x80\x04\x01a\x04\x01b\x00\x00rest"} {
+	for _, seed := range []string{
+		"\x30\x03\x02\x01\x01", "\x30\x80\x02\x01\x01\x00\x00", "\x30\x81\x80", "\x24\x80\x04\x01a\x04\x01b\x00\x00rest",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -186,7 +186,8 @@ func (s signer) message(content []byte, change func(*messageParts)) []byte {
 	if change != nil {
 		change(p)
 	}
-	encoded := indefinite(0x30, oidSignedData, indefinite(0xa0, indefinite(0x30, p.version, p.digests, p.content, p.certificates, p.signers)))
+	encoded := indefinite(0x30, oidSignedData,
+		indefinite(0xa0, indefinite(0x30, p.version, p.digests, p.content, p.certificates, p.signers)))
 	return text(append(encoded, p.after...))
 }
 

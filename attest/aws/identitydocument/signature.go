@@ -31,7 +31,9 @@ func (v *Verifier) Verify(evidence *Evidence) (*Document, error) {
 		return nil, err
 	}
 	if !signer.signsIn(document.Region) {
-		return nil, attest.Refuse(SignerUnknown, "the identity document is for region %s, but signed with AWS's certificate of another region: %s", document.Region, signer)
+		return nil, attest.Refuse(SignerUnknown,
+			"the identity document is for region %s, but signed with AWS's certificate of another region: %s",
+			document.Region, signer)
 	}
 	return document, nil
 }
@@ -74,7 +76,8 @@ func (v *Verifier) verifyBeside(evidence *Evidence) (*Document, error) {
 		signers = v.everywhere
 	}
 	if len(signers) == 0 {
-		return nil, attest.Refuse(SignerUnknown, "there is no certificate for documents of form %s in region %s", Signature, document.Region)
+		return nil, attest.Refuse(SignerUnknown, "there is no certificate for documents of form %s in region %s", Signature,
+			document.Region)
 	}
 	for _, signer := range signers {
 		if verifies(signer.key, sum[:], evidence.Signature) {

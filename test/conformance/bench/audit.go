@@ -48,8 +48,9 @@ func (b *bench) audit() (section, error) {
 		text.Write(lines.next())
 	}
 	t := table{
-		caption: fmt.Sprintf("**%s lines of %s bytes on average.** Lines a second.", thousands(float64(b.sizes.documents)), thousands(float64(text.Len()/b.sizes.documents))),
-		header:  []string{"", "share of decoding", "`audit`", "decoding only"},
+		caption: fmt.Sprintf("**%s lines of %s bytes on average.** Lines a second.", thousands(float64(b.sizes.documents)),
+			thousands(float64(text.Len()/b.sizes.documents))),
+		header: []string{"", "share of decoding", "`audit`", "decoding only"},
 	}
 	one, err := b.auditOneCore(state, text.Bytes())
 	if err != nil {
@@ -71,7 +72,8 @@ func (b *bench) audit() (section, error) {
 		return s, err
 	}
 	s.tables = append(s.tables, memory)
-	s.targets = append(s.targets, atMost("Peak memory of `audit` at the end of the long log, to that after a quarter of it", 1.1, growth, times, whyAuditMemory))
+	s.targets = append(s.targets,
+		atMost("Peak memory of `audit` at the end of the long log, to that after a quarter of it", 1.1, growth, times, whyAuditMemory))
 	return s, nil
 }
 
@@ -144,7 +146,8 @@ func (b *bench) auditThroughput(state *source.State, text []byte, clock func() t
 			run  func() error
 		}{
 			{&r.audit, func() error {
-				_, _, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators, auditlog.Options{Stdin: bytes.NewReader(text)})
+				_, _, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators,
+					auditlog.Options{Stdin: bytes.NewReader(text)})
 				return err
 			}},
 			{&r.floor, func() error { return decodeOnly(text) }},
@@ -226,7 +229,8 @@ func (b *bench) auditMemory(state []string, l fileCluster) (t table, growth floa
 	}
 	writeErr = errors.Join(writeErr, to.Close())
 	ended := cmd.Wait()
-	if exit := new(exec.ExitError); errors.As(ended, &exit) && exit.ExitCode() == statusUndecided && strings.Contains(said.String(), notExamined) {
+	if exit := new(exec.ExitError); errors.As(ended, &exit) && exit.ExitCode() == statusUndecided &&
+		strings.Contains(said.String(), notExamined) {
 		ended = nil
 	}
 	err = errors.Join(writeErr, outcome(cmd, ended, &said))

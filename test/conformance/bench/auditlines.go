@@ -47,7 +47,8 @@ func (a *auditLines) add() {
 	a.at = a.at.Add(3 * time.Millisecond)
 	node := i * 7919 % a.nodes
 	if i%10 >= 6 {
-		a.event(auditController(i), "system:kube-controller-manager", "", "kube-controller-manager/v1.37.1 (linux/amd64) kubernetes/5c9f8ab/leader-election", "ResponseComplete")
+		a.event(auditController(i), "system:kube-controller-manager", "",
+			"kube-controller-manager/v1.37.1 (linux/amd64) kubernetes/5c9f8ab/leader-election", "ResponseComplete")
 		return
 	}
 	request, stages := a.kubeletRequest(i, node)
@@ -81,7 +82,8 @@ func (a *auditLines) kubeletRequest(i, node int) (auditRequest, []string) {
 			a.replicaPod(node, replica), i)
 		return r, complete
 	}
-	r := auditObject("watch", "", "configmaps", "", namespace, appName(app)+"-config", "?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
+	r := auditObject("watch", "", "configmaps", "", namespace, appName(app)+"-config",
+		"?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
 	return r, []string{"ResponseStarted", "ResponseComplete"}
 }
 
@@ -104,7 +106,10 @@ func auditObject(verb, group, resource, subresource, namespace, name, query stri
 	if subresource != "" {
 		path, reference = path+"/"+subresource, reference+fmt.Sprintf(`,"subresource":%q`, subresource)
 	}
-	return auditRequest{verb: verb, path: path, query: query, reference: fmt.Sprintf(`"resource":%q,"name":%q,"apiVersion":"v1"%s`, resource, name, reference)}
+	return auditRequest{
+		verb: verb, path: path, query: query,
+		reference: fmt.Sprintf(`"resource":%q,"name":%q,"apiVersion":"v1"%s`, resource, name, reference),
+	}
 }
 
 // event writes one line as kube-apiserver does.

@@ -36,13 +36,15 @@ func (b *bench) authentications() (s section, err error) {
 	b.log("authentications: starting a control plane and the server")
 	c, err := authentication.Start(b.ctx, authentication.Options{
 		Root: b.root, Progress: b.status,
-		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: {cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
+		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: " +
+			"{cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
 	})
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	mapping := "- rolearn: " + authentication.RoleARN(mappedRole) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	mapping := "- rolearn: " + authentication.RoleARN(mappedRole) +
+		"\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	if err := c.Map(b.ctx, map[string]string{"mapRoles": mapping}); err != nil {
 		return s, err
 	}
@@ -113,7 +115,8 @@ func (a *authenticationBench) measure(s *section) error {
 	t.addServed("cold", first)
 	s.tables = append(s.tables, t)
 	s.targets = append(s.targets, atLeast("`/authenticate` against the floor, warm", 0.7, known.throughput(theFloor), whyAuthentications))
-	s.remarks = append(s.remarks, "Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theFloor).String()+" of the floor.")
+	s.remarks = append(s.remarks,
+		"Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theFloor).String()+" of the floor.")
 	return nil
 }
 

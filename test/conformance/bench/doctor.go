@@ -63,7 +63,8 @@ func (b *bench) doctorFiles(s *section, l doctorCluster) error {
 		caption: fmt.Sprintf("**The program on files, %s nodes.**", thousands(float64(l.nodes))),
 		header:  []string{"", "file", "time", "objects a second", "processor time", "peak memory"},
 	}
-	with, err := b.addRun(&runs, 2*l.nodes+l.pods(), fmt.Sprintf("with %s pods", thousands(float64(l.pods()))), dump, doctorArgs(dump, rest))
+	with, err := b.addRun(&runs, 2*l.nodes+l.pods(), fmt.Sprintf("with %s pods", thousands(float64(l.pods()))), dump,
+		doctorArgs(dump, rest))
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,8 @@ func examineFiles(ctx context.Context, paths []string, nodes int) error {
 // are well.
 func examined(c *doctor.Cluster, nodes int) error {
 	if len(c.Nodes) != nodes || len(c.Requests) != nodes || c.AWSAuth == nil || !c.RBACKnown {
-		return fmt.Errorf("%d nodes and %d requests of %d were read, aws-auth: %t, RBAC: %t", len(c.Nodes), len(c.Requests), nodes, c.AWSAuth != nil, c.RBACKnown)
+		return fmt.Errorf("%d nodes and %d requests of %d were read, aws-auth: %t, RBAC: %t", len(c.Nodes), len(c.Requests), nodes,
+			c.AWSAuth != nil, c.RBACKnown)
 	}
 	report := doctor.Examine(c, doctor.Options{Now: time.Now()})
 	for _, role := range report.Roles {

@@ -147,7 +147,9 @@ func (m *requestMaker) make(i int) (*certificatesv1.CertificateSigningRequest, e
 func (l doctorCluster) approved(i int, request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	canonical, session := roleARN(nodeRole(i)), instanceID(i)
 	request.CreationTimestamp = metav1.Unix(1_767_225_600, 0).Rfc3339Copy()
-	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{"system:bootstrappers", "system:nodes", "system:authenticated"}
+	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{
+		"system:bootstrappers", "system:nodes", "system:authenticated",
+	}
 	request.Spec.UID = "aws-iam-authenticator:" + fakeaws.DefaultAccount + ":AROAIOSFODNN7EXAMPLE1"
 	request.Spec.Extra = map[string]certificatesv1.ExtraValue{
 		"arn":          {"arn:aws:sts::" + fakeaws.DefaultAccount + ":assumed-role/" + nodeRole(i) + "/" + session},

@@ -60,8 +60,10 @@ func (b *bench) documents() (section, error) {
 			whole, floor, ratios = append(whole, w), append(floor, f), append(ratios, f/w)
 		}
 		ratio := spreadOf(ratios)
-		t.add("`"+form.name+"`", thousands(float64(time.Second)/median(whole)), nanoseconds(median(whole)), nanoseconds(median(floor)), ratio.String())
-		s.targets = append(s.targets, atLeast("Verification of documents in the form `"+form.name+"`, against the bare signature check", .7, ratio, whyDocuments))
+		t.add("`"+form.name+"`", thousands(float64(time.Second)/median(whole)), nanoseconds(median(whole)), nanoseconds(median(floor)),
+			ratio.String())
+		s.targets = append(s.targets,
+			atLeast("Verification of documents in the form `"+form.name+"`, against the bare signature check", .7, ratio, whyDocuments))
 	}
 	s.tables = append(s.tables, t)
 	return s, nil

@@ -137,9 +137,18 @@ func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table,
 	}{
 		{"`reach` of a node", []string{"reach", nodeName(l.nodes / 2)}},
 		{"`reach` of a node, as JSON", []string{"reach", nodeName(l.nodes / 2), "-o", "json"}},
-		{"`who-can` get a secret of a deployment", []string{"who-can", "get", "secrets/" + appName(app) + "-credentials", "-n", appNamespace(app)}},
-		{"`who-can` get a secret that every node uses", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace}},
-		{"`who-can` get a secret that every node uses, as JSON", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace, "-o", "json"}},
+		{
+			"`who-can` get a secret of a deployment",
+			[]string{"who-can", "get", "secrets/" + appName(app) + "-credentials", "-n", appNamespace(app)},
+		},
+		{
+			"`who-can` get a secret that every node uses",
+			[]string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace},
+		},
+		{
+			"`who-can` get a secret that every node uses, as JSON",
+			[]string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace, "-o", "json"},
+		},
 	} {
 		var took []float64
 		var size int

@@ -168,7 +168,8 @@ func (m *joiner) certify(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	watch, err := requests.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + made.Name, ResourceVersion: made.ResourceVersion})
+	watch, err := requests.Watch(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + made.Name, ResourceVersion: made.ResourceVersion})
 	if err != nil {
 		return err
 	}

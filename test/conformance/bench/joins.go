@@ -87,7 +87,8 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 		atLeast(fmt.Sprintf("joins a second with %s bootstrap tokens, against none", with), 0.9, spreadOf(faster), whyJoins),
 		atMost(fmt.Sprintf("processor time a join with %s bootstrap tokens, against none", with), 1.1, spreadOf(dearer).median, times, whyJoins))
 	speed := table{
-		caption: fmt.Sprintf("**%s machines join**, %d at once: until a machine has its token, and until it has its certificate.", thousands(float64(b.sizes.machines)), atOnce),
+		caption: fmt.Sprintf("**%s machines join**, %d at once: until a machine has its token, and until it has its certificate.",
+			thousands(float64(b.sizes.machines)), atOnce),
 		header: []string{
 			"tokens there", "joins a second", "token: median", "99th percentile", "certificate: median", "99th percentile",
 			"processor time a join: server", "kube-apiserver", "memory of the server at the end",
@@ -121,7 +122,8 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 		atMost("writes for a join until its certificate is approved", 4, medianRound(all[ours], joinRound.writes), count, ""),
 		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, ""))
 	s.tables = append(s.tables, speed, asked)
-	s.remarks = append(s.remarks, "Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver records in the ledger that the machine has its certificate.")
+	s.remarks = append(s.remarks,
+		"Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver records in the ledger that the machine has its certificate.")
 }
 
 const whyJoins = `A bootstrap token is found by its name; what more of them cost is kube-apiserver's.`

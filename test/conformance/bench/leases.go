@@ -169,7 +169,8 @@ func (b *bench) renew(s *section, renewers pair[*renewer]) error {
 	}
 	more := medianOf(all[ours], busyTime) - medianOf(all[inTree], busyTime)
 	s.tables = append(s.tables, t)
-	s.remarks = append(s.remarks, fmt.Sprintf("The webhooks cost %s of processor time more for a renewal: for 5,000 nodes, which renew 500 leases a second, %s of one core.",
+	s.remarks = append(s.remarks, fmt.Sprintf("The webhooks cost %s of processor time more for a renewal: for 5,000 "+
+		"nodes, which renew 500 leases a second, %s of one core.",
 		nanoseconds(more), percent(more*500/1e9)))
 	return nil
 }

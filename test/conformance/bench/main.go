@@ -118,7 +118,10 @@ var parts = []part{
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {
-	b := &bench{ctx: ctx, sizes: fullSize(), root: "../..", status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000}
+	b := &bench{
+		ctx: ctx, sizes: fullSize(), root: "../..", status: status, atLeast: 20 * time.Millisecond,
+		listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000,
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(status)
 	file := flags.String("out", "", "Markdown `file` to write; needs all sections")

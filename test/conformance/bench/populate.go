@@ -42,7 +42,8 @@ func (b *bench) populate() (section, error) {
 		}
 		pods := fmt.Sprintf("%s pods, %s", thousands(float64(l.pods)), l.name)
 		sizes.addPopulation(pods, p.pods, p.podHeap, float64(l.pods))
-		sizes.addPopulation(fmt.Sprintf("%s volumes, %s", thousands(float64(l.claims())), l.name), p.volumes, p.volumeHeap, float64(l.claims()))
+		sizes.addPopulation(fmt.Sprintf("%s volumes, %s", thousands(float64(l.claims())), l.name), p.volumes, p.volumeHeap,
+			float64(l.claims()))
 		s.targets = append(s.targets,
 			atLeast("populating, "+pods, 10, p.pods.ratio(), whyPopulate),
 			atMost("retained heap, "+pods, 1.0/3, 1/p.podHeap.ratio().median, percent, whyHeap))

@@ -65,7 +65,8 @@ func (b *bench) reads() (section, error) {
 					return s, err
 				}
 				t.addRead(fmt.Sprintf("**all kinds, %s**", m.where), r)
-				s.targets = append(s.targets, atLeast(fmt.Sprintf("%s, %s, %s", group.name, l.name, m.where), group.bound, r.ratio(), group.why))
+				s.targets = append(s.targets,
+					atLeast(fmt.Sprintf("%s, %s, %s", group.name, l.name, m.where), group.bound, r.ratio(), group.why))
 			}
 			s.tables = append(s.tables, t)
 			if group.want == authorizer.DecisionAllow {

@@ -40,7 +40,8 @@ func podOther() kind {
 		name: "pods other subresources", weight: 3, outcome: Refused,
 		draw: func(d *draft) {
 			pod := d.ownPod()
-			d.about(d.anyOperation(), "", "pods", pick(d.r, []string{"binding", "ephemeralcontainers", "resize", "log", "proxy", "exec", "Status"}),
+			d.about(d.anyOperation(), "", "pods", pick(d.r,
+				[]string{"binding", "ephemeralcontainers", "resize", "log", "proxy", "exec", "Status"}),
 				pod.Namespace, pod.Name)
 			d.pod = pod.DeepCopy()
 		},

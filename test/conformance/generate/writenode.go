@@ -172,7 +172,8 @@ func ownerReferenceMutations() []mutation {
 	}
 	return []mutation{
 		{"owner added", Refused, func(d *draft) {
-			d.asNode.OwnerReferences = append(d.asNode.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"})
+			d.asNode.OwnerReferences = append(d.asNode.OwnerReferences,
+				metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"})
 		}},
 		{"owner removed", Refused, func(d *draft) { d.asNode.OwnerReferences = pick(d.r, [][]metav1.OwnerReference{nil, {}}) }},
 		{"owner with another uid", Refused, owner(func(o *metav1.OwnerReference) { o.UID += "0" })},

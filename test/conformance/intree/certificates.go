@@ -131,7 +131,8 @@ func (q *questions) answers() map[string][]string {
 // Sign approves requests, runs the signers of kube-controller-manager for kubelets on
 // them, and returns the certificates by the names of the requests. It is an error if one
 // is refused, or takes longer than the context.
-func Sign(ctx context.Context, directory string, requests []*certificatesv1.CertificateSigningRequest) (map[string]*x509.Certificate, error) {
+func Sign(ctx context.Context, directory string,
+	requests []*certificatesv1.CertificateSigningRequest) (map[string]*x509.Certificate, error) {
 	certificate, key, err := authority(directory)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,9 @@ func Sign(ctx context.Context, directory string, requests []*certificatesv1.Cert
 	var approved []runtime.Object
 	for _, request := range requests {
 		request = request.DeepCopy()
-		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+		}
 		approved = append(approved, request)
 	}
 	client := fake.NewClientset(approved...)

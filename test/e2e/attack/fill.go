@@ -50,7 +50,8 @@ func signingRequest(text string) (string, error) {
 		names, groups, _ := strings.Cut(one, ";")
 		subject := pkix.Name{Organization: split(groups)}
 		for _, name := range split(names) {
-			subject.ExtraNames = append(subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: name})
+			subject.ExtraNames = append(subject.ExtraNames,
+				pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: name})
 		}
 		der, err := newRequest(subject)
 		if err != nil {

@@ -151,14 +151,21 @@ func (f *Fixture) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
 
 // askForCertificates creates the certificate requests that other requests read.
 func (f *Fixture) askForCertificates(ctx context.Context, _ *localplane.Plane) error {
-	foreign := podCertificate{node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign", accountUID: "UID(serviceaccounts/foreign)"}
+	foreign := podCertificate{
+		node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign",
+		accountUID: "UID(serviceaccounts/foreign)",
+	}
 	for name, request := range map[string]podCertificate{"own-certificate": {}, "foreign-certificate": foreign} {
-		if err := f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests"},
+		if err := f.create(ctx, schema.GroupVersionResource{
+			Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests",
+		},
 			"stock", strings.Replace(request.String(), "name: made", "name: "+name, 1)); err != nil {
 			return err
 		}
 	}
-	return f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, "",
+	return f.create(ctx, schema.GroupVersionResource{
+		Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
+	}, "",
 		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: {signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
 }
 
@@ -191,7 +198,10 @@ func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 		{core("persistentvolumeclaims"), "stock", []string{"own-claim", "foreign-claim"}, "Bound"},
 		{core("pods"), "stock", []string{"own", "foreign", "clock-web-1", "clock-pay-1"}, "Running"},
 		{core("configmaps"), "stock", []string{"kube-root-ca.crt"}, ""},
-		{schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, corev1.NamespaceNodeLease, []string{"web-1", "pay-1"}, ""},
+		{
+			schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+			corev1.NamespaceNodeLease, []string{"web-1", "pay-1"}, "",
+		},
 		{schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}, "", []string{"web-1", "pay-1"}, ""},
 	} {
 		for _, name := range condition.names {
@@ -215,7 +225,8 @@ func (f *Fixture) appear(ctx context.Context, resource schema.GroupVersionResour
 }
 
 // until waits until an object exists and holds returns nil.
-func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, holds func(*unstructured.Unstructured) error) error {
+func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
+	holds func(*unstructured.Unstructured) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var object *unstructured.Unstructured

@@ -87,7 +87,8 @@ func summarize(out *strings.Builder, reports []Report) {
 		for i, n := range counts {
 			total[i] += n
 		}
-		fmt.Fprintf(out, "| [%s](#%s) | %d | %d | %d | %d | %d |\n", report.Title, anchor(report.Title), counts[0], counts[1], counts[2], counts[3], counts[4])
+		fmt.Fprintf(out, "| [%s](#%s) | %d | %d | %d | %d | %d |\n", report.Title, anchor(report.Title), counts[0], counts[1], counts[2],
+			counts[3], counts[4])
 	}
 	fmt.Fprintf(out, "| **all** | **%d** | **%d** | **%d** | **%d** | **%d** |\n", total[0], total[1], total[2], total[3], total[4])
 }

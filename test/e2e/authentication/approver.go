@@ -67,7 +67,8 @@ func (a *approver) look(ctx context.Context) error {
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "OwnName",
 			Message: "the certificate names the requester",
 		}}
-		if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+		if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil &&
+			!apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	}

@@ -55,7 +55,8 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 	log, events := logNow(t)
 	report := auditReport(t, log)
 	t.Run("the legacy kubelet does not conform", func(t *testing.T) {
-		if len(report.Nonconforming) != 1 || report.Nonconforming[0].Username != legacyUser || !slices.Equal(report.Nonconforming[0].Nodes, []string{"worker-2"}) {
+		if len(report.Nonconforming) != 1 || report.Nonconforming[0].Username != legacyUser ||
+			!slices.Equal(report.Nonconforming[0].Nodes, []string{"worker-2"}) {
 			t.Errorf("nonconforming are %+v", report.Nonconforming)
 		}
 		if never := report.Nodes.NeverConforming; len(never) != 1 || never[0].Name != "worker-2" {
@@ -126,7 +127,8 @@ func readAsNode(t *testing.T, node *localplane.Node) {
 		{"all secrets", func() error { _, err := core.Secrets("").List(ctx, metav1.ListOptions{}); return err }},
 		{"all pods", func() error { _, err := core.Pods("").List(ctx, metav1.ListOptions{}); return err }},
 		{"its own pods", func() error {
-			_, err := core.Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name()).String()})
+			_, err := core.Pods("").List(ctx,
+				metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name()).String()})
 			return err
 		}},
 		{"the status of another node", func() error {
@@ -162,7 +164,9 @@ func related(t *testing.T) {
 	eventually(t, "the Node authorizer knows the pods", func(ctx context.Context) error {
 		if allowed, err := ask(ctx, authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:worker-1", Groups: []string{"system:nodes"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "default", Name: "shop-db"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "get", Resource: "secrets", Namespace: "default", Name: "shop-db",
+			},
 		}); err != nil || !allowed {
 			return fmt.Errorf("not yet: %w", err)
 		}
@@ -171,7 +175,8 @@ func related(t *testing.T) {
 }
 
 func ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
-	review, err := old.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review, err := old.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec},
+		metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -231,7 +236,8 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
 		Verb: event.Verb, Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: name,
 	}
-	if selector := asked.Query().Get("fieldSelector"); selector != "" && slices.Contains([]string{"list", "watch", "deletecollection"}, event.Verb) {
+	if selector := asked.Query().Get("fieldSelector"); selector != "" &&
+		slices.Contains([]string{"list", "watch", "deletecollection"}, event.Verb) {
 		spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: selector}
 	}
 	return request{event.User.Username, event.Verb, o.APIGroup, o.Resource, o.Subresource, o.Namespace, name, ""}, spec

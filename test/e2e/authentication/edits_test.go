@@ -82,7 +82,8 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	edit("another role is added", map[string]string{"mapRoles": good + "- rolearn: " + RoleARN("more") + "\n  username: more\n  groups: []\n"})
+	edit("another role is added",
+		map[string]string{"mapRoles": good + "- rolearn: " + RoleARN("more") + "\n  username: more\n  groups: []\n"})
 	edit("an entry is invalid", map[string]string{"mapRoles": "- rolearn: not-an-arn\n  username: nobody\n" + good})
 	edit("the YAML is broken", map[string]string{"mapRoles": good + "- rolearn: [\n"})
 	edit("the YAML of another key is broken", map[string]string{"mapRoles": good, "mapUsers": "\t- x"})
@@ -122,7 +123,8 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 	})
 	t.Run("a removed entry is not used", func(t *testing.T) {
 		mapped.Store(false)
-		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(good, RoleARN(rightNode), RoleARN("another"))}); err != nil {
+		if err := blue.Map(ctx,
+			map[string]string{"mapRoles": strings.ReplaceAll(good, RoleARN(rightNode), RoleARN("another"))}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the node is unknown", gone)

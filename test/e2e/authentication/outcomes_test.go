@@ -89,7 +89,8 @@ func TestOutcomesOfMappings(t *testing.T) {
 		}
 	})
 	t.Run("a node whose mapping loses the node name becomes NotReady", func(t *testing.T) {
-		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
+		if err := blue.Map(ctx,
+			map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it is not Ready any more", func(ctx context.Context) error {
@@ -205,7 +206,8 @@ func isRefused(t *testing.T, node *Node) {
 	eventually(t, node.Name()+" has tried to register", func(context.Context) error {
 		log, err := node.Log()
 		// The kubelet may not create its Node, and logs that it may not read it either.
-		refused := strings.Contains(log, "Unable to register node") && strings.Contains(log, `User \"WorkerNodeRole\" cannot get resource \"nodes\"`)
+		refused := strings.Contains(log, "Unable to register node") &&
+			strings.Contains(log, `User \"WorkerNodeRole\" cannot get resource \"nodes\"`)
 		if err == nil && !refused {
 			err = fmt.Errorf("its log has no refusal, and ends with %s", log[max(0, len(log)-2000):])
 		}
@@ -214,7 +216,8 @@ func isRefused(t *testing.T, node *Node) {
 	if _, err := blue.Client.CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("there is a node %s: %v", node.Name(), err)
 	}
-	if _, err := blue.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := blue.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name(),
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("%s has a lease: %v", node.Name(), err)
 	}
 }
@@ -241,7 +244,9 @@ func podLog(t *testing.T, node *Node) (string, error) {
 	pods := blue.Client.CoreV1().Pods(metav1.NamespaceDefault)
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "logs-"},
-		Spec:       corev1.PodSpec{NodeName: node.Name(), Containers: []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}}},
+		Spec: corev1.PodSpec{
+			NodeName: node.Name(), Containers: []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +292,9 @@ func doctor(t *testing.T) map[string]rolePrediction {
 	}
 	predictions := map[string]rolePrediction{}
 	for _, role := range report.Roles {
-		predictions[role.ARN] = rolePrediction{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
+		predictions[role.ARN] = rolePrediction{
+			role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin,
+		}
 	}
 	return predictions
 }

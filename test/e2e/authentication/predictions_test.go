@@ -68,7 +68,8 @@ func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 			"serving":   {role.Serving, said.requests && role.User == "system:node:"+role.Node},
 		} {
 			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.predicted.Value != want {
-				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted, want)
+				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted,
+					want)
 			}
 		}
 	}
@@ -100,7 +101,8 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 		return answer.Status.Allowed
 	}
 	const leases, coordination = "leases", "coordination.k8s.io"
-	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") && role.User != "system:node:"+role.Node
+	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") &&
+		role.User != "system:node:"+role.Node
 	return said{
 		// NodeRestriction runs after authorization, and does not let a node create another node.
 		registers: may("create", "", "nodes", "", "", "") && !another,

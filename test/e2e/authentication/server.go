@@ -59,7 +59,8 @@ func (c *Cluster) run(ctx context.Context, p *localplane.Plane) error {
 		return err
 	}
 	s := c.Authenticator
-	err = s.WriteConfig(fmt.Sprintf(config, kubeconfig, s.Address, s.File("tls.crt"), s.File("tls.key"), s.File("ca.crt"), s.MetricsAddress, ClusterID, Region, c.options.IAM))
+	err = s.WriteConfig(fmt.Sprintf(config, kubeconfig, s.Address, s.File("tls.crt"), s.File("tls.key"), s.File("ca.crt"), s.MetricsAddress,
+		ClusterID, Region, c.options.IAM))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 // Token runs `node-authorizer token` with credentials.
 func (c *Cluster) Token(ctx context.Context, with fakeaws.Credentials, clusterID string) (string, error) {
 	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
-	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
+	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey,
+		"AWS_SESSION_TOKEN="+with.Token)
 	output, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)

@@ -115,12 +115,25 @@ func TestRefusedTokens(t *testing.T) {
 	}{
 		{"a token for another cluster is not signed for this one", blue.Cloud.Role(instance.ID), "green", "STSRefused"},
 		{"a role without a mapping is refused", blue.Cloud.Role(other.ID), ClusterID, "NotMapped"},
-		{"another account's role of the same name is refused", blue.Cloud.Session("444455556666", rightNode, instance.ID), ClusterID, "NotMapped"},
-		{"a session named after another role's instance is refused", blue.Cloud.Session(account, rightNode, other.ID), ClusterID, "SessionRoleMismatch"},
-		{"a session named after no instance is refused", blue.Cloud.Session(account, rightNode, "i-0123456789abcdef0"), ClusterID, "SessionInstanceUnknown"},
+		{
+			"another account's role of the same name is refused", blue.Cloud.Session("444455556666", rightNode, instance.ID),
+			ClusterID, "NotMapped",
+		},
+		{
+			"a session named after another role's instance is refused", blue.Cloud.Session(account, rightNode, other.ID),
+			ClusterID, "SessionRoleMismatch",
+		},
+		{
+			"a session named after no instance is refused", blue.Cloud.Session(account, rightNode, "i-0123456789abcdef0"),
+			ClusterID, "SessionInstanceUnknown",
+		},
 		{"a session with any other name is refused", blue.Cloud.Session(account, rightNode, "mallory"), ClusterID, "SessionNotInstance"},
 		{"a terminated instance is refused", blue.Cloud.Session(account, rightNode, stopped.ID), ClusterID, "SessionInstanceEnded"},
-		{"unknown credentials are refused", fakeaws.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, ClusterID, "STSRefused"},
+		{
+			"unknown credentials are refused",
+			fakeaws.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+			ClusterID, "STSRefused",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			ours, err := blue.Token(ctx, tc.credentials, tc.clusterID)

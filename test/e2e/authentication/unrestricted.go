@@ -99,7 +99,9 @@ func (u *Unrestricted) Run(ctx context.Context, node, pod, secret string) error 
 		ObjectMeta: metav1.ObjectMeta{Name: pod},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 			Name: "app", Image: "registry.example.com/app:1.0",
-			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}},
+			EnvFrom: []corev1.EnvFromSource{
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}},
+			},
 		}}},
 	}, metav1.CreateOptions{})
 	if err != nil {

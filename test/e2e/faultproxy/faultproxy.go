@@ -49,7 +49,10 @@ func ListenFrom(address string, servers ...string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on a port of 127.0.0.1: %w", err)
 	}
-	p := &Proxy{listener: listener, servers: servers, from: &net.TCPAddr{IP: net.ParseIP(address)}, connections: map[net.Conn]bool{}, forwarded: map[*forwarded]bool{}}
+	p := &Proxy{
+		listener: listener, servers: servers, from: &net.TCPAddr{IP: net.ParseIP(address)}, connections: map[net.Conn]bool{},
+		forwarded: map[*forwarded]bool{},
+	}
 	p.running.Go(p.accept)
 	return p, nil
 }

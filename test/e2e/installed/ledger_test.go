@@ -29,7 +29,8 @@ var attestations = v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)
 
 func eventually(t *testing.T, what string, condition func() (bool, error)) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition() })
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return condition() })
 	if err != nil {
 		t.Fatalf("wait until %s: %v", what, err)
 	}
@@ -74,7 +75,9 @@ func TestCustomResourceIsServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource, err := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+	resource, err := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}).
 		Get(t.Context(), "nodeattestations.node-authorizer.io", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +104,8 @@ func table(t *testing.T, wide bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,16 +165,26 @@ func TestLedgerColumns(t *testing.T) {
 		{"i-0a1", "ip-10-0-7-21.eu-west-1.compute.internal", nil},
 		{"i-0a2", "ip-10-0-7-22.eu-west-1.compute.internal", status(v1alpha1.Certified, certified)},
 		{"i-0a3", "ip-10-0-7-23.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered)},
-		{"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal", status(v1alpha1.Issued, condition{v1alpha1.ConditionCertified, "False", "WrongNodeName"})},
-		{"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered, condition{v1alpha1.ConditionRefused, "True", "AlreadyAttested"})},
-		{"i-0a6", "ip-10-0-7-26.eu-west-1.compute.internal", status(v1alpha1.Revoked, certified, registered, condition{v1alpha1.ConditionRevoked, "True", "AttestationRevoked"})},
+		{
+			"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal",
+			status(v1alpha1.Issued, condition{v1alpha1.ConditionCertified, "False", "WrongNodeName"}),
+		},
+		{
+			"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal",
+			status(v1alpha1.Registered, certified, registered, condition{v1alpha1.ConditionRefused, "True", "AlreadyAttested"}),
+		},
+		{
+			"i-0a6", "ip-10-0-7-26.eu-west-1.compute.internal",
+			status(v1alpha1.Revoked, certified, registered, condition{v1alpha1.ConditionRevoked, "True", "AttestationRevoked"}),
+		},
 	} {
 		entry := createEntry(t, "aws", machine.instance, machine.node)
 		if machine.status == nil {
 			continue
 		}
 		entry.Object["status"] = machine.status
-		if _, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		if _, err := ledger(t).UpdateStatus(t.Context(), entry,
+			metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +249,9 @@ func TestAPIServerValidatesTheLedger(t *testing.T) {
 		_, err := ledger(t).Update(t.Context(), changed, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	for _, fields := range [][]string{{"spec", "instanceID", "i-0b2"}, {"spec", "provider", "gcp"}, {"spec", "tokenID", "ABC"}, {"spec", "addresses", "x"}} {
+	for _, fields := range [][]string{
+		{"spec", "instanceID", "i-0b2"}, {"spec", "provider", "gcp"}, {"spec", "tokenID", "ABC"}, {"spec", "addresses", "x"},
+	} {
 		if err := change(fields...); err == nil {
 			t.Errorf("%s may become %s", strings.Join(fields[:2], "."), fields[2])
 		}
@@ -262,7 +278,8 @@ func TestAPIServerValidatesTheLedger(t *testing.T) {
 	wrong := createEntry(t, "aws", "i-0b3", "worker-b3").DeepCopy()
 	wrong.SetName("aws-i-0b4")
 	wrong.SetResourceVersion("")
-	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil || !slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
+	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil ||
+		!slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
 		t.Errorf("an entry has another machine's name: %v", err)
 	}
 }
@@ -275,7 +292,9 @@ func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Uns
 		changed := entry.DeepCopy()
 		changed.Object["status"] = status(v1alpha1.Issued)
 		if id != "" {
-			changed.Object["status"].(map[string]any)["binding"] = map[string]any{"tokenID": id, "publicKey": "sha256:" + strings.Repeat(digit, 64)}
+			changed.Object["status"].(map[string]any)["binding"] = map[string]any{
+				"tokenID": id, "publicKey": "sha256:" + strings.Repeat(digit, 64),
+			}
 		}
 		return ledger(t).UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}

@@ -80,7 +80,8 @@ func apply(ctx context.Context, dir, file string) error {
 		return err
 	}
 	filled := filepath.Join(dir, "manifest.yaml")
-	if err := os.WriteFile(filled, []byte(strings.ReplaceAll(string(text), "IMAGE", "registry.example.com/node-authorizer:v1")), 0o600); err != nil {
+	if err := os.WriteFile(filled, []byte(strings.ReplaceAll(string(text), "IMAGE", "registry.example.com/node-authorizer:v1")),
+		0o600); err != nil {
 		return err
 	}
 	objects, err := manifests.Read(filled)
@@ -102,7 +103,8 @@ func policyIsEnforced(ctx context.Context) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, stolenAccount(),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
 	})
 }
@@ -113,7 +115,8 @@ func serviceConfig(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, account, &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("make a token of the service account: %w", err)
 	}

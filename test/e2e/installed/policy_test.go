@@ -51,7 +51,8 @@ func stolenAccount() *corev1.Secret {
 // refused checks that the policy refuses a request, with a reason.
 func refused(t *testing.T, err error, why string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'node-authorizer-bootstrap'") || !strings.Contains(err.Error(), why) {
+	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'node-authorizer-bootstrap'") ||
+		!strings.Contains(err.Error(), why) {
 		t.Errorf("error is %v, want the policy's refusal %q", err, why)
 	}
 }
@@ -72,15 +73,19 @@ func TestServiceCreatesItsOwnTokensOnly(t *testing.T) {
 		why    string
 	}{
 		"the token of a service account": {func(s *corev1.Secret) { *s = *stolenAccount() }, "bootstrap tokens and its key only"},
-		"any other secret":               {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens and its key only"},
+		"any other secret": {
+			func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens and its key only",
+		},
 		"a token of kubeadm's": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
 		}, "no other"},
 		"a token with an additional group": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte(tokenGroup + ",system:bootstrappers:kubeadm:default-node-token")
 		}, "no other"},
-		"a token without a group":          {func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") }, "no other"},
-		"a token for signing":              {func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }, "no other usage"},
+		"a token without a group": {func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") }, "no other"},
+		"a token for signing": {
+			func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }, "no other usage",
+		},
 		"a token without an expiry":        {func(s *corev1.Secret) { delete(s.Data, "expiration") }, "expires"},
 		"a token without an owner":         {func(s *corev1.Secret) { s.OwnerReferences = nil }, "owned"},
 		"a token of another kind of owner": {func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Node" }, "owned"},
@@ -106,12 +111,15 @@ func TestServiceCreatesItsOwnTokensOnly(t *testing.T) {
 // role, for example an old one.
 func TestServiceChangesNoSecret(t *testing.T) {
 	service, admin := clients(t)
-	ours, key := token("bbbbb1"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)}}
+	ours, key := token("bbbbb1"), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)},
+	}
 	// With an owner that does not exist, it would be garbage-collected.
 	entry := createEntry(t, "alwaysallow", "policy-1", "worker-policy")
 	ours.OwnerReferences[0].Name, ours.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
 	for _, s := range []*corev1.Secret{ours, key} {
-		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +129,8 @@ func TestServiceChangesNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		secret.Annotations = map[string]string{"changed": "true"}
-		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), secret,
+			metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	for _, name := range []string{ours.Name, key.Name} {
@@ -193,7 +202,8 @@ func boundAs(t *testing.T, user, kind, role string, try func(kubernetes.Interfac
 // with the service's role, and not to users with all rights.
 func TestPolicyAppliesToEveryUserOfTheService(t *testing.T) {
 	create := func(client kubernetes.Interface, secret *corev1.Secret) error {
-		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	readKey := func(client kubernetes.Interface) error {
@@ -224,7 +234,8 @@ func TestPolicyAppliesToEveryUserOfTheService(t *testing.T) {
 // The policy applies only to users who run the service.
 func TestPolicyDoesNotApplyToOthers(t *testing.T) {
 	_, admin := clients(t)
-	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -234,7 +245,8 @@ func TestPolicyDoesNotApplyToOthers(t *testing.T) {
 func TestPolicyHasNoWarnings(t *testing.T) {
 	_, admin := clients(t)
 	eventually(t, "the policy is checked", func() (bool, error) {
-		policy, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "node-authorizer-bootstrap", metav1.GetOptions{})
+		policy, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "node-authorizer-bootstrap",
+			metav1.GetOptions{})
 		if err != nil || policy.Status.TypeChecking == nil {
 			return false, err
 		}
@@ -258,7 +270,8 @@ func TestServiceReadsOnlyItsKey(t *testing.T) {
 	for what, err := range map[string]error{
 		"list": list, "list one": named, "watch": watch, "get in another namespace": elsewhere,
 		"get a token": tokens, "get its own certificate": certificate, "patch its key": patch,
-		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}), "delete its key": secrets.Delete(t.Context(), "node-authorizer-key", metav1.DeleteOptions{}),
+		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}), "delete its key": secrets.Delete(t.Context(),
+			"node-authorizer-key", metav1.DeleteOptions{}),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)

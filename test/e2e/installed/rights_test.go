@@ -48,7 +48,8 @@ func startService(t *testing.T) *service {
 	if err := s.WriteKubeconfig(plane.Server(), &clientcmdapi.AuthInfo{Token: client.BearerToken}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteConfig(fmt.Sprintf(serviceServer, s.Kubeconfig(), s.MetricsAddress, s.Address, s.File("tls.crt"), s.File("tls.key"))); err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(serviceServer, s.Kubeconfig(), s.MetricsAddress, s.Address, s.File("tls.crt"),
+		s.File("tls.key"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(t.Context(), server.Command{Program: s.program, Ready: s.AllReady}); err != nil {
@@ -240,7 +241,9 @@ func rightsOf(rule *rbacv1.PolicyRule, namespace string) (rights []string) {
 // kube-controller-manager checks these rights before it approves. Neither a bootstrap
 // token nor a node may have its own request approved.
 func TestOnlyTheServiceApproves(t *testing.T) {
-	machine := rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"}}
+	machine := rest.ImpersonationConfig{
+		UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"},
+	}
 	node := rest.ImpersonationConfig{UserName: "system:node:worker-1", Groups: []string{"system:nodes", "system:authenticated"}}
 	for _, c := range []struct {
 		who         rest.ImpersonationConfig

@@ -119,7 +119,10 @@ func eachHasItsCertificates(t *testing.T, machines []*Machine) {
 		for _, want := range []struct {
 			signer, requester, reason string
 		}{
-			{certificatesv1.KubeAPIServerClientKubeletSignerName, "system:bootstrap:" + entry.Spec.TokenID, string(approve.ClientCertificateApproved)},
+			{
+				certificatesv1.KubeAPIServerClientKubeletSignerName, "system:bootstrap:" + entry.Spec.TokenID,
+				string(approve.ClientCertificateApproved),
+			},
 			{certificatesv1.KubeletServingSignerName, node, string(approve.ServingCertificateApproved)},
 		} {
 			eventually(t, machine.NodeName()+" has a certificate of "+want.signer, func(ctx context.Context) error {

@@ -142,7 +142,10 @@ func (c *Cluster) planeOptions() localplane.Options {
 // install applies the files of deploy/bootstrap for the cluster, without the DaemonSet,
 // because there is no node for it.
 func (c *Cluster) install(ctx context.Context) error {
-	for _, path := range []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "approver/bindings.yaml"} {
+	for _, path := range []string{
+		"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
+		"approver/bindings.yaml",
+	} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
 		if err != nil {
 			return err

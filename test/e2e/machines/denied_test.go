@@ -64,14 +64,16 @@ func TestPodJoinsAfterItsNode(t *testing.T) {
 	}
 	again(bootstrap.AlreadyAttested)
 
-	_, err := clientFor(t, node).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.NodeName()}}, metav1.CreateOptions{})
+	_, err := clientFor(t, node).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.NodeName()}},
+		metav1.CreateOptions{})
 	orFatal(t, err)
 	inPhase(t, blue, m, v1alpha1.Registered)
 	again(bootstrap.AlreadyRegistered)
 
 	orFatal(t, blue.Client.CoreV1().Nodes().Delete(t.Context(), m.NodeName(), metav1.DeleteOptions{}))
 	again(bootstrap.AlreadyAttested)
-	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 || !strings.Contains(outcome.Output, string(bootstrap.AlreadyAttested)) {
+	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 ||
+		!strings.Contains(outcome.Output, string(bootstrap.AlreadyAttested)) {
 		t.Errorf("the client ended with %d: %s (%v)", outcome.Status, outcome.Output, err)
 	}
 }
@@ -90,7 +92,10 @@ func TestSignedDocumentBesideAnotherClearOne(t *testing.T) {
 		code     verdict.Code
 	}{
 		"the clear document of another": {form(victim, "document"), identitydocument.SignatureInvalid},
-		"its own with another id":       {bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)), identitydocument.SignatureInvalid},
+		"its own with another id": {
+			bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)),
+			identitydocument.SignatureInvalid,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := Body(map[string]string{"Document": encode(test.document), "Signature": signature})
@@ -218,15 +223,27 @@ func TestCertificateRequestsOfATokenThatNoKubeletMakes(t *testing.T) {
 		request request
 		code    verdict.Code
 	}{
-		"an extra organization": {changed(func(r *request) { r.organizations = []string{"system:nodes", "system:masters"} }), approve.WrongSubject},
-		"another organization":  {changed(func(r *request) { r.organizations = []string{"system:masters"} }), approve.WrongSubject},
-		"no organization":       {changed(func(r *request) { r.organizations = nil }), approve.WrongSubject},
-		"no node":               {changed(func(r *request) { r.commonName = "system:node:" }), approve.WrongSubject},
-		"a user":                {changed(func(r *request) { r.commonName = "admin" }), approve.WrongSubject},
-		"a DNS name":            {changed(func(r *request) { r.dnsNames = []string{"kubernetes.default"} }), approve.SubjectAltNamesNotAllowed},
-		"an address":            {changed(func(r *request) { r.addresses = []string{m.Address.String()} }), approve.SubjectAltNamesNotAllowed},
-		"for serving too":       {changed(func(r *request) { r.usages = append(r.usages[:2:2], certificatesv1.UsageServerAuth) }), approve.WrongUsages},
-		"without client auth":   {changed(func(r *request) { r.usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature} }), approve.WrongUsages},
+		"an extra organization": {
+			changed(func(r *request) { r.organizations = []string{"system:nodes", "system:masters"} }), approve.WrongSubject,
+		},
+		"another organization": {changed(func(r *request) { r.organizations = []string{"system:masters"} }), approve.WrongSubject},
+		"no organization":      {changed(func(r *request) { r.organizations = nil }), approve.WrongSubject},
+		"no node":              {changed(func(r *request) { r.commonName = "system:node:" }), approve.WrongSubject},
+		"a user":               {changed(func(r *request) { r.commonName = "admin" }), approve.WrongSubject},
+		"a DNS name": {
+			changed(func(r *request) { r.dnsNames = []string{"kubernetes.default"} }), approve.SubjectAltNamesNotAllowed,
+		},
+		"an address": {
+			changed(func(r *request) { r.addresses = []string{m.Address.String()} }), approve.SubjectAltNamesNotAllowed,
+		},
+		"for serving too": {
+			changed(func(r *request) { r.usages = append(r.usages[:2:2], certificatesv1.UsageServerAuth) }),
+			approve.WrongUsages,
+		},
+		"without client auth": {
+			changed(func(r *request) { r.usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature} }),
+			approve.WrongUsages,
+		},
 		"a serving certificate": {servingRequest(m.NodeName(), m.Address.String()), approve.WrongSigner},
 	} {
 		t.Run(name, func(t *testing.T) { denied(t, blue, config, test.request, test.code) })

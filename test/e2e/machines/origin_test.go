@@ -47,7 +47,8 @@ func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 			t.Errorf("a token of %d characters is not of the form of bootstrap tokens", len(given))
 		}
 		all += given
-		secret, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).Get(t.Context(), ledger.TokenSecretName(given[:6]), metav1.GetOptions{})
+		secret, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).Get(t.Context(), ledger.TokenSecretName(given[:6]),
+			metav1.GetOptions{})
 		orFatal(t, err)
 		for key := range secret.Data {
 			if strings.HasPrefix(key, "usage-") && key != "usage-bootstrap-authentication" {
@@ -154,7 +155,8 @@ func slowBody(t *testing.T, replica *Replica) {
 	connection, err := tls.DialWithDialer(dialerFrom(m.Address.String()), "tcp", replica.Address, &tls.Config{RootCAs: roots})
 	orFatal(t, err)
 	defer connection.Close()
-	_, err = fmt.Fprintf(connection, "POST /authorize/%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000\r\n\r\n{", m.NodeName(), replica.Address)
+	_, err = fmt.Fprintf(connection, "POST /authorize/%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000\r\n\r\n{", m.NodeName(),
+		replica.Address)
 	orFatal(t, err)
 	answer := make([]byte, 1024)
 	n, err := connection.Read(answer)
@@ -229,7 +231,8 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	m := launch(t, blue)
 	body := string(evidence(t, m))
 	token(t, m, blue.Replicas[0])
-	secrets, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+	secrets, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).List(t.Context(),
+		metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
 	orFatal(t, err)
 	hidden := []string{body[20:60]}
 	for _, secret := range secrets.Items {

@@ -79,7 +79,8 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"another name's": {filesAsFlags(clientFiles(t, m, "somebody-else")), bootstrap.ClientNameNotAllowed},
 		} {
 			t.Run(name, func(t *testing.T) {
-				if outcome := joinThrough(t, m, replica, test.flags...); outcome.Status != 1 || !strings.Contains(outcome.Output, string(test.code)) {
+				if outcome := joinThrough(t, m, replica, test.flags...); outcome.Status != 1 ||
+					!strings.Contains(outcome.Output, string(test.code)) {
 					t.Errorf("the client ended with status %d: %s", outcome.Status, outcome.Output)
 				}
 			})
@@ -220,7 +221,8 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 		var got map[string]map[string]any
 		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
 		spec, status := got["Spec"], got["Status"]
-		if len(got) != 2 || !slices.Equal(fields(spec), []string{"NodeName", "RemoteAddr", "Request"}) || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) {
+		if len(got) != 2 || !slices.Equal(fields(spec), []string{"NodeName", "RemoteAddr", "Request"}) ||
+			!slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) {
 			t.Fatalf("the fields are %v %v", fields(spec), fields(status))
 		}
 		given, err := base64.StdEncoding.DecodeString(spec["Request"].(string))
@@ -235,7 +237,8 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 		var got map[string]map[string]any
 		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
 		status := got["Status"]
-		if answer.Status != http.StatusForbidden || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) || status["Allowed"] != false || status["Token"] != "" {
+		if answer.Status != http.StatusForbidden || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) ||
+			status["Allowed"] != false || status["Token"] != "" {
 			t.Errorf("answered %d %v", answer.Status, status)
 		}
 	})

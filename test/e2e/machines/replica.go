@@ -70,7 +70,9 @@ func (c *Cluster) prepare(ctx context.Context, name string) (*Replica, error) {
 	if r.Server, err = server.New(c.Plane, name, filepath.Join(c.dir, name)); err != nil {
 		return nil, err
 	}
-	r.APIProxy, err = apiproxy.Listen(apiproxy.Options{Server: c.Server(), CAFile: c.CAFile(), CertFile: r.File("tls.crt"), KeyFile: r.File("tls.key")})
+	r.APIProxy, err = apiproxy.Listen(apiproxy.Options{
+		Server: c.Server(), CAFile: c.CAFile(), CertFile: r.File("tls.crt"), KeyFile: r.File("tls.key"),
+	})
 	if err != nil {
 		return nil, err
 	}

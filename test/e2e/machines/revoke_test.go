@@ -66,7 +66,8 @@ func notAgain(t *testing.T, m *Machine) {
 	for _, replica := range blue.Replicas {
 		refused(t, ask(t, m, replica, m.NodeName(), evidence(t, m)), http.StatusForbidden, v1alpha1.AttestationRevoked)
 	}
-	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 || !strings.Contains(outcome.Output, string(v1alpha1.AttestationRevoked)) {
+	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 ||
+		!strings.Contains(outcome.Output, string(v1alpha1.AttestationRevoked)) {
 		t.Errorf("the client ended with %d: %s (%v)", outcome.Status, outcome.Output, err)
 	}
 }

@@ -104,13 +104,15 @@ func approvedByUs(t *testing.T) {
 	for _, request := range requests.Items {
 		for _, condition := range request.Status.Conditions {
 			if condition.Type != certificatesv1.CertificateApproved {
-				t.Errorf("%s of %s: %s %s: %s", request.Spec.SignerName, request.Spec.Username, condition.Type, condition.Reason, condition.Message)
+				t.Errorf("%s of %s: %s %s: %s", request.Spec.SignerName, request.Spec.Username, condition.Type, condition.Reason,
+					condition.Message)
 			}
 			reasons[condition.Reason]++
 		}
 	}
 	if reasons[string(approve.ClientCertificateApproved)] != len(renewing) {
-		t.Errorf("machines got their first certificate %d times, not %d: %v", reasons[string(approve.ClientCertificateApproved)], len(renewing), reasons)
+		t.Errorf("machines got their first certificate %d times, not %d: %v", reasons[string(approve.ClientCertificateApproved)],
+			len(renewing), reasons)
 	}
 	for _, reason := range []string{string(approve.RenewalApproved), string(approve.ServingCertificateApproved)} {
 		if reasons[reason] < 2*len(renewing) {

@@ -20,11 +20,13 @@ func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // goodEntry returns a random entry that both accept. Field and name are the spellings of
 // the fields of the ARN and the username.
 func goodEntry(r *rand.Rand, field, name string) string {
-	arn := "arn:aws:iam::" + pick(r, "111122223333", "444455556666") + ":" + pick(r, "role", "role", "user") + "/" + pick(r, "", "", "teams/a/") + pick(r, names()...)
+	arn := "arn:aws:iam::" + pick(r, "111122223333",
+		"444455556666") + ":" + pick(r, "role", "role", "user") + "/" + pick(r, "", "", "teams/a/") + pick(r, names()...)
 	if r.IntN(20) == 0 {
 		arn = strings.ToUpper(arn)
 	}
-	username := pick(r, "ann", "'12'", "system:node:{{EC2PrivateDNSName}}", `"{{SessionName}}"`, "a b", "!!str 7", "2026-01-01", ">-\n    folded\n    text")
+	username := pick(r, "ann", "'12'", "system:node:{{EC2PrivateDNSName}}", `"{{SessionName}}"`, "a b", "!!str 7", "2026-01-01",
+		">-\n    folded\n    text")
 	groups := pick(r, "", "[]", "null", "[a]", "[a, b]", "\n  - a\n  - 'b'", "\n  - a\n    - b", "[a, '', ~]", "&g%d [x, \"y\"]")
 	lines := []string{
 		field + ": " + arn,
@@ -116,7 +118,8 @@ func anyEntry(r *rand.Rand, arn string) string {
 		return "rolearn: " + arn + "\n  username: ann"
 	}
 	arn = pick(r, arn, arn, arn, "'"+arn+" '", arn+"*", "!!binary YQ==")
-	username := pick(r, "ann", "ann", "", "12", "yes", "{{SessionName}}", "'{{ SessionName }}'", "{{x", "'a{{b}}'", "|\n    line", "[a]", "' a'", "~")
+	username := pick(r, "ann", "ann", "", "12", "yes", "{{SessionName}}", "'{{ SessionName }}'", "{{x", "'a{{b}}'", "|\n    line", "[a]",
+		"' a'", "~")
 	groups := pick(r, "[a]", "a", "[1]", "[a, 1.5, b]", "{a: b}", "[[a]]", "['{{x}}']", "[on]", "\n  - a\n - b", "[a")
 	return "rolearn: " + arn + "\n  username: " + username + "\n  groups: " + groups
 }
@@ -186,7 +189,8 @@ func brokenEntry(r *rand.Rand, field, arn string) string {
 	arnLine, usernameLine, groupsLine := field+": "+arn, "username: dev", "groups: "+groups
 	switch r.IntN(14) {
 	case 0:
-		usernameLine = "username: " + pick(r, "12", "yes", "[a]", "{a: b}", "''", "~", "' dev'", "'dev '", "'system:node:'", "!!binary ZGV2")
+		usernameLine = "username: " + pick(r, "12", "yes", "[a]", "{a: b}", "''", "~", "' dev'", "'dev '", "'system:node:'",
+			"!!binary ZGV2")
 	case 1:
 		usernameLine = "username: " + pick(r, "'{{ SessionName }}'", "'{{x}}'", "'a}}'", "'{{'", "|\n    dev")
 	case 2:
@@ -242,14 +246,16 @@ func TestNoMoreRightsThanInTheReference(t *testing.T) {
 				if random.IntN(3) == 0 {
 					text.WriteString("- " + brokenEntry(random, field, anARN(random)) + "\n")
 				} else {
-					fmt.Fprintf(&text, "- %s: %s\n  username: %s\n  groups: [%s]\n", field, anARN(random), pick(random, "ann", "bob"), pick(random, "", "a", "system:masters"))
+					fmt.Fprintf(&text, "- %s: %s\n  username: %s\n  groups: [%s]\n", field, anARN(random), pick(random, "ann", "bob"),
+						pick(random, "", "a", "system:masters"))
 				}
 			}
 			return text.String()
 		}
 		roles, users := list("rolearn"), list("userarn")
 		reference.read(t, roles, users, "111122223333")
-		ours, findings := iam.ParseConfigMap(map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- 111122223333"}, "aws-auth", finding.Place{})
+		ours, findings := iam.ParseConfigMap(map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- 111122223333"},
+			"aws-auth", finding.Place{})
 		if len(ours.Broken) > 0 {
 			continue
 		}

@@ -81,7 +81,9 @@ func (r *reference) read(t *testing.T, roles, users string, accounts ...string) 
 	t.Helper()
 	r.edits++
 	account := fmt.Sprintf("%012d", r.edits)
-	r.events <- map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + strings.Join(append(accounts, account), "\n- ")}
+	r.events <- map[string]string{
+		"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + strings.Join(append(accounts, account), "\n- "),
+	}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return r.mapper.IsAccountAllowed(account), nil
 	})

@@ -47,7 +47,10 @@ func TestReadiness(t *testing.T) {
 		refusal string
 	}{
 		{"200 is ready", http.StatusOK, "ok", ""},
-		{"503 is not ready, and the error has the checks on one line", http.StatusServiceUnavailable, "[+]ping ok\n[-]pods failed\n", "the server one is not ready: 503 [+]ping ok [-]pods failed"},
+		{
+			"503 is not ready, and the error has the checks on one line", http.StatusServiceUnavailable,
+			"[+]ping ok\n[-]pods failed\n", "the server one is not ready: 503 [+]ping ok [-]pods failed",
+		},
 		{"404 is not ready", http.StatusNotFound, "", "the server one is not ready: 404 "},
 	} {
 		t.Run(test.rule, func(t *testing.T) {

@@ -143,7 +143,8 @@ func TestStaleStateAllowsNothing(t *testing.T) {
 			}
 			toAnswer := time.Since(ended)
 			s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
-			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
+			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, "+
+				"ready after %.1f s; said %q",
 				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
 			s.loggedOnce(t)
 		})
@@ -220,7 +221,8 @@ func (s *testServer) until(t *testing.T, limit time.Duration, what string, condi
 		}
 		if wrong, ok := errors.AsType[wrongError](err); ok || time.Now().After(deadline) {
 			text, _ := s.Log()
-			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.Ready(t.Context()), tail(text, 30))
+			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error,
+				s.Ready(t.Context()), tail(text, 30))
 		}
 	}
 	_, text, _ := s.ask(t.Context())

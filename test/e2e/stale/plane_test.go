@@ -77,7 +77,8 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	}
 	p := &plane{dir: dir}
 	var err error
-	if p.Plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
+	if p.Plane, err = localplane.Start(ctx,
+		localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
 		return nil, err
 	}
 	if p.admin, err = kubernetes.NewForConfig(p.AdminConfig()); err != nil {
@@ -92,13 +93,17 @@ func start(ctx context.Context, dir string) (*plane, error) {
 			return p, err
 		}
 	}
-	mappings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem}, Data: map[string]string{"mapRoles": "[]"}}
+	mappings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem},
+		Data:       map[string]string{"mapRoles": "[]"},
+	}
 	if _, err := p.admin.CoreV1().ConfigMaps(mappings.Namespace).Create(ctx, mappings, metav1.CreateOptions{}); err != nil {
 		return p, err
 	}
 	// Pods need a service account. No controller creates it here.
 	return p, await.Until(ctx, "pods can be created", func(ctx context.Context) error {
-		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -154,7 +159,8 @@ func (p *plane) newToken(ctx context.Context, name string) (string, error) {
 
 // relate creates a node with a pod that names a secret. All three have the same name.
 func (p *plane) relate(ctx context.Context, name string) error {
-	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	return p.pod(ctx, name, name)
@@ -166,7 +172,9 @@ func (p *plane) pod(ctx context.Context, name, node string) error {
 	_, err := p.admin.CoreV1().Pods(space).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: node, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "it", Image: "example.com/it"}},
-		Volumes:    []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}},
+		Volumes: []corev1.Volume{
+			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
+		},
 		// Nodes here have no kubelet and are not ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}, metav1.CreateOptions{})

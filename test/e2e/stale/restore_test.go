@@ -37,7 +37,8 @@ func TestRestoredStoreGrantsNothingOfLaterState(t *testing.T) {
 	began := time.Now()
 	for i := 0; p.version(t) <= seen; i++ {
 		s.until(t, time.Minute, "something is written", func() error {
-			_, err := p.admin.CoreV1().ConfigMaps(space).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
+			_, err := p.admin.CoreV1().ConfigMaps(space).Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
 			return err
 		})
 	}

@@ -93,7 +93,8 @@ func (s *testServer) start(ctx context.Context) error {
 	if err := s.WriteKubeconfig("https://"+s.proxy.Address(), &clientcmdapi.AuthInfo{TokenFile: s.File("token")}); err != nil {
 		return err
 	}
-	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"), s.MetricsAddress)); err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"),
+		s.MetricsAddress)); err != nil {
 		return err
 	}
 	if s.client, err = s.Client(); err != nil {
@@ -158,7 +159,9 @@ func (s *testServer) ask(ctx context.Context) (answer, string, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:" + s.name, Groups: []string{"system:nodes", "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: space, Name: s.secret},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "get", Version: "v1", Resource: "secrets", Namespace: space, Name: s.secret,
+			},
 		},
 	})
 	if err != nil {

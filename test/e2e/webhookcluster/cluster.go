@@ -64,7 +64,9 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	c.Plane, err = localplane.Start(ctx, localplane.Options{
 		AuthorizationConfig: filepath.Join(c.apiServerDir(), "authorization.yaml"),
 		ExtraArgs: map[localplane.Component][]string{
-			localplane.APIServer:         append([]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")}, options.APIServerArgs...),
+			localplane.APIServer: append(
+				[]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")},
+				options.APIServerArgs...),
 			localplane.ControllerManager: options.ControllerManagerArgs,
 		},
 		Prepare:     func(p *localplane.Plane) error { return c.prepare(p, options.Replicas) },

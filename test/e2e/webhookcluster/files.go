@@ -43,7 +43,8 @@ func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 
 // writeAPIServerFiles writes the files for kube-apiserver's flags.
 func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
-	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
+	err := c.copyFiles("apiserver", c.apiServerDir(),
+		strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
 	if err != nil {
 		return fmt.Errorf("write kube-apiserver's files: %w", err)
 	}

@@ -60,13 +60,18 @@ func TestReadReportsMistakes(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	three := int32(3)
-	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	running := corev1.PodStatus{
+		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
 	for name, test := range map[string]struct {
 		object runtime.Object
 		want   string
 	}{
 		"a deployment without all its pods": {
-			&appsv1.Deployment{ObjectMeta: meta("catalog"), Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}},
+			&appsv1.Deployment{
+				ObjectMeta: meta("catalog"), Spec: appsv1.DeploymentSpec{Replicas: &three},
+				Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
+			},
 			"Deployment shop/catalog has 1 of 3 pods ready",
 		},
 		"a daemon set that no controller has processed": {

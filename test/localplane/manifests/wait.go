@@ -54,7 +54,8 @@ func listPods(ctx context.Context, client kubernetes.Interface) (pods []corev1.P
 	}
 	for _, d := range deployments.Items {
 		if !deploymentReady(&d) {
-			missing = append(missing, fmt.Sprintf("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas))
+			missing = append(missing,
+				fmt.Sprintf("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas))
 		}
 	}
 	daemonSets, err := client.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
@@ -62,8 +63,10 @@ func listPods(ctx context.Context, client kubernetes.Interface) (pods []corev1.P
 		return nil, nil, err
 	}
 	for _, d := range daemonSets.Items {
-		if d.Status.ObservedGeneration < d.Generation || d.Status.NumberReady < d.Status.DesiredNumberScheduled || d.Status.DesiredNumberScheduled == 0 {
-			missing = append(missing, fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled))
+		if d.Status.ObservedGeneration < d.Generation || d.Status.NumberReady < d.Status.DesiredNumberScheduled ||
+			d.Status.DesiredNumberScheduled == 0 {
+			missing = append(missing,
+				fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled))
 		}
 	}
 	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})

@@ -23,11 +23,14 @@ type planeFlags struct {
 
 func (f *planeFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.authorization, "authorization", "", `who decides about nodes: "in-tree" (the Node authorizer and NodeRestriction; the default) or "rbac-only" (neither of them)`)
-	flags.StringVar(&f.authorizationConfig, "authorization-config", "", "file with an AuthorizationConfiguration for kube-apiserver; NodeRestriction is off then")
+	flags.StringVar(&f.authorization, "authorization", "",
+		`who decides about nodes: "in-tree" (the Node authorizer and NodeRestriction; the default) or "rbac-only" (neither of them)`)
+	flags.StringVar(&f.authorizationConfig, "authorization-config", "",
+		"file with an AuthorizationConfiguration for kube-apiserver; NodeRestriction is off then")
 	flags.IntVar(&f.count, "nodes", 0, "number of hollow nodes to join, named node-1, node-2, ...")
 	flags.StringArrayVar(&f.named, "node", nil, "hollow node to join, NAME or NAME:LABEL=VALUE,...; may be repeated")
-	flags.StringArrayVar(&f.extraArgs, "extra-arg", nil, "one more argument of a component, as COMPONENT=ARG, for example kube-apiserver=--v=4; may be repeated")
+	flags.StringArrayVar(&f.extraArgs, "extra-arg", nil,
+		"one more argument of a component, as COMPONENT=ARG, for example kube-apiserver=--v=4; may be repeated")
 }
 
 func (f *planeFlags) options() (localplane.Options, error) {

@@ -94,7 +94,8 @@ func (p *pins) buildAll(ctx context.Context, b Binaries, progress io.Writer, nam
 func (p *pins) build(ctx context.Context, b Binaries, program Program) error {
 	partial := b.Path("." + program.Name + ".partial")
 	defer os.Remove(partial)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags, "-o", partial, program.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags, "-o", partial,
+		program.Package)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -79,7 +79,8 @@ func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registr
 	}, nil
 }
 
-func (r registrar) NotifyRegistrationStatus(context.Context, *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r registrar) NotifyRegistrationStatus(context.Context,
+	*registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
@@ -129,7 +130,8 @@ func (n nodeService) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (n nodeService) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (n nodeService) NodeUnpublishVolume(_ context.Context,
+	request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := os.Remove(request.GetTargetPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
