@@ -217,7 +217,8 @@ func TestTruncatedAnswerIsNotNotFound(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
 		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-			error) {
+			error,
+		) {
 			mu.Lock()
 			sizes = append(sizes, len(ids))
 			mu.Unlock()
@@ -338,19 +339,31 @@ func TestBatches(t *testing.T) {
 		{"a question that comes alone does not wait", ec2instances.Options{}, every(3, 2*time.Second), []int{1, 1, 1}, 0},
 		{
 			"a question that comes while others are in flight waits for more",
-			ec2instances.Options{BatchWait: 95 * time.Millisecond}, every(21, 10*time.Millisecond), []int{1, 10, 10}, 0,
+			ec2instances.Options{BatchWait: 95 * time.Millisecond},
+			every(21, 10*time.Millisecond),
+			[]int{1, 10, 10},
+			0,
 		},
 		{
-			"a full batch does not wait", ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond},
-			every(11, time.Millisecond), []int{1, 5, 5}, 0,
+			"a full batch does not wait",
+			ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond},
+			every(11, time.Millisecond),
+			[]int{1, 5, 5},
+			0,
 		},
 		{
-			"no more than four batches are in flight", ec2instances.Options{BatchSize: 2}, every(13, time.Millisecond),
-			[]int{1, 2, 2, 2, 2, 2, 2}, 0,
+			"no more than four batches are in flight",
+			ec2instances.Options{BatchSize: 2},
+			every(13, time.Millisecond),
+			[]int{1, 2, 2, 2, 2, 2, 2},
+			0,
 		},
 		{
-			"a batch has 100 instances at most", ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour},
-			append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...), []int{1, 100, 100, 50}, 0,
+			"a batch has 100 instances at most",
+			ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour},
+			append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...),
+			[]int{1, 100, 100, 50},
+			0,
 		},
 		{
 			"the limit on requests makes batches larger",
@@ -360,8 +373,11 @@ func TestBatches(t *testing.T) {
 			0,
 		},
 		{
-			"a question that would wait too long is throttled", ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2},
-			every(20, time.Millisecond), []int{1, 2, 2, 2, 2, 2}, 9,
+			"a question that would wait too long is throttled",
+			ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2},
+			every(20, time.Millisecond),
+			[]int{1, 2, 2, 2, 2, 2},
+			9,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -379,7 +395,8 @@ func TestRateLimitRejectsRequestsBeyondTheDeadline(t *testing.T) {
 		of := ec2instances.New(ec2instances.Options{
 			PerSecond: 0.01, Burst: 1,
 			DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-				error) {
+				error,
+			) {
 				return answerWith(ids...), nil
 			}).describe,
 			Observe: func(outcome string) { observed[outcome]++ },

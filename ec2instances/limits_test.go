@@ -38,16 +38,22 @@ func TestTries(t *testing.T) {
 		{"an answer", nil, 3, "", 1, false, ec2instances.OutcomeAnswered},
 		{"throttled once", []error{errThrottled}, 3, "", 2, false, ec2instances.OutcomeAnswered},
 		{
-			"throttled at each try", []error{errThrottled, errThrottled, errThrottled}, 3, "RequestLimitExceeded", 3, true,
+			"throttled at each try",
+			[]error{errThrottled, errThrottled, errThrottled},
+			3, "RequestLimitExceeded", 3, true,
 			ec2instances.OutcomeThrottled,
 		},
 		{"one try", []error{errThrottled}, 1, "RequestLimitExceeded", 1, true, ec2instances.OutcomeThrottled},
 		{
-			"throttled, then failed", []error{errThrottled, errInternal, errInternal}, 3, "InternalError", 2, false,
+			"throttled, then failed",
+			[]error{errThrottled, errInternal, errInternal},
+			3, "InternalError", 2, false,
 			ec2instances.OutcomeFailed,
 		},
 		{
-			"not allowed", []error{errForbidden}, 3, "allow ec2:DescribeInstances to the role of this server", 1, false,
+			"not allowed",
+			[]error{errForbidden},
+			3, "allow ec2:DescribeInstances to the role of this server", 1, false,
 			ec2instances.OutcomeFailed,
 		},
 		{"not known", []error{errUnknown}, 3, "", 1, false, ec2instances.OutcomeAnswered},
@@ -113,10 +119,8 @@ func took(t *testing.T, of *ec2instances.Client, in string, questions int) time.
 
 func TestRateLimitIsPerRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-			error) {
-			return answerWith(ids...), nil
-		}).describe})
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) { return answerWith(ids...), nil }
+		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(describe).describe})
 		for _, in := range []string{"eu-west-1", "eu-west-2"} {
 			if got := took(t, of, in, 8); got.Round(time.Millisecond) != 3*time.Second {
 				t.Errorf("8 requests in %s took %s, want 3 seconds: 5 at once, 3 later", in, got)
@@ -128,13 +132,13 @@ func TestRateLimitIsPerRegion(t *testing.T) {
 func TestRateLimitAdaptsToThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := false
-		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-			error) {
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
 			if throttle {
 				return nil, errThrottled
 			}
 			return answerWith(ids...), nil
-		}).describe})
+		}
+		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(describe).describe})
 		if got := took(t, of, region, 10); got != 0 {
 			t.Errorf("the burst took %s", got)
 		}
@@ -160,7 +164,7 @@ func TestRateLimitAdaptsToThrottling(t *testing.T) {
 // Invented ids get requests of their own. Other questions are not delayed.
 func TestSingleQuestionsDoNotDelayBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 50, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
 			if strings.HasPrefix(ids[0], "i-f") {
 				if len(ids) == 1 {
 					return nil, errUnknown
@@ -168,7 +172,8 @@ func TestSingleQuestionsDoNotDelayBatches(t *testing.T) {
 				return answerWith(), nil
 			}
 			return answerWith(ids...), nil
-		}).describe})
+		}
+		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 50, DescribeInstances: stub(describe).describe})
 		var made sync.WaitGroup
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -198,7 +203,8 @@ func TestCallerWithMoreTimeRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-			error) {
+			error,
+		) {
 			requests++
 			n := requests
 			time.Sleep(time.Second)
@@ -230,7 +236,8 @@ func TestConcurrentLookupsOfOneInstanceAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
 		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
-			error) {
+			error,
+		) {
 			requests++
 			time.Sleep(time.Second)
 			return answerWith(ids...), nil

@@ -109,7 +109,8 @@ func TestParseIdentityMapping(t *testing.T) {
 		found               []string
 	}{
 		{
-			"a role", node, "system:node:{{EC2PrivateDNSName}}", []string{"system:nodes"},
+			"a role", node, "system:node:{{EC2PrivateDNSName}}",
+			[]string{"system:nodes"},
 			"role " + node + " system:node:{{EC2PrivateDNSName}} system:nodes", nil,
 		},
 		{"a user", admin, "ann", nil, "user " + admin + " ann ", nil},
@@ -120,7 +121,9 @@ func TestParseIdentityMapping(t *testing.T) {
 			[]string{"warning spec.arn:0 MappingSession"},
 		},
 		{
-			"an empty group is left out", node, "a", []string{"", "b"}, "role " + node + " a b",
+			"an empty group is left out", node, "a",
+			[]string{"", "b"},
+			"role " + node + " a b",
 			[]string{"warning spec.groups[0]:0 MappingGroupEmpty"},
 		},
 		{"an empty ARN", "", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
@@ -202,7 +205,8 @@ func TestARNsOfNoCaller(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	roles := `
-- {rolearn: "arn:aws:iam::111122223333:role/plain", username: "system:node:{{EC2PrivateDNSName}}", groups: ["system:nodes", "system:masters"]}
+- {rolearn: "arn:aws:iam::111122223333:role/plain", username: "system:node:{{EC2PrivateDNSName}}", ` +
+		`groups: ["system:nodes", "system:masters"]}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/a/pathed", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/a/twice", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/b/twice", username: b}
@@ -211,7 +215,8 @@ func TestCheck(t *testing.T) {
 - {rolearn: "arn:aws-cn:iam::111122223333:role/far", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/controller", username: "system:kube-controller-manager"}
 - {rolearn: "arn:aws:iam::111122223333:role/service", username: "system:serviceaccount:{{SessionName}}"}
-- {rolearn: "arn:aws:iam::111122223333:role/open", username: "system:{{SessionName}}", groups: ["system:{{SessionName}}", "{{SessionName}}"]}
+- {rolearn: "arn:aws:iam::111122223333:role/open", username: "system:{{SessionName}}", ` +
+		`groups: ["system:{{SessionName}}", "{{SessionName}}"]}
 - {rolearn: "arn:aws:iam::111122223333:role/groups", username: a, groups: ["system:nodes", "system:other", "system:node:{{AccountID}}"]}
 `
 	m, findings := configMap(t, map[string]string{"mapRoles": roles, "mapAccounts": "- 111122223333"})

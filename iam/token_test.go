@@ -94,7 +94,8 @@ func TestValidTokens(t *testing.T) {
 		{
 			"the global host, signed for us-east-1",
 			host + "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + credential,
-			"sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request",
+			"sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" +
+				accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request",
 		},
 		{"a dual-stack host", host, "sts.eu-west-1.api.aws"},
 		{

@@ -21,7 +21,8 @@ const maxCallerURL = 8 << 10
 // document. The request goes to the configured endpoint and is built from checked parts
 // only.
 func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.Document,
-	signed *identitydocument.CallerIdentityRequest) error {
+	signed *identitydocument.CallerIdentityRequest,
+) error {
 	if signed == nil {
 		return attest.Refuse(CallerIdentityMissing, "instance %s sent no signed request to STS", document.InstanceID)
 	}

@@ -45,7 +45,8 @@ func FuzzCallerRequest(f *testing.F) {
 // error.
 func FuzzCallerAnswer(f *testing.F) {
 	f.Add(200,
-		[]byte(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:iam::111122223333:user/a","UserId":"A"}}}`))
+		[]byte(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333",`+
+			`"Arn":"arn:aws:iam::111122223333:user/a","UserId":"A"}}}`))
 	f.Add(200, []byte(`<R><GetCallerIdentityResult><Arn>a</Arn><Account>1</Account></GetCallerIdentityResult></R>`))
 	f.Add(403, []byte(`<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>`))
 	f.Add(400, []byte(`<ErrorResponse><Error><Code>Throttling</Code></Error></ErrorResponse>`))

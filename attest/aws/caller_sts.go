@@ -46,7 +46,8 @@ func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, er
 // askSTS sends a GetCallerIdentity request that the machine has signed. If STS rejects
 // its signature, that is a refusal.
 func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query,
-	challenge string) (*calleridentity.Identity, error) {
+	challenge string,
+) (*calleridentity.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, stsTimeout)
 	defer cancel()
 	target := *endpoint

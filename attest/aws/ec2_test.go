@@ -42,7 +42,8 @@ func TestFailureOfEC2IsNoRefusal(t *testing.T) {
 		text  string
 	}{
 		{
-			"throttled until the deadline", fakeaws.Fault{Kind: fakeaws.Throttled},
+			"throttled until the deadline",
+			fakeaws.Fault{Kind: fakeaws.Throttled},
 			"look up instance " + instance.ID + " in EC2 in eu-west-1",
 		},
 		{"failing until the deadline", fakeaws.Fault{Kind: fakeaws.Broken}, "in EC2 in eu-west-1"},

@@ -44,7 +44,8 @@ func TestNamesOfNodes(t *testing.T) {
 		{"by a template in upper case", "NODE-{{.InstanceID}}", fakeaws.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
 		{
 			"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`,
-			fakeaws.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1",
+			fakeaws.Instance{ID: "i-00000000000000a0b"},
+			"n-00000000000000a0b.111122223333.eu-west-1",
 		},
 		{"by the address", `{{.PrivateIP}}.example`, fakeaws.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
 	} {

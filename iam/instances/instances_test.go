@@ -197,7 +197,8 @@ func TestMissingInstanceIsNil(t *testing.T) {
 	others := s.Launch(fakeaws.Instance{Account: "444455556666"})
 	of := s.instances(t, nil)
 	for name, id := range map[string]string{
-		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID, "made up": "i-00000000000000000", "of the old form": "i-00000000",
+		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID,
+		"made up": "i-00000000000000000", "of the old form": "i-00000000",
 	} {
 		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
 			t.Errorf("%s: %+v, %v", name, instance, err)
@@ -263,7 +264,9 @@ func TestFailuresAreErrors(t *testing.T) {
 		{"EC2 is down", fakeaws.Fault{Kind: fakeaws.Down}, false, false, "asking EC2 about instance "},
 		{"EC2 answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, false, false, "EC2 answered a request about instance "},
 		{
-			"EC2 does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, false, false,
+			"EC2 does not allow it",
+			fakeaws.Fault{Kind: fakeaws.Forbidden},
+			false, false,
 			"allow ec2:DescribeInstances to the role of this server",
 		},
 		{"IAM throttles", fakeaws.Fault{Kind: fakeaws.Throttled}, true, true, "IAM throttles: "},
@@ -271,7 +274,9 @@ func TestFailuresAreErrors(t *testing.T) {
 		{"IAM is down", fakeaws.Fault{Kind: fakeaws.Down}, true, false, "asking IAM about " + nodeProfile},
 		{"IAM answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, true, false, "IAM answered a request about " + nodeProfile},
 		{
-			"IAM does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, true, false,
+			"IAM does not allow it",
+			fakeaws.Fault{Kind: fakeaws.Forbidden},
+			true, false,
 			"allow iam:GetInstanceProfile to the role of this server",
 		},
 	} {

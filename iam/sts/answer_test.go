@@ -20,7 +20,8 @@ import (
 )
 
 func identity(arn, account string) string {
-	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`,
+	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,`+
+		`"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`,
 		account, arn)
 }
 

@@ -77,7 +77,8 @@ func tokens(t *testing.T, n int) (made []string) {
 	t.Helper()
 	for i := range n {
 		made = append(made,
-			makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
+			makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue",
+				"eu-west-1"))
 	}
 	return made
 }

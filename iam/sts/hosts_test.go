@@ -152,7 +152,8 @@ func TestExtraHosts(t *testing.T) {
 		{"an unknown partition", "aws-moon", sts.ExtraHost{}, `AWS has no partition "aws-moon": want aws, aws-cn, aws-eusc, `},
 		{"no host", "aws", sts.ExtraHost{Region: "eu-west-1"}, `the host "" of STS is not a DNS name`},
 		{
-			"a URL", "aws", sts.ExtraHost{Host: "https://" + endpoint, Region: "eu-west-1"},
+			"a URL", "aws",
+			sts.ExtraHost{Host: "https://" + endpoint, Region: "eu-west-1"},
 			"is not a DNS name: want lower case, without scheme, port and path",
 		},
 		{"a port", "aws", sts.ExtraHost{Host: endpoint + ":443", Region: "eu-west-1"}, "is not a DNS name"},
@@ -160,7 +161,8 @@ func TestExtraHosts(t *testing.T) {
 		{"an address", "aws", sts.ExtraHost{Host: "169.254.169.254", Region: "eu-west-1"}, "is not a DNS name"},
 		{"no region", "aws", sts.ExtraHost{Host: endpoint}, `the region "" of the host ` + endpoint},
 		{
-			"a region of another partition", "aws", sts.ExtraHost{Host: endpoint, Region: "us-gov-west-1"},
+			"a region of another partition", "aws",
+			sts.ExtraHost{Host: endpoint, Region: "us-gov-west-1"},
 			"is in the partition aws-us-gov, not in aws",
 		},
 	} {

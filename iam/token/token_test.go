@@ -42,7 +42,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(transport.CloseIdleConnections)
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
+		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT",
+		"AWS_USE_DUALSTACK_ENDPOINT",
 	} {
 		t.Setenv(name, "")
 	}
@@ -156,21 +157,29 @@ func TestHostAndRegionOfToken(t *testing.T) {
 		host, scope string
 	}{
 		{
-			"the region that is given", token.Options{Region: "us-east-2"}, map[string]string{"AWS_REGION": "eu-west-1"},
+			"the region that is given",
+			token.Options{Region: "us-east-2"},
+			map[string]string{"AWS_REGION": "eu-west-1"},
 			"sts.us-east-2.amazonaws.com", "us-east-2",
 		},
 		{
-			"the region of the environment", token.Options{}, map[string]string{"AWS_REGION": "eu-west-1"},
+			"the region of the environment",
+			token.Options{},
+			map[string]string{"AWS_REGION": "eu-west-1"},
 			"sts.eu-west-1.amazonaws.com", "eu-west-1",
 		},
 		{"no region", token.Options{}, nil, "sts.amazonaws.com", "us-east-1"},
 		{"the region that the global host signs for", token.Options{Region: "us-east-1"}, nil, "sts.us-east-1.amazonaws.com", "us-east-1"},
 		{
-			"FIPS", token.Options{Region: "us-east-2"}, map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"},
+			"FIPS",
+			token.Options{Region: "us-east-2"},
+			map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"},
 			"sts-fips.us-east-2.amazonaws.com", "us-east-2",
 		},
 		{
-			"dual stack", token.Options{Region: "eu-west-1"}, map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+			"dual stack",
+			token.Options{Region: "eu-west-1"},
+			map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
 			"sts.eu-west-1.api.aws", "eu-west-1",
 		},
 		{"China", token.Options{Region: "cn-north-1"}, nil, "sts.cn-north-1.amazonaws.com.cn", "cn-north-1"},
@@ -380,7 +389,9 @@ func TestMakeFails(t *testing.T) {
 	}{
 		{"no cluster", token.Options{}, secretive, nil, "the id of the cluster is required"},
 		{
-			"a session name without a role", token.Options{ClusterID: "blue", SessionName: "alice"}, secretive, nil,
+			"a session name without a role",
+			token.Options{ClusterID: "blue", SessionName: "alice"},
+			secretive, nil,
 			"requires a role to assume",
 		},
 		{"an external id without a role", token.Options{ClusterID: "blue", ExternalID: "x"}, secretive, nil, "requires a role to assume"},
@@ -388,20 +399,28 @@ func TestMakeFails(t *testing.T) {
 		{"no credentials and no region", token.Options{ClusterID: "blue"}, fakeaws.Credentials{}, nil, "get AWS credentials: "},
 		{"a missing profile", token.Options{ClusterID: "blue", Profile: "none"}, secretive, nil, "read the settings of the AWS SDK: "},
 		{
-			"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
-			fakeaws.Credentials{AccessKeyID: "alice"}, nil,
+			"a role that does not trust the caller",
+			token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			fakeaws.Credentials{AccessKeyID: "alice"},
+			nil,
 			"assume the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized",
 		},
 		{
-			"credentials that STS does not know", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			"credentials that STS does not know",
+			token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
 			secretive, nil, "assume the role " + role + ": InvalidClientTokenId",
 		},
 		{
-			"a host without TLS", token.Options{ClusterID: "blue", Region: "eu-west-1"}, secretive,
-			map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, "servers would refuse the token: TokenNotHTTPS",
+			"a host without TLS",
+			token.Options{ClusterID: "blue", Region: "eu-west-1"},
+			secretive,
+			map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"},
+			"servers would refuse the token: TokenNotHTTPS",
 		},
 		{
-			"a security token that is too long", token.Options{ClusterID: "blue", Region: "eu-west-1"}, oversized, nil,
+			"a security token that is too long",
+			token.Options{ClusterID: "blue", Region: "eu-west-1"},
+			oversized, nil,
 			"servers would refuse the token: TokenTooLong",
 		},
 	} {

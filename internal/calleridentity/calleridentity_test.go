@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	alice = `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDAEXAMPLE"}}}`
+	alice = `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333",` +
+		`"Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDAEXAMPLE"}}}`
 	fault = `{"Error":{"Code":"CODE"}}`
 )
 

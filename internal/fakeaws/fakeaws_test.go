@@ -251,7 +251,8 @@ func TestMetadataRequiresASession(t *testing.T) {
 		{"a session of seven hours", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "25200"}, 400},
 		{
 			"a session through a proxy", "PUT", "/latest/api/token",
-			map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"}, 403,
+			map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"},
+			403,
 		},
 		{"a session by GET", "GET", "/latest/api/token", nil, 405},
 		{"a session", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"}, 200},

@@ -146,7 +146,8 @@ func TestHostsOfARegionRequireItsSignatures(t *testing.T) {
 	cloud, _, client := newFront(t)
 	alice := cloud.User(fakeaws.DefaultAccount, "alice")
 	for host, good := range map[string]bool{
-		"sts.eu-west-1.amazonaws.com": true, "sts.us-east-2.amazonaws.com": false, "sts-fips.us-east-2.amazonaws.com": false, "sts.amazonaws.com": false,
+		"sts.eu-west-1.amazonaws.com": true, "sts.us-east-2.amazonaws.com": false, "sts-fips.us-east-2.amazonaws.com": false,
+		"sts.amazonaws.com": false,
 	} {
 		_, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{},
 			func(o *sts.Options) { o.BaseEndpoint = aws.String("https://" + host) })

@@ -33,8 +33,8 @@ func TestIAMReturnsTheProfileOfAnInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	if aws.ToString(got.Arn) != launched.Profile || aws.ToString(got.InstanceProfileName) != "nodes" || aws.ToString(got.Path) != "/" ||
-		got.CreateDate == nil ||
-		len(got.Roles) != 1 || aws.ToString(got.Roles[0].Arn) != "arn:aws:iam::111122223333:role/node" || aws.ToString(got.Roles[0].RoleName) != "node" {
+		got.CreateDate == nil || len(got.Roles) != 1 ||
+		aws.ToString(got.Roles[0].Arn) != "arn:aws:iam::111122223333:role/node" || aws.ToString(got.Roles[0].RoleName) != "node" {
 		t.Errorf("profile %+v", got)
 	}
 	shown, err := describe(t, ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region), launched.ID)

@@ -35,15 +35,20 @@ func TestConfigMapIsFollowed(t *testing.T) {
 		{"an entry that is added", text(nodes + "- {rolearn: " + opsRole + ", username: ops}\n"), "ada", nodeName, "ops", "ada", nil, nil},
 		{
 			"an entry that cannot be used is left out, the others are kept", text(nodes + "- {username: nobody}\n"), "ada",
-			nodeName, "", "ada", []string{"MappingInvalid"}, nil,
+			nodeName, "", "ada",
+			[]string{"MappingInvalid"},
+			nil,
 		},
 		{
 			"a list that cannot be read keeps its content, the other is read", text("- rolearn: [\n"), "eve", nodeName, "",
-			"eve", []string{"MappingSyntax"}, []string{"mapRoles"},
+			"eve",
+			[]string{"MappingSyntax"},
+			[]string{"mapRoles"},
 		},
 		{
 			"it keeps its content after another broken edit", text("rolearn\n\t- x"), "ada", nodeName, "", "ada",
-			[]string{"MappingSyntax"}, []string{"mapRoles"},
+			[]string{"MappingSyntax"},
+			[]string{"mapRoles"},
 		},
 		{"a valid edit replaces it", text("- {rolearn: " + opsRole + ", username: ops}\n"), "ada", "", "ops", "ada", nil, nil},
 		{"a deletion is an edit", nil, "", "", "", "", []string{"MappingSourceMissing"}, nil},

@@ -53,15 +53,19 @@ var templates = []string{
 	`{{with .Zone}}{{.}}-{{$.Region}}{{end}}`, `{{with .None}}x{{else}}none{{end}}`, `{{with .None}}x{{else with .Zone}}{{.}}{{end}}`,
 	`{{$zone := .Zone}}{{$zone}}{{$zone = "x"}}{{$zone}}`, `{{$z := .Zone}}{{if true}}{{$z := "inner"}}{{$z}}{{end}}{{$z}}`,
 	`{{$z := .Zone}}{{if true}}{{$z = "inner"}}{{end}}{{$z}}`,
-	`{{and .Zone .Region}}`, `{{or .None .Zone}}`, `{{and .None .Zone}}|`, `{{or .None ""}}|`, `{{.Zone | or .None}}`, `{{or .Zone (slice .None 7)}}`,
+	`{{and .Zone .Region}}`, `{{or .None .Zone}}`, `{{and .None .Zone}}|`, `{{or .None ""}}|`, `{{.Zone | or .None}}`,
+	`{{or .Zone (slice .None 7)}}`,
 	`{{eq 1 1}} {{ne "a" "b"}} {{lt 1 2}} {{le "b" "a"}} {{gt "b" "a"}} {{ge 2 2}} {{eq true false}} {{ne true false}}`,
 	`{{(slice .InstanceID 2) | printf "n-%s"}}`, "{{true}}", "{{1}}", `{{"text"}}`, "{{`raw`}}",
 	`{{if lt (len .Zone) 5}}short{{else}}long{{end}}`, `{{and 1 0}}`, `{{or 0 false "x"}}`, `{{print}}`, `{{len "äö"}}`,
 	// Errors in both packages.
 	"{{.InstanceID", "{{.Tags}}", "{{.InstanceID.Part}}", "{{nothing .InstanceID}}", "{{slice .Zone 100}}", "{{slice .Zone 3 2}}",
-	"{{slice .Zone 1 2 3}}", "{{slice .Zone -1}}", "{{index .Zone 100}}", "{{index .Zone 1 1}}", "{{.Zone .Region}}", "{{.Zone | .Region}}", "{{len 1}}", "{{len}}",
-	`{{eq 1 "1"}}`, "{{eq 1}}", "{{lt true false}}", "{{not}}", "{{not 1 2}}", "{{nil}}", "{{$x}}", "{{if}}x{{end}}", "{{with .Zone}}{{.Region}}{{end}}",
-	`{{printf 1}}`, `{{printf}}`, `{{"a" | "b"}}`, "{{and}}", "{{slice}}", "{{(.Zone).Region}}", "{{$.Zone.Region}}", `{{$z := .Zone}}{{$z.Region}}`, `{{slice .Zone "1"}}`,
+	"{{slice .Zone 1 2 3}}", "{{slice .Zone -1}}", "{{index .Zone 100}}", "{{index .Zone 1 1}}", "{{.Zone .Region}}",
+	"{{.Zone | .Region}}", "{{len 1}}", "{{len}}",
+	`{{eq 1 "1"}}`, "{{eq 1}}", "{{lt true false}}", "{{not}}", "{{not 1 2}}", "{{nil}}", "{{$x}}", "{{if}}x{{end}}",
+	"{{with .Zone}}{{.Region}}{{end}}",
+	`{{printf 1}}`, `{{printf}}`, `{{"a" | "b"}}`, "{{and}}", "{{slice}}", "{{(.Zone).Region}}", "{{$.Zone.Region}}",
+	`{{$z := .Zone}}{{$z.Region}}`, `{{slice .Zone "1"}}`,
 	"{{ne 1 2 3}}", "{{$0 = 1}}", "{{$ = 1}}", "{{(and)}}", "{{and .Zone (slice .None 7)}}",
 }
 

@@ -170,13 +170,15 @@ func requestMutations() []requestMutation {
 			d.template.DNSNames, d.template.IPAddresses = nil, nil
 		}},
 		{name: "names that Go does not read", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
-			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: pick(r,
+			names := pick(r,
 				[]byte{0x30, 4, 0x88, 2, 0x2a, 3},                                                   // a registered id
 				[]byte{0x30, 10, 0x88, 2, 0x2a, 3, 0x87, 4, 10, 0, 0, 7},                            // and an address
 				[]byte{0x30, 6, 0xa4, 4, 0x30, 2, 0x31, 0},                                          // a directory name
 				[]byte{0x30, 14, 0x88, 2, 0x2a, 3, 0x82, 8, 'w', 'o', 'r', 'k', 'e', 'r', '-', '1'}, // and a DNS name
 				[]byte{0x30, 0}, []byte{4, 0}, []byte{0x30, 3, 0x87, 1, 7},
-			)})
+			)
+			extension := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}
+			d.template.ExtraExtensions = append(d.template.ExtraExtensions, extension)
 		}},
 		{name: "an extension", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pick(r,
@@ -194,7 +196,8 @@ func requestMutations() []requestMutation {
 		}},
 		{name: "a usage more", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
 			s.Usages = append(s.Usages,
-				pick[certificatesv1.KeyUsage](r, "key encipherment", "digital signature", "client auth", "server auth", "signing", "crl sign"))
+				pick[certificatesv1.KeyUsage](r, "key encipherment", "digital signature", "client auth", "server auth", "signing",
+					"crl sign"))
 		}},
 		{name: "another signer", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
 			s.SignerName = pick(r, certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName)

@@ -69,7 +69,8 @@ func seldom(r *rand.Rand, usual string, others ...string) string {
 func randomConfiguration(r *rand.Rand, kubeconfig string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: apiserver.config.k8s.io/%s\nkind: %s\nauthorizers:\n",
-		seldom(r, oneOf(r, "v1", "v1beta1", "v1alpha1"), "v2", "v1beta2"), seldom(r, "AuthorizationConfiguration", "AuthenticationConfiguration", "Pod"))
+		seldom(r, oneOf(r, "v1", "v1beta1", "v1alpha1"), "v2", "v1beta2"),
+		seldom(r, "AuthorizationConfiguration", "AuthenticationConfiguration", "Pod"))
 	for range r.IntN(5) {
 		kind := seldom(r, oneOf(r, "Node", "RBAC", "Webhook", "Webhook", "AlwaysAllow", "AlwaysDeny"), "node", "Other", "")
 		name := seldom(r, strings.ToLower(kind), "node", "a", "a.b", "A_B", "")
@@ -95,7 +96,8 @@ func randomWebhook(r *rand.Rand, text *strings.Builder, kubeconfig string) {
 		"failurePolicy: " + seldom(r, oneOf(r, "Deny", "NoOpinion"), "Allow"),
 		"matchConditionSubjectAccessReviewVersion: " + seldom(r, "v1", "v1beta1"),
 		"connectionInfo: " + seldom(r, "{type: KubeConfigFile, kubeConfigFile: "+kubeconfig+"}",
-			"{type: InClusterConfig}", "{type: URL}", "{type: KubeConfigFile}", "{type: KubeConfigFile, kubeConfigFile: x}", "{type: InClusterConfig, kubeConfigFile: "+kubeconfig+"}"),
+			"{type: InClusterConfig}", "{type: URL}", "{type: KubeConfigFile}", "{type: KubeConfigFile, kubeConfigFile: x}",
+			"{type: InClusterConfig, kubeConfigFile: "+kubeconfig+"}"),
 	} {
 		if seldom(r, "", "left out") == "" {
 			text.WriteString("    " + field + "\n")

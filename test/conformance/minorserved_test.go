@@ -56,10 +56,11 @@ func objectServed(t *testing.T, o runtime.Object, m kubeversion.Minor, sliceVers
 			Driver: o.Spec.Driver, NodeName: &o.Spec.NodeName,
 		}}, sliceVersion)
 	case *certificatesv1.PodCertificateRequest:
-		return certificateServed(&certificatesv1beta1.PodCertificateRequest{ObjectMeta: o.ObjectMeta, Spec: certificatesv1beta1.PodCertificateRequestSpec{
+		spec := certificatesv1beta1.PodCertificateRequestSpec{
 			SignerName: o.Spec.SignerName, PodName: o.Spec.PodName, PodUID: o.Spec.PodUID, ServiceAccountName: o.Spec.ServiceAccountName,
 			ServiceAccountUID: o.Spec.ServiceAccountUID, NodeName: o.Spec.NodeName, NodeUID: o.Spec.NodeUID,
-		}}, m)
+		}
+		return certificateServed(&certificatesv1beta1.PodCertificateRequest{ObjectMeta: o.ObjectMeta, Spec: spec}, m)
 	case *certificatesv1beta1.PodCertificateRequest:
 		return certificateServed(o, m)
 	}

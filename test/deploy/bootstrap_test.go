@@ -253,8 +253,8 @@ func TestPolicyAppliesToAllUsersWithTheRoles(t *testing.T) {
 		writes, marked := false, false
 		for _, rule := range systemRole(t, objects, role).Rules {
 			writes = writes || slices.Contains(rule.Resources, "secrets")
-			marked = marked || slices.Equal(rule.APIGroups,
-				[]string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
+			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) &&
+				slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
 		}
 		if writes != want || marked != want {
 			t.Errorf("role %s has rights on secrets: %v, and is known to the policy: %v, want %v", role, writes, marked, want)

@@ -55,7 +55,8 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 			strings.Replace(joinsOnly, "server: {enabled: false}", "", 1),
 			with(rights, service, policy, []string{
 				"CustomResourceDefinition", "Secret",
-				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret", "Service", "ServiceAccount",
+				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret",
+				"Service", "ServiceAccount",
 			}),
 		},
 	} {
@@ -148,7 +149,8 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 		}
 	}
 	policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, chart)
-	if got, want := policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:guards:"+account.Name+"' ||"; !strings.Contains(got, want) {
+	want := "'system:serviceaccount:guards:" + account.Name + "' ||"
+	if got := policy.Spec.MatchConditions[0].Expression; !strings.Contains(got, want) {
 		t.Errorf("the policy is for %s, want %s", got, want)
 	}
 	if binding := only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, chart); binding.Spec.PolicyName != policy.Name {
@@ -235,14 +237,16 @@ func TestChartMakesAServingCertificateForMachines(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if mounted := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly)).Spec.Template.Spec.Volumes[1].Secret.SecretName; mounted != secret.Name {
+	pod := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly)).Spec.Template.Spec
+	if mounted := pod.Volumes[1].Secret.SecretName; mounted != secret.Name {
 		t.Errorf("the pods mount %s", mounted)
 	}
 }
 
 func TestChartUsesACertificateOfTheUser(t *testing.T) {
 	objects := rendered(t,
-		strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true", 1))
+		strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true",
+			1))
 	if got := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Volumes[1].Secret.SecretName; got != "joins" {
 		t.Errorf("the pods mount %s", got)
 	}

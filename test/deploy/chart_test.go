@@ -123,7 +123,10 @@ func TestChartRenders(t *testing.T) {
 imagePullSecrets: [{name: pull}]
 fullnameOverride: guard
 server:
-  config: {log: {format: json, verbosity: 2}, cluster: {kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true}}, shutdown: {delay: 10s}}
+  config:
+    log: {format: json, verbosity: 2}
+    cluster: {kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true}}
+    shutdown: {delay: 10s}
   resources: {requests: {cpu: "1"}, limits: {memory: 1Gi}}
   nodeSelector: {node-role.kubernetes.io/control-plane: ""}
   tolerations: []

@@ -285,7 +285,8 @@ func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map
 func TestChartGrantsWhatTheManifestsGrant(t *testing.T) {
 	objects := rendered(t,
 		image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, sources: [ConfigMap, IdentityMapping]}}}")
-	if got, want := only[*rbacv1.Role](t, objects), only[*rbacv1.Role](t, built(t, "iam/rbac")); !reflect.DeepEqual(got.Rules, want.Rules) || got.Namespace != want.Namespace {
+	got, want := only[*rbacv1.Role](t, objects), only[*rbacv1.Role](t, built(t, "iam/rbac"))
+	if !reflect.DeepEqual(got.Rules, want.Rules) || got.Namespace != want.Namespace {
 		t.Errorf("the role is %v", got)
 	}
 	if got, want := only[*rbacv1.ClusterRole](t, objects), only[*rbacv1.ClusterRole](t,
@@ -326,7 +327,9 @@ func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
 	h.run(t,
-		"cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\nchown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\ncp host/node-authorizer.yaml /etc/kubernetes/manifests/")
+		"cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\n"+
+			"chown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\n"+
+			"cp host/node-authorizer.yaml /etc/kubernetes/manifests/")
 	h.run(t, "kube-apiserver.yaml.before-iam")
 	folder := h.path("etc/kubernetes/node-authorizer/apiserver")
 	flags := sets.New(h.kubeAPIServer(t).Containers[0].Command...)

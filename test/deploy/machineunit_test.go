@@ -15,7 +15,8 @@ func TestUnitRunsBeforeTheKubelet(t *testing.T) {
 	for key, want := range map[string]string{
 		"Before": "kubelet.service", "After": "network-online.target", "Wants": "network-online.target",
 		"Type": "oneshot", "RemainAfterExit": "yes", "Restart": "on-failure", "RuntimeDirectoryMode": "0700",
-		"EnvironmentFile": "/etc/node-authorizer/client.env", "ExecStart": "/usr/local/bin/node-authorizer client", "WantedBy": "multi-user.target",
+		"EnvironmentFile": "/etc/node-authorizer/client.env", "ExecStart": "/usr/local/bin/node-authorizer client",
+		"WantedBy": "multi-user.target",
 	} {
 		if got := variable(t, unit, key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)

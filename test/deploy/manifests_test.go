@@ -77,12 +77,15 @@ func TestKustomizeBuildsEachFolder(t *testing.T) {
 		"bootstrap/policy":  {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"bootstrap/kubeadm": {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
-			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRoleBinding",
 			"CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
 		},
 		"bootstrap": {
-			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
-			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRoleBinding",
+			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding",
+			"ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		},
 	} {
 		t.Run(folder, func(t *testing.T) {

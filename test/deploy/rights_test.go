@@ -63,7 +63,10 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.asked[identity] = true
 		c.mu.Unlock()
 		answer(w,
-			&corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"}})
+			&corev1.Namespace{
+				TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+				ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"},
+			})
 	case path[0] == "api" && len(path) == 3:
 		c.objects(w, r, schema.GroupVersionResource{Version: path[1], Resource: path[2]})
 	case path[0] == "apis" && len(path) == 4:

@@ -34,7 +34,8 @@ func TestAttackMatrix(t *testing.T) {
 			}
 			if !row.Agrees() {
 				t.Errorf("%s: %s: %s %s: in-tree %d (%s), ours %d (%s)",
-					report.Title, row.Attack, row.Method, row.Path, row.InTree.Status, row.InTree.Message, row.Ours.Status, row.Ours.Message)
+					report.Title, row.Attack, row.Method, row.Path, row.InTree.Status, row.InTree.Message, row.Ours.Status,
+					row.Ours.Message)
 			}
 		}
 	}

@@ -120,12 +120,13 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 		t.Fatal(err)
 	}
 	known := func(ctx context.Context, want bool) error {
-		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		request := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:" + node, Groups: []string{"system:nodes"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Verb: rule.Verbs[0], Version: "v1", Resource: rule.Resources[0], Namespace: space, Name: "robot",
 			},
-		}}, metav1.CreateOptions{})
+		}}
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, request, metav1.CreateOptions{})
 		if err == nil && review.Status.Allowed != want {
 			err = fmt.Errorf("the review says %t", review.Status.Allowed)
 		}

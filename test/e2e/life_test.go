@@ -242,8 +242,8 @@ func kubectlAnswers(t *testing.T) {
 		{"pay-1", "secret/session-key", "shop", "no - node-authorizer: NoPathToObject: "},
 	} {
 		t.Run(test.node+" "+test.what, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", ours.AdminKubeconfig(), "auth", "can-i", "get", test.what, "-n", test.namespace,
-				"--as", "system:node:"+test.node, "--as-group", "system:nodes")
+			command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", ours.AdminKubeconfig(), "auth", "can-i", "get",
+				test.what, "-n", test.namespace, "--as", "system:node:"+test.node, "--as-group", "system:nodes")
 			// The exit status 1 means no.
 			output, err := command.CombinedOutput()
 			if !strings.HasPrefix(string(output), test.want) || (err == nil) != (test.want == "yes") {

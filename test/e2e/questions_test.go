@@ -116,9 +116,15 @@ func questions(t *testing.T, c kubernetes.Interface) []question {
 		for _, subresource := range r.subresources {
 			for _, verb := range []string{"get", "create", "update", "patch"} {
 				qs = append(qs,
-					question{node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource, namespace: r.namespace, name: r.own})
+					question{
+						node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource,
+						namespace: r.namespace, name: r.own,
+					})
 				qs = append(qs,
-					question{node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource, namespace: r.namespace, name: r.foreign})
+					question{
+						node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource,
+						namespace: r.namespace, name: r.foreign,
+					})
 			}
 		}
 		qs = append(qs, question{node: "ghost", verb: "get", group: r.group, resource: r.resource, namespace: r.namespace, name: r.own})

@@ -66,7 +66,8 @@ func execCredential(t *testing.T, plane *Plane, node string) *clientcmdapi.AuthI
 	script := filepath.Join(t.TempDir(), "credential")
 	text := fmt.Sprintf(`#!/bin/sh
 indent() { sed 's/$/\\n/' "$1" | tr -d '\n'; }
-printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"clientCertificateData":"%%s","clientKeyData":"%%s"}}' "$(indent %s)" "$(indent %s)"
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
+printf '"status":{"clientCertificateData":"%%s","clientKeyData":"%%s"}}' "$(indent %s)" "$(indent %s)"
 `, certificate, key)
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

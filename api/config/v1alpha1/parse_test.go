@@ -65,7 +65,11 @@ func TestDocumentExplainsEveryField(t *testing.T) {
 
 func TestEveryFieldIsRead(t *testing.T) {
 	const file = head + `
-cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}, maxStaleness: 5m}
+cluster:
+  kubeconfig: admin.conf
+  kubernetesVersion: "1.36"
+  featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}
+  maxStaleness: 5m
 webhook:
   address: 127.0.0.1:1
   serves: [Authentication, Authorization]

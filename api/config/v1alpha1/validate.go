@@ -61,7 +61,8 @@ func (v *validation) wrong(field, format string, args ...any) {
 func (v *validation) cluster(c *Cluster) {
 	if d := c.MaxStaleness.Duration; d < minStaleness || d > maxStaleness {
 		v.wrong("cluster.maxStaleness",
-			"want a duration from %v to %v, got %v: an API server without changes sends a bookmark about once a minute", minStaleness, maxStaleness, d)
+			"want a duration from %v to %v, got %v: an API server without changes sends a bookmark about once a minute",
+			minStaleness, maxStaleness, d)
 	}
 	features := kubeversion.Features{}
 	versioned := c.KubernetesVersion != ""

@@ -56,7 +56,8 @@ func (v *validation) attestor(b *Bootstrap) {
 		v.aws(&b.AWS)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
-			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it to true to accept that, or choose another attestor")
+			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+
+				"to true to accept that, or choose another attestor")
 	}
 }
 

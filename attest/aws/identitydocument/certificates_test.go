@@ -99,7 +99,8 @@ func TestDatesOfCertificatesAreIgnored(t *testing.T) {
 	expired := rsaSigner().certificate()
 	expired.NotBefore, expired.NotAfter = taken.AddDate(-10, 0, 0), taken.AddDate(-5, 0, 0)
 	message := rsaSigner().message([]byte(usual), nil)
-	if _, err := identitydocument.NewVerifier([]*x509.Certificate{expired}).Verify(&identitydocument.Evidence{Document: message}); err != nil {
+	verifier := identitydocument.NewVerifier([]*x509.Certificate{expired})
+	if _, err := verifier.Verify(&identitydocument.Evidence{Document: message}); err != nil {
 		t.Error(err)
 	}
 }

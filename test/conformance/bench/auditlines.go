@@ -77,13 +77,16 @@ func (a *auditLines) kubeletRequest(i, node int) (auditRequest, []string) {
 		return auditObject("get", "", "configmaps", "", namespace, appName(app)+"-config", ""), complete
 	case 4:
 		r := auditObject("create", "", "serviceaccounts", "token", namespace, appName(app), "")
-		r.object = fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{},"spec":{"audiences":null,"expirationSeconds":3607,`+
-			`"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":"0b4e7c3e-0000-4000-8000-%012x"}},"status":{"token":"","expirationTimestamp":null}}`,
+		r.object = fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{},`+
+			`"spec":{"audiences":null,"expirationSeconds":3607,`+
+			`"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":"0b4e7c3e-0000-4000-8000-%012x"}},`+
+			`"status":{"token":"","expirationTimestamp":null}}`,
 			a.replicaPod(node, replica), i)
 		return r, complete
 	}
 	r := auditObject("watch", "", "configmaps", "", namespace, appName(app)+"-config",
-		"?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
+		"?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+
+			"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
 	return r, []string{"ResponseStarted", "ResponseComplete"}
 }
 
@@ -121,9 +124,12 @@ func (a *auditLines) event(r auditRequest, user, group, agent, stage string) {
 	at := a.at.Format("2006-01-02T15:04:05.000000Z")
 	fmt.Fprintf(&a.text, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":%q,"auditID":"6f1e0d5c-1f3a-4b57-9c8e-%012x","stage":%q,`+
 		`"requestURI":%q,"verb":%q,"user":{"username":%q,"groups":[%s"system:authenticated"],`+
-		`"extra":{"authentication.kubernetes.io/credential-id":["X509SHA256=8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"]}},`+
+		`"extra":{"authentication.kubernetes.io/credential-id":`+
+		`["X509SHA256=8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"]}},`+
 		`"sourceIPs":["10.0.12.34"],"userAgent":%q,"objectRef":{%s},"responseStatus":{"metadata":{},"code":200},%s`+
 		`"requestReceivedTimestamp":%q,"stageTimestamp":%q,`+
-		`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:node\" of ClusterRole \"system:node\" to Group \"system:nodes\""}}`+"\n",
+		`"annotations":{"authorization.k8s.io/decision":"allow",`+
+		`"authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:node\" of ClusterRole `+
+		`\"system:node\" to Group \"system:nodes\""}}`+"\n",
 		level, a.made, stage, r.path+r.query, r.verb, user, group, agent, r.reference, object, at, at)
 }

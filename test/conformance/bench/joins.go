@@ -85,7 +85,8 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 	with := thousands(float64(b.sizes.tokens))
 	s.targets = append(s.targets,
 		atLeast(fmt.Sprintf("joins a second with %s bootstrap tokens, against none", with), 0.9, spreadOf(faster), whyJoins),
-		atMost(fmt.Sprintf("processor time a join with %s bootstrap tokens, against none", with), 1.1, spreadOf(dearer).median, times, whyJoins))
+		atMost(fmt.Sprintf("processor time a join with %s bootstrap tokens, against none", with), 1.1, spreadOf(dearer).median, times,
+			whyJoins))
 	speed := table{
 		caption: fmt.Sprintf("**%s machines join**, %d at once: until a machine has its token, and until it has its certificate.",
 			thousands(float64(b.sizes.machines)), atOnce),
@@ -123,7 +124,8 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, ""))
 	s.tables = append(s.tables, speed, asked)
 	s.remarks = append(s.remarks,
-		"Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver records in the ledger that the machine has its certificate.")
+		"Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one "+
+			"comes after the certificate: the approver records in the ledger that the machine has its certificate.")
 }
 
 const whyJoins = `A bootstrap token is found by its name; what more of them cost is kube-apiserver's.`

@@ -38,8 +38,8 @@ func (b *bench) worst() (section, error) {
 			if q.want == authorizer.DecisionNoOpinion {
 				refused = append(refused, r.of(ours))
 				if n == b.sizes.worstTarget {
-					s.targets = append(s.targets, atLeast(
-						fmt.Sprintf("a node without access asks for a secret behind %s volumes", thousands(float64(n))), 1000, r.ratio(), ""))
+					what := fmt.Sprintf("a node without access asks for a secret behind %s volumes", thousands(float64(n)))
+					s.targets = append(s.targets, atLeast(what, 1000, r.ratio(), ""))
 				}
 			}
 		}

@@ -148,7 +148,10 @@ func signingMutations() []mutation {
 	return []mutation{
 		{"another signer", Allowed, func(d *draft) {
 			d.csr.Spec.SignerName = pick(d.r,
-				[]string{"", "example.com/s", "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client", "Kubernetes.io/kubelet-serving"})
+				[]string{
+					"", "example.com/s", "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client",
+					"Kubernetes.io/kubelet-serving",
+				})
 			d.csr.Spec.Request = pick(d.r, [][]byte{nil, []byte("x"), requestPEM("system:node:x")})
 		}},
 		{"the other kubelet signer", Allowed, func(d *draft) { d.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName }},

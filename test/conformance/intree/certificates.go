@@ -132,7 +132,8 @@ func (q *questions) answers() map[string][]string {
 // them, and returns the certificates by the names of the requests. It is an error if one
 // is refused, or takes longer than the context.
 func Sign(ctx context.Context, directory string,
-	requests []*certificatesv1.CertificateSigningRequest) (map[string]*x509.Certificate, error) {
+	requests []*certificatesv1.CertificateSigningRequest,
+) (map[string]*x509.Certificate, error) {
 	certificate, key, err := authority(directory)
 	if err != nil {
 		return nil, err

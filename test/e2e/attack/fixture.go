@@ -166,7 +166,8 @@ func (f *Fixture) askForCertificates(ctx context.Context, _ *localplane.Plane) e
 	return f.create(ctx, schema.GroupVersionResource{
 		Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
 	}, "",
-		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: {signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
+		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: "+
+			"{signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
 }
 
 func (f *Fixture) create(ctx context.Context, resource schema.GroupVersionResource, namespace, text string) error {
@@ -200,7 +201,9 @@ func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 		{core("configmaps"), "stock", []string{"kube-root-ca.crt"}, ""},
 		{
 			schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
-			corev1.NamespaceNodeLease, []string{"web-1", "pay-1"}, "",
+			corev1.NamespaceNodeLease,
+			[]string{"web-1", "pay-1"},
+			"",
 		},
 		{schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}, "", []string{"web-1", "pay-1"}, ""},
 	} {
@@ -226,7 +229,8 @@ func (f *Fixture) appear(ctx context.Context, resource schema.GroupVersionResour
 
 // until waits until an object exists and holds returns nil.
 func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
-	holds func(*unstructured.Unstructured) error) error {
+	holds func(*unstructured.Unstructured) error,
+) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var object *unstructured.Unstructured

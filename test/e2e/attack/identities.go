@@ -50,7 +50,8 @@ func tokens() Section {
 			token("another node's service account, with a pod of its own", "foreign", "bank.example.com", toPod("own")),
 			token("a service account that no pod has", "unused", "", toPod("own")),
 			token("a service account that is not there", "gone", "", toPod("own")),
-			post("a service account of another namespace", "/api/v1/namespaces/kube-system/serviceaccounts/clusterrole-aggregation-controller/token",
+			post("a service account of another namespace",
+				"/api/v1/namespaces/kube-system/serviceaccounts/clusterrole-aggregation-controller/token",
 				"{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {boundObjectRef: {"+toPod("own")+"}}}"),
 			get("read its own pod's service account", inStock("serviceaccounts/own")),
 			get("read another node's service account", inStock("serviceaccounts/foreign")),
@@ -95,12 +96,21 @@ func podCertificates() Section {
 			ask("for a pod of its own that mounts none", podCertificate{pod: "own", podUID: "UID(pods/own)"}),
 			ask("as another node", podCertificate{node: "pay-1", nodeUID: "UID(nodes/pay-1)"}),
 			ask("as another node, for its pod",
-				podCertificate{node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign", accountUID: "UID(serviceaccounts/foreign)"}),
+				podCertificate{
+					node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)",
+					account: "foreign", accountUID: "UID(serviceaccounts/foreign)",
+				}),
 			ask("for another node's pod",
-				podCertificate{pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign", accountUID: "UID(serviceaccounts/foreign)"}),
+				podCertificate{
+					pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign",
+					accountUID: "UID(serviceaccounts/foreign)",
+				}),
 			ask("for a pod that no node has yet", podCertificate{pod: "waiting", podUID: "UID(pods/waiting)"}),
 			ask("for its mirror pod",
-				podCertificate{pod: "clock-web-1", podUID: "UID(pods/clock-web-1)", account: "default", accountUID: "UID(serviceaccounts/default)"}),
+				podCertificate{
+					pod: "clock-web-1", podUID: "UID(pods/clock-web-1)", account: "default",
+					accountUID: "UID(serviceaccounts/default)",
+				}),
 			ask("for a pod that is not there", podCertificate{pod: "gone"}),
 			ask("with another node's uid", podCertificate{nodeUID: "UID(nodes/pay-1)"}),
 			ask("with another pod's uid", podCertificate{podUID: "UID(pods/own)"}),
@@ -113,7 +123,8 @@ func podCertificates() Section {
 			get("list all requests", all),
 			get("watch all requests", with(all, watchFor)),
 			patch("issue its own certificate", podCertificatePath+"/own-certificate/status",
-				`{status: {conditions: [{type: Issued, status: "True", reason: Signed, message: here, lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`),
+				`{status: {conditions: [{type: Issued, status: "True", reason: Signed, message: here, `+
+					`lastTransitionTime: "2026-01-01T00:00:00Z"}]}}`),
 			patch("change its own request", podCertificatePath+"/own-certificate", `{metadata: {annotations: {example.com/note: here}}}`),
 			remove("delete its own request", podCertificatePath+"/own-certificate"),
 		},
@@ -123,7 +134,11 @@ func podCertificates() Section {
 const signingPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 func signingRequests() Section {
-	const serving, client, other = "kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kube-apiserver-client"
+	const (
+		serving = "kubernetes.io/kubelet-serving"
+		client  = "kubernetes.io/kube-apiserver-client-kubelet"
+		other   = "kubernetes.io/kube-apiserver-client"
+	)
 	ask := func(attack, signer, request, usage string) Request {
 		return post(attack, signingPath, fmt.Sprintf("{apiVersion: certificates.k8s.io/v1, kind: "+
 			"CertificateSigningRequest, metadata: {name: made}, spec: {signerName: %s, request: %s, usages: [digital signature, %s auth]}}",

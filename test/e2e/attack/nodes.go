@@ -52,7 +52,8 @@ func ownNodeObject() Section {
 	}
 	restricted := `{op: add, path: /metadata/labels/node-restriction.kubernetes.io~1tier, value: vault}`
 	applied := `{apiVersion: v1, kind: Node, metadata: {name: web-1, labels: {node-restriction.kubernetes.io/tier: vault}}}`
-	owned := `{op: add, path: /metadata/ownerReferences, value: [{apiVersion: v1, kind: ConfigMap, name: gone, uid: 00000000-0000-0000-0000-000000000000}]}`
+	owned := `{op: add, path: /metadata/ownerReferences, value: [{apiVersion: v1, kind: ConfigMap, name: gone, ` +
+		`uid: 00000000-0000-0000-0000-000000000000}]}`
 	section.Requests = append(section.Requests,
 		patchAs(jsonPatch, "a label that steers workloads, by JSON patch", ownNode, "["+restricted+"]"),
 		patchAs(jsonPatch, "the same through status", ownNode+"/status", "["+restricted+"]"),

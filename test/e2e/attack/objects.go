@@ -43,7 +43,8 @@ func volumes() Section {
 			get("all attachments", attachments),
 			patch("its own attachment is done", attachments+"/own-attachment/status", `{status: {attached: true}}`),
 			post("attach another's disk", attachments,
-				`{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: made}, spec: {attacher: disks.csi.example.com, nodeName: web-1, source: {persistentVolumeName: foreign-volume}}}`),
+				`{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {name: made}, `+
+					`spec: {attacher: disks.csi.example.com, nodeName: web-1, source: {persistentVolumeName: foreign-volume}}}`),
 		},
 	}
 }
@@ -54,7 +55,8 @@ func devices() Section {
 	const claims = "/apis/resource.k8s.io/v1/namespaces/stock/resourceclaims"
 	slice := func(attack, where string) Request {
 		return post(attack, slicePath,
-			`{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: made}, spec: {driver: devices.example.com, pool: {name: made, generation: 1, resourceSliceCount: 1}, `+where+`}}`)
+			`{apiVersion: resource.k8s.io/v1, kind: ResourceSlice, metadata: {name: made}, `+
+				`spec: {driver: devices.example.com, pool: {name: made, generation: 1, resourceSliceCount: 1}, `+where+`}}`)
 	}
 	return Section{
 		Title: "Devices",
@@ -111,7 +113,9 @@ func cluster() Section {
 				"Impersonate-User: system:serviceaccount:kube-system:clusterrole-aggregation-controller"),
 			as("say that it is another user, as a proxy would", inStock("secrets/foreign-secret"), "X-Remote-User: admin"),
 			post("make itself an administrator", rbac+"clusterrolebindings",
-				`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: made}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:node:web-1"}]}`),
+				`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: made}, `+
+					`roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, `+
+					`subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:node:web-1"}]}`),
 			patch("bind a role to nodes", rbac+"clusterrolebindings/cluster-admin",
 				`{subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "system:nodes"}]}`),
 			get("read roles", rbac+"clusterroles"),
@@ -121,11 +125,14 @@ func cluster() Section {
 			post("ask who a token is", "/apis/authentication.k8s.io/v1/tokenreviews",
 				`{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {token: none}}`),
 			post("ask what another user may do", reviews+"subjectaccessreviews",
-				`{apiVersion: authorization.k8s.io/v1, kind: SubjectAccessReview, spec: {user: admin, resourceAttributes: {verb: get, resource: secrets, namespace: stock}}}`),
+				`{apiVersion: authorization.k8s.io/v1, kind: SubjectAccessReview, spec: {user: admin, `+
+					`resourceAttributes: {verb: get, resource: secrets, namespace: stock}}}`),
 			post("ask what another user may do in a namespace", reviews+"namespaces/stock/localsubjectaccessreviews",
-				`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {namespace: stock}, spec: {user: admin, resourceAttributes: {verb: get, resource: secrets, namespace: stock}}}`),
+				`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {namespace: stock}, `+
+					`spec: {user: admin, resourceAttributes: {verb: get, resource: secrets, namespace: stock}}}`),
 			post("ask what it may do itself", reviews+"selfsubjectaccessreviews",
-				`{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: get, resource: secrets, namespace: stock, name: foreign-secret}}}`),
+				`{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, `+
+					`spec: {resourceAttributes: {verb: get, resource: secrets, namespace: stock, name: foreign-secret}}}`),
 			get("services", inStock("services")),
 			get("endpoints by name", inStock("endpoints/any")),
 			get("all endpoints", inStock("endpoints")),
@@ -138,11 +145,16 @@ func cluster() Section {
 			get("its own namespace", "/api/v1/namespaces/stock"),
 			get("deployments", "/apis/apps/v1/namespaces/stock/deployments"),
 			post("make a deployment", "/apis/apps/v1/namespaces/stock/deployments",
-				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: made}, spec: {selector: {matchLabels: {app: made}}, template: {metadata: {labels: {app: made}}, spec: {`+plainContainer+`}}}}`),
+				`{apiVersion: apps/v1, kind: Deployment, metadata: {name: made}, `+
+					`spec: {selector: {matchLabels: {app: made}}, template: {metadata: {labels: {app: made}}, `+
+					`spec: {`+plainContainer+`}}}}`),
 			post("run a pod on every node", "/apis/apps/v1/namespaces/stock/daemonsets",
-				`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: made}, spec: {selector: {matchLabels: {app: made}}, template: {metadata: {labels: {app: made}}, spec: {`+plainContainer+`}}}}`),
+				`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: made}, `+
+					`spec: {selector: {matchLabels: {app: made}}, template: {metadata: {labels: {app: made}}, `+
+					`spec: {`+plainContainer+`}}}}`),
 			post("tell an event", inStock("events"),
-				`{apiVersion: v1, kind: Event, metadata: {name: made, namespace: stock}, involvedObject: {kind: Pod, name: own, namespace: stock}, reason: Made, type: Normal}`),
+				`{apiVersion: v1, kind: Event, metadata: {name: made, namespace: stock}, involvedObject: {kind: Pod, `+
+					`name: own, namespace: stock}, reason: Made, type: Normal}`),
 			get("read events", inStock("events")),
 			remove("remove events", inStock("events")),
 			get("custom resources", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),

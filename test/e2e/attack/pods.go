@@ -207,7 +207,8 @@ func pods() Section {
 
 func podStatus() Section {
 	const resourceClaim = `{status: {resourceClaimStatuses: [{name: devices, resourceClaimName: foreign-devices}]}}`
-	const extended = `{status: {extendedResourceClaimStatus: {resourceClaimName: foreign-devices, requestMappings: [{containerName: app, resourceName: example.com/card, requestName: one}]}}}`
+	const extended = `{status: {extendedResourceClaimStatus: {resourceClaimName: foreign-devices, ` +
+		`requestMappings: [{containerName: app, resourceName: example.com/card, requestName: one}]}}}`
 	section := Section{
 		Title: "The status of pods",
 		About: "A node says how its pods are, but a status may not widen what the node reaches.",

@@ -39,7 +39,8 @@ func secrets() Section {
 			patch("write its own secret", inStock("secrets/own-secret"), `{stringData: {key: changed}}`),
 			post("make a secret", inStock("secrets"), `{apiVersion: v1, kind: Secret, metadata: {name: made}}`),
 			post("make a long-lived token of a service account", inStock("secrets"),
-				`{apiVersion: v1, kind: Secret, metadata: {name: made, annotations: {kubernetes.io/service-account.name: foreign}}, type: kubernetes.io/service-account-token}`),
+				`{apiVersion: v1, kind: Secret, metadata: {name: made, `+
+					`annotations: {kubernetes.io/service-account.name: foreign}}, type: kubernetes.io/service-account-token}`),
 			remove("delete its own secret", inStock("secrets/own-secret")),
 			remove("delete all secrets of a namespace", inStock("secrets")),
 			get("a config map in the environment of its pod", inStock("configmaps/own-config")),

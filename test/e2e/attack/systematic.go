@@ -72,7 +72,8 @@ func decidedByObject() []resource {
 		},
 		{
 			"resource.k8s.io", "resourceclaims", stock, "own-devices", "foreign-devices",
-			"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: %s}}", []string{"status"},
+			"{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: %s}}",
+			[]string{"status"},
 		},
 		{
 			"resource.k8s.io", "resourceslices", "", "own-slice", "foreign-slice",
@@ -82,7 +83,8 @@ func decidedByObject() []resource {
 		},
 		{
 			"certificates.k8s.io", "podcertificaterequests", stock, "own-certificate", "foreign-certificate",
-			strings.Replace(podCertificate{}.String(), "name: made", "name: %s", 1), []string{"status"},
+			strings.Replace(podCertificate{}.String(), "name: made", "name: %s", 1),
+			[]string{"status"},
 		},
 	}
 }

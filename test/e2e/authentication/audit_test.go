@@ -234,7 +234,8 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 		name = ""
 	}
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-		Verb: event.Verb, Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: name,
+		Verb: event.Verb, Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource, Subresource: o.Subresource,
+		Namespace: o.Namespace, Name: name,
 	}
 	if selector := asked.Query().Get("fieldSelector"); selector != "" &&
 		slices.Contains([]string{"list", "watch", "deletecollection"}, event.Verb) {

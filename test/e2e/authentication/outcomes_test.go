@@ -90,7 +90,9 @@ func TestOutcomesOfMappings(t *testing.T) {
 	})
 	t.Run("a node whose mapping loses the node name becomes NotReady", func(t *testing.T) {
 		if err := blue.Map(ctx,
-			map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
+			map[string]string{
+				"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole"),
+			}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it is not Ready any more", func(ctx context.Context) error {

@@ -23,7 +23,8 @@ func token(id string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "bootstrap-token-" + id, Namespace: metav1.NamespaceSystem,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "node-authorizer.io/v1alpha1", Kind: "NodeAttestation", Name: "aws-i-1", UID: types.UID("4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"),
+				APIVersion: "node-authorizer.io/v1alpha1", Kind: "NodeAttestation", Name: "aws-i-1",
+				UID: types.UID("4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"),
 			}},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
@@ -287,11 +288,13 @@ func mayCreateRequests(t *testing.T, who rest.ImpersonationConfig, subresource s
 	t.Helper()
 	config := plane.AdminConfig()
 	config.Impersonate = who
-	review, err := clientFor(t, config).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+	request := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "create", Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: subresource,
 		}},
-	}, metav1.CreateOptions{})
+	}
+	reviews := clientFor(t, config).AuthorizationV1().SelfSubjectAccessReviews()
+	review, err := reviews.Create(t.Context(), request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,8 @@ func isTokenCreation(r *http.Request) bool {
 // killedAt starts a client, kills the replica that sends a matching request, and starts
 // the replica again at the end of the test.
 func killedAt(t *testing.T, client *running, hold func(*apiproxy.Proxy, func(*http.Request) bool) *apiproxy.Hold,
-	match func(*http.Request) bool) *Replica {
+	match func(*http.Request) bool,
+) *Replica {
 	t.Helper()
 	first, second := hold(blue.Replicas[0].APIProxy, match), hold(blue.Replicas[1].APIProxy, match)
 	client.begin()

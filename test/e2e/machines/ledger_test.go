@@ -25,7 +25,8 @@ func written(t *testing.T, id string) *v1alpha1.NodeAttestation {
 			Provider: "test", InstanceID: id, NodeName: id +
 				".example", Names: []string{id + ".example"}, Addresses: []string{"192.0.2.1", "2001:db8::1"},
 			Account: "111122223333", Region: "eu-central-1", Zone: "eu-central-1a", RemoteAddress: "192.0.2.1",
-			EvidenceDigest: "sha256:" + strings.Repeat("0f", 32), EvidenceTime: &now, AttestedTime: now, TokenID: "abc123", TokenExpiration: now,
+			EvidenceDigest: "sha256:" + strings.Repeat("0f", 32), EvidenceTime: &now, AttestedTime: now, TokenID: "abc123",
+			TokenExpiration: now,
 		},
 		Status: v1alpha1.NodeAttestationStatus{Phase: v1alpha1.Registered},
 	})

@@ -85,9 +85,12 @@ func TestNotReady(t *testing.T) {
 			"Pod shop/catalog: not scheduled: no node matches",
 		},
 		"a waiting container": {
-			&corev1.Pod{ObjectMeta: meta("catalog"), Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
-				{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
-			}}},
+			&corev1.Pod{ObjectMeta: meta("catalog"), Status: corev1.PodStatus{
+				Phase: corev1.PodPending,
+				ContainerStatuses: []corev1.ContainerStatus{
+					{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+				},
+			}},
 			"Pod shop/catalog: ContainerCreating",
 		},
 		"a pod that is ready":      {&corev1.Pod{ObjectMeta: meta("catalog"), Status: running}, ""},

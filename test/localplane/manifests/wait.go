@@ -66,7 +66,8 @@ func listPods(ctx context.Context, client kubernetes.Interface) (pods []corev1.P
 		if d.Status.ObservedGeneration < d.Generation || d.Status.NumberReady < d.Status.DesiredNumberScheduled ||
 			d.Status.DesiredNumberScheduled == 0 {
 			missing = append(missing,
-				fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled))
+				fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady,
+					d.Status.DesiredNumberScheduled))
 		}
 	}
 	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})

@@ -80,7 +80,8 @@ func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registr
 }
 
 func (r registrar) NotifyRegistrationStatus(context.Context,
-	*registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	*registration.RegistrationStatus,
+) (*registration.RegistrationStatusResponse, error) {
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
@@ -131,7 +132,8 @@ func (n nodeService) NodePublishVolume(_ context.Context, request *csi.NodePubli
 }
 
 func (n nodeService) NodeUnpublishVolume(_ context.Context,
-	request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	request *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := os.Remove(request.GetTargetPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
