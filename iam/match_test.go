@@ -102,7 +102,7 @@ func TestFind(t *testing.T) {
 		{"root", "arn:aws:iam::111122223333:root", account, iam.Exact, "root"},
 		{"a federated user", "arn:aws:sts::111122223333:federated-user/fred", account, iam.Exact, "fred"},
 		{"an account", "arn:aws:iam::444455556666:role/any", other, iam.Exact, "account 444455556666"},
-		{"nobody", "", "", iam.MatchName, ""},
+		{"an empty ARN", "", "", iam.MatchName, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			for _, mappings := range []*iam.Mappings{m, {Roles: m.Roles, Users: m.Users, Accounts: m.Accounts}} {

@@ -79,7 +79,7 @@ func (b *bench) audit() (section, error) {
 
 const whyAuditMemory = "What grows are the lists of a report, up to their bounds, and the heap up to the pace of the garbage collector."
 
-// auditRBAC is what a state needs besides: something for RBAC to decide by.
+// auditRBAC are the roles and bindings of the state.
 const auditRBAC = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: discovery}

@@ -111,7 +111,7 @@ func (l doctorCluster) node(i int) *corev1.Node {
 }
 
 // requestMaker makes the requests of kubelets for serving certificates. All have the
-// same key, which nobody looks at.
+// same key, which is not checked.
 type requestMaker struct{ key *ecdsa.PrivateKey }
 
 func newRequestMaker() (*requestMaker, error) {
@@ -159,7 +159,7 @@ func (l doctorCluster) approved(i int, request *certificatesv1.CertificateSignin
 		"principalId":  {"AROAIOSFODNN7EXAMPLE1"},
 	}
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{approval()}
-	// The size of a certificate; nobody reads it.
+	// It has the size of a certificate. It is not read.
 	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: make([]byte, 700)})
 	return request
 }

@@ -191,7 +191,7 @@ func (m *joiner) certify(ctx context.Context, token string) error {
 	return errors.New("the watch of the request ended")
 }
 
-// fillTokens creates tokens that nobody will use.
+// fillTokens creates tokens that stay unused.
 func (c *joinCluster) fillTokens(ctx context.Context) error {
 	config := c.AdminConfig()
 	config.QPS = -1

@@ -202,7 +202,7 @@ func (r joinRound) each(of time.Duration) float64 {
 	return float64(of.Nanoseconds()) / float64(len(r.token))
 }
 
-// writes leaves out what the ledger is told after the certificate, once for each join.
+// writes omits the one update of the ledger after each certificate.
 func (r joinRound) writes() float64 {
 	const after = 1
 	return r.sum(func(verb string) bool { return slices.Contains([]string{"create", "update", "patch", "delete"}, verb) }) - after

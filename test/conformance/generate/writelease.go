@@ -201,7 +201,7 @@ func sliceCreate() kind {
 }
 
 // sliceDelete is the deletion of a resource slice, which the old object places.
-// Updates are not looked at.
+// Updates are not checked.
 func sliceDelete() kind {
 	return kind{
 		name: "resourceslices delete", weight: 3, outcome: Allowed, draw: drawSlice("DELETE"), finish: finishSlice,

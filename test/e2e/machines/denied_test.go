@@ -50,8 +50,8 @@ func TestEvidenceReplayedByAnotherMachine(t *testing.T) {
 	nothingWritten(t, blue, b)
 }
 
-// TestPodJoinsAfterItsNode: whoever can read the metadata service of a machine that has
-// joined gets no token, even when its node is deleted.
+// TestPodJoinsAfterItsNode: a pod that can read the metadata service of a joined machine
+// gets no token, even when its node is deleted.
 func TestPodJoinsAfterItsNode(t *testing.T) {
 	m := launch(t, blue)
 	node := certified(t, blue, m)

@@ -201,7 +201,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	case <-second.Held:
 		leader, other = blue.Replicas[1], first
 	case <-time.After(await.Timeout):
-		t.Fatal("nobody approves")
+		t.Fatal("no replica approves")
 	}
 	orFatal(t, leader.Kill())
 	other.Release()

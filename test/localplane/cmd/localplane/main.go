@@ -46,7 +46,7 @@ func newCommand() *cobra.Command {
 		Use:   "localplane",
 		Short: "Run a Kubernetes control plane with hollow nodes on this machine",
 		Long: `localplane runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
-any number of hollow nodes, which are real kubelets over a pretended machine.
+any number of hollow nodes, which are real kubelets with a fake container runtime.
 The programs are built from Go modules once and kept in the user's cache.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
