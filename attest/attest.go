@@ -1,15 +1,12 @@
-// Package attest turns the evidence that a machine shows into the identity of
-// that machine.
+// Package attest verifies the evidence of a machine and returns its identity.
 //
-// A provider of evidence is one package with two halves. The client's half, a
-// [Collector], runs on the machine and collects the evidence. The server's half,
-// an [Attestor], checks it and says which machine it is about and which node name
-// that machine has. The name comes from the evidence; what the machine calls
-// itself is only compared with it.
+// A provider is one package with two halves. The client's half, a [Collector], runs on
+// the machine and collects the evidence. The server's half, an [Attestor], verifies it
+// and returns which machine it is about and the name of its node. The name comes from the
+// evidence; the name that the machine requests is only compared with it.
 //
-// An attestor has three outcomes: an [Identity], a [Refusal], or any other error,
-// which means that the evidence could not be checked. Only the first is good for
-// anything, and only the last is worth another try.
+// An attestor has three outcomes: an [Identity], a [Refusal], or any other error, which
+// means that the evidence could not be verified. Only after the last can a retry succeed.
 package attest
 
 import (
@@ -21,56 +18,55 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// Request is the evidence of one machine, as it arrived.
+// Request is the evidence of one machine, as received.
 type Request struct {
-	// NodeName is the name that the machine asks for. It is not evidence.
+	// NodeName is the requested name. It is not evidence.
 	NodeName string
-	// RemoteAddr is the address that the request came from, unmapped (an IPv4
-	// address is never in the form of an IPv6 address).
+	// RemoteAddr is the source address of the request, unmapped (an IPv4 address is never
+	// in the form of an IPv6 address).
 	RemoteAddr netip.Addr
-	// Body is the document that the machine sent, JSON, of bounded size.
+	// Body is the received JSON document, of bounded size.
 	Body []byte
 }
 
-// Identity is a machine as the evidence shows it.
+// Identity is the identity of a machine according to the evidence.
 type Identity struct {
 	// Provider is the name of the attestor.
 	Provider string
-	// InstanceID names the machine for good: the provider gives it to no other
-	// machine. It is a DNS label, or several with dots: "i-0123456789abcdef0".
+	// InstanceID identifies the machine: the provider never reuses it. It consists of DNS
+	// labels: "i-0123456789abcdef0".
 	InstanceID string
 	// NodeName is the name of the machine's node, by the attestor's naming rule.
 	NodeName string
-	// Names are the DNS names, and Addresses the IP addresses, that the machine
-	// may have in its serving certificate.
+	// Names and Addresses are the DNS names and the IP addresses that the machine may
+	// have in its serving certificate.
 	Names     []string
 	Addresses []netip.Addr
-	// Account, Region and Zone are where the machine is; empty where the provider
-	// knows none.
+	// Account, Region and Zone are where the machine is. They are empty if the provider
+	// has none.
 	Account, Region, Zone string
-	// Digest is the SHA-256 of the evidence that was checked.
+	// Digest is the SHA-256 of the verified evidence.
 	Digest [32]byte
-	// Issued is when the evidence was made, for a virtual machine the time of its
-	// start; zero if it does not say.
+	// Issued is when the evidence was made. For a virtual machine, it is the time of its
+	// start. It is zero if the evidence has no time.
 	Issued time.Time
 }
 
 // Attestor is the server's half of a provider. It is safe for concurrent use.
 type Attestor interface {
-	// Name is that of the provider: a DNS label, the first part of the names of
-	// its ledger entries.
+	// Name is the name of the provider: a DNS label, the prefix of the names of its
+	// ledger entries.
 	Name() string
-	// Attest checks evidence. The error is a [*Refusal] if the machine may not
-	// join, and any other error if that could not be found out.
+	// Attest verifies evidence. The error is a [*Refusal] if the machine may not join,
+	// and any other error if that could not be decided.
 	Attest(ctx context.Context, req *Request) (*Identity, error)
 }
 
-// Presence is implemented by attestors that can tell whether a machine which
-// they once attested still exists.
+// Presence is implemented by attestors that can determine whether an attested machine
+// still exists.
 type Presence interface {
-	// Gone reports whether the machine has ended for good: it will never show
-	// evidence again. A machine that is merely stopped is not gone. The region is
-	// the one of its Identity.
+	// Gone reports whether the machine is terminated: it will never show evidence again.
+	// A stopped machine is not gone. The region is that of its Identity.
 	Gone(ctx context.Context, instanceID, region string) (bool, error)
 }
 
@@ -78,20 +74,20 @@ type Presence interface {
 type Collector interface {
 	// NodeName is the name that the machine's kubelet will register under.
 	NodeName(ctx context.Context) (string, error)
-	// Collect returns the body of the request to the server, JSON. The challenge
-	// is what the server asked to be signed; empty for nothing.
+	// Collect returns the body of the request to the server, JSON. The challenge is what
+	// the server wants signed. It can be empty.
 	Collect(ctx context.Context, challenge string) ([]byte, error)
 }
 
-// Refusal is the error that says that a machine may not join.
+// Refusal is the error for a machine that may not join.
 type Refusal struct {
 	// Code is the reason, documented in docs/reasons.md.
 	Code verdict.Code
-	// Malformed tells that the request is not of the attestor's form at all, so
-	// that nothing was checked.
+	// Malformed is set if the request does not have the attestor's form, so that nothing
+	// was checked.
 	Malformed bool
-	// Detail is what was found, for the operator's log and the ledger. It is not
-	// told to the machine, and holds no evidence, only what the evidence says.
+	// Detail is for the operator's log and the ledger. It is not sent to the machine. It
+	// may quote fields of the evidence, but not the evidence itself.
 	Detail string
 }
 

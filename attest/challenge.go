@@ -12,28 +12,27 @@ import (
 	"time"
 )
 
-// ChallengeLifetime is how long after it was made a challenge is good.
+// ChallengeLifetime is the validity of a challenge.
 const ChallengeLifetime = 2 * time.Minute
 
-// challengeSkew is how far ahead the clock of the replica may be that made a
-// challenge.
+// challengeSkew is how far the clock of another replica may be ahead.
 const challengeSkew = 30 * time.Second
 
 // ChallengeKeySize is the size of a key of [Challenges], in bytes.
 const ChallengeKeySize = 32
 
-// Challenges makes and knows challenges: texts that a machine signs to show that
-// its evidence is fresh. Nothing is remembered of them. A challenge is a time and
-// a random number, with their HMAC-SHA256 under a key that all replicas of the
-// server share, so that each knows the challenges of the others. It can be used
-// more than once while it is good. Safe for concurrent use.
+// Challenges makes and verifies challenges: texts that a machine signs to show that its
+// evidence is fresh. It has no state. A challenge is a time and a random number, with
+// their HMAC-SHA256 under a key that all replicas of the server share, so that each
+// accepts the challenges of the others. It can be used more than once while it is valid.
+// It is safe for concurrent use.
 type Challenges struct {
 	key   []byte
 	clock func() time.Time
 }
 
-// NewChallenges takes a key of [ChallengeKeySize] random bytes; without a clock it
-// is time.Now.
+// NewChallenges takes a key of [ChallengeKeySize] random bytes. The default clock is
+// time.Now.
 func NewChallenges(key []byte, clock func() time.Time) (*Challenges, error) {
 	if len(key) != ChallengeKeySize {
 		return nil, fmt.Errorf("the key of challenges has %d bytes, want %d", len(key), ChallengeKeySize)
@@ -44,8 +43,8 @@ func NewChallenges(key []byte, clock func() time.Time) (*Challenges, error) {
 	return &Challenges{key: key, clock: clock}, nil
 }
 
-// The parts of a challenge: the time of its making in seconds since 1970, random
-// bytes, and the HMAC of both.
+// The parts of a challenge: its creation time in seconds since 1970, random bytes, and
+// the HMAC of both.
 const (
 	challengeTime   = 8
 	challengeRandom = 16
@@ -60,12 +59,12 @@ func (c *Challenges) Challenge() string {
 	return base64.RawURLEncoding.EncodeToString(append(challenge, c.sum(challenge)...))
 }
 
-// Check returns an error for a text that is no challenge of this key's, or one
-// that is no longer good.
+// Check returns an error for a text that is not a challenge with this key, or has
+// expired.
 func (c *Challenges) Check(challenge string) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(challenge)
 	if err != nil || len(raw) != challengeSize || strings.ContainsAny(challenge, "\r\n") {
-		return errors.New("it has not the form of a challenge")
+		return errors.New("it does not have the form of a challenge")
 	}
 	signed := raw[:challengeTime+challengeRandom]
 	if !hmac.Equal(raw[len(signed):], c.sum(signed)) {
@@ -73,7 +72,7 @@ func (c *Challenges) Check(challenge string) error {
 	}
 	age := c.clock().Sub(time.Unix(int64(binary.BigEndian.Uint64(signed)), 0))
 	if age > ChallengeLifetime || age < -challengeSkew {
-		return fmt.Errorf("it was made %s ago, and is good for %s", age.Truncate(time.Second), ChallengeLifetime)
+		return fmt.Errorf("it was made %s ago, and is valid for %s", age.Truncate(time.Second), ChallengeLifetime)
 	}
 	return nil
 }

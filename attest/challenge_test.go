@@ -45,11 +45,11 @@ func TestChallenges(t *testing.T) {
 		{"with another time", flipped(7), 1, made, "not made by this server"},
 		{"with another random number", flipped(8), 1, made, "not made by this server"},
 		{"with another code", flipped(55), 1, made, "not made by this server"},
-		{"nothing", "", 1, made, "not the form"},
-		{"too short", challenge[:len(challenge)-4], 1, made, "not the form"},
-		{"too long", challenge + "AAAA", 1, made, "not the form"},
-		{"not base64", strings.Repeat("!", len(challenge)), 1, made, "not the form"},
-		{"with a line end", challenge + "\n", 1, made, "not the form"},
+		{"nothing", "", 1, made, "not have the form"},
+		{"too short", challenge[:len(challenge)-4], 1, made, "not have the form"},
+		{"too long", challenge + "AAAA", 1, made, "not have the form"},
+		{"not base64", strings.Repeat("!", len(challenge)), 1, made, "not have the form"},
+		{"with a line end", challenge + "\n", 1, made, "not have the form"},
 	} {
 		err := challenges(t, test.key, test.at).Check(test.challenge)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -58,20 +58,20 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
-func TestNoChallengeComesTwice(t *testing.T) {
+func TestChallengesAreUnique(t *testing.T) {
 	c := challenges(t, 1, time.Unix(1, 0))
 	if one, two := c.Challenge(), c.Challenge(); one == two {
 		t.Errorf("twice the challenge %s", one)
 	}
 }
 
-func TestAKeyHasItsSize(t *testing.T) {
+func TestKeySizeIsChecked(t *testing.T) {
 	if _, err := attest.NewChallenges([]byte("short"), nil); err == nil {
-		t.Error("a short key is taken")
+		t.Error("a short key is accepted")
 	}
 }
 
-// FuzzCheck: nothing is a challenge without the key.
+// FuzzCheck checks that no challenge is accepted without the key.
 func FuzzCheck(f *testing.F) {
 	mine, err := attest.NewChallenges(bytes.Repeat([]byte{3}, attest.ChallengeKeySize), nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(strings.Repeat("A", 75))
 	f.Fuzz(func(t *testing.T, challenge string) {
 		if mine.Check(challenge) == nil {
-			t.Errorf("%q is taken", challenge)
+			t.Errorf("%q is accepted", challenge)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// inventory believes machines whose serial number is in a list: a provider of one's own.
+// inventory is a custom provider. It accepts machines whose serial number is in a list.
 type inventory map[string]string // serial number → node name
 
 func (inventory) Name() string { return "inventory" }
@@ -24,7 +24,7 @@ func (i inventory) Attest(_ context.Context, req *attest.Request) (*attest.Ident
 	return &attest.Identity{Provider: "inventory", InstanceID: serial, NodeName: name}, nil
 }
 
-// The name of the node comes from the evidence, never from what the machine asks for.
+// The name of the node comes from the evidence, not from the request.
 func Example() {
 	var attestor attest.Attestor = inventory{"4711": "worker-1"}
 	for _, body := range []string{`"4711"`, `"4712"`} {
@@ -40,7 +40,7 @@ func Example() {
 	// refused: UnknownSerial: no machine with serial number "4712" is in the inventory
 }
 
-// A challenge is good at every replica that has the key, for as long as it lives.
+// A challenge is valid at every replica that has the key.
 func ExampleChallenges() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	challenges, err := attest.NewChallenges(make([]byte, attest.ChallengeKeySize), func() time.Time { return now })

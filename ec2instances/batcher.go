@@ -59,7 +59,7 @@ func (b *batcher) ask(ctx context.Context, id string, tries int) (Answer, error)
 	for {
 		q, patient := b.join(id, tries, deadline)
 		if q == nil {
-			return Answer{}, &Throttled{Detail: fmt.Sprintf("%d instances wait to be asked about already", b.most)}
+			return Answer{}, &Throttled{Detail: fmt.Sprintf("already %d instances wait for a look-up", b.most)}
 		}
 		select {
 		case <-q.done:
@@ -68,7 +68,7 @@ func (b *batcher) ask(ctx context.Context, id string, tries int) (Answer, error)
 				return q.answer, q.err
 			}
 		case <-ctx.Done():
-			return Answer{}, fmt.Errorf("waiting for what EC2 says of instance %s: %w", id, ctx.Err())
+			return Answer{}, fmt.Errorf("wait for the answer of EC2 about instance %s: %w", id, ctx.Err())
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (b *batcher) work() {
 		b.linger()
 		b.slots <- struct{}{}
 		var next *batch
-		next, more = b.take()
+		next, more = b.nextBatch()
 		go b.answer(next)
 	}
 }
@@ -150,10 +150,11 @@ type batch struct {
 	deadline  time.Time
 }
 
-// take returns the questions that have waited longest, and whether more wait. If none
+// nextBatch returns the questions that have waited longest, and whether more wait. If
+// none
 // wait, the next question starts the work again. Single questions get at most every other
 // request, so that many of them do not delay the rest.
-func (b *batcher) take() (next *batch, more bool) {
+func (b *batcher) nextBatch() (next *batch, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next = &batch{}

@@ -24,20 +24,20 @@ import (
 const (
 	account = fakeaws.DefaultAccount
 	region  = "eu-west-1"
-	// tries are those of callers that have no time for more.
+	// tries is the number of tries of short requests.
 	tries = 3
 )
 
-// site is a cloud.
-type site struct {
+// fixture is a fake AWS.
+type fixture struct {
 	*fakeaws.Cloud
 	mu       sync.Mutex
 	outcomes map[string]int
 }
 
-// newSite lets the AWS SDK of this process talk to a new cloud, as a user of its
+// newFixture connects the AWS SDK of this process to a new fake AWS, as a user of its
 // account.
-func newSite(t *testing.T) *site {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -53,10 +53,10 @@ func newSite(t *testing.T) *site {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	return &site{Cloud: cloud, outcomes: map[string]int{}}
+	return &fixture{Cloud: cloud, outcomes: map[string]int{}}
 }
 
-func (s *site) client(t *testing.T) *ec2instances.Client {
+func (s *fixture) client(t *testing.T) *ec2instances.Client {
 	t.Helper()
 	client, err := ec2instances.Load(t.Context(), ec2instances.Options{PerSecond: 1000, Burst: 1000, Observe: func(outcome string) {
 		s.mu.Lock()
@@ -69,14 +69,14 @@ func (s *site) client(t *testing.T) *ec2instances.Client {
 	return client
 }
 
-// requests are all that were made. The SDK may send one more than once.
-func (s *site) requests() int {
+// requests returns the number of requests. The SDK may send one more than once.
+func (s *fixture) requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.outcomes[ec2instances.OutcomeAnswered] + s.outcomes[ec2instances.OutcomeThrottled] + s.outcomes[ec2instances.OutcomeFailed]
 }
 
-// until waits for a condition, at the longest until the test ends.
+// until waits for a condition, until the test ends.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for !holds() {
@@ -87,19 +87,19 @@ func until(t *testing.T, holds func() bool) {
 	}
 }
 
-// result is that of one question.
+// result is the result of one question.
 type result struct {
 	id     string
 	answer ec2instances.Answer
 	err    error
 }
 
-// maxInFlight is how many batches of a region may be in flight.
+// maxInFlight is the maximum number of batches in flight in a region.
 const maxInFlight = 4
 
-// together asks about instances while EC2 hangs: the first ones are asked about alone,
+// together looks up instances while EC2 hangs: the first ones have requests of their own,
 // and the others wait together.
-func (s *site) together(t *testing.T, of *ec2instances.Client, ids []string) <-chan result {
+func (s *fixture) together(t *testing.T, of *ec2instances.Client, ids []string) <-chan result {
 	t.Helper()
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	results := make(chan result, len(ids))
@@ -116,8 +116,8 @@ func (s *site) together(t *testing.T, of *ec2instances.Client, ids []string) <-c
 	return results
 }
 
-func TestInstancesThatAreAskedAboutTogetherAreOneBatch(t *testing.T) {
-	s := newSite(t)
+func TestConcurrentLookupsAreBatched(t *testing.T) {
+	s := newFixture(t)
 	of := s.client(t)
 	known, unknown := map[string]string{}, map[string]bool{}
 	for n := range 300 {
@@ -137,10 +137,11 @@ func TestInstancesThatAreAskedAboutTogetherAreOneBatch(t *testing.T) {
 			t.Fatal(r.err)
 		case unknown[r.id]:
 			if r.answer.Instance != nil {
-				t.Errorf("%s does not exist and is %s", r.id, *r.answer.Instance.InstanceId)
+				t.Errorf("%s does not exist and is found as %s", r.id, *r.answer.Instance.InstanceId)
 			}
-		case r.answer.Instance == nil || *r.answer.Instance.InstanceId != r.id || *r.answer.Instance.PrivateDnsName != known[r.id] || r.answer.Account != account:
-			t.Errorf("%s is taken for another one", r.id)
+		case r.answer.Instance == nil || *r.answer.Instance.InstanceId != r.id || *r.answer.Instance.PrivateDnsName != known[r.id] ||
+			r.answer.Account != account:
+			t.Errorf("%s is found as another one", r.id)
 		}
 	}
 	// The first four have a request each, the others three, and each that EC2 does not
@@ -150,7 +151,7 @@ func TestInstancesThatAreAskedAboutTogetherAreOneBatch(t *testing.T) {
 	}
 }
 
-func TestEachInstanceThatABatchDoesNotNameIsAskedAboutAlone(t *testing.T) {
+func TestInstancesThatABatchOmitsAreLookedUpAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault            fakeaws.FaultKind
 		failed, requests int
@@ -160,13 +161,13 @@ func TestEachInstanceThatABatchDoesNotNameIsAskedAboutAlone(t *testing.T) {
 		"EC2 does not allow it now": {fakeaws.Forbidden, 6, maxInFlight + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			var ids []string
 			for n := range maxInFlight + 6 {
 				ids = append(ids, fmt.Sprintf("i-%017x", n))
 			}
 			results := s.together(t, s.client(t), ids)
-			s.EC2.Break(fakeaws.Fault{Kind: test.fault}) // those that hang are answered well
+			s.EC2.Break(fakeaws.Fault{Kind: test.fault}) // hanging requests succeed
 			failed := 0
 			for range ids {
 				r := <-results
@@ -184,7 +185,7 @@ func TestEachInstanceThatABatchDoesNotNameIsAskedAboutAlone(t *testing.T) {
 	}
 }
 
-// idsOf are the instances that a request is about.
+// idsOf returns the instances of a request.
 func idsOf(in *ec2.DescribeInstancesInput) []string {
 	if len(in.Filters) > 0 {
 		return in.Filters[0].Values
@@ -192,7 +193,7 @@ func idsOf(in *ec2.DescribeInstancesInput) []string {
 	return in.InstanceIds
 }
 
-// answerWith is an answer that names instances.
+// answerWith returns an answer with instances.
 func answerWith(ids ...string) *ec2.DescribeInstancesOutput {
 	out := &ec2.DescribeInstancesOutput{}
 	for _, id := range ids {
@@ -203,19 +204,21 @@ func answerWith(ids ...string) *ec2.DescribeInstancesOutput {
 	return out
 }
 
-// stub is EC2 with fixed answers, where time is the test's.
+// stub is EC2 with fixed answers. The test controls the time.
 type stub func(ids []string, token string) (*ec2.DescribeInstancesOutput, error)
 
 func (f stub) describe(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	return f(idsOf(in), aws.ToString(in.NextToken))
 }
 
-// A batch whose answer names some instances only does not say that there are no others.
-func TestAnAnswerThatWasCutOffIsNeverANo(t *testing.T) {
+// An answer that omits instances of a batch does not mean that they do not exist.
+func TestTruncatedAnswerIsNotNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var sizes []int
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error,
+		) {
 			mu.Lock()
 			sizes = append(sizes, len(ids))
 			mu.Unlock()
@@ -230,7 +233,8 @@ func TestAnAnswerThatWasCutOffIsNeverANo(t *testing.T) {
 			all.Go(func() {
 				time.Sleep(time.Duration(n) * time.Millisecond)
 				id := fmt.Sprintf("i-%08x", n)
-				if answer, err := of.Instance(t.Context(), region, id, tries); err != nil || answer.Instance == nil || *answer.Instance.InstanceId != id {
+				if answer, err := of.Instance(t.Context(), region, id, tries); err != nil || answer.Instance == nil ||
+					*answer.Instance.InstanceId != id {
 					t.Errorf("%s: %+v, %v", id, answer, err)
 				}
 			})
@@ -282,7 +286,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// requests are the sizes of requests to EC2, each of which takes a second.
+// requests returns the sizes of requests to EC2, each of which takes a second.
 func requests(t *testing.T, options ec2instances.Options, arrivals []time.Duration) (sizes []int, throttled int) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -315,7 +319,7 @@ func requests(t *testing.T, options ec2instances.Options, arrivals []time.Durati
 	return sizes, throttled
 }
 
-// every is n arrivals, one after the other.
+// every returns n arrivals with a fixed interval.
 func every(n int, step time.Duration) []time.Duration {
 	arrivals := make([]time.Duration, n)
 	for i := range arrivals {
@@ -333,10 +337,34 @@ func TestBatches(t *testing.T) {
 		throttled int
 	}{
 		{"a question that comes alone does not wait", ec2instances.Options{}, every(3, 2*time.Second), []int{1, 1, 1}, 0},
-		{"a question that comes while others are in flight waits for more", ec2instances.Options{BatchWait: 95 * time.Millisecond}, every(21, 10*time.Millisecond), []int{1, 10, 10}, 0},
-		{"a full batch does not wait", ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond}, every(11, time.Millisecond), []int{1, 5, 5}, 0},
-		{"no more than four batches are in flight", ec2instances.Options{BatchSize: 2}, every(13, time.Millisecond), []int{1, 2, 2, 2, 2, 2, 2}, 0},
-		{"a batch has 100 instances at most", ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour}, append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...), []int{1, 100, 100, 50}, 0},
+		{
+			"a question that comes while others are in flight waits for more",
+			ec2instances.Options{BatchWait: 95 * time.Millisecond},
+			every(21, 10*time.Millisecond),
+			[]int{1, 10, 10},
+			0,
+		},
+		{
+			"a full batch does not wait",
+			ec2instances.Options{BatchSize: 5, BatchWait: 100 * time.Millisecond},
+			every(11, time.Millisecond),
+			[]int{1, 5, 5},
+			0,
+		},
+		{
+			"no more than four batches are in flight",
+			ec2instances.Options{BatchSize: 2},
+			every(13, time.Millisecond),
+			[]int{1, 2, 2, 2, 2, 2, 2},
+			0,
+		},
+		{
+			"a batch has 100 instances at most",
+			ec2instances.Options{BatchSize: 1000, BatchWait: time.Hour},
+			append(every(1, 0), slices.Repeat([]time.Duration{time.Millisecond}, 250)...),
+			[]int{1, 100, 100, 50},
+			0,
+		},
 		{
 			"the limit on requests makes batches larger",
 			ec2instances.Options{PerSecond: 1, Burst: 1},
@@ -344,7 +372,13 @@ func TestBatches(t *testing.T) {
 			[]int{1, 1, 1, 1, 7, 10, 10, 11, 10, 8},
 			0,
 		},
-		{"a question that would wait too long is throttled", ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2}, every(20, time.Millisecond), []int{1, 2, 2, 2, 2, 2}, 9},
+		{
+			"a question that would wait too long is throttled",
+			ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 2},
+			every(20, time.Millisecond),
+			[]int{1, 2, 2, 2, 2, 2},
+			9,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			sizes, throttled := requests(t, test.options, test.arrivals)
@@ -355,13 +389,17 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-func TestTheRateLimitEndsARequestThatItLeavesNoTimeFor(t *testing.T) {
+func TestRateLimitRejectsRequestsBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observed := map[string]int{}
 		of := ec2instances.New(ec2instances.Options{
 			PerSecond: 0.01, Burst: 1,
-			DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) { return answerWith(ids...), nil }).describe,
-			Observe:           func(outcome string) { observed[outcome]++ },
+			DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+				error,
+			) {
+				return answerWith(ids...), nil
+			}).describe,
+			Observe: func(outcome string) { observed[outcome]++ },
 		})
 		ask := func(id string) error {
 			_, err := of.Instance(t.Context(), region, id, tries)

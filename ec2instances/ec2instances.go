@@ -15,28 +15,30 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// DescribeInstances is the one method of EC2's client that is needed. The client itself
-// is not kept: behind an interface it would keep all of its methods in the program.
-type DescribeInstances func(ctx context.Context, input *ec2.DescribeInstancesInput, options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+// DescribeInstances is the method of EC2's client that is needed. It is a function, not
+// an interface, so that the linker drops the other methods of the client.
+type DescribeInstances func(ctx context.Context, input *ec2.DescribeInstancesInput,
+	options ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 
-// Options are settings of a [Client]. What is zero has a default, but for
+// Options are settings of a [Client]. Zero values are replaced with defaults, except
 // DescribeInstances.
 type Options struct {
-	// DescribeInstances asks EC2. It need not try again: the client does.
+	// DescribeInstances calls EC2. It need not retry: the client does.
 	DescribeInstances DescribeInstances
-	// PerSecond is how many requests are made in a region in the long run, tries and
-	// pages included, and Burst how many at once; 10 and 20 by default.
+	// PerSecond is the rate limit of requests in a region, including retries and pages,
+	// and Burst the number of requests at once. The defaults are 10 and 20.
 	PerSecond float64
 	Burst     int
-	// BatchSize is how many instances a request is about, at most 100, the default.
+	// BatchSize is the maximum number of instances in a request. The default and maximum
+	// are 100.
 	BatchSize int
-	// BatchWait is how long a question waits for others, at most 200 ms; 20 ms by
-	// default. A question does not wait if no request is in flight.
+	// BatchWait is how long a question waits for others. The default is 20 ms, the
+	// maximum 200 ms. A question does not wait if no request is in flight.
 	BatchWait time.Duration
-	// Now is the clock of [Answer], time.Now by default.
+	// Now is the clock of [Answer]. The default is time.Now.
 	Now func() time.Time
-	// Observe, if set, is called with the outcome of each request, one of the Outcome constants.
-	// Several tries are one request.
+	// Observe, if set, is called with the outcome of each request, one of the Outcome
+	// constants. Retries are part of one request.
 	Observe func(outcome string)
 }
 
@@ -47,16 +49,16 @@ const (
 	maxBatchSize     = 100
 	defaultBatchWait = 20 * time.Millisecond
 	maxBatchWait     = 200 * time.Millisecond
-	// maxInFlight is how many batches of a region may be in flight.
+	// maxInFlight is the maximum number of batches in flight in a region.
 	maxInFlight = 4
-	// queueSeconds is how many seconds' worth of instances may wait.
+	// queueSeconds bounds the waiting instances to those of so many seconds.
 	queueSeconds = 2
-	// maxPages bounds an answer, which is about 100 instances at most.
+	// maxPages bounds an answer, which has at most about 100 instances.
 	maxPages = 100
-	// questionLife ends a question whose context has no deadline. kube-apiserver waits
-	// 10 seconds for what it asks a webhook.
+	// questionLife bounds a question whose context has no deadline. kube-apiserver waits
+	// 10 seconds for a webhook.
 	questionLife = 8 * time.Second
-	// tryTimeout ends one try.
+	// tryTimeout bounds one try.
 	tryTimeout = 5 * time.Second
 )
 
@@ -64,9 +66,9 @@ const (
 const (
 	// OutcomeAnswered: EC2 answered, possibly that there is no such instance.
 	OutcomeAnswered = "answered"
-	// OutcomeThrottled: AWS throttled it.
+	// OutcomeThrottled: AWS throttled the request.
 	OutcomeThrottled = "throttled"
-	// OutcomeLimited: it was not sent because of the rate limit.
+	// OutcomeLimited: the request was not sent because of the rate limit.
 	OutcomeLimited = "limited"
 	// OutcomeFailed: there was no answer, or not about the instance.
 	OutcomeFailed = "failed"
@@ -81,21 +83,21 @@ type Throttled struct {
 // Error implements error.
 func (t *Throttled) Error() string { return t.Detail }
 
-// Answer is what EC2 says of an instance.
+// Answer is the answer of EC2 about an instance.
 type Answer struct {
 	// Instance is nil if EC2 has no such instance that the account may see. It is shared
-	// by all who asked: nobody changes it.
+	// by all callers and must not be changed.
 	Instance *types.Instance
-	// Account is the one that owns the instance.
+	// Account is the account that owns the instance.
 	Account string
-	// Asked is when the request was made.
+	// Asked is when the request was sent.
 	Asked time.Time
 }
 
-// Client asks EC2. It is safe for concurrent use.
+// Client looks up instances in EC2. It is safe for concurrent use.
 type Client struct {
 	options Options
-	// home is the region of the environment, if that is known.
+	// home is the region of the environment, if it is known.
 	home string
 
 	mu      sync.Mutex
@@ -117,34 +119,34 @@ func New(o Options) *Client {
 	return &Client{options: o, regions: map[string]*batcher{}}
 }
 
-// Load returns a client that asks EC2 with the settings and credentials of the
-// environment. The transport carries its requests; nil for that of the SDK.
+// Load returns a client with the settings and credentials of the environment. The
+// transport carries its requests; nil means that of the SDK.
 func Load(ctx context.Context, o Options, transport http.RoundTripper) (*Client, error) {
 	sdk, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(tryTimeout)))
 	if err != nil {
-		return nil, fmt.Errorf("reading the settings of the AWS SDK: %w", err)
+		return nil, fmt.Errorf("read the settings of the AWS SDK: %w", err)
 	}
 	if transport != nil {
 		sdk.HTTPClient = &http.Client{Transport: transport, Timeout: tryTimeout}
 	}
-	// The client of EC2 does not try again, but requests for credentials are tried as ever.
+	// The client of EC2 does not retry. Requests for credentials are retried as usual.
 	o.DescribeInstances = ec2.NewFromConfig(sdk, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} }).DescribeInstances
 	client := New(o)
 	client.home = sdk.Region
 	return client, nil
 }
 
-// Instance returns what EC2 in a region says of an instance; the empty region is that of
-// the environment. The context bounds the caller's wait. Others may wait for the same
-// answer, so that it does not end a request before their deadlines.
+// Instance returns the answer of EC2 in a region about an instance. The empty region is
+// that of the environment. The context bounds the caller's wait. Others may wait for the
+// same answer, so it does not end a request before their deadlines.
 //
-// Tries is how often a request is sent that EC2 throttles or fails to answer. A batch has
-// the largest number of its questions.
+// Tries is the number of tries if EC2 throttles or does not answer. A batch has the
+// largest number of its questions.
 func (c *Client) Instance(ctx context.Context, region, id string, tries int) (Answer, error) {
 	return c.in(region).ask(ctx, id, tries)
 }
 
-// Waiting is the number of questions in a region that wait for a batch.
+// Waiting returns the number of questions in a region that wait for a batch.
 func (c *Client) Waiting(region string) int {
 	b := c.in(region)
 	b.mu.Lock()

@@ -17,7 +17,7 @@ func Example() {
 	}
 	answer, err := client.Instance(ctx, "eu-west-1", "i-0123456789abcdef0", 3)
 	if err != nil {
-		fmt.Println("not known:", err)
+		fmt.Println("failed:", err)
 		return
 	}
 	fmt.Println(answer.Instance != nil)

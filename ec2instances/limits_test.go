@@ -28,19 +28,34 @@ var (
 func TestTries(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		errs      []error // of the first tries
+		errs      []error // the errors of the first tries
 		tries     int
-		want      string // of the error
+		want      string // a part of the error
 		requests  int
 		throttled bool
 		outcome   string
 	}{
 		{"an answer", nil, 3, "", 1, false, ec2instances.OutcomeAnswered},
 		{"throttled once", []error{errThrottled}, 3, "", 2, false, ec2instances.OutcomeAnswered},
-		{"throttled at each try", []error{errThrottled, errThrottled, errThrottled}, 3, "RequestLimitExceeded", 3, true, ec2instances.OutcomeThrottled},
+		{
+			"throttled at each try",
+			[]error{errThrottled, errThrottled, errThrottled},
+			3, "RequestLimitExceeded", 3, true,
+			ec2instances.OutcomeThrottled,
+		},
 		{"one try", []error{errThrottled}, 1, "RequestLimitExceeded", 1, true, ec2instances.OutcomeThrottled},
-		{"throttled, then failed", []error{errThrottled, errInternal, errInternal}, 3, "InternalError", 2, false, ec2instances.OutcomeFailed},
-		{"not allowed", []error{errForbidden}, 3, "allow ec2:DescribeInstances to the role of this server", 1, false, ec2instances.OutcomeFailed},
+		{
+			"throttled, then failed",
+			[]error{errThrottled, errInternal, errInternal},
+			3, "InternalError", 2, false,
+			ec2instances.OutcomeFailed,
+		},
+		{
+			"not allowed",
+			[]error{errForbidden},
+			3, "allow ec2:DescribeInstances to the role of this server", 1, false,
+			ec2instances.OutcomeFailed,
+		},
 		{"not known", []error{errUnknown}, 3, "", 1, false, ec2instances.OutcomeAnswered},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,8 +90,8 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// The deadline of who asks ends the tries, and the error is that of EC2.
-func TestThrottlingUntilTheDeadlineIsThrottling(t *testing.T) {
+// The deadline of the caller ends the retries, and the error is that of EC2.
+func TestThrottlingUntilTheDeadlineIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func([]string, string) (*ec2.DescribeInstancesOutput, error) {
 			return nil, errThrottled
@@ -90,7 +105,7 @@ func TestThrottlingUntilTheDeadlineIsThrottling(t *testing.T) {
 	})
 }
 
-// took is how long so many questions take, one after the other.
+// took returns the duration of a number of consecutive questions.
 func took(t *testing.T, of *ec2instances.Client, in string, questions int) time.Duration {
 	t.Helper()
 	begin := time.Now()
@@ -102,11 +117,10 @@ func took(t *testing.T, of *ec2instances.Client, in string, questions int) time.
 	return time.Since(begin)
 }
 
-func TestTheRateLimitIsThatOfARegion(t *testing.T) {
+func TestRateLimitIsPerRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
-			return answerWith(ids...), nil
-		}).describe})
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) { return answerWith(ids...), nil }
+		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 5, DescribeInstances: stub(describe).describe})
 		for _, in := range []string{"eu-west-1", "eu-west-2"} {
 			if got := took(t, of, in, 8); got.Round(time.Millisecond) != 3*time.Second {
 				t.Errorf("8 requests in %s took %s, want 3 seconds: 5 at once, 3 later", in, got)
@@ -115,15 +129,16 @@ func TestTheRateLimitIsThatOfARegion(t *testing.T) {
 	})
 }
 
-func TestTheRateLimitFallsWhenEC2ThrottlesAndRisesAgain(t *testing.T) {
+func TestRateLimitAdaptsToThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := false
-		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
 			if throttle {
 				return nil, errThrottled
 			}
 			return answerWith(ids...), nil
-		}).describe})
+		}
+		of := ec2instances.New(ec2instances.Options{PerSecond: 10, Burst: 10, DescribeInstances: stub(describe).describe})
 		if got := took(t, of, region, 10); got != 0 {
 			t.Errorf("the burst took %s", got)
 		}
@@ -146,10 +161,10 @@ func TestTheRateLimitFallsWhenEC2ThrottlesAndRisesAgain(t *testing.T) {
 	})
 }
 
-// Whoever makes up ids gets requests of their own for them. Others go on beside these.
-func TestQuestionsThatAreAskedAloneDoNotHoldUpBatches(t *testing.T) {
+// Invented ids get requests of their own. Other questions are not delayed.
+func TestSingleQuestionsDoNotDelayBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 50, DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		describe := func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
 			if strings.HasPrefix(ids[0], "i-f") {
 				if len(ids) == 1 {
 					return nil, errUnknown
@@ -157,7 +172,8 @@ func TestQuestionsThatAreAskedAloneDoNotHoldUpBatches(t *testing.T) {
 				return answerWith(), nil
 			}
 			return answerWith(ids...), nil
-		}).describe})
+		}
+		of := ec2instances.New(ec2instances.Options{PerSecond: 1, Burst: 1, BatchSize: 50, DescribeInstances: stub(describe).describe})
 		var made sync.WaitGroup
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -169,7 +185,7 @@ func TestQuestionsThatAreAskedAloneDoNotHoldUpBatches(t *testing.T) {
 			})
 		}
 		time.Sleep(5 * time.Second)
-		// Four batches may wait for the rate limit before this one, and one question alone.
+		// Four batches may wait for the rate limit first, and one single question.
 		begin := time.Now()
 		if answer, err := of.Instance(ctx, region, "i-0000000a", 1); err != nil || answer.Instance == nil {
 			t.Errorf("%+v, %v", answer, err)
@@ -181,11 +197,14 @@ func TestQuestionsThatAreAskedAloneDoNotHoldUpBatches(t *testing.T) {
 	})
 }
 
-// Two who ask about one instance share a request, but not the patience of the other.
-func TestAPatientCallerAsksAgainWhatAnImpatientOneGaveUp(t *testing.T) {
+// Two callers that look up the same instance share a request, but each has its own
+// deadline.
+func TestCallerWithMoreTimeRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error,
+		) {
 			requests++
 			n := requests
 			time.Sleep(time.Second)
@@ -213,10 +232,12 @@ func TestAPatientCallerAsksAgainWhatAnImpatientOneGaveUp(t *testing.T) {
 	})
 }
 
-func TestOneInstanceIsAskedAboutOnceForAllWhoWait(t *testing.T) {
+func TestConcurrentLookupsOfOneInstanceAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		requests := 0
-		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput, error) {
+		of := ec2instances.New(ec2instances.Options{DescribeInstances: stub(func(ids []string, _ string) (*ec2.DescribeInstancesOutput,
+			error,
+		) {
 			requests++
 			time.Sleep(time.Second)
 			return answerWith(ids...), nil
@@ -236,9 +257,9 @@ func TestOneInstanceIsAskedAboutOnceForAllWhoWait(t *testing.T) {
 	})
 }
 
-// Credentials are asked for with the SDK's own tries: only EC2 is asked once per try.
-func TestAPassingFailureOfTheMetadataServiceIsNotNoticed(t *testing.T) {
-	s := newSite(t)
+// Requests for credentials use the SDK's own retries.
+func TestTransientFailureOfTheMetadataServiceIsRetried(t *testing.T) {
+	s := newFixture(t)
 	own, other := s.Launch(fakeaws.Instance{Role: "server"}), s.Launch(fakeaws.Instance{})
 	metadata, err := s.Metadata(own.ID)
 	if err != nil {
@@ -256,9 +277,9 @@ func TestAPassingFailureOfTheMetadataServiceIsNotNoticed(t *testing.T) {
 	}
 }
 
-// Who names no region shares the limits of who names that of the environment.
-func TestTheRegionOfTheEnvironmentIsOneRegion(t *testing.T) {
-	s := newSite(t)
+// The empty region and that of the environment share limits.
+func TestEmptyRegionIsThatOfTheEnvironment(t *testing.T) {
+	s := newFixture(t)
 	of := s.client(t)
 	results := s.together(t, of, []string{"i-00000001", "i-00000002", "i-00000003", "i-00000004", "i-00000005"})
 	if got := of.Waiting(""); got != 1 {
@@ -272,15 +293,15 @@ func TestTheRegionOfTheEnvironmentIsOneRegion(t *testing.T) {
 	}
 }
 
-// A failure of EC2 is tried again once per try, and not by the SDK as well.
-func TestEC2IsAskedOncePerTry(t *testing.T) {
-	s := newSite(t)
+// A failure of EC2 is retried by the client, and not by the SDK as well.
+func TestEC2GetsOneRequestPerTry(t *testing.T) {
+	s := newFixture(t)
 	of, instance := s.client(t), s.Launch(fakeaws.Instance{})
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Broken})
 	if _, err := of.Instance(t.Context(), region, instance.ID, 2); err == nil {
 		t.Error("no error")
 	}
-	// net/http may send one again that did not get out whole. The SDK would make six.
+	// net/http may repeat a request that was not written completely. The SDK would make six.
 	if got := s.EC2.Requests(); got < 2 || got > 3 {
 		t.Errorf("%d requests for 2 tries", got)
 	}

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The pause after the first try, doubled after each further one, and the longest.
+// The pause after the first try, doubled after each further one, and its maximum.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 3 * time.Second
 )
 
-// requests are those to EC2 in a region, limited and counted.
+// requests sends requests to EC2 in a region, limits and counts them.
 type requests struct {
 	options *Options
 	region  []func(*ec2.Options)
@@ -37,12 +37,11 @@ func newRequests(o *Options, region string) *requests {
 	return r
 }
 
-// describe returns those of some instances that EC2 names. Of one instance it returns
-// nothing only if EC2 says that it has none.
+// describe returns the instances that EC2 returns. For a single instance, an empty result
+// means that it does not exist.
 func (r *requests) describe(ctx context.Context, ids []string, tries int) (map[string]Answer, error) {
 	if len(ids) > 1 {
-		// A filter leaves out what EC2 does not know. A list of ids would be refused for
-		// one of them.
+		// A filter omits unknown instances. A list of ids would be refused for one of them.
 		return r.pages(ctx, &ec2.DescribeInstancesInput{
 			Filters: []types.Filter{{Name: aws.String("instance-id"), Values: ids}},
 		}, tries)
@@ -57,7 +56,7 @@ func (r *requests) describe(ctx context.Context, ids []string, tries int) (map[s
 	return found, err
 }
 
-// pages goes through all pages of an answer.
+// pages reads all pages of an answer.
 func (r *requests) pages(ctx context.Context, input *ec2.DescribeInstancesInput, tries int) (map[string]Answer, error) {
 	found := map[string]Answer{}
 	for range maxPages {
@@ -83,8 +82,8 @@ func (r *requests) pages(ctx context.Context, input *ec2.DescribeInstancesInput,
 	return nil, fmt.Errorf("EC2 answers with more than %d pages", maxPages)
 }
 
-// request makes one when the rate limit allows it, up to a number of tries. When the time
-// is over, the error of the try before says more than that.
+// request sends a request within the rate limit, with a number of tries. After a timeout,
+// it returns the error of the previous try.
 func (r *requests) request(ctx context.Context, input *ec2.DescribeInstancesInput, tries int) (*ec2.DescribeInstancesOutput, error) {
 	var err error
 	for try := 1; ; try++ {
@@ -93,7 +92,7 @@ func (r *requests) request(ctx context.Context, input *ec2.DescribeInstancesInpu
 				return nil, r.result(err)
 			}
 			r.options.Observe(OutcomeLimited)
-			return nil, &Throttled{Detail: "the rate limit of this server leaves no time for a request"}
+			return nil, &Throttled{Detail: "the rate limit of this server allows no request in time"}
 		}
 		page, latest := r.options.DescribeInstances(ctx, input, r.region...)
 		throttled := isThrottling(latest)
@@ -104,13 +103,13 @@ func (r *requests) request(ctx context.Context, input *ec2.DescribeInstancesInpu
 		if err == nil || ctx.Err() == nil {
 			err = latest
 		}
-		if try >= tries || !throttled && !isPassing(latest) || !pause(ctx, try) {
+		if try >= tries || !throttled && !isTransient(latest) || !pause(ctx, try) {
 			return nil, r.result(err)
 		}
 	}
 }
 
-// result counts a request and returns what its error means.
+// result counts a request and classifies its error.
 func (r *requests) result(err error) error {
 	switch {
 	case err == nil || isUnknown(err):
@@ -128,7 +127,7 @@ func (r *requests) result(err error) error {
 	return err
 }
 
-// isUnknown reports whether EC2 says that it has no such instance.
+// isUnknown reports whether an error means that the instance does not exist.
 func isUnknown(err error) bool {
 	var failure smithy.APIError
 	if !errors.As(err, &failure) {
@@ -142,12 +141,12 @@ func isThrottling(err error) bool {
 	return err != nil && retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == aws.TrueTernary
 }
 
-// isPassing reports whether an error may be gone with the next try.
-func isPassing(err error) bool {
+// isTransient reports whether a retry may succeed.
+func isTransient(err error) bool {
 	return retry.IsErrorRetryables(retry.DefaultRetryables).IsErrorRetryable(err) == aws.TrueTernary
 }
 
-// pause waits after a try. It returns false at once if the time does not suffice.
+// pause waits after a try. It returns false at once if there is not enough time.
 func pause(ctx context.Context, try int) bool {
 	longest := min(firstPause<<min(try-1, 10), longestPause)
 	length := longest/2 + rand.N(longest/2)
@@ -164,7 +163,7 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// rateLimit falls when EC2 throttles, and rises again with each answer.
+// rateLimit decreases when EC2 throttles, and increases again with each answer.
 type rateLimit struct {
 	*rate.Limiter
 	full  rate.Limit
@@ -177,8 +176,8 @@ func newRateLimit(perSecond float64, burst int) *rateLimit {
 	return &rateLimit{Limiter: rate.NewLimiter(rate.Limit(perSecond), burst), full: rate.Limit(perSecond), burst: burst}
 }
 
-// adjust halves the rate for a request that was throttled, down to a sixteenth, and gives
-// a tenth back for one that was answered. There are no bursts below the full rate.
+// adjust halves the rate after a throttled request, down to a sixteenth, and adds a tenth
+// after an answered one. There are no bursts below the full rate.
 func (l *rateLimit) adjust(answered, throttled bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

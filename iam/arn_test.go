@@ -17,10 +17,22 @@ func TestCanonical(t *testing.T) {
 		{"a user with a path", "arn:aws:iam::111122223333:user/teams/a/ann", "arn:aws:iam::111122223333:user/teams/a/ann", ""},
 		{"root", "arn:aws:iam::111122223333:root", "arn:aws:iam::111122223333:root", ""},
 		{"a federated user", "arn:aws:sts::111122223333:federated-user/ann", "arn:aws:sts::111122223333:federated-user/ann", ""},
-		{"a session", "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", "arn:aws:iam::111122223333:role/node", "i-0123456789abcdef0"},
-		{"a session with a name like an address", "arn:aws:sts::111122223333:assumed-role/admin/ann@corp.example", "arn:aws:iam::111122223333:role/admin", "ann@corp.example"},
-		{"a session of a role with a path, though STS leaves it out", "arn:aws:sts::111122223333:assumed-role/teams/a/node/s", "arn:aws:iam::111122223333:role/teams/a/node", "s"},
-		{"all characters of names", "arn:aws:sts::111122223333:assumed-role/a_b+c=d,e.f@g-h/i_j+k=l,m.n@o-p", "arn:aws:iam::111122223333:role/a_b+c=d,e.f@g-h", "i_j+k=l,m.n@o-p"},
+		{
+			"a session", "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0",
+			"arn:aws:iam::111122223333:role/node", "i-0123456789abcdef0",
+		},
+		{
+			"a session with a name like an address", "arn:aws:sts::111122223333:assumed-role/admin/ann@corp.example",
+			"arn:aws:iam::111122223333:role/admin", "ann@corp.example",
+		},
+		{
+			"a session of a role with a path, which STS omits", "arn:aws:sts::111122223333:assumed-role/teams/a/node/s",
+			"arn:aws:iam::111122223333:role/teams/a/node", "s",
+		},
+		{
+			"all characters of names", "arn:aws:sts::111122223333:assumed-role/a_b+c=d,e.f@g-h/i_j+k=l,m.n@o-p",
+			"arn:aws:iam::111122223333:role/a_b+c=d,e.f@g-h", "i_j+k=l,m.n@o-p",
+		},
 		{"the GovCloud", "arn:aws-us-gov:sts::111122223333:assumed-role/node/s", "arn:aws-us-gov:iam::111122223333:role/node", "s"},
 		{"China", "arn:aws-cn:iam::111122223333:user/ann", "arn:aws-cn:iam::111122223333:user/ann", ""},
 		{"a role that is called root", "arn:aws:iam::111122223333:role/root", "arn:aws:iam::111122223333:role/root", ""},
@@ -32,18 +44,18 @@ func TestCanonical(t *testing.T) {
 			}
 			again, session, err := iam.Canonical(canonical)
 			if err != nil || again != canonical || session != "" {
-				t.Errorf("canonical once more, it is %q, %q, %v", again, session, err)
+				t.Errorf("canonicalized again, it is %q, %q, %v", again, session, err)
 			}
 		})
 	}
 }
 
-func TestNoCallerHasTheARN(t *testing.T) {
+func TestCanonicalRejectsARNsOfNoCaller(t *testing.T) {
 	for rule, arn := range map[string]string{
 		"nothing":                       "",
-		"no ARN":                        "node",
+		"not an ARN":                    "node",
 		"too few parts":                 "arn:aws:iam:111122223333:role/node",
-		"another beginning":             "urn:aws:iam::111122223333:role/node",
+		"another prefix":                "urn:aws:iam::111122223333:role/node",
 		"no partition":                  "arn::iam::111122223333:role/node",
 		"no service":                    "arn:aws:::111122223333:role/node",
 		"no resource":                   "arn:aws:iam::111122223333:",

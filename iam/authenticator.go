@@ -106,7 +106,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (*User, 
 		return nil, Refuse(NotMapped, "no mapping is about %s or its account", who.canonical)
 	}
 	if mapping.Unusable {
-		return nil, Refuse(MappingUnusable, "the mapping of %s in %s cannot be used", who.canonical, cmp.Or(mapping.Place.String(), mapping.Source))
+		return nil, Refuse(MappingUnusable, "the mapping of %s in %s cannot be used", who.canonical,
+			cmp.Or(mapping.Place.String(), mapping.Source))
 	}
 	user, err := a.user(ctx, who, mapping)
 	if err != nil {

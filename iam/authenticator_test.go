@@ -75,8 +75,8 @@ func (i *instances) Instance(_ context.Context, id string, withRoles bool) (*iam
 	return &instance, nil
 }
 
-// scene is all that an authenticator asks.
-type scene struct {
+// fixture holds the fakes that an authenticator depends on.
+type fixture struct {
 	caller    iam.Caller
 	verifyErr error
 	mapping   iam.Mapping
@@ -85,9 +85,9 @@ type scene struct {
 	options   iam.Options
 }
 
-// nodes is the scene of an instance that runs, with a role that is mapped to nodes.
-func nodes() *scene {
-	return &scene{
+// nodes returns a fixture with a running instance whose role is mapped to nodes.
+func nodes() *fixture {
+	return &fixture{
 		caller: sessionOf("node", instanceID),
 		mapping: iam.Mapping{
 			Kind: iam.RoleMapping, ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}",
@@ -102,7 +102,7 @@ func nodes() *scene {
 	}
 }
 
-// sessionOf is the caller with a session of a role.
+// sessionOf returns a caller with a session of a role.
 func sessionOf(role, session string) iam.Caller {
 	return iam.Caller{
 		ARN: "arn:aws:sts::111122223333:assumed-role/" + role + "/" + session, Account: account,
@@ -111,14 +111,14 @@ func sessionOf(role, session string) iam.Caller {
 	}
 }
 
-// instance changes what EC2 says of the instance.
-func (s *scene) instance(change func(*iam.Instance)) {
+// instance changes the instance that EC2 returns.
+func (s *fixture) instance(change func(*iam.Instance)) {
 	instance := s.instances.known[instanceID]
 	change(&instance)
 	s.instances.known[instanceID] = instance
 }
 
-func (s *scene) authenticate(t *testing.T) (*iam.User, error) {
+func (s *fixture) authenticate(t *testing.T) (*iam.User, error) {
 	t.Helper()
 	o := s.options
 	o.Verifier = verifier{s.caller, s.verifyErr}
@@ -137,8 +137,8 @@ func (s *scene) authenticate(t *testing.T) (*iam.User, error) {
 	return iam.NewAuthenticator(o).Authenticate(t.Context(), "the token")
 }
 
-// expectRefusal checks that a scene ends with a refusal.
-func (s *scene) expectRefusal(t *testing.T, want verdict.Code) {
+// expectRefusal checks that authentication is refused.
+func (s *fixture) expectRefusal(t *testing.T, want verdict.Code) {
 	t.Helper()
 	user, err := s.authenticate(t)
 	var refusal *iam.Refusal
@@ -150,7 +150,7 @@ func (s *scene) expectRefusal(t *testing.T, want verdict.Code) {
 	}
 }
 
-func TestANodeIsNamedAfterItsInstance(t *testing.T) {
+func TestNodeIsNamedAfterItsInstance(t *testing.T) {
 	s := nodes()
 	got, err := s.authenticate(t)
 	if err != nil {
@@ -179,7 +179,7 @@ func TestANodeIsNamedAfterItsInstance(t *testing.T) {
 	}
 }
 
-func TestCallersAreUsers(t *testing.T) {
+func TestCallersBecomeUsers(t *testing.T) {
 	for _, tc := range []struct {
 		rule             string
 		caller           iam.Caller
@@ -189,9 +189,12 @@ func TestCallersAreUsers(t *testing.T) {
 		session, account string
 	}{
 		{
-			rule:     "a user",
-			caller:   iam.Caller{ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Account: account, UserID: "AIDAEXAMPLE"},
-			mapping:  iam.Mapping{Kind: iam.UserMapping, ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Username: "ann", Groups: []string{"admins"}},
+			rule:   "a user",
+			caller: iam.Caller{ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Account: account, UserID: "AIDAEXAMPLE"},
+			mapping: iam.Mapping{
+				Kind: iam.UserMapping, ARN: "arn:aws:iam::111122223333:user/teams/a/ann", Username: "ann",
+				Groups: []string{"admins"},
+			},
 			username: "ann", id: "AIDAEXAMPLE", groups: []string{"admins"},
 		},
 		{
@@ -201,28 +204,35 @@ func TestCallersAreUsers(t *testing.T) {
 			username: "root-of-111122223333", id: account,
 		},
 		{
-			rule:     "a federated user, whose id is not cut to that of root",
+			rule:     "a federated user keeps its whole id",
 			caller:   iam.Caller{ARN: "arn:aws:sts::111122223333:federated-user/ann", Account: account, UserID: "111122223333:ann"},
 			mapping:  iam.Mapping{Kind: iam.UserMapping, ARN: "arn:aws:sts::111122223333:federated-user/ann", Username: "ann"},
 			username: "ann", id: "111122223333:ann",
 		},
 		{
-			rule:     "a session with its name in username and groups",
-			caller:   sessionOf("admin", "ann@corp.example"),
-			mapping:  iam.Mapping{Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "aws:{{AccountID}}:{{SessionName}}", Groups: []string{"of:{{SessionNameRaw}}", "by:{{AccessKeyID}}"}},
+			rule:   "a session with its name in username and groups",
+			caller: sessionOf("admin", "ann@corp.example"),
+			mapping: iam.Mapping{
+				Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin",
+				Username: "aws:{{AccountID}}:{{SessionName}}",
+				Groups:   []string{"of:{{SessionNameRaw}}", "by:{{AccessKeyID}}"},
+			},
 			username: "aws:111122223333:ann-corp.example", id: "AROAEXAMPLE0000000001", session: "ann@corp.example",
 			groups: []string{"of:ann@corp.example", "by:" + accessKey},
 		},
 		{
-			rule:     "anybody of an account, under the canonical ARN and in no group",
+			rule:     "any caller of a mapped account, under its canonical ARN and in no group",
 			caller:   sessionOf("admin", "ann"),
 			mapping:  iam.Mapping{Kind: iam.AccountMapping, Account: account},
 			username: "arn:aws:iam::111122223333:role/admin", id: "AROAEXAMPLE0000000001", session: "ann",
 		},
 		{
-			rule:     "a name with a space, as people have it",
-			caller:   sessionOf("admin", "ann"),
-			mapping:  iam.Mapping{Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "Ann Lee", Groups: []string{"platform team"}},
+			rule:   "a name with a space",
+			caller: sessionOf("admin", "ann"),
+			mapping: iam.Mapping{
+				Kind: iam.RoleMapping, ARN: "arn:aws:iam::111122223333:role/admin", Username: "Ann Lee",
+				Groups: []string{"platform team"},
+			},
 			username: "Ann Lee", id: "AROAEXAMPLE0000000001", session: "ann", groups: []string{"platform team"},
 		},
 	} {
@@ -236,14 +246,15 @@ func TestCallersAreUsers(t *testing.T) {
 			if got.Username != tc.username || strings.Join(got.Groups, ";") != strings.Join(tc.groups, ";") {
 				t.Errorf("got %q in %q", got.Username, got.Groups)
 			}
-			if got.UID != "aws-iam-authenticator:111122223333:"+tc.id || got.Extra["principalId"][0] != tc.id || got.Extra["sessionName"][0] != tc.session {
+			if got.UID != "aws-iam-authenticator:111122223333:"+tc.id || got.Extra["principalId"][0] != tc.id ||
+				got.Extra["sessionName"][0] != tc.session {
 				t.Errorf("got %q, %q", got.UID, got.Extra)
 			}
 		})
 	}
 }
 
-// TestIDsOfCallersDiffer has callers of one account that a part of an id would make one.
+// TestIDsOfCallersDiffer has callers in one account whose ids share a part.
 func TestIDsOfCallersDiffer(t *testing.T) {
 	ids := map[string]string{}
 	for _, caller := range []iam.Caller{
@@ -265,14 +276,14 @@ func TestIDsOfCallersDiffer(t *testing.T) {
 	}
 }
 
-func TestWhatSTSSaysHasToFitTogether(t *testing.T) {
+func TestInconsistentAnswerOfSTSIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
 		change func(*iam.Caller)
 		want   verdict.Code
 	}{
 		{"no ARN", func(c *iam.Caller) { c.ARN = "" }, iam.CallerMalformed},
-		{"something else than an ARN", func(c *iam.Caller) { c.ARN = "node" }, iam.CallerMalformed},
+		{"not an ARN", func(c *iam.Caller) { c.ARN = "node" }, iam.CallerMalformed},
 		{"no id", func(c *iam.Caller) { c.UserID = "" }, iam.CallerMalformed},
 		{"an id without a session", func(c *iam.Caller) { c.UserID = "AROAEXAMPLE0000000001" }, iam.CallerMalformed},
 		{"an id without a role", func(c *iam.Caller) { c.UserID = ":" + instanceID }, iam.CallerMalformed},
@@ -285,11 +296,14 @@ func TestWhatSTSSaysHasToFitTogether(t *testing.T) {
 		{"a federated user with the id of another", func(c *iam.Caller) {
 			c.ARN, c.UserID = "arn:aws:sts::111122223333:federated-user/ann", account+":bob"
 		}, iam.CallerMalformed},
-		{"a caller that is nobody", func(c *iam.Caller) { c.ARN = "arn:aws:sts::111122223333:self" }, iam.CallerNotSupported},
+		{"an unsupported kind of caller", func(c *iam.Caller) { c.ARN = "arn:aws:sts::111122223333:self" }, iam.CallerNotSupported},
 		{"another service", func(c *iam.Caller) { c.ARN = "arn:aws:ec2::111122223333:instance/" + instanceID }, iam.CallerNotSupported},
 		{"another account", func(c *iam.Caller) { c.Account = "444455556666" }, iam.AccountMismatch},
 		{"no account", func(c *iam.Caller) { c.Account = "" }, iam.AccountMismatch},
-		{"another partition", func(c *iam.Caller) { c.ARN = strings.Replace(c.ARN, "arn:aws:", "arn:aws-cn:", 1) }, iam.CallerOtherPartition},
+		{
+			"another partition", func(c *iam.Caller) { c.ARN = strings.Replace(c.ARN, "arn:aws:", "arn:aws-cn:", 1) },
+			iam.CallerOtherPartition,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := nodes()
@@ -299,7 +313,7 @@ func TestWhatSTSSaysHasToFitTogether(t *testing.T) {
 	}
 }
 
-func TestAnotherPartitionIsServedAlone(t *testing.T) {
+func TestOnePartitionIsServed(t *testing.T) {
 	s := nodes()
 	s.options.Partition = "aws-cn"
 	s.expectRefusal(t, iam.CallerOtherPartition)
@@ -313,7 +327,7 @@ func TestAnotherPartitionIsServedAlone(t *testing.T) {
 	}
 }
 
-func TestWhoIsNotMappedIsNobody(t *testing.T) {
+func TestUnmappedCallerIsRefused(t *testing.T) {
 	s := nodes()
 	s.mapping.ARN = "arn:aws:iam::111122223333:role/other"
 	s.expectRefusal(t, iam.NotMapped)
@@ -321,40 +335,40 @@ func TestWhoIsNotMappedIsNobody(t *testing.T) {
 	s.expectRefusal(t, iam.NotMapped)
 }
 
-func TestWhoseEntryCannotBeUsedIsNobody(t *testing.T) {
+func TestUnusableMappingIsRefused(t *testing.T) {
 	s := nodes()
 	s.mapping = iam.Mapping{Kind: iam.RoleMapping, ARN: s.mapping.ARN, Unusable: true, Place: s.mapping.Place}
 	s.expectRefusal(t, iam.MappingUnusable)
 }
 
-// TestWhatCouldNotBeFoundOutIsNoRefusal: an error says nothing about the bearer.
-func TestWhatCouldNotBeFoundOutIsNoRefusal(t *testing.T) {
+// TestFailedLookupIsNoRefusal: an error says nothing about the bearer.
+func TestFailedLookupIsNoRefusal(t *testing.T) {
 	throttled := &iam.Throttled{Service: "EC2", Detail: "RequestLimitExceeded"}
 	for _, tc := range []struct {
 		rule   string
-		change func(*scene)
+		change func(*fixture)
 		cause  error
 	}{
-		{"STS does not answer", func(s *scene) { s.verifyErr = errDown }, errDown},
-		{"STS throttles", func(s *scene) { s.verifyErr = throttled }, throttled},
-		{"the mappings have not been read", func(s *scene) { s.findErr = errDown }, errDown},
-		{"the mappings have not been read, and none is found", func(s *scene) {
+		{"STS does not answer", func(s *fixture) { s.verifyErr = errDown }, errDown},
+		{"STS throttles", func(s *fixture) { s.verifyErr = throttled }, throttled},
+		{"the mappings have not been read", func(s *fixture) { s.findErr = errDown }, errDown},
+		{"the mappings have not been read, and none is found", func(s *fixture) {
 			s.findErr, s.mapping.ARN = errDown, "arn:aws:iam::111122223333:role/other"
 		}, errDown},
-		{"EC2 does not answer", func(s *scene) { s.instances.err = errDown }, errDown},
-		{"EC2 throttles", func(s *scene) { s.instances.err = throttled }, throttled},
-		{"EC2 does not answer the check", func(s *scene) {
+		{"EC2 does not answer", func(s *fixture) { s.instances.err = errDown }, errDown},
+		{"EC2 throttles", func(s *fixture) { s.instances.err = throttled }, throttled},
+		{"EC2 does not answer the check", func(s *fixture) {
 			s.mapping.Username, s.instances.err = "system:node:{{SessionName}}", errDown
 		}, errDown},
-		{"nobody asks EC2", func(s *scene) { s.instances = nil }, nil},
-		{"nobody asks EC2 for the check", func(s *scene) {
+		{"EC2 is not configured", func(s *fixture) { s.instances = nil }, nil},
+		{"EC2 is not configured for the check", func(s *fixture) {
 			s.mapping.Username, s.instances = "system:node:{{SessionName}}", nil
 		}, nil},
-		{"EC2 answers about another instance", func(s *scene) {
+		{"EC2 answers about another instance", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.ID = "i-0fedcba9876543210" })
 		}, nil},
-		{"a mapping with a template that is none", func(s *scene) { s.mapping.Username = "system:node:{{ SessionName }}" }, nil},
-		{"a mapping with a group that is none", func(s *scene) { s.mapping.Groups = []string{"{{Team}}"} }, nil},
+		{"a mapping with an invalid template", func(s *fixture) { s.mapping.Username = "system:node:{{ SessionName }}" }, nil},
+		{"a mapping with an invalid group", func(s *fixture) { s.mapping.Groups = []string{"{{Team}}"} }, nil},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := nodes()
@@ -371,9 +385,9 @@ func TestWhatCouldNotBeFoundOutIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestARefusalOfTheVerifierIsPassedOn(t *testing.T) {
+func TestRefusalOfTheVerifierIsReturned(t *testing.T) {
 	s := nodes()
-	s.verifyErr = iam.Refuse(iam.STSRefused, "STS does not take the token: SignatureDoesNotMatch")
+	s.verifyErr = iam.Refuse(iam.STSRefused, "STS rejects the token: SignatureDoesNotMatch")
 	s.expectRefusal(t, iam.STSRefused)
 }
 

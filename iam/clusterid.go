@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// MaxClusterID is how many characters the id of a cluster can have.
+// MaxClusterID is the maximum length of a cluster id in characters.
 const MaxClusterID = 1024
 
-// CheckClusterID returns an error if no server can have an id of a cluster: it is the
-// value of a header that the signature of a request leaves as it is, printable ASCII
-// with no spaces at its ends, and not two in a row.
+// CheckClusterID returns an error if a cluster id is invalid. The id is the value of a
+// signed header. The signature normalizes spaces, so the id must be printable ASCII
+// without leading, trailing or consecutive spaces.
 func CheckClusterID(id string) error {
 	odd := strings.IndexFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) >= 0
 	switch {
@@ -20,7 +20,7 @@ func CheckClusterID(id string) error {
 	case len(id) > MaxClusterID:
 		return fmt.Errorf("the cluster id has %d characters: want up to %d", len(id), MaxClusterID)
 	case odd, strings.TrimSpace(id) != id, strings.Contains(id, "  "):
-		return fmt.Errorf("the cluster id %q cannot be signed for: want printable ASCII, with no spaces at its ends, and not two in a row", id)
+		return fmt.Errorf("the cluster id %q is invalid: want printable ASCII without leading, trailing or consecutive spaces", id)
 	}
 	return nil
 }

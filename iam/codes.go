@@ -2,7 +2,7 @@ package iam
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The codes of tokens that are refused before anybody is asked, in the order of the
+// The codes of tokens that are refused without a request to STS, in the order of the
 // checks. See docs/reasons.md.
 const (
 	// TokenTooLong: the token has more than [MaxToken] bytes.
@@ -33,11 +33,11 @@ const (
 	TokenParameterInTwoCases verdict.Code = "TokenParameterInTwoCases"
 	// TokenParameterEmpty: a parameter has no value.
 	TokenParameterEmpty verdict.Code = "TokenParameterEmpty"
-	// TokenParameterNotAllowed: there is a parameter that a token has not.
+	// TokenParameterNotAllowed: there is a parameter that tokens do not have.
 	TokenParameterNotAllowed verdict.Code = "TokenParameterNotAllowed"
-	// TokenParameterMissing: a parameter is not there that a token has.
+	// TokenParameterMissing: a parameter is missing.
 	TokenParameterMissing verdict.Code = "TokenParameterMissing"
-	// TokenWrongAction: the request is for something else than GetCallerIdentity.
+	// TokenWrongAction: the request is not GetCallerIdentity.
 	TokenWrongAction verdict.Code = "TokenWrongAction"
 	// TokenWrongVersion: the request is for another version of STS's API.
 	TokenWrongVersion verdict.Code = "TokenWrongVersion"
@@ -51,9 +51,9 @@ const (
 	TokenExpiresInvalid verdict.Code = "TokenExpiresInvalid"
 	// TokenDateInvalid: X-Amz-Date is not a time as YYYYMMDDThhmmssZ.
 	TokenDateInvalid verdict.Code = "TokenDateInvalid"
-	// TokenTooOld: the token was signed more than [TokenLife] ago.
+	// TokenTooOld: the token was signed longer than [TokenLife] ago.
 	TokenTooOld verdict.Code = "TokenTooOld"
-	// TokenFromFuture: the token is signed for a time that is yet to come.
+	// TokenFromFuture: the token is signed for a time in the future.
 	TokenFromFuture verdict.Code = "TokenFromFuture"
 	// TokenCredentialMalformed: X-Amz-Credential is not that of a request to STS.
 	TokenCredentialMalformed verdict.Code = "TokenCredentialMalformed"
@@ -65,37 +65,36 @@ const (
 	TokenSignatureMalformed verdict.Code = "TokenSignatureMalformed"
 )
 
-// STSRefused is the code of a token that STS does not take.
+// STSRefused is the code of a token that STS rejects.
 const STSRefused verdict.Code = "STSRefused"
 
 // The codes of callers that get no user. See docs/reasons.md.
 const (
 	// CallerMalformed: the fields in STS's answer do not match each other.
 	CallerMalformed verdict.Code = "CallerMalformed"
-	// CallerNotSupported: the caller is no user, role, federated user or root.
+	// CallerNotSupported: the caller is not a user, role, federated user or root.
 	CallerNotSupported verdict.Code = "CallerNotSupported"
-	// CallerOtherPartition: the caller is of another partition of AWS.
+	// CallerOtherPartition: the caller is in another partition of AWS.
 	CallerOtherPartition verdict.Code = "CallerOtherPartition"
 	// AccountMismatch: the caller's ARN and account differ.
 	AccountMismatch verdict.Code = "AccountMismatch"
-	// NotMapped: no mapping is about the caller.
+	// NotMapped: no mapping matches the caller.
 	NotMapped verdict.Code = "NotMapped"
-	// MappingUnusable: the entry about the caller is invalid.
+	// MappingUnusable: the entry for the caller is invalid.
 	MappingUnusable verdict.Code = "MappingUnusable"
 	// SessionMissing: the mapping needs a session, and the caller has none.
 	SessionMissing verdict.Code = "SessionMissing"
 	// SessionNotInstance: the session's name is not the id of an instance.
 	SessionNotInstance verdict.Code = "SessionNotInstance"
-	// SessionInstanceUnknown: EC2 knows no instance of the session's name.
+	// SessionInstanceUnknown: there is no instance with the session's name.
 	SessionInstanceUnknown verdict.Code = "SessionInstanceUnknown"
-	// SessionInstanceEnded: the instance of the session's name does not run.
+	// SessionInstanceEnded: the instance with the session's name does not run.
 	SessionInstanceEnded verdict.Code = "SessionInstanceEnded"
-	// SessionAccountMismatch: the instance of the session's name is of another account.
+	// SessionAccountMismatch: the instance with the session's name is in another account.
 	SessionAccountMismatch verdict.Code = "SessionAccountMismatch"
-	// SessionOtherVPC: the instance of the session's name is in a VPC whose instances
-	// are no nodes.
+	// SessionOtherVPC: the instance with the session's name is in a VPC without nodes.
 	SessionOtherVPC verdict.Code = "SessionOtherVPC"
-	// SessionRoleMismatch: the instance of the session's name has another role.
+	// SessionRoleMismatch: the instance with the session's name has another role.
 	SessionRoleMismatch verdict.Code = "SessionRoleMismatch"
 	// NameEmpty: the mapping gives an empty name.
 	NameEmpty verdict.Code = "NameEmpty"

@@ -10,12 +10,11 @@ import (
 )
 
 // ParseConfigMap reads the mappings of a ConfigMap like kube-system/aws-auth. Its keys
-// mapRoles, mapUsers and mapAccounts hold a YAML list each. Source is how messages call
-// it, at is where it is: findings and mappings have that place with Key and KeyLine.
+// mapRoles, mapUsers and mapAccounts each hold a YAML list. Source is its name in
+// messages. At is its place: findings and mappings have that place with Key and KeyLine.
 //
-// What cannot be used is left out and reported, the rest is kept. A key whose text
-// cannot be read is in Broken. A key that is not there, or that has nothing in it,
-// has no mappings, and nothing is wrong with that.
+// Unusable entries are left out and reported, the others are kept. A key that is not
+// valid YAML is in Broken. A missing or empty key has no mappings, which is not an error.
 func ParseConfigMap(data map[string]string, source string, at finding.Place) (*Mappings, []finding.Finding) {
 	r := &reader{source: source, at: at}
 	var broken []string
@@ -34,12 +33,12 @@ func ParseConfigMap(data map[string]string, source string, at finding.Place) (*M
 	return r.finish(broken)
 }
 
-// unknownKey reports a key of a ConfigMap that is not looked at.
+// unknownKey reports a key of a ConfigMap that is ignored.
 func (r *reader) unknownKey(name string, data map[string]string) {
 	f := finding.Finding{
 		Code: MappingUnknownKey, Severity: finding.Warning, Place: r.place("data."+name, 0),
-		Message:     fmt.Sprintf("the key %s is not looked at", quote(name)),
-		Consequence: "nothing in it maps anybody",
+		Message:     fmt.Sprintf("the key %s is ignored", quote(name)),
+		Consequence: "its content maps no caller",
 		Remedy:      "delete it; the keys are mapRoles, mapUsers and mapAccounts",
 	}
 	for _, list := range mappingLists() {
@@ -50,14 +49,15 @@ func (r *reader) unknownKey(name string, data map[string]string) {
 			f.Severity = finding.Error
 			f.Remedy = "name it " + list.name + ": the keys of a ConfigMap are case-sensitive"
 			if _, both := data[list.name]; both {
-				f.Remedy = "move what is in it to " + list.name + ": the keys of a ConfigMap are case-sensitive"
+				f.Remedy = "move its content to " + list.name + ": the keys of a ConfigMap are case-sensitive"
 			}
 		}
 	}
 	r.found(f)
 }
 
-// meansNothing reports whether a text is one of those that people write for nothing.
+// meansNothing reports whether a text is one of those that people write for an empty
+// value.
 func meansNothing(text string) bool {
 	switch strings.TrimSpace(text) {
 	case "", "``", `""`, "''":
@@ -66,8 +66,8 @@ func meansNothing(text string) bool {
 	return false
 }
 
-// meant returns the name that was probably meant by another one: one that is the same
-// but for the case of letters, dashes, underscores and a plural.
+// meant returns the known name that another one probably stands for: it differs only in
+// letter case, dashes, underscores and a plural.
 func meant(name string, names []string) string {
 	bare := func(s string) string {
 		s = strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))

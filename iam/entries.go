@@ -10,15 +10,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
-// maxMappingFindings is how many findings about one source are listed.
+// maxMappingFindings is the maximum number of listed findings per source.
 const maxMappingFindings = 1000
 
 // mappingList is one of the lists of a source.
 type mappingList struct {
 	name string
 	kind MappingKind
-	// arn is the field of an entry that says who is mapped; empty for accounts, whose
-	// entries are just that.
+	// arn is the field of an entry that has the ARN. It is empty for accounts, whose
+	// entries have no fields.
 	arn string
 }
 
@@ -30,18 +30,17 @@ func mappingLists() []mappingList {
 	}
 }
 
-// reader reads the lists of one source.
 type reader struct {
 	source string
-	// at is where the source is, and inFile says whether lines are those of its file.
+	// at is the place of the source. inFile is whether lines are those of its file.
 	at     finding.Place
 	inFile bool
-	// sessions says whether the ARN of a session stands for its role.
+	// sessions is whether the ARN of a session stands for its role.
 	sessions bool
 
 	yaml *yamltext.Text
-	// left is how many more nodes of the text are visited: through aliases, a small
-	// text can be a large list.
+	// left is the number of further nodes of the text that are visited. With aliases, a
+	// small text can be a large list.
 	left int
 
 	mappings []Mapping
@@ -57,11 +56,11 @@ func (r *reader) text(text string, list mappingList, key string) bool {
 	return r.list(firstOf(r.yaml), list, key)
 }
 
-// open parses a text and makes it the one that lines are about.
+// open parses a text and makes it the one that line numbers refer to.
 func (r *reader) open(text, key string) bool {
 	r.yaml, r.left = &yamltext.Text{}, 100_000+len(text)
 	if len(text) > maxMappingText {
-		r.found(r.tooLarge(r.place(key, 1), fmt.Sprintf("the text has %d bytes, more than the %d that are read", len(text), maxMappingText)))
+		r.found(r.tooLarge(r.place(key, 1), fmt.Sprintf("the text has %d bytes, the maximum is %d", len(text), maxMappingText)))
 		return false
 	}
 	parsed, more, err := parseYAML(text)
@@ -82,7 +81,7 @@ func (r *reader) open(text, key string) bool {
 	if more > 0 {
 		r.found(finding.Finding{
 			Code: MappingMoreDocuments, Severity: finding.Error, Place: r.place(key, more),
-			Message:     "something follows the first YAML document",
+			Message:     "there is more than one YAML document",
 			Consequence: "only the first document is read",
 			Remedy:      "put all entries in one list, without --- between them",
 		})
@@ -90,9 +89,9 @@ func (r *reader) open(text, key string) bool {
 	return true
 }
 
-// unreadable is the consequence of a text that cannot be read.
+// unreadable returns the consequence of a text that cannot be read.
 func (r *reader) unreadable() string {
-	const here = "what it said last stays in force, and nothing new is mapped"
+	const here = "its last valid content stays in force"
 	if r.inFile {
 		return here
 	}
@@ -107,7 +106,7 @@ func (r *reader) tooLarge(place finding.Place, message string) finding.Finding {
 	}
 }
 
-// list reads a list, and reports whether it is one. Nothing at all is a list too.
+// list reads a list, and reports whether it is one. An empty text is a list too.
 func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
 	if node == nil {
 		return true
@@ -120,7 +119,7 @@ func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
 	case value.Kind != yaml.SequenceNode:
 		r.found(finding.Finding{
 			Code: MappingSyntax, Severity: finding.Error, Place: r.place(key, r.yaml.Line(node)),
-			Message:     fmt.Sprintf("%s is %s: a list is wanted", list.name, describe(value)),
+			Message:     fmt.Sprintf("%s is %s: want a list", list.name, describe(value)),
 			Consequence: r.unreadable(),
 			Remedy:      "begin each entry with \"- \"",
 		})
@@ -134,23 +133,23 @@ func (r *reader) list(node *yaml.Node, list mappingList, key string) bool {
 			r.entry(entry, list, entryKey)
 		}
 		if r.left < 0 {
-			// What was read so far is a part of what is meant.
+			// The rest of the list is unknown, so that the part that was read does not count.
 			r.mappings, r.findings, r.unlisted = r.mappings[:mappings], r.findings[:findings], unlisted
-			r.found(r.tooLarge(r.place(key, r.yaml.Line(entry)), "with its aliases, the list is larger than what is read"))
+			r.found(r.tooLarge(r.place(key, r.yaml.Line(entry)), "with its aliases, the list is too large"))
 			return false
 		}
 	}
 	return true
 }
 
-// account reads an entry of mapAccounts. A number is taken as it is written: as a
-// number, it would lose zeros at its beginning.
+// account reads an entry of mapAccounts. A number is taken as text: parsed as a number,
+// it would lose its leading zeros.
 func (r *reader) account(node *yaml.Node, key string) {
 	r.left--
 	value := follow(node)
 	place := r.placeOf(key, node)
 	if value.Kind != yaml.ScalarNode || isNull(value) {
-		r.invalid(place, "", fmt.Sprintf("the entry is %s: the number of an account is wanted", describe(value)), "write the 12 digits of the account")
+		r.invalid(place, "", fmt.Sprintf("the entry is %s: want an account id", describe(value)), "write the 12 digits of the account")
 		return
 	}
 	if problem := accountProblem(value.Value); problem != "" {
@@ -160,12 +159,12 @@ func (r *reader) account(node *yaml.Node, key string) {
 	r.mappings = append(r.mappings, Mapping{Kind: AccountMapping, Account: value.Value, Source: r.source, Place: place})
 }
 
-// entry reads an entry of mapRoles or mapUsers.
 func (r *reader) entry(node *yaml.Node, list mappingList, key string) {
 	r.left--
 	place := r.placeOf(key, node)
 	if value := follow(node); value.Kind != yaml.MappingNode {
-		r.invalid(place, "", fmt.Sprintf("the entry is %s: the fields %s, username and groups are wanted", describe(value), list.arn), fmt.Sprintf("begin it with \"- %s: \"", list.arn))
+		r.invalid(place, "", fmt.Sprintf("the entry is %s: want the fields %s, username and groups", describe(value), list.arn),
+			fmt.Sprintf("begin it with \"- %s: \"", list.arn))
 		return
 	}
 	e := &entry{reader: r, list: list, key: key, place: place, ok: true}
@@ -185,7 +184,7 @@ func (r *reader) entry(node *yaml.Node, list mappingList, key string) {
 	})
 }
 
-// finish makes mappings of what was read.
+// finish returns the mappings of the lists.
 func (r *reader) finish(broken []string) (*Mappings, []finding.Finding) {
 	m, findings := Collect(r.mappings)
 	m.Broken = broken
@@ -196,8 +195,8 @@ func (r *reader) finish(broken []string) (*Mappings, []finding.Finding) {
 		r.findings = append(r.findings, finding.Finding{
 			Code: MappingMoreFindings, Severity: finding.Info, Place: r.at,
 			Message:     fmt.Sprintf("%d more findings are not listed", r.unlisted),
-			Consequence: "none beside those of the findings",
-			Remedy:      "mend what is listed, and look again",
+			Consequence: "each of them has its own consequence",
+			Remedy:      "fix the listed findings, and check again",
 		})
 	}
 	finding.Sort(r.findings)
@@ -221,9 +220,9 @@ func (r *reader) invalid(place finding.Place, subject, message, remedy string) {
 }
 
 // unused is the consequence of an entry that cannot be used.
-const unused = "the entry is left out: it maps nobody"
+const unused = "the entry is ignored: it maps no caller"
 
-// placeOf is the place of a node.
+// placeOf returns the place of a node.
 func (r *reader) placeOf(key string, node *yaml.Node) finding.Place {
 	return r.place(key, r.yaml.Line(node))
 }
@@ -239,7 +238,7 @@ func (r *reader) place(key string, line int) finding.Place {
 	return place
 }
 
-// follow returns what an alias stands for.
+// follow resolves an alias.
 func follow(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -251,7 +250,7 @@ func isNull(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null"
 }
 
-// describe says what a value is instead of what is wanted.
+// describe says what kind of value a node is.
 func describe(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.SequenceNode:
@@ -265,14 +264,14 @@ func describe(node *yaml.Node) string {
 	case tag == "!!int" || tag == "!!float":
 		return "the number " + quote(node.Value)
 	case tag == "!!bool" || oldBoolean(node):
-		return "the truth value " + quote(node.Value)
+		return "the boolean " + quote(node.Value)
 	case tag != "!!str":
 		return fmt.Sprintf("%s with the tag %s", quote(node.Value), printable(tag))
 	}
 	return quote(node.Value)
 }
 
-// quote puts a text from outside into a message: in quotes, on one line, and short.
+// quote returns an untrusted text for a message: in quotes, on one line, and short.
 func quote(text string) string {
 	const most = 200
 	if len(text) > most {
@@ -281,7 +280,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// printable is a text from outside as it is if nothing in it is out of the ordinary.
+// printable returns an untrusted text without quotes if it needs no escapes.
 func printable(text string) string {
 	quoted := quote(text)
 	if inner := strings.TrimSuffix(strings.TrimPrefix(quoted, `"`), `"`); inner == text {

@@ -13,29 +13,28 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// entry is an entry of mapRoles or mapUsers while it is read.
+// entry is the parser of an entry of mapRoles or mapUsers.
 type entry struct {
 	*reader
 	list  mappingList
 	key   string
 	place finding.Place
 
-	// ok is false once something was found for which the entry cannot be used.
+	// ok is false if the entry cannot be used.
 	ok  bool
 	arn string
-	// other is the field of the other list that has the ARN there, if it is here.
+	// other is the field of the other list that has an ARN, if the entry has it.
 	other *field
-	// arns are what may be meant as the ARN of an entry that cannot be used.
+	// arns are the possible ARNs of an entry that cannot be used.
 	arns     []string
 	username string
 	groups   []string
 }
 
-// field is a field of an entry.
 type field struct {
-	// name is in lower case: as in aws-iam-authenticator, the case does not matter.
+	// name is in lower case: as in aws-iam-authenticator, letter case does not matter.
 	name string
-	// written is the name as it is written.
+	// written is the name in the text.
 	written string
 	value   *yaml.Node
 	// merged is true for a field that comes from a merge key (<<).
@@ -51,7 +50,8 @@ func (e *entry) read(node *yaml.Node) {
 	if f, ok := fields[e.list.arn]; ok {
 		e.mayBeARN(f)
 		if e.other != nil {
-			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value), "delete it, or have an entry of its own for it in the other list")
+			e.unknown(e.other.written, e.placeOf(e.key+"."+printable(e.other.written), e.other.value),
+				"delete it, or add an entry for it to the other list")
 		}
 	}
 	e.readARN(fields)
@@ -66,7 +66,7 @@ func (e *entry) known(name string) bool {
 func (e *entry) unknownField(f field, place finding.Place) {
 	known := []string{e.list.arn, "username", "groups"}
 	if i := slices.IndexFunc(known, func(name string) bool { return strings.EqualFold(name, f.name) }); i >= 0 {
-		// aws-iam-authenticator takes letters like the long s for those that they stand for.
+		// aws-iam-authenticator folds letters such as the long s to ASCII letters.
 		e.mayBeARN(f)
 		e.refuse(place, fmt.Sprintf("the name of the field %s has letters of another alphabet", quote(f.written)), "write "+known[i])
 		return
@@ -83,9 +83,9 @@ func (e *entry) unknownField(f field, place finding.Place) {
 }
 
 func (e *entry) unknown(name string, place finding.Place, remedy string) {
-	message := fmt.Sprintf("the field %s is not looked at", quote(name))
+	message := fmt.Sprintf("the field %s is ignored", quote(name))
 	if foldASCII(name) == "userid" {
-		message = "callers are not found by their unique id: userid is not looked at"
+		message = "userid is ignored: callers are not matched by their unique id"
 		remedy = "delete it"
 	}
 	e.found(finding.Finding{
@@ -94,13 +94,13 @@ func (e *entry) unknown(name string, place finding.Place, remedy string) {
 	})
 }
 
-// refuse reports a reason for which the entry cannot be used.
+// refuse reports a reason why the entry cannot be used.
 func (e *entry) refuse(place finding.Place, message, remedy string) {
 	e.refuseWith(place, message, unusedEntry, remedy)
 }
 
 // unusedEntry is the consequence of an entry about a role or user that cannot be used.
-const unusedEntry = "the entry maps nobody, and no other entry about the same ARN counts"
+const unusedEntry = "the entry maps no caller, and no other entry for the same ARN counts"
 
 func (e *entry) refuseWith(place finding.Place, message, consequence, remedy string) {
 	e.ok = false
@@ -140,8 +140,8 @@ func (e *entry) readARN(fields map[string]field) {
 	}
 }
 
-// otherARN refuses an entry that has the ARN in the field of the other list. It is about
-// that ARN all the same, so that no other entry gives its caller anything.
+// otherARN refuses an entry that has its ARN in the field of the other list. The entry
+// still counts for that ARN, so that no other entry maps its caller.
 func (e *entry) otherARN(f *field) {
 	in, other := listOf(e.list.kind), MapUsers
 	if e.list.kind == UserMapping {
@@ -150,14 +150,14 @@ func (e *entry) otherARN(f *field) {
 	remedy := fmt.Sprintf("rename %s to %s", f.written, e.list.arn)
 	consequence, text := unused, arnText(f.value)
 	if checked, err := checkARN(text); err == nil {
-		consequence, e.arn = unusedEntry+"; aws-iam-authenticator and EKS do not look at it, and an older entry goes on to count", checked.arn
+		consequence, e.arn = unusedEntry+"; aws-iam-authenticator and EKS ignore it, and an older entry still counts", checked.arn
 		e.arns = append(e.arns, text)
 		if checked.kind.list() != e.list.kind {
 			remedy = "move the entry to " + other
 		}
 	}
 	e.refuseWith(e.placeOf(e.key+"."+printable(f.written), f.value),
-		fmt.Sprintf("%s is a field of %s, and not looked at in %s: %s is missing", f.written, other, in, e.list.arn), consequence, remedy)
+		fmt.Sprintf("%s is a field of %s and ignored in %s: %s is missing", f.written, other, in, e.list.arn), consequence, remedy)
 }
 
 func (e *entry) readUsername(fields map[string]field) {
@@ -170,7 +170,7 @@ func (e *entry) readUsername(fields map[string]field) {
 	}
 }
 
-// wanted finds a field that every entry has.
+// wanted returns a required field.
 func (e *entry) wanted(fields map[string]field, name, what string) (field, finding.Place, bool) {
 	f, ok := fields[name]
 	if !ok {
@@ -196,7 +196,7 @@ func (e *entry) readGroups(fields map[string]field) {
 	case isNull(value):
 		return
 	case value.Kind != yaml.SequenceNode:
-		e.refuseWith(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: a list is wanted", describe(value)),
+		e.refuseWith(e.placeOf(key, f.value), fmt.Sprintf("groups is %s: want a list", describe(value)),
 			unusedEntry+"; aws-iam-authenticator and EKS let the caller in without groups, so that its requests are Forbidden (403)",
 			"write each group on its own line, after \"- \"")
 		return
@@ -222,7 +222,7 @@ func (e *entry) addGroup(text string, place finding.Place) {
 	if text == "" {
 		e.found(finding.Finding{
 			Code: MappingGroupEmpty, Severity: finding.Warning, Place: place, Subject: e.arn,
-			Message: "an empty group", Consequence: "it is left out", Remedy: "delete it",
+			Message: "an empty group", Consequence: "it is ignored", Remedy: "delete it",
 		})
 		return
 	}
@@ -232,16 +232,16 @@ func (e *entry) addGroup(text string, place finding.Place) {
 	if strings.Contains(text, " - ") {
 		e.found(finding.Finding{
 			Code: MappingGroupFolded, Severity: finding.Error, Place: place, Subject: e.arn,
-			Message:     fmt.Sprintf("one group named %s: a line that is indented further continues the line before", quote(text)),
-			Consequence: "the caller is in none of the groups that were meant",
+			Message:     fmt.Sprintf("one group named %s: a line with more indentation continues the previous line", quote(text)),
+			Consequence: "the caller is in none of the intended groups",
 			Remedy:      "begin each group in the same column",
 		})
 	}
 	e.groups = append(e.groups, text)
 }
 
-// string reads a text. What YAML takes for something else has to be in quotes:
-// aws-iam-authenticator leaves it out.
+// string returns the text of a node. Values that YAML does not take as text must be in
+// quotes: aws-iam-authenticator ignores them.
 func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	value := follow(node)
 	if value.Kind == yaml.ScalarNode && (value.ShortTag() == "!!str" || value.ShortTag() == "!!timestamp") && !oldBoolean(value) {
@@ -254,26 +254,26 @@ func (e *entry) string(node *yaml.Node, key, what string) (string, bool) {
 	case value.Kind == yaml.ScalarNode:
 		remedy = "put it in quotes"
 	case value.Kind == yaml.MappingNode && value.Style&yaml.FlowStyle != 0:
-		remedy = "put it in quotes: a brace at its beginning makes an object of it"
+		remedy = "put it in quotes: a leading brace makes it an object"
 	}
-	e.refuse(e.placeOf(key, node), fmt.Sprintf("%s is %s: a text is wanted", what, describe(value)), remedy)
+	e.refuse(e.placeOf(key, node), fmt.Sprintf("%s is %s: want a text", what, describe(value)), remedy)
 	return "", false
 }
 
-// endsInColon reports whether a value is an object because a text in braces ends in a
-// colon: {username: system:node:}.
+// endsInColon reports whether a value is an object only because a text in braces ends in
+// a colon: {username: system:node:}.
 func endsInColon(value *yaml.Node) bool {
 	return value.Kind == yaml.MappingNode && len(value.Content) == 2 && isNull(value.Content[1]) &&
 		foldASCII(value.Content[0].Value)+":" == nodeidentity.UserPrefix
 }
 
-// trailingColon is the remedy for a username that lost its placeholder: the programs
-// that print many web pages fill in what is in double braces.
+// trailingColon is the remedy for a username that lost its placeholder. Many
+// documentation pages are made by programs that expand double braces.
 const trailingColon = `write username: "` + nodeidentity.UserPrefix + `{{` + PlaceholderPrivateDNSName + `}}"; ` +
 	`to YAML a colon at the end of a text begins a field without a value, and web pages often lose what is in double braces`
 
-// oldBoolean reports whether a text without quotes is a truth value in YAML 1.1, which
-// Kubernetes reads, and is none in YAML 1.2.
+// oldBoolean reports whether a text without quotes is a boolean in YAML 1.1, which
+// Kubernetes reads, and a text in YAML 1.2.
 func oldBoolean(node *yaml.Node) bool {
 	if node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) != 0 {
 		return false
@@ -285,15 +285,14 @@ func oldBoolean(node *yaml.Node) bool {
 	return false
 }
 
-// name checks a username or a group as far as that can be before its placeholders
-// have values.
+// name checks a username or a group before its placeholders are resolved.
 func (e *entry) name(text, what string, place finding.Place) bool {
 	if problem := nameProblem(text); problem != "" {
 		e.refuse(place, fmt.Sprintf("the %s %s %s", what, quote(text), problem), "write it without")
 		return false
 	}
 	if text == nodeidentity.UserPrefix && what == "username" {
-		e.refuse(place, fmt.Sprintf("the username %s has no node's name behind its colon", quote(text)), trailingColon)
+		e.refuse(place, fmt.Sprintf("the username %s has no node name after its colon", quote(text)), trailingColon)
 		return false
 	}
 	_, err := ParseTemplate(text)
@@ -305,11 +304,11 @@ func (e *entry) name(text, what string, place finding.Place) bool {
 	return false
 }
 
-// nameProblem says what in a name cannot be meant; it is empty if nothing is.
+// nameProblem returns what is wrong with a name, or an empty text.
 func nameProblem(name string) string {
 	switch {
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "has line breaks or other characters that are not printed"
+		return "has line breaks or other characters that are not printable"
 	case strings.TrimSpace(name) != name:
 		return "begins or ends with a space"
 	}
@@ -320,8 +319,8 @@ func templateFinding(err error, what, text, arn string, place finding.Place) fin
 	f := finding.Finding{
 		Code: MappingTemplateUnknown, Severity: finding.Error, Place: place, Subject: arn,
 		Message:     fmt.Sprintf("the %s %s: %v", what, quote(text), err),
-		Consequence: unusedEntry + "; aws-iam-authenticator takes the braces as they are, so that all callers are one user",
-		Remedy:      "delete the braces, or write a placeholder that there is",
+		Consequence: unusedEntry + "; aws-iam-authenticator keeps the braces, so that all callers are one user",
+		Remedy:      "delete the braces, or write a valid placeholder",
 	}
 	var template *TemplateError
 	if errors.As(err, &template) && template.Instead != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// collect puts the fields of an object, and of those merged into it, under their
+// collect adds the fields of an object, and of the objects merged into it, under their
 // names in lower case.
 func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
 	for i := 0; i+1 < len(node.Content) && e.left >= 0; i += 2 {
@@ -23,18 +23,19 @@ func (e *entry) collect(node *yaml.Node, depth int, into map[string]field) {
 		}
 		if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!binary" {
 			e.mayBeARN(field{name: foldASCII(arnText(name)), value: value})
-			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)), "put what begins with a brace or bracket in quotes")
+			e.refuse(e.placeOf(e.key, node.Content[i]), fmt.Sprintf("the name of a field is %s", describe(name)),
+				"put a text that begins with a brace or bracket in quotes")
 			continue
 		}
 		e.put(field{name: foldASCII(name.Value), written: name.Value, value: value}, node.Content[i], into)
 	}
 }
 
-// maxMerges is how deep objects are merged into each other.
+// maxMerges is the maximum depth of merged objects.
 const maxMerges = 10
 
-// merge collects the fields of the objects at a merge key: of a list, the first one
-// that has a field gives it.
+// merge collects the fields of the objects at a merge key. In a list of objects, the
+// first one with a field wins.
 func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 	value := follow(node)
 	objects := []*yaml.Node{value}
@@ -42,7 +43,7 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		objects = value.Content
 	}
 	if depth == maxMerges {
-		e.refuse(e.place, "more objects are merged into each other than is reasonable", "write the fields themselves")
+		e.refuse(e.place, "too many objects are merged into each other", "write the fields themselves")
 		return
 	}
 	own := map[string]field{}
@@ -50,7 +51,8 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		e.left--
 		object = follow(object)
 		if object.Kind != yaml.MappingNode {
-			e.refuse(e.placeOf(e.key, node), fmt.Sprintf("what is merged is %s: an object is wanted", describe(object)), "write the fields themselves")
+			e.refuse(e.placeOf(e.key, node), fmt.Sprintf("the merged value is %s: want an object", describe(object)),
+				"write the fields themselves")
 			return
 		}
 		fields := map[string]field{}
@@ -70,7 +72,8 @@ func (e *entry) merge(node *yaml.Node, depth int, into map[string]field) {
 		case ok && !before.merged:
 			e.mayBeARN(before)
 			e.mayBeARN(f)
-			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name), "put the merge key (<<) first in the entry, or give the field in one place")
+			e.refuse(e.placeOf(e.key+"."+name, before.value), fmt.Sprintf("%s is given here, and merged in later", name),
+				"put the merge key (<<) first in the entry, or give the field in one place")
 		case ok && before.written != f.written:
 			e.refuseTwoCases(e.placeOf(e.key+"."+name, f.value), before, f)
 		}
@@ -87,7 +90,7 @@ func sortedNames(fields map[string]field) []string {
 	return names
 }
 
-// put adds a field to those that are there.
+// put adds a field.
 func (e *entry) put(f field, at *yaml.Node, into map[string]field) {
 	place := e.placeOf(e.key+"."+printable(f.written), at)
 	if !e.known(f.name) {
@@ -102,15 +105,15 @@ func (e *entry) put(f field, at *yaml.Node, into map[string]field) {
 			Code: MappingFieldTwice, Severity: finding.Warning, Place: place,
 			Message:     fmt.Sprintf("%s is given twice in one entry", f.written),
 			Consequence: "the last one counts",
-			Remedy:      "delete the one that is not meant",
+			Remedy:      "delete the wrong one",
 		})
 	}
 	into[f.name] = f
 }
 
-// refuseTwoCases refuses an entry that has a field under two names. Of these,
-// aws-iam-authenticator takes the one that sorts last; a merged one that is replaced
-// there too is not meant by anybody.
+// refuseTwoCases refuses an entry that has a field in two spellings.
+// aws-iam-authenticator takes the one that sorts last, which may be a merged one that the
+// author meant to replace.
 func (e *entry) refuseTwoCases(place finding.Place, before, f field) {
 	if !before.merged || before.written > f.written {
 		e.mayBeARN(before)
@@ -119,15 +122,14 @@ func (e *entry) refuseTwoCases(place finding.Place, before, f field) {
 	e.refuse(place, fmt.Sprintf("%s and %s are the same field", quote(before.written), quote(f.written)), "give it once")
 }
 
-// mayBeARN notes the value of a field that aws-iam-authenticator may take for the ARN.
+// mayBeARN records the value of a field that aws-iam-authenticator may take for the ARN.
 func (e *entry) mayBeARN(f field) {
 	if strings.EqualFold(f.name, e.list.arn) {
 		e.arns = append(e.arns, arnText(f.value))
 	}
 }
 
-// arnText is the text of a value that may be an ARN, also where the value is none that
-// is taken: base64 is what it stands for.
+// arnText returns the text of a value that may be an ARN. Base64 is decoded.
 func arnText(node *yaml.Node) string {
 	value := follow(node)
 	if value.Kind != yaml.ScalarNode {
@@ -143,9 +145,8 @@ func arnText(node *yaml.Node) string {
 	return value.Value
 }
 
-// unusable returns mappings that stand for the entry if it cannot be used: one for each
-// ARN in it, so that no other entry about it counts. Spaces around an ARN do not matter
-// for that.
+// unusable returns a mapping for each ARN in an entry that cannot be used, so that no
+// other entry for these ARNs counts. Spaces around an ARN are ignored.
 func (e *entry) unusable() []Mapping {
 	var hidden []Mapping
 	for _, text := range e.arns {

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// The keys of the ConfigMap aws-auth say which role is which user.
+// The keys of the ConfigMap aws-auth map roles to users.
 func Example() {
 	mappings, findings := iam.ParseConfigMap(map[string]string{"mapRoles": `
 - rolearn: arn:aws:iam::111122223333:role/ops
@@ -17,7 +17,7 @@ func Example() {
 `}, "kube-system/aws-auth", finding.Place{Object: "ConfigMap kube-system/aws-auth"})
 	fmt.Println(len(findings), "findings")
 
-	// Package iam/sts has the verifier that asks STS; this one answers in its place.
+	// Package iam/sts has the verifier that calls STS. This example uses a stub.
 	jane := verifier{caller: iam.Caller{
 		ARN: "arn:aws:sts::111122223333:assumed-role/ops/jane", Account: "111122223333", UserID: "AROAEXAMPLE:jane",
 	}}

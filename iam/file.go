@@ -8,13 +8,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// ParseFile reads the mappings of a file, YAML or JSON: the lists mapRoles, mapUsers
-// and mapAccounts, at its top or under "server", as in the config file of
-// aws-iam-authenticator. Path is the name of the file in findings, whose places have
-// its lines. The case of the letters in the names of lists does not matter.
+// ParseFile reads the mappings of a file, YAML or JSON: the lists mapRoles, mapUsers and
+// mapAccounts, at its top or under "server", as in the config file of
+// aws-iam-authenticator. Path is the name of the file in findings, whose places have its
+// lines. Letter case in the names of lists does not matter.
 //
-// Unlike a ConfigMap's key, a file with nothing in it is Broken, because a file that is
-// being written is empty for a moment. "mapRoles: []" is a file without mappings.
+// Unlike a ConfigMap's key, an empty file is Broken, because a file that is being written
+// is empty for a moment. "mapRoles: []" is a file without mappings.
 func ParseFile(text []byte, path string) (*Mappings, []finding.Finding) {
 	r := &reader{source: "file " + path, at: finding.Place{File: path}, inFile: true, sessions: true}
 	if !r.open(string(text), "") {
@@ -25,9 +25,9 @@ func ParseFile(text []byte, path string) (*Mappings, []finding.Finding) {
 		root = follow(first)
 	}
 	if root == nil || root.Kind != yaml.MappingNode {
-		message := "there is nothing in the file"
+		message := "the file is empty"
 		if root != nil && !isNull(root) {
-			message = fmt.Sprintf("the file is %s: an object is wanted", describe(root))
+			message = fmt.Sprintf("the file is %s: want an object", describe(root))
 		}
 		r.found(finding.Finding{
 			Code: MappingSyntax, Severity: finding.Error, Place: r.place("", 1),
@@ -68,7 +68,7 @@ func (f *mappingFile) object(node *yaml.Node, under string) {
 	}
 }
 
-// listNamed returns which list is named, or -1.
+// listNamed returns the index of the list with a name, or -1.
 func listNamed(name string) int {
 	for i, list := range mappingLists() {
 		if foldASCII(name) == foldASCII(list.name) {
@@ -78,14 +78,14 @@ func listNamed(name string) int {
 	return -1
 }
 
-// put notes a list; which one of two is meant is not guessed.
+// put records a list. If there are two of one name, none is used.
 func (f *mappingFile) put(n int, value *yaml.Node, key string, at *yaml.Node) {
 	name := mappingLists()[n].name
 	if before, ok := f.lists[name]; ok {
 		f.broken[name] = true
 		f.found(finding.Finding{
 			Code: MappingSyntax, Severity: finding.Error, Place: f.placeOf(key, at),
-			Message:     fmt.Sprintf("%s is given twice, in line %d too", name, f.yaml.Line(before)),
+			Message:     fmt.Sprintf("%s is given twice, also in line %d", name, f.yaml.Line(before)),
 			Consequence: f.unreadable(),
 			Remedy:      "put all entries in one list",
 		})
@@ -94,13 +94,13 @@ func (f *mappingFile) put(n int, value *yaml.Node, key string, at *yaml.Node) {
 	f.lists[name], f.keys[n] = value, key
 }
 
-// unknown reports a key that is not looked at, unless aws-iam-authenticator has it for
-// something else than mappings.
+// unknown reports a key that is ignored, unless it is another setting of
+// aws-iam-authenticator.
 func (f *mappingFile) unknown(name string, place finding.Place, under string) {
 	found := finding.Finding{
 		Code: MappingUnknownKey, Severity: finding.Warning, Place: place,
-		Message:     fmt.Sprintf("the key %s is not looked at", quote(name)),
-		Consequence: "nothing in it maps anybody",
+		Message:     fmt.Sprintf("the key %s is ignored", quote(name)),
+		Consequence: "its content maps no caller",
 		Remedy:      "delete it; the keys are mapRoles, mapUsers and mapAccounts",
 	}
 	switch folded := foldASCII(name); {
@@ -111,7 +111,7 @@ func (f *mappingFile) unknown(name string, place finding.Place, under string) {
 		found.Remedy = "set iam.reserved in the server's config file"
 	case folded == "data" && under == "":
 		found.Severity = finding.Error
-		found.Remedy = "this is a ConfigMap: write what is in its keys, as lists, or have the server read it from the cluster"
+		found.Remedy = "this is a ConfigMap: write the lists in its keys at the top of the file, or configure the source ConfigMap"
 	default:
 		if instead := meant(name, allLists()); instead != "" {
 			found.Severity, found.Remedy = finding.Error, "write "+instead
@@ -120,7 +120,7 @@ func (f *mappingFile) unknown(name string, place finding.Place, under string) {
 	f.found(found)
 }
 
-// isSettingOfReference reports whether aws-iam-authenticator has a setting of that
+// isSettingOfReference reports whether aws-iam-authenticator has a setting with that
 // name, in lower case, that is not about mappings.
 func isSettingOfReference(name, under string) bool {
 	if under == "" {

@@ -82,11 +82,12 @@ type User struct {
 	UID    string
 	Groups []string
 	// Extra has arn, canonicalArn, sessionName, accessKeyId, principalId and
-	// sigs.k8s.io/aws-iam-authenticator/principalId, as the reference calls them.
+	// sigs.k8s.io/aws-iam-authenticator/principalId. The names are those of the
+	// reference.
 	Extra map[string][]string
 	// NotAfter is when the token expires.
 	NotAfter time.Time
-	// Mapping is the mapping that the user results from.
+	// Mapping is the mapping that gave the user.
 	Mapping Mapping
 }
 

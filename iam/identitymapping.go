@@ -9,16 +9,16 @@ import (
 )
 
 // ParseIdentityMapping reads an IAMIdentityMapping of iamauthenticator.k8s.aws/v1alpha1
-// by its name and what is in its spec. It is false if it cannot be used; then the mapping
-// is Unusable if its ARN can be read. Use [Collect] to make [Mappings] of those that can
-// be used and those that are Unusable, in the order of their names.
+// from its name and the fields of its spec. The result is false if it cannot be used;
+// then the mapping is Unusable if its ARN can be read. Use [Collect] to make [Mappings]
+// of the usable and the Unusable ones, in the order of their names.
 func ParseIdentityMapping(name, arn, username string, groups []string) (Mapping, []finding.Finding, bool) {
 	object := "IAMIdentityMapping " + printable(name)
 	r := &reader{source: object, at: finding.Place{Object: object}, sessions: true, yaml: &yamltext.Text{}}
 	checked, err := checkARN(arn)
 	kind := checked.kind.list()
 	if trimmed, err := checkARN(strings.TrimSpace(arn)); err == nil {
-		kind = trimmed.kind.list() // also of one that cannot be used
+		kind = trimmed.kind.list() // also if it cannot be used
 	}
 	e := &entry{reader: r, list: mappingList{kind: kind, arn: "arn"}, key: "spec", ok: true, arn: arn}
 	place := func(key string) finding.Place { return finding.Place{Object: object, Key: key} }

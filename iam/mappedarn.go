@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// callers are whom an ARN stands for.
+// callers is the kind of callers that an ARN stands for.
 type callers string
 
 const (
@@ -18,9 +18,9 @@ const (
 	otherCallers callers = "root or federated user"
 )
 
-// mappedARN is the ARN of an entry, checked.
+// mappedARN is a valid ARN of an entry.
 type mappedARN struct {
-	// arn is as it is written; for a session, that of its role.
+	// arn is the ARN in the text. For a session, it is that of its role.
 	arn  string
 	kind callers
 }
@@ -30,8 +30,7 @@ type mappedARN struct {
 // Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_Role.html
 const maxARN = 2048
 
-// checkARN checks that an entry's ARN is one that callers have. The case of its letters
-// does not matter.
+// checkARN checks that an entry's ARN is one of a caller. Letter case does not matter.
 func checkARN(text string) (mappedARN, error) {
 	if problem := arnProblem(text); problem != "" {
 		return mappedARN{}, fmt.Errorf("%s %s", quote(text), problem)
@@ -56,7 +55,7 @@ func checkARN(text string) (mappedARN, error) {
 	}
 }
 
-// arnProblem knows what people write in place of an ARN.
+// arnProblem detects common mistakes in ARNs.
 func arnProblem(text string) string {
 	folded := foldASCII(text)
 	_, resource, isARN := cutResource(text)
@@ -66,13 +65,13 @@ func arnProblem(text string) string {
 	case strings.TrimSpace(text) != text:
 		return "begins or ends with a space"
 	case strings.ContainsAny(text, "<>{}$"):
-		return "still has a part that has to be filled in"
+		return "still has a part to fill in"
 	case strings.ContainsAny(text, "*?"):
-		return "has a wildcard, and ARNs are compared as they are"
+		return "has a wildcard, which is not supported"
 	case strings.Contains(folded, ":instance-profile/"):
 		return "is an instance profile, not the role in it"
 	case strings.Contains(folded, ":policy/"), strings.Contains(folded, ":group/"):
-		return "is neither a role nor a user, and nobody else signs requests"
+		return "is neither a role nor a user"
 	case isARN && strings.HasPrefix(foldASCII(resource), "role/"):
 		if account := strings.Split(text, ":")[4]; account == "" {
 			return "has no account"
@@ -81,7 +80,7 @@ func arnProblem(text string) string {
 	return ""
 }
 
-// list is the kind of the list in which an ARN belongs.
+// list returns the list in which an ARN belongs.
 func (c callers) list() MappingKind {
 	if c == roleCallers || c == sessionCallers {
 		return RoleMapping
@@ -89,22 +88,22 @@ func (c callers) list() MappingKind {
 	return UserMapping
 }
 
-// findings says what is odd about an ARN that is used all the same.
+// findings returns warnings about an ARN that is used.
 func (a mappedARN) findings(in MappingKind, written string, place finding.Place) []finding.Finding {
 	var findings []finding.Finding
 	if a.kind == sessionCallers {
 		findings = append(findings, finding.Finding{
 			Code: MappingSession, Severity: finding.Warning, Place: place, Subject: a.arn,
 			Message:     fmt.Sprintf("%s is the ARN of one session of a role", quote(written)),
-			Consequence: "every session of the role is mapped, whatever its name",
+			Consequence: "every session of the role is mapped",
 			Remedy:      "write " + a.arn,
 		})
 	}
 	if belongs := a.kind.list(); belongs != in {
 		findings = append(findings, finding.Finding{
 			Code: MappingOtherKind, Severity: finding.Warning, Place: place, Subject: a.arn,
-			Message:     fmt.Sprintf("%s is a %s, and mapped as a %s", quote(written), a.kind, in),
-			Consequence: "it is mapped all the same; the lists are tried in the order mapRoles, mapUsers",
+			Message:     fmt.Sprintf("%s is a %s mapped as a %s", quote(written), a.kind, in),
+			Consequence: "it is mapped; mapRoles is tried before mapUsers",
 			Remedy:      fmt.Sprintf("move the entry to %s", listOf(belongs)),
 		})
 	}
@@ -127,15 +126,14 @@ func exampleARN(kind MappingKind) string {
 	return "arn:aws:iam::111122223333:role/NAME"
 }
 
-// accountProblem says what is wrong with the number of an account; it is empty if
-// nothing is.
+// accountProblem returns what is wrong with an account id, or an empty text.
 func accountProblem(text string) string {
 	switch {
 	case isAccount(text):
 		return ""
 	case (len(text) == 10 || len(text) == 11) && strings.Trim(text, "0123456789") == "":
-		return fmt.Sprintf("%s has %d digits, and accounts have 12: zeros at the beginning may have been lost", quote(text), len(text))
+		return fmt.Sprintf("%s has %d digits instead of 12: leading zeros may have been lost", quote(text), len(text))
 	default:
-		return fmt.Sprintf("%s is not the number of an account, which has 12 digits", quote(text))
+		return fmt.Sprintf("%s is not an account id of 12 digits", quote(text))
 	}
 }

@@ -2,22 +2,22 @@ package iam
 
 import "github.com/node-authorizer/node-authorizer/finding"
 
-// MappingKind says what a mapping is about.
+// MappingKind is the kind of callers that a mapping applies to.
 type MappingKind string
 
-// The kinds of mappings, in the order in which those of one source are tried.
+// The kinds of mappings. Those of one source are tried in this order.
 const (
 	RoleMapping    MappingKind = "role"
 	UserMapping    MappingKind = "user"
 	AccountMapping MappingKind = "account"
 )
 
-// Mapping says who a caller of AWS is in Kubernetes.
+// Mapping maps a caller of AWS to a Kubernetes user.
 type Mapping struct {
 	Kind MappingKind
-	// ARN is that of the role or user as it is written; empty for an account.
+	// ARN is the ARN of the role or user as it is written. It is empty for an account.
 	ARN string
-	// Account is set for an account: all its callers are users of the name of their
+	// Account is set for an account: each of its callers is a user named after its
 	// canonical ARN, in no group.
 	Account string
 	// Username and Groups may have templates.
@@ -25,10 +25,9 @@ type Mapping struct {
 	Groups   []string
 	// Source is the name of the source: "ConfigMap kube-system/aws-auth".
 	Source string
-	// Place is where it is written.
+	// Place is where the mapping is written.
 	Place finding.Place
-	// Unusable is set for an entry that cannot be used, and whose ARN can be read. It
-	// maps nobody: its caller is refused, whatever other entries say. Username and
-	// Groups are empty.
+	// Unusable is set for an entry that cannot be used, but whose ARN can be read. Its
+	// caller is refused, regardless of other entries. Username and Groups are empty.
 	Unusable bool
 }

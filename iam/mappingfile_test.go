@@ -17,12 +17,14 @@ func TestParseFile(t *testing.T) {
 	}{
 		{
 			rule: "the lists are at the top",
-			text: "mapRoles:\n- rolearn: " + node + "\n  username: a\nmapUsers:\n- userarn: " + admin + "\n  username: b\nmapAccounts: [444455556666]\n",
+			text: "mapRoles:\n- rolearn: " + node + "\n  username: a\nmapUsers:\n- userarn: " + admin +
+				"\n  username: b\nmapAccounts: [444455556666]\n",
 			kept: []string{"role " + node + " a", "user " + admin + " b", "account 444455556666"},
 		},
 		{
-			rule: "or where aws-iam-authenticator has them, beside its own settings",
-			text: "clusterID: blue\nserver:\n  port: 21362\n  backendMode: [MountedFile]\n  mapRoles:\n  - rolearn: " + node + "\n    username: a\n    group: b\n",
+			rule: "the lists are under server, with other settings of aws-iam-authenticator",
+			text: "clusterID: blue\nserver:\n  port: 21362\n  backendMode: [MountedFile]\n  mapRoles:\n  - rolearn: " +
+				node + "\n    username: a\n    group: b\n",
 			kept: []string{"role " + node + " a"}, found: []string{"warning server.mapRoles[0].group:8 MappingUnknownField"},
 		},
 		{
@@ -33,7 +35,7 @@ func TestParseFile(t *testing.T) {
 			},
 		},
 		{
-			rule: "the case of letters in names does not matter",
+			rule: "letter case in names does not matter",
 			text: "Server:\n  maproles: [{rolearn: " + node + ", username: a}]",
 			kept: []string{"role " + node + " a"},
 		},
@@ -42,19 +44,24 @@ func TestParseFile(t *testing.T) {
 			text: "mapRoles:\n- rolearn: arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0\n  username: a\n",
 			kept: []string{"role " + node + " a"}, found: []string{"warning mapRoles[0].rolearn:2 MappingSession"},
 		},
-		{rule: "no mapping is said with an empty list", text: "mapRoles: []"},
-		{rule: "a file that is empty was not meant so", text: "", found: []string{"error :1 MappingSyntax"}, broken: all},
-		{rule: "a file of comments neither", text: "# a\n", found: []string{"error :1 MappingSyntax"}, broken: all},
-		{rule: "a list is not a file", text: "- a", found: []string{"error :1 MappingSyntax"}, broken: all},
-		{rule: "a broken file breaks all lists", text: "mapRoles: []\nmapUsers: [\n", found: []string{"error :2 MappingSyntax"}, broken: all},
+		{rule: "an empty list has no mappings", text: "mapRoles: []"},
+		{rule: "an empty file is broken", text: "", found: []string{"error :1 MappingSyntax"}, broken: all},
+		{rule: "a file with comments only is broken", text: "# a\n", found: []string{"error :1 MappingSyntax"}, broken: all},
+		{rule: "a file that is a list is broken", text: "- a", found: []string{"error :1 MappingSyntax"}, broken: all},
 		{
-			rule: "a broken list breaks no other one",
+			rule: "a broken file breaks all lists", text: "mapRoles: []\nmapUsers: [\n",
+			found: []string{"error :2 MappingSyntax"}, broken: all,
+		},
+		{
+			rule: "a broken list does not affect other lists",
 			text: "mapRoles: {}\nmapUsers: [{userarn: " + admin + ", username: b}]",
 			kept: []string{"user " + admin + " b"}, found: []string{"error mapRoles:1 MappingSyntax"}, broken: []string{"mapRoles"},
 		},
 		{
-			rule: "which of two lists is meant is not guessed",
-			text: "mapRoles: [{rolearn: " + node + ", username: a}]\nserver:\n  mapRoles: []\n", found: []string{"error server.mapRoles:3 MappingSyntax"}, broken: []string{"mapRoles"},
+			rule: "a list that is given twice is broken",
+			text: "mapRoles: [{rolearn: " + node + ", username: a}]\nserver:\n  mapRoles: []\n", found: []string{
+				"error server.mapRoles:3 MappingSyntax",
+			}, broken: []string{"mapRoles"},
 		},
 		{
 			rule: "unknown keys are reported",
@@ -82,12 +89,12 @@ func TestParseFile(t *testing.T) {
 			compare(t, "broken", m.Broken, tc.broken)
 			for _, f := range findings {
 				if f.Place.File != "mappings.yaml" || f.Place.Line == 0 || f.Place.KeyLine != 0 || f.Consequence == "" || f.Remedy == "" {
-					t.Errorf("says too little: %+v", f)
+					t.Errorf("the finding is incomplete: %+v", f)
 				}
 			}
 			for _, mapping := range m.All() {
 				if mapping.Place.File != "mappings.yaml" || mapping.Place.Line == 0 || mapping.Source != "file mappings.yaml" {
-					t.Errorf("a mapping of nowhere: %+v", mapping)
+					t.Errorf("a mapping without a place: %+v", mapping)
 				}
 			}
 		})
@@ -101,17 +108,26 @@ func TestParseIdentityMapping(t *testing.T) {
 		want                string
 		found               []string
 	}{
-		{"a role", node, "system:node:{{EC2PrivateDNSName}}", []string{"system:nodes"}, "role " + node + " system:node:{{EC2PrivateDNSName}} system:nodes", nil},
+		{
+			"a role", node, "system:node:{{EC2PrivateDNSName}}",
+			[]string{"system:nodes"},
+			"role " + node + " system:node:{{EC2PrivateDNSName}} system:nodes", nil,
+		},
 		{"a user", admin, "ann", nil, "user " + admin + " ann ", nil},
 		{"root is a user", "arn:aws:iam::111122223333:root", "ann", nil, "user arn:aws:iam::111122223333:root ann ", nil},
 		{
-			"a session is its role", "arn:aws:sts::111122223333:assumed-role/node/x", "a", nil,
+			"a session stands for its role", "arn:aws:sts::111122223333:assumed-role/node/x", "a", nil,
 			"role " + node + " a ",
 			[]string{"warning spec.arn:0 MappingSession"},
 		},
-		{"an empty group is left out", node, "a", []string{"", "b"}, "role " + node + " a b", []string{"warning spec.groups[0]:0 MappingGroupEmpty"}},
-		{"no ARN", "", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
-		{"no ARN of a caller", "arn:aws:iam::111122223333:policy/a", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
+		{
+			"an empty group is left out", node, "a",
+			[]string{"", "b"},
+			"role " + node + " a b",
+			[]string{"warning spec.groups[0]:0 MappingGroupEmpty"},
+		},
+		{"an empty ARN", "", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
+		{"an ARN of no caller", "arn:aws:iam::111122223333:policy/a", "a", nil, "", []string{"error spec.arn:0 MappingInvalid"}},
 		{"no username", node, "", nil, "", []string{"error spec.username:0 MappingInvalid"}},
 		{
 			"templates", node, "{{ SessionName }}",
@@ -159,11 +175,11 @@ func TestCollectedIdentityMappings(t *testing.T) {
 	}
 }
 
-func TestARNsThatNobodyHas(t *testing.T) {
+func TestARNsOfNoCaller(t *testing.T) {
 	for arn, want := range map[string]string{
 		"arn:aws:iam::111122223333:role/*":                            "wildcard",
-		"arn:aws:iam::<ACCOUNT>:role/node":                            "filled in",
-		"arn:aws:iam::${AWS_ACCOUNT_ID}:role/node":                    "filled in",
+		"arn:aws:iam::<ACCOUNT>:role/node":                            "to fill in",
+		"arn:aws:iam::${AWS_ACCOUNT_ID}:role/node":                    "to fill in",
 		"arn:aws:iam::111122223333:instance-profile/node":             "instance profile",
 		"arn:aws:iam::111122223333:policy/node":                       "neither a role nor a user",
 		"arn:aws:iam::111122223333:group/node":                        "neither a role nor a user",
@@ -175,7 +191,7 @@ func TestARNsThatNobodyHas(t *testing.T) {
 		"arn:aws:iam::111122223333:root/x":                            "not that of",
 		"arn:aws:s3:::bucket":                                         "12 digits",
 		"arn:aws:sts::111122223333:assumed-role/node":                 "not that of a session",
-		"arn:aws:iam::111122223333:role/n\u00f6de":                    "no ARN has",
+		"arn:aws:iam::111122223333:role/n\u00f6de":                    "not allowed in ARNs",
 		" arn:aws:iam::111122223333:role/node":                        "space",
 		"node":                                                        "not an ARN",
 		"arn:aws:iam::111122223333:role/" + strings.Repeat("a", 2100): "longer",
@@ -189,7 +205,8 @@ func TestARNsThatNobodyHas(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	roles := `
-- {rolearn: "arn:aws:iam::111122223333:role/plain", username: "system:node:{{EC2PrivateDNSName}}", groups: ["system:nodes", "system:masters"]}
+- {rolearn: "arn:aws:iam::111122223333:role/plain", username: "system:node:{{EC2PrivateDNSName}}", ` +
+		`groups: ["system:nodes", "system:masters"]}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/a/pathed", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/a/twice", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/teams/b/twice", username: b}
@@ -198,7 +215,8 @@ func TestCheck(t *testing.T) {
 - {rolearn: "arn:aws-cn:iam::111122223333:role/far", username: a}
 - {rolearn: "arn:aws:iam::111122223333:role/controller", username: "system:kube-controller-manager"}
 - {rolearn: "arn:aws:iam::111122223333:role/service", username: "system:serviceaccount:{{SessionName}}"}
-- {rolearn: "arn:aws:iam::111122223333:role/open", username: "system:{{SessionName}}", groups: ["system:{{SessionName}}", "{{SessionName}}"]}
+- {rolearn: "arn:aws:iam::111122223333:role/open", username: "system:{{SessionName}}", ` +
+		`groups: ["system:{{SessionName}}", "{{SessionName}}"]}
 - {rolearn: "arn:aws:iam::111122223333:role/groups", username: a, groups: ["system:nodes", "system:other", "system:node:{{AccountID}}"]}
 `
 	m, findings := configMap(t, map[string]string{"mapRoles": roles, "mapAccounts": "- 111122223333"})
@@ -217,15 +235,18 @@ func TestCheck(t *testing.T) {
 		rules iam.Rules
 		want  []string
 	}{
-		{"paths are taken as they are", iam.Rules{Partition: "aws", RolePaths: iam.Exact, Reserved: iam.DefaultReserved()}, append([]string{
-			"error data.mapRoles[1]:3 MappingRolePath", "error data.mapRoles[2]:4 MappingRolePath", "error data.mapRoles[3]:5 MappingRolePath",
+		{"paths are compared", iam.Rules{Partition: "aws", RolePaths: iam.Exact, Reserved: iam.DefaultReserved()}, append([]string{
+			"error data.mapRoles[1]:3 " +
+				"MappingRolePath", "error data.mapRoles[2]:4 MappingRolePath", "error data.mapRoles[3]:5 MappingRolePath",
 			"error data.mapRoles[4]:6 MappingRolePath",
 		}, common...)},
-		{"roles are found by their names", iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()}, slices.Concat([]string{
+		{"roles are matched by their names", iam.Rules{
+			Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved(),
+		}, slices.Concat([]string{
 			"error data.mapRoles[2]:4 MappingRolePathAmbiguous", "error data.mapRoles[3]:5 MappingRolePathAmbiguous",
 			"error data.mapRoles[4]:6 MappingRolePath",
 		}, common, []string{"warning data.mapRoles[1]:3 MappingRolePath"})},
-		{"what is not known is not found", iam.Rules{RolePaths: iam.MatchName}, []string{
+		{"unset rules are not checked", iam.Rules{RolePaths: iam.MatchName}, []string{
 			"error data.mapRoles[2]:4 MappingRolePathAmbiguous", "error data.mapRoles[3]:5 MappingRolePathAmbiguous",
 			"error data.mapRoles[4]:6 MappingRolePath", "warning data.mapRoles[1]:3 MappingRolePath",
 		}},
@@ -235,7 +256,7 @@ func TestCheck(t *testing.T) {
 			compare(t, "findings", allFound(findings), tc.want)
 			for _, f := range findings {
 				if f.Subject == "" || f.Message == "" || f.Consequence == "" || f.Remedy == "" || strings.Contains(f.Remedy, "/teams/") {
-					t.Errorf("says too little, or the wrong thing: %+v", f)
+					t.Errorf("the finding is incomplete or wrong: %+v", f)
 				}
 			}
 			if !slices.IsSortedFunc(findings, finding.Compare) {

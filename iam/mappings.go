@@ -15,27 +15,25 @@ const (
 	MapAccounts = "mapAccounts"
 )
 
-// Mappings are those of one source: of a file, a ConfigMap, or all
-// IAMIdentityMappings. They do not change once they are made, and may be used
-// concurrently. Only entries that can be used are in the lists, each caller once in
-// each list.
+// Mappings are the mappings of one source: a file, a ConfigMap, or all
+// IAMIdentityMappings. They are immutable and safe for concurrent use. The lists have
+// usable entries only, and each caller once.
 type Mappings struct {
 	Roles, Users, Accounts []Mapping
-	// Unusable are the entries about roles and users that cannot be used, each caller
-	// once of each kind. Find returns them, so that their callers are refused and get
-	// nothing from another entry.
+	// Unusable are the entries for roles and users that cannot be used, each caller once
+	// per kind. Find returns them, so that their callers are refused and no other entry
+	// applies.
 	Unusable []Mapping
-	// Broken are the lists (mapRoles, mapUsers, mapAccounts) that could not be read.
-	// They are empty here, or what they were before: see Keep.
+	// Broken are the lists (mapRoles, mapUsers, mapAccounts) that could not be read. They
+	// are empty, or have the previous mappings: see Keep.
 	Broken []string
 
 	index *index
 }
 
-// Collect puts mappings in their lists. Where two of one list are about the same
-// caller, the last one stays, as in aws-iam-authenticator, and a finding says so. An
-// unusable one stays whatever its position: what an entry gave before it was edited
-// must not come back from another entry.
+// Collect sorts mappings into their lists. If two in one list are for the same caller,
+// the last one wins, as in aws-iam-authenticator, and a finding reports it. An unusable
+// one always wins: rights that an edit removed must not come back from another entry.
 func Collect(list []Mapping) (*Mappings, []finding.Finding) {
 	m := &Mappings{}
 	var findings []finding.Finding
@@ -51,7 +49,7 @@ func Collect(list []Mapping) (*Mappings, []finding.Finding) {
 		winner := stays[string(mapping.Kind)+" "+mapping.caller()]
 		switch {
 		case winner != i && mapping.Unusable:
-			// What is wrong with it was found when it was read.
+			// It was already reported when it was parsed.
 		case winner != i:
 			findings = append(findings, duplicate(mapping, list[winner]))
 		case mapping.Unusable:
@@ -66,7 +64,7 @@ func Collect(list []Mapping) (*Mappings, []finding.Finding) {
 	return m, findings
 }
 
-// list is where the mappings of a kind are.
+// list returns the list for a kind of mappings.
 func (m *Mappings) list(kind MappingKind) *[]Mapping {
 	switch kind {
 	case RoleMapping:
@@ -81,7 +79,7 @@ func (m *Mappings) list(kind MappingKind) *[]Mapping {
 // All returns the mappings in the order in which they are tried.
 func (m *Mappings) All() []Mapping { return slices.Concat(m.Roles, m.Users, m.Accounts) }
 
-// caller is what mappings about the same caller have in common.
+// caller returns the key of the caller that a mapping applies to.
 func (m Mapping) caller() string {
 	if m.Kind == AccountMapping {
 		return m.Account
@@ -89,7 +87,7 @@ func (m Mapping) caller() string {
 	return foldASCII(m.ARN)
 }
 
-// about is the caller as it is written.
+// about returns the caller as it is written.
 func (m Mapping) about() string {
 	if m.Kind == AccountMapping {
 		return m.Account
@@ -99,34 +97,34 @@ func (m Mapping) about() string {
 
 func duplicate(m, winner Mapping) finding.Finding {
 	if winner.Unusable {
-		return hidden(m, winner, "the caller is refused: no other entry counts beside one that cannot be used")
+		return hidden(m, winner, "the caller is refused: an entry that cannot be used takes precedence")
 	}
 	f := finding.Finding{
 		Code: MappingDuplicate, Severity: finding.Warning, Place: m.Place, Subject: m.about(),
-		Message:     fmt.Sprintf("%s is mapped once more at %s", quote(m.about()), winner.Place),
+		Message:     fmt.Sprintf("%s is mapped again at %s", quote(m.about()), winner.Place),
 		Consequence: "the last entry counts, this one has no effect",
-		Remedy:      "delete the entry that is not meant",
+		Remedy:      "delete the wrong entry",
 	}
 	if m.Kind == AccountMapping || m.Username == winner.Username && slices.Equal(m.Groups, winner.Groups) {
 		f.Severity = finding.Info
-		f.Consequence = "none: both say the same"
+		f.Consequence = "none: both are the same"
 		f.Remedy = "delete one of them"
 	}
 	return f
 }
 
-// hidden is the finding about an entry that has no effect because of one that cannot be
-// used.
+// hidden returns the finding for an entry that has no effect because of one that cannot
+// be used.
 func hidden(m, unusable Mapping, consequence string) finding.Finding {
 	return finding.Finding{
 		Code: MappingDuplicate, Severity: finding.Error, Place: m.Place, Subject: m.about(),
-		Message:     fmt.Sprintf("%s is mapped once more at %s, by an entry that cannot be used", quote(m.about()), unusable.Place),
+		Message:     fmt.Sprintf("%s is mapped again at %s, by an entry that cannot be used", quote(m.about()), unusable.Place),
 		Consequence: consequence,
 		Remedy:      "fix or delete the entry that cannot be used",
 	}
 }
 
-// shadowed finds users' entries that a role's entry takes precedence over.
+// shadowed finds entries of users that an entry of a role takes precedence over.
 func shadowed(m *Mappings) []finding.Finding {
 	roles, unusable := map[string]Mapping{}, map[string]Mapping{}
 	for _, role := range m.Roles {
@@ -146,17 +144,17 @@ func shadowed(m *Mappings) []finding.Finding {
 		if role, ok := roles[user.caller()]; ok {
 			findings = append(findings, finding.Finding{
 				Code: MappingDuplicate, Severity: finding.Warning, Place: user.Place, Subject: user.ARN,
-				Message:     fmt.Sprintf("%s is mapped as a role too, at %s", quote(user.ARN), role.Place),
+				Message:     fmt.Sprintf("%s is also mapped as a role, at %s", quote(user.ARN), role.Place),
 				Consequence: "roles are tried first, this entry has no effect",
-				Remedy:      "delete the entry that is not meant",
+				Remedy:      "delete the wrong entry",
 			})
 		}
 	}
 	return findings
 }
 
-// Keep returns the mappings with the lists that could not be read as they were
-// before. Without mappings from before, these lists stay empty.
+// Keep returns the mappings with previous lists in place of those that could not be read.
+// Without previous mappings, these lists stay empty.
 func (m *Mappings) Keep(previous *Mappings) *Mappings {
 	if previous == nil || len(m.Broken) == 0 {
 		return m
@@ -178,7 +176,7 @@ func (m *Mappings) Keep(previous *Mappings) *Mappings {
 	return kept
 }
 
-// foldASCII makes texts alike that differ in the case of ASCII letters only.
+// foldASCII lowers the case of ASCII letters.
 func foldASCII(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' {

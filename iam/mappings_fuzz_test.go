@@ -11,20 +11,22 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// dropping are the codes of entries that are left out.
+// dropping returns the codes of entries that are left out.
 func dropping() []finding.Code {
 	return []finding.Code{iam.MappingInvalid, iam.MappingTemplateUnknown, iam.MappingTemplateSpaced, iam.MappingDuplicate}
 }
 
-// FuzzParseConfigMap holds what is made of any text: every mapping can be used and is
-// somewhere in the text, none was reported as left out, and every finding is
-// on a line that there is.
+// FuzzParseConfigMap checks that every mapping of an arbitrary text can be used, is in
+// the text and was not reported as left out, and that every finding is on an existing
+// line.
 func FuzzParseConfigMap(f *testing.F) {
 	f.Add("- {rolearn: "+node+", username: a, groups: [b]}", "- {userarn: "+admin+", username: '{{SessionName}}'}", "- 111122223333")
-	f.Add("- &a {rolearn: "+node+", username: a}\n- <<: [*a, *a]\n  groups: &g [x, y]\n- *a\n---\n- b", "- userarn: "+admin+"\n\tusername: a", "- 012345678901\n- ~\n- [a]")
+	f.Add("- &a {rolearn: "+node+", username: a}\n- <<: [*a, *a]\n  groups: &g [x, y]\n- *a\n---\n- b",
+		"- userarn: "+admin+"\n\tusername: a", "- 012345678901\n- ~\n- [a]")
 	f.Add("- rolearn: "+node+"\r\n  username: |\r\n   a\r\n", "\ufeff- &a\n  <<: *a", "``")
 	f.Add("a: b", "[{", "# \u2028\u0085\r- *x")
-	f.Add("- {rolearn: "+node+", username: a}\n- {rolearn: "+node+", username: a, groups: b}", "- <<: {groups: [x]}\n  userarn: "+node+"\n  username: a\n  Groups: [y]", "- 111122223333")
+	f.Add("- {rolearn: "+node+", username: a}\n- {rolearn: "+node+", username: a, groups: b}",
+		"- <<: {groups: [x]}\n  userarn: "+node+"\n  username: a\n  Groups: [y]", "- 111122223333")
 	f.Add("- {rolearn: "+node+", RoleARN: "+admin+", username: 'a '}", "- {rolearn: "+node+", username: 'system:node:'}", "")
 	f.Fuzz(func(t *testing.T, roles, users, accounts string) {
 		data := map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": accounts}
@@ -54,12 +56,12 @@ func FuzzParseConfigMap(f *testing.F) {
 		}
 		again, foundAgain := iam.ParseConfigMap(data, "aws-auth", awsAuth)
 		if !reflect.DeepEqual(m.All(), again.All()) || !slices.Equal(findings, foundAgain) {
-			t.Error("read twice, it is not the same")
+			t.Error("a second read differs")
 		}
 	})
 }
 
-// inText checks that a place is in the text that it names.
+// inText checks that a place exists in its text.
 func inText(t *testing.T, place finding.Place, data map[string]string) {
 	t.Helper()
 	key, _, _ := strings.Cut(strings.TrimPrefix(place.Key, "data."), "[")
@@ -69,13 +71,13 @@ func inText(t *testing.T, place finding.Place, data map[string]string) {
 	}
 }
 
-// usable checks that a mapping can be used, and that its caller gets it or one that
-// takes precedence.
+// usable checks that a mapping can be used, and that its caller gets it or one that takes
+// precedence.
 func usable(t *testing.T, m *iam.Mappings, mapping iam.Mapping) {
 	t.Helper()
 	if mapping.Kind == iam.AccountMapping {
 		if _, ok := m.Find("", mapping.Account, iam.Exact); !ok {
-			t.Errorf("nobody finds %+v", mapping)
+			t.Errorf("no caller finds %+v", mapping)
 		}
 		return
 	}
@@ -96,8 +98,8 @@ func usable(t *testing.T, m *iam.Mappings, mapping iam.Mapping) {
 	}
 }
 
-// hides checks that whose entry cannot be used finds that entry, or one of a list that is
-// tried before it, and has no other one in its list.
+// hides checks that the caller of an unusable entry gets that entry, or one of a list
+// that is tried first, and no other one in its list.
 func hides(t *testing.T, m *iam.Mappings) {
 	t.Helper()
 	for _, entry := range m.Unusable {
@@ -111,8 +113,7 @@ func hides(t *testing.T, m *iam.Mappings) {
 	}
 }
 
-// FuzzParseFile holds that no text of a file has a mapping without a line, or a list
-// that is broken and has mappings.
+// FuzzParseFile checks that every mapping has a line, and that broken lists are empty.
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("mapRoles: [{rolearn: " + node + ", username: a}]\nserver:\n  mapUsers: [{userarn: " + admin + ", username: b}]\n"))
 	f.Add([]byte("mapRoles: &a []\nMapRoles: *a\nmapAccounts: [012345678901]\n---\n"))
@@ -131,13 +132,13 @@ func FuzzParseFile(f *testing.F) {
 			usable(t, m, mapping)
 		}
 		if len(m.Broken) > 0 && len(findings) == 0 {
-			t.Errorf("broken %v, and nothing is said of it", m.Broken)
+			t.Errorf("broken %v without a finding", m.Broken)
 		}
 	})
 }
 
-// FuzzTemplate holds that a template is what it was written as, and that its values
-// stand where its placeholders are, whatever is in them.
+// FuzzTemplate checks that a template is rendered as it was written, and that values are
+// inserted verbatim.
 func FuzzTemplate(f *testing.F) {
 	f.Add("system:node:{{EC2PrivateDNSName}}", "ip-10-0-0-1")
 	f.Add("{{SessionName}}{{SessionNameRaw}}", "{{AccountID}}")
@@ -147,7 +148,7 @@ func FuzzTemplate(f *testing.F) {
 		template, err := iam.ParseTemplate(text)
 		if err != nil {
 			if err.Error() == "" {
-				t.Error("an error that says nothing")
+				t.Error("an empty error")
 			}
 			return
 		}

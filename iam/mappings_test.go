@@ -17,7 +17,7 @@ const (
 
 var awsAuth = finding.Place{Object: "ConfigMap kube-system/aws-auth"}
 
-// shown is a mapping on one line.
+// shown returns a mapping on one line.
 func shown(m iam.Mapping) string {
 	if m.Kind == iam.AccountMapping {
 		return "account " + m.Account
@@ -33,7 +33,7 @@ func allShown(m *iam.Mappings) []string {
 	return lines
 }
 
-// hiddenCallers are the ARNs whose entries cannot be used.
+// hiddenCallers returns the ARNs whose entries cannot be used.
 func hiddenCallers(m *iam.Mappings) []string {
 	var arns []string
 	for _, entry := range m.Unusable {
@@ -42,7 +42,7 @@ func hiddenCallers(m *iam.Mappings) []string {
 	return arns
 }
 
-// found is a finding without its words.
+// found returns a finding without its messages.
 func found(f finding.Finding) string {
 	return fmt.Sprintf("%s %s:%d %s", f.Severity, f.Place.Key, max(f.Place.KeyLine, f.Place.Line), f.Code)
 }
@@ -82,29 +82,30 @@ func TestParseConfigMap(t *testing.T) {
 			kept: []string{"role " + node + " system:node:{{EC2PrivateDNSName}} system:bootstrappers,system:nodes"},
 		},
 		{
-			rule:  "groups may be missing or empty",
-			roles: "- {rolearn: " + node + ", username: a}\n- {rolearn: " + node + "2, username: b, groups: }\n- {rolearn: " + node + "3, username: c, groups: []}",
-			kept:  []string{"role " + node + " a", "role " + node + "2 b", "role " + node + "3 c"},
+			rule: "groups may be missing or empty",
+			roles: "- {rolearn: " + node + ", username: a}\n- {rolearn: " + node +
+				"2, username: b, groups: }\n- {rolearn: " + node + "3, username: c, groups: []}",
+			kept: []string{"role " + node + " a", "role " + node + "2 b", "role " + node + "3 c"},
 		},
 		{
-			rule:  "the case of letters in the names of fields does not matter",
+			rule:  "letter case in the names of fields does not matter",
 			roles: "- roleARN: " + node + "\n  UserName: a\n  GROUPS: [b]",
 			kept:  []string{"role " + node + " a b"},
 		},
 		{
-			rule:  "letters that are like others in another alphabet do not count",
+			rule:  "similar letters of another alphabet are not accepted",
 			roles: "- rolearn: " + node + "\n  uſername: a",
 			found: []string{"error data.mapRoles[0]:1 MappingInvalid", `error data.mapRoles[0].uſername:2 MappingInvalid`},
 		},
-		{rule: "nothing is no mapping", roles: ""},
-		{rule: "spaces are no mapping", roles: " \n\t\n"},
-		{rule: "quotes with nothing in them are no mapping", roles: `""`},
-		{rule: "backquotes with nothing in them are no mapping", roles: "``\n"},
-		{rule: "null is no mapping", roles: "null"},
-		{rule: "comments are no mapping", roles: "# nobody\n"},
-		{rule: "an empty list is no mapping", roles: "[]"},
+		{rule: "an empty text has no mappings", roles: ""},
+		{rule: "spaces have no mappings", roles: " \n\t\n"},
+		{rule: "empty quotes have no mappings", roles: `""`},
+		{rule: "empty backquotes have no mappings", roles: "``\n"},
+		{rule: "null has no mappings", roles: "null"},
+		{rule: "comments have no mappings", roles: "# nobody\n"},
+		{rule: "an empty list has no mappings", roles: "[]"},
 		{
-			rule:  "what cannot be used is left out, and the rest is kept",
+			rule:  "unusable entries are left out, and others are kept",
 			roles: "- rolearn: " + node + "\n  username: a\n- rolearn: nobody\n  username: b\n- rolearn: " + node + "2\n  username: c",
 			kept:  []string{"role " + node + " a", "role " + node + "2 c"},
 			found: []string{"error data.mapRoles[1].rolearn:3 MappingInvalid"},
@@ -120,7 +121,7 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[0].userarn:1 MappingInvalid"},
 		},
 		{
-			rule:  "beside that of a role it is not looked at",
+			rule:  "a user's ARN next to a role's is ignored",
 			roles: "- rolearn: " + node + "\n  userarn: " + admin + "\n  username: a",
 			kept:  []string{"role " + node + " a"},
 			found: []string{"warning data.mapRoles[0].userarn:2 MappingUnknownField"},
@@ -135,7 +136,7 @@ func TestParseConfigMap(t *testing.T) {
 			},
 		},
 		{
-			rule:  "everything that is wrong with an entry is found",
+			rule:  "all mistakes of an entry are reported",
 			roles: "-\n  rolearn: x\n  groups: a",
 			found: []string{
 				"error data.mapRoles[0]:2 MappingInvalid",
@@ -157,8 +158,10 @@ func TestParseConfigMap(t *testing.T) {
 			},
 		},
 		{
-			rule:  "numbers, truth values and other tags are no texts",
-			roles: "- {rolearn: " + node + ", username: 12}\n- {rolearn: " + node + "2, username: true}\n- {rolearn: " + node + "3, username: yes}\n- {rolearn: " + node + "4, username: !!binary YQ==}\n- {rolearn: " + node + "5, username: a, groups: [1.5]}",
+			rule: "numbers, booleans and other tags are not texts",
+			roles: "- {rolearn: " + node + ", username: 12}\n- {rolearn: " + node + "2, username: true}\n- {rolearn: " +
+				node + "3, username: yes}\n- {rolearn: " + node + "4, username: !!binary YQ==}\n- {rolearn: " + node +
+				"5, username: a, groups: [1.5]}",
 			found: []string{
 				"error data.mapRoles[0].username:1 MappingInvalid", "error data.mapRoles[1].username:2 MappingInvalid",
 				"error data.mapRoles[2].username:3 MappingInvalid", "error data.mapRoles[3].username:4 MappingInvalid",
@@ -166,12 +169,12 @@ func TestParseConfigMap(t *testing.T) {
 			},
 		},
 		{
-			rule:  "an ARN is a text too, and so is the name of a field",
+			rule:  "ARNs and names of fields must be texts",
 			roles: "- {rolearn: 111122223333, username: a}\n- {[a]: b, rolearn: " + node + ", username: a}",
 			found: []string{"error data.mapRoles[0].rolearn:1 MappingInvalid", "error data.mapRoles[1]:2 MappingInvalid"},
 		},
 		{
-			rule:  "in quotes they are",
+			rule:  "values in quotes are texts",
 			roles: "- {rolearn: " + node + ", username: '12', groups: [\"yes\", !!str 1, 2020-01-01]}",
 			kept:  []string{"role " + node + " 12 yes,1,2020-01-01"},
 		},
@@ -182,18 +185,23 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[0].username:2 MappingInvalid"},
 		},
 		{
-			rule:  "an unknown placeholder is no plain text",
-			roles: "- rolearn: " + node + "\n  username: system:node:{{PrivateDNSName}}\n- rolearn: " + node + "2\n  username: a\n  groups: [b, 'c{{ec2privatednsname}}']",
-			found: []string{"error data.mapRoles[0].username:2 MappingTemplateUnknown", "error data.mapRoles[1].groups[1]:5 MappingTemplateUnknown"},
+			rule: "an unknown placeholder is an error",
+			roles: "- rolearn: " + node + "\n  username: system:node:{{PrivateDNSName}}\n- rolearn: " + node +
+				"2\n  username: a\n  groups: [b, 'c{{ec2privatednsname}}']",
+			found: []string{
+				"error data.mapRoles[0].username:2 MappingTemplateUnknown",
+				"error data.mapRoles[1].groups[1]:5 MappingTemplateUnknown",
+			},
 		},
 		{
-			rule:  "a placeholder with spaces is none",
+			rule:  "a placeholder with spaces is an error",
 			roles: "- rolearn: " + node + "\n  username: system:node:{{ EC2PrivateDNSName }}",
 			found: []string{"error data.mapRoles[0].username:2 MappingTemplateSpaced"},
 		},
 		{
-			rule:  "names have no line breaks and no spaces around them",
-			roles: "- rolearn: " + node + "\n  username: |\n    a\n- rolearn: " + node + "2\n  username: ' a'\n- rolearn: " + node + "3\n  username: a\n  groups: [\"a\\tb\"]",
+			rule: "names have no line breaks and no spaces around them",
+			roles: "- rolearn: " + node + "\n  username: |\n    a\n- rolearn: " + node + "2\n  username: ' a'\n- rolearn: " +
+				node + "3\n  username: a\n  groups: [\"a\\tb\"]",
 			found: []string{
 				"error data.mapRoles[0].username:2 MappingInvalid", "error data.mapRoles[1].username:5 MappingInvalid",
 				"error data.mapRoles[2].groups[0]:8 MappingInvalid",
@@ -203,45 +211,51 @@ func TestParseConfigMap(t *testing.T) {
 			rule:  "an empty group is left out",
 			roles: "- rolearn: " + node + "\n  username: a\n  groups:\n  - b\n  -\n  - ''\n",
 			kept:  []string{"role " + node + " a b"},
-			found: []string{"warning data.mapRoles[0].groups[1]:5 MappingGroupEmpty", "warning data.mapRoles[0].groups[2]:6 MappingGroupEmpty"},
+			found: []string{
+				"warning data.mapRoles[0].groups[1]:5 MappingGroupEmpty",
+				"warning data.mapRoles[0].groups[2]:6 MappingGroupEmpty",
+			},
 		},
 		{
-			rule:  "an indentation makes one group of two",
+			rule:  "wrong indentation joins two groups",
 			roles: "- rolearn: " + node + "\n  username: a\n  groups:\n  - system:bootstrappers\n    - system:nodes\n",
 			kept:  []string{"role " + node + " a system:bootstrappers - system:nodes"},
 			found: []string{"error data.mapRoles[0].groups[0]:4 MappingGroupFolded"},
 		},
 		{
-			rule:  "fields that nobody reads are reported",
+			rule:  "unknown fields are reported",
 			roles: "- rolearn: " + node + "\n  username: a\n  group: [b]\n  userid: AROA\n",
 			kept:  []string{"role " + node + " a"},
-			found: []string{"warning data.mapRoles[0].group:3 MappingUnknownField", "warning data.mapRoles[0].userid:4 MappingUnknownField"},
+			found: []string{
+				"warning data.mapRoles[0].group:3 MappingUnknownField",
+				"warning data.mapRoles[0].userid:4 MappingUnknownField",
+			},
 		},
 		{
-			rule:  "of a field that is given twice, the last one counts",
+			rule:  "the last value of a repeated field counts",
 			roles: "- rolearn: " + node + "\n  username: a\n  username: b\n",
 			kept:  []string{"role " + node + " b"},
 			found: []string{"warning data.mapRoles[0].username:3 MappingFieldTwice"},
 		},
 		{
-			rule:  "which of two cases of a field is meant is not guessed",
+			rule:  "a field in two spellings is an error",
 			roles: "- rolearn: " + node + "\n  username: a\n  Username: b\n",
 			found: []string{"error data.mapRoles[0].Username:3 MappingInvalid"},
 		},
 		{
-			rule:  "of two entries about one role, the last one counts, in any case of letters",
+			rule:  "the last of two entries for one role counts, in any letter case",
 			roles: "- rolearn: " + node + "\n  username: a\n- rolearn: ARN:aws:iam::111122223333:role/NODE\n  username: b\n",
 			kept:  []string{"role ARN:aws:iam::111122223333:role/NODE b"},
 			found: []string{"warning data.mapRoles[0]:1 MappingDuplicate"},
 		},
 		{
-			rule:  "two entries that say the same do no harm",
+			rule:  "identical entries are harmless",
 			roles: "- {rolearn: " + node + ", username: a, groups: [b]}\n- {rolearn: " + node + ", username: a, groups: [b]}\n",
 			kept:  []string{"role " + node + " a b"},
 			found: []string{"info data.mapRoles[0]:1 MappingDuplicate"},
 		},
 		{
-			rule: "aliases and merge keys give what they stand for, on the line where it is",
+			rule: "aliases and merge keys are resolved, with the line of the value",
 			roles: `- &first
   rolearn: arn:aws:iam::111122223333:role/node
   username: &name a
@@ -257,47 +271,48 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles[2].rolearn:7 MappingInvalid", "info data.mapRoles[0]:1 MappingDuplicate"},
 		},
 		{
-			rule:  "of merged objects the first one gives a field, and the entry's own counts most",
-			roles: "- &a {rolearn: " + node + ", username: a}\n- &b {rolearn: " + node + "2, username: b, groups: [g]}\n- <<: [*a, *b]\n  rolearn: " + node + "3\n",
-			kept:  []string{"role " + node + " a", "role " + node + "2 b g", "role " + node + "3 a g"},
+			rule: "the first merged object with a field wins, and the entry's own field over all",
+			roles: "- &a {rolearn: " + node + ", username: a}\n- &b {rolearn: " + node +
+				"2, username: b, groups: [g]}\n- <<: [*a, *b]\n  rolearn: " + node + "3\n",
+			kept: []string{"role " + node + " a", "role " + node + "2 b g", "role " + node + "3 a g"},
 		},
 		{
-			rule:  "a merge key after the field that it merges is not guessed at, and neither ARN is mapped",
+			rule:  "a merge key after a field that it merges is an error, and neither ARN is mapped",
 			roles: "- &a {rolearn: " + node + ", username: a}\n- rolearn: " + node + "2\n  <<: *a\n",
 			found: []string{"error data.mapRoles[0]:1 MappingDuplicate", "error data.mapRoles[1].rolearn:2 MappingInvalid"},
 		},
 		{
-			rule:  "of a field that is merged in one case and written in another, none is guessed",
+			rule:  "a field that is merged in one spelling and written in another is an error",
 			roles: "- <<: {groups: [view]}\n  rolearn: " + node + "\n  username: a\n  Groups: [system:masters]\n",
 			found: []string{"error data.mapRoles[0].Groups:4 MappingInvalid"},
 		},
 		{
-			rule:  "nor of one that two objects merge",
+			rule:  "a field that two objects merge in two spellings is an error",
 			roles: "- <<: [{groups: [view]}, {Groups: [system:masters]}]\n  rolearn: " + node + "\n  username: a\n",
 			found: []string{"error data.mapRoles[0].<<[0]:1 MappingInvalid"},
 		},
 		{
-			rule:  "nor of one that two merge keys merge",
+			rule:  "a field that two merge keys merge in two spellings is an error",
 			roles: "- <<: {groups: [view]}\n  rolearn: " + node + "\n  username: a\n  <<: {Groups: [system:masters]}\n",
 			found: []string{"error data.mapRoles[0].groups:4 MappingInvalid"},
 		},
 		{
-			rule:  "a username without the name of a node is none",
+			rule:  "a username without the name of a node is an error",
 			roles: "- rolearn: " + node + "\n  username: 'system:node:'\n- rolearn: " + node + "2\n  username:\n    system:node:\n",
 			found: []string{"error data.mapRoles[0].username:2 MappingInvalid", "error data.mapRoles[1].username:5 MappingInvalid"},
 		},
 		{
-			rule:  "without quotes it is no YAML",
+			rule:  "a trailing colon without quotes is not valid YAML",
 			roles: "- rolearn: " + node + "\n  username: system:node:\n  groups: [a]\n", broken: true,
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "what is wrong with an object is wrong where it is merged",
+			rule:  "a mistake in an object is reported where it is merged too",
 			roles: "- &a {rolearn: " + node + ", Username: a, username: b}\n- <<: *a\n",
 			found: []string{"error data.mapRoles[0].username:1 MappingInvalid", "error data.mapRoles[1].username:1 MappingInvalid"},
 		},
 		{
-			rule:  "objects that are merged into themselves end somewhere",
+			rule:  "recursive merges are bounded",
 			roles: "- &a\n  <<: *a\n  rolearn: " + node + "\n  username: a\n",
 			found: []string{"error data.mapRoles[0]:1 MappingInvalid"},
 		},
@@ -313,35 +328,35 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles:6 MappingMoreDocuments"},
 		},
 		{
-			rule:  "a mark at the end begins no document",
+			rule:  "an end marker begins no document",
 			roles: "- rolearn: " + node + "\n  username: a\n---\n---\n...\n",
 			kept:  []string{"role " + node + " a"},
 		},
 		{
-			rule:  "what is wrong with a later document is not asked",
+			rule:  "later documents are not checked",
 			roles: "- rolearn: " + node + "\n  username: a\n---\na: b\nc: [\n",
 			kept:  []string{"role " + node + " a"},
 			found: []string{"error data.mapRoles:5 MappingMoreDocuments"},
 		},
 		{
-			rule:  "line breaks of other systems are line breaks, and a byte order mark is nothing",
+			rule:  "CRLF is a line break, and a byte order mark is ignored",
 			roles: "\ufeff- rolearn: " + node + "\r\n  username: a\r\n  group: b\r\n",
 			kept:  []string{"role " + node + " a"},
 			found: []string{"warning data.mapRoles[0].group:3 MappingUnknownField"},
 		},
 		{
-			rule:  "line breaks that only YAML knows are not counted",
+			rule:  "line breaks of YAML only are not counted",
 			roles: "# a\u2028# b\u0085# c\r# d\n- rolearn: " + node + "\n  username: a\n  group: b\n",
 			kept:  []string{"role " + node + " a"},
 			found: []string{"warning data.mapRoles[0].group:4 MappingUnknownField"},
 		},
 		{
-			rule:  "an object is no list",
+			rule:  "an object is not a list",
 			roles: "rolearn: " + node + "\nusername: a\n", broken: true,
 			found: []string{"error data.mapRoles:1 MappingSyntax"},
 		},
 		{
-			rule:  "a text is no list",
+			rule:  "a text is not a list",
 			roles: "|\n  - a", broken: true,
 			found: []string{"error data.mapRoles:1 MappingSyntax"},
 		},
@@ -351,48 +366,49 @@ func TestParseConfigMap(t *testing.T) {
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "the line is that of the mistake, not that on which the list begins",
-			roles: "# roles\n- rolearn: " + node + "\n  username: a\n- rolearn: " + node + "2\n  username: b\n groups: c\n- rolearn: " + node + "3\n", broken: true,
+			rule: "the line is that of the mistake, not of the list",
+			roles: "# roles\n- rolearn: " + node + "\n  username: a\n- rolearn: " + node +
+				"2\n  username: b\n groups: c\n- rolearn: " + node + "3\n", broken: true,
 			found: []string{"error data.mapRoles:6 MappingSyntax"},
 		},
 		{
-			rule:  "the mistake of an unclosed quote is where it opens",
+			rule:  "an unclosed quote is reported where it opens",
 			roles: "# roles\n- rolearn: " + node + "\n  username: \"a\n- rolearn: b\n\n  username: c\n", broken: true,
 			found: []string{"error data.mapRoles:3 MappingSyntax"},
 		},
 		{
-			rule:  "an alias of nothing is on its line",
+			rule:  "an unknown alias is reported on its line",
 			roles: "- rolearn: " + node + "\n  username: a\n- *nobody\n", broken: true,
 			found: []string{"error data.mapRoles:3 MappingSyntax"},
 		},
 		{
-			rule:  "a mistake inside a list over several lines is on its line",
+			rule:  "a mistake inside a multi-line list is reported on its line",
 			roles: "- rolearn: " + node + "\n  groups: [\n    a,\n    b: c: d,\n    e,\n  ]\n", broken: true,
 			found: []string{"error data.mapRoles:4 MappingSyntax"},
 		},
 		{
-			rule:  "a mistake deep in something that spans very many lines is where that begins",
+			rule:  "a mistake in a very long list is reported where the list begins",
 			roles: "# roles\n- [\n" + strings.Repeat("  a,\n", 5000) + "  b: c: d,\n]\n", broken: true,
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "control characters are no YAML",
+			rule:  "control characters are not valid YAML",
 			roles: "- rolearn: " + node + "\n  username: a\x01\n", broken: true,
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "what is no UTF-8 is no YAML",
+			rule:  "invalid UTF-8 is not valid YAML",
 			roles: "- rolearn: " + node + "\n  username: a\xff\n", broken: true,
 			found: []string{"error data.mapRoles:2 MappingSyntax"},
 		},
 		{
-			rule:  "a user in mapRoles is found all the same",
+			rule:  "a user in mapRoles is mapped",
 			roles: "- rolearn: " + admin + "\n  username: a\n",
 			kept:  []string{"role " + admin + " a"},
 			found: []string{"warning data.mapRoles[0].rolearn:1 MappingOtherKind"},
 		},
 		{
-			rule:  "the ARN of a session is not that of its role",
+			rule:  "the ARN of a session is an error",
 			roles: "- rolearn: arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0\n  username: a\n",
 			found: []string{"error data.mapRoles[0].rolearn:1 MappingInvalid"},
 		},
@@ -406,7 +422,7 @@ func TestParseConfigMap(t *testing.T) {
 			}
 			for _, f := range findings {
 				if f.Message == "" || f.Consequence == "" || f.Remedy == "" {
-					t.Errorf("says too little: %+v", f)
+					t.Errorf("the finding is incomplete: %+v", f)
 				}
 				if strings.ContainsAny(f.String(), "\n\r\x00") {
 					t.Errorf("not one line: %q", f.String())

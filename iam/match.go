@@ -2,26 +2,26 @@ package iam
 
 import "strings"
 
-// PathPolicy says how the path of a role is taken, which IAM has
-// ("role/teams/a/node") and STS leaves out of the ARNs of sessions.
+// PathPolicy is how the path of a role in a mapping is compared. IAM has paths
+// ("role/teams/a/node"), and STS omits them from the ARNs of sessions.
 type PathPolicy string
 
 // The policies.
 const (
-	// MatchName finds a mapping by the name of its role, whatever its path, where no
-	// other mapping of the source has a role of that name with another path. Names of
-	// roles are unique in an account, in any case of letters, whatever their paths.
+	// MatchName matches a mapping by the name of its role, with any path, unless another
+	// mapping of the source has a role of that name with another path. Names of roles are
+	// unique in an account, regardless of letter case and paths.
 	MatchName PathPolicy = "MatchName"
-	// Exact compares ARNs as they are written, so that a mapping with a path is for
-	// nobody, as in aws-iam-authenticator.
+	// Exact compares ARNs as they are written, so that a mapping with a path matches no
+	// caller, as in aws-iam-authenticator.
 	Exact PathPolicy = "Exact"
 )
 
-// index finds mappings; its keys are folded.
+// index finds mappings. Its keys are folded.
 type index struct {
 	roles, users, accounts map[string]*Mapping
-	// named has the mappings of roles with paths by their ARNs without them; nil where
-	// it is open which one is meant. One that cannot be used hides the others.
+	// named has the mappings of roles with paths by their ARNs without paths. The value
+	// is nil if the path is ambiguous. An unusable mapping hides the others.
 	named map[string]*Mapping
 }
 
@@ -63,7 +63,7 @@ func byCaller(list []Mapping) map[string]*Mapping {
 	return found
 }
 
-// withoutPath takes the path out of the ARN of a role; false if it has none.
+// withoutPath removes the path from the ARN of a role. It returns false if there is none.
 func withoutPath(arn string) (string, bool) {
 	prefix, resource, _ := cutResource(arn)
 	path, ok := strings.CutPrefix(foldASCII(resource), "role/")
@@ -75,7 +75,7 @@ func withoutPath(arn string) (string, bool) {
 	return prefix + resource[:kind] + resource[kind+last+1:], true
 }
 
-// cutResource parts an ARN before its last field, the resource.
+// cutResource splits an ARN before its last field, the resource.
 func cutResource(arn string) (prefix, resource string, ok bool) {
 	at := 0
 	for range 5 {
@@ -88,10 +88,10 @@ func cutResource(arn string) (prefix, resource string, ok bool) {
 	return arn[:at], arn[at:], true
 }
 
-// Find returns the mapping of a caller: that of its canonical ARN among the roles,
-// then the users, that of a role with a path under MatchName, and then that of its
-// account. The case of ASCII letters in ARNs does not matter. If it is Unusable, the
-// caller is refused, and no other list or source is asked.
+// Find returns the mapping of a caller. It tries its canonical ARN among the roles, then
+// the users, then roles with a path under MatchName, and then its account. Letter case in
+// ARNs does not matter. If the mapping is Unusable, the caller is refused, and no other
+// list or source is tried.
 func (m *Mappings) Find(canonical, account string, policy PathPolicy) (Mapping, bool) {
 	ix := m.index
 	if ix == nil {
@@ -115,7 +115,7 @@ func (m *Mappings) Find(canonical, account string, policy PathPolicy) (Mapping, 
 	return Mapping{}, false
 }
 
-// Mapper finds mappings that do not change, with one policy for the paths of roles.
+// Mapper returns a Mapper over constant mappings, with one policy for paths of roles.
 func (m *Mappings) Mapper(policy PathPolicy) Mapper { return staticMapper{m, policy} }
 
 type staticMapper struct {

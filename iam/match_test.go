@@ -17,8 +17,9 @@ func configMap(t *testing.T, data map[string]string) (*iam.Mappings, []finding.F
 
 func TestKeysOfAConfigMap(t *testing.T) {
 	m, findings := configMap(t, map[string]string{
-		"mapRoles":    "- {rolearn: " + node + ", username: a}",
-		"mapUsers":    "- {userarn: " + admin + ", username: b}\n- {userarn: " + node + ", username: c}\n- {userarn: 'arn:aws:iam::111122223333:root', username: d}",
+		"mapRoles": "- {rolearn: " + node + ", username: a}",
+		"mapUsers": "- {userarn: " + admin + ", username: b}\n- {userarn: " + node +
+			", username: c}\n- {userarn: 'arn:aws:iam::111122223333:root', username: d}",
 		"mapAccounts": "- 111122223333\n- 012345678901\n- '444455556666'\n- 12345678901\n- 111122223333\n- [a]\n-\n- abc",
 		"mapusers":    "- {userarn: " + admin + ", username: x}",
 		"map_roles":   "x",
@@ -42,13 +43,14 @@ func TestKeysOfAConfigMap(t *testing.T) {
 		"info data.mapAccounts[0]:1 MappingDuplicate",
 	})
 	for _, mapping := range m.All() {
-		if mapping.Source != "ConfigMap kube-system/aws-auth" || mapping.Place.Object != awsAuth.Object || mapping.Place.Key == "" || mapping.Place.KeyLine == 0 {
-			t.Errorf("a mapping of nowhere: %+v", mapping)
+		if mapping.Source != "ConfigMap kube-system/aws-auth" || mapping.Place.Object != awsAuth.Object || mapping.Place.Key == "" ||
+			mapping.Place.KeyLine == 0 {
+			t.Errorf("a mapping without a place: %+v", mapping)
 		}
 	}
 }
 
-func TestNoConfigMapIsNoMapping(t *testing.T) {
+func TestMissingConfigMapHasNoMappings(t *testing.T) {
 	m, findings := configMap(t, nil)
 	if len(m.All()) > 0 || len(findings) > 0 || len(m.Broken) > 0 {
 		t.Errorf("got %+v, %v", m, findings)
@@ -82,25 +84,25 @@ func TestFind(t *testing.T) {
 		want               string
 	}{
 		{"a role by its ARN", "arn:aws:iam::111122223333:role/Node", account, iam.Exact, "role"},
-		{"in any case of letters", "arn:aws:iam::111122223333:role/nODE", account, iam.Exact, "role"},
-		{"but no letters that are like others", "arn:aws:iam::111122223333:role/\u212aode", account, iam.Exact, ""},
+		{"in any letter case", "arn:aws:iam::111122223333:role/nODE", account, iam.Exact, "role"},
+		{"not with similar letters of another alphabet", "arn:aws:iam::111122223333:role/\u212aode", account, iam.Exact, ""},
 		{"not in another account", "arn:aws:iam::999988887777:role/Node", "999988887777", iam.Exact, ""},
 		{"not in another partition", "arn:aws-cn:iam::111122223333:role/Node", account, iam.MatchName, ""},
 		{"roles before users", "arn:aws:iam::111122223333:role/both", account, iam.Exact, "role-of-both"},
-		{"a path is not found", "arn:aws:iam::111122223333:role/pathed", account, iam.Exact, ""},
-		{"but by the role's name", "arn:aws:iam::111122223333:role/pathed", account, iam.MatchName, "pathed"},
+		{"a role with a path is not matched exactly", "arn:aws:iam::111122223333:role/pathed", account, iam.Exact, ""},
+		{"a role with a path is matched by its name", "arn:aws:iam::111122223333:role/pathed", account, iam.MatchName, "pathed"},
 		{"in any case", "arn:aws:iam::111122223333:role/PATHED", account, iam.MatchName, "pathed"},
 		{"in mapUsers too", "arn:aws:iam::111122223333:role/as-user", account, iam.MatchName, "as-user"},
 		{"not in another account", "arn:aws:iam::444455556666:role/pathed", "111122223333", iam.MatchName, ""},
-		{"not by a piece of its path", "arn:aws:iam::111122223333:role/a/pathed", account, iam.MatchName, ""},
-		{"of two paths none is guessed", "arn:aws:iam::111122223333:role/twice", account, iam.MatchName, ""},
-		{"the same ARN counts more than the name", "arn:aws:iam::111122223333:role/beside", account, iam.MatchName, "beside-without"},
+		{"not by a part of its path", "arn:aws:iam::111122223333:role/a/pathed", account, iam.MatchName, ""},
+		{"an ambiguous path matches nothing", "arn:aws:iam::111122223333:role/twice", account, iam.MatchName, ""},
+		{"an equal ARN takes precedence over the name", "arn:aws:iam::111122223333:role/beside", account, iam.MatchName, "beside-without"},
 		{"a user with its path", "arn:aws:iam::111122223333:user/teams/a/Ann", account, iam.Exact, "ann"},
-		{"a user without its path is another", "arn:aws:iam::111122223333:user/Ann", account, iam.MatchName, ""},
+		{"not a user without its path", "arn:aws:iam::111122223333:user/Ann", account, iam.MatchName, ""},
 		{"root", "arn:aws:iam::111122223333:root", account, iam.Exact, "root"},
 		{"a federated user", "arn:aws:sts::111122223333:federated-user/fred", account, iam.Exact, "fred"},
 		{"an account", "arn:aws:iam::444455556666:role/any", other, iam.Exact, "account 444455556666"},
-		{"nobody", "", "", iam.MatchName, ""},
+		{"an empty ARN", "", "", iam.MatchName, ""},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			for _, mappings := range []*iam.Mappings{m, {Roles: m.Roles, Users: m.Users, Accounts: m.Accounts}} {
@@ -117,7 +119,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestBrokenListsKeepWhatTheySaidLast(t *testing.T) {
+func TestBrokenListsKeepTheirLastContent(t *testing.T) {
 	role := func(name string) string { return "- {rolearn: " + node + ", username: " + name + "}" }
 	user := func(name string) string { return "- {userarn: " + admin + ", username: " + name + "}" }
 	var last *iam.Mappings
@@ -125,13 +127,13 @@ func TestBrokenListsKeepWhatTheySaidLast(t *testing.T) {
 		rule, roles, users string
 		want               []string
 	}{
-		{"what was broken from the beginning is empty", "- [", user("a"), []string{"user " + admin + " a"}},
-		{"what is good counts", role("a"), user("a"), []string{"role " + node + " a", "user " + admin + " a"}},
-		{"a broken list stays, another one changes", "- [", user("b"), []string{"role " + node + " a", "user " + admin + " b"}},
-		{"it stays for long", "a: b", "{", []string{"role " + node + " a", "user " + admin + " b"}},
-		{"an entry that cannot be used is no broken list", "- {rolearn: " + node + "}", user("b"), []string{"user " + admin + " b"}},
-		{"an empty list is a list", "", "", nil},
-		{"what was deleted does not come back", "- [", "- [", nil},
+		{"a list that was never valid is empty", "- [", user("a"), []string{"user " + admin + " a"}},
+		{"a valid list replaces the previous one", role("a"), user("a"), []string{"role " + node + " a", "user " + admin + " a"}},
+		{"a broken list keeps its content, another one changes", "- [", user("b"), []string{"role " + node + " a", "user " + admin + " b"}},
+		{"a list that stays broken keeps its content", "a: b", "{", []string{"role " + node + " a", "user " + admin + " b"}},
+		{"an unusable entry does not break its list", "- {rolearn: " + node + "}", user("b"), []string{"user " + admin + " b"}},
+		{"an empty list replaces the previous one", "", "", nil},
+		{"deleted mappings do not come back", "- [", "- [", nil},
 	} {
 		m, _ := configMap(t, map[string]string{"mapRoles": step.roles, "mapUsers": step.users})
 		last = m.Keep(last)
@@ -144,7 +146,7 @@ func TestBrokenListsKeepWhatTheySaidLast(t *testing.T) {
 	}
 }
 
-func TestDeletedConfigMapMapsNobody(t *testing.T) {
+func TestDeletedConfigMapHasNoMappings(t *testing.T) {
 	before, _ := configMap(t, map[string]string{"mapRoles": "- {rolearn: " + node + ", username: a}"})
 	after, _ := configMap(t, nil)
 	if kept := after.Keep(before); len(kept.All()) > 0 {
@@ -152,7 +154,7 @@ func TestDeletedConfigMapMapsNobody(t *testing.T) {
 	}
 }
 
-func TestAliasesDoNotMakeALargeListOfASmallText(t *testing.T) {
+func TestExpansionOfAliasesIsBounded(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("- &a\n  rolearn: " + node + "\n  username: a\n  groups: &g [" + strings.Repeat("g,", 10_000) + "]\n")
 	for i := range 10_000 {
@@ -167,7 +169,7 @@ func TestAliasesDoNotMakeALargeListOfASmallText(t *testing.T) {
 	}
 }
 
-func TestMergesDoNotMultiply(t *testing.T) {
+func TestExpansionOfMergesIsBounded(t *testing.T) {
 	text := "- &m0 {username: a}\n"
 	for i := range 9 {
 		text += fmt.Sprintf("- &m%d {<<: [%s]}\n", i+1, strings.Repeat(fmt.Sprintf("*m%d,", i), 50))

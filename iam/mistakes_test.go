@@ -11,9 +11,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// TestWhatIsSaidOfMistakes compares with a golden file what is said of a ConfigMap
-// with every mistake; UPDATE_GOLDEN=1 writes it.
-func TestWhatIsSaidOfMistakes(t *testing.T) {
+// TestMessagesOfFindings compares the findings about a ConfigMap with every mistake with
+// a golden file. UPDATE_GOLDEN=1 writes it.
+func TestMessagesOfFindings(t *testing.T) {
 	const golden = "testdata/mistakes.golden"
 	text, err := os.ReadFile("testdata/mistakes.yaml")
 	if err != nil {
@@ -27,7 +27,7 @@ func TestWhatIsSaidOfMistakes(t *testing.T) {
 	findings = append(findings, m.Check(iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()})...)
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s\n  about: %s\n  then:  %s\n  mend:  %s\n", f, f.Subject, f.Consequence, f.Remedy)
+		fmt.Fprintf(&b, "%s\n  about:  %s\n  then:   %s\n  remedy: %s\n", f, f.Subject, f.Consequence, f.Remedy)
 	}
 	for _, mapping := range m.All() {
 		fmt.Fprintf(&b, "mapped: %s\n", strings.TrimSpace(shown(mapping)))

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
-// checkNames checks the names that a caller would get, as they are after the templates.
+// checkNames checks the resolved names of a caller.
 func (a *Authenticator) checkNames(username string, groups []string, who *principal) *Refusal {
 	if refusal := checkName("username", username, who); refusal != nil {
 		return refusal
@@ -35,11 +35,11 @@ func (a *Authenticator) checkNames(username string, groups []string, who *princi
 // checkName rejects names with invisible or misleading characters.
 func checkName(what, name string, who *principal) *Refusal {
 	if name == "" {
-		return Refuse(NameEmpty, "%s: its mapping makes an empty %s", who.ARN, what)
+		return Refuse(NameEmpty, "%s: its mapping gives an empty %s", who.ARN, what)
 	}
 	odd := func(r rune) bool { return !unicode.IsPrint(r) }
 	if !utf8.ValidString(name) || strings.IndexFunc(name, odd) >= 0 {
-		return Refuse(NameInvalid, "%s: its mapping makes the %s %q, with characters that are not printed", who.ARN, what, name)
+		return Refuse(NameInvalid, "%s: its mapping gives the %s %q, with characters that are not printable", who.ARN, what, name)
 	}
 	return nil
 }
@@ -49,17 +49,17 @@ func checkName(what, name string, who *principal) *Refusal {
 func checkNodeName(name string, who *principal) *Refusal {
 	switch {
 	case name == "":
-		return Refuse(NameEmpty, "%s: its mapping makes the username %s, of no node", who.ARN, nodeidentity.UserPrefix)
+		return Refuse(NameEmpty, "%s: its mapping gives the username %s without a node name", who.ARN, nodeidentity.UserPrefix)
 	case !isNodeName(name):
-		return Refuse(NameInvalid, "%s: its mapping makes the username of a node %q, and no Node can have that name", who.ARN, name)
+		return Refuse(NameInvalid, "%s: its mapping gives the node name %q, which is not a valid name of a Node", who.ARN, name)
 	case nodeidentity.Reserved(name):
-		return Refuse(NameReserved, "%s: its mapping makes the username of a node %q, under which pods know a service or themselves", who.ARN, name)
+		return Refuse(NameReserved, "%s: its mapping gives the node name %q, which is the name of a service or of the local host", who.ARN,
+			name)
 	}
 	return nil
 }
 
-// isNodeName reports whether a Node can have a name: one of up to 253 characters, in
-// labels of lower case letters, digits and, but for their ends, dashes.
+// isNodeName reports whether a text is a valid name of a Node: a DNS subdomain.
 //
 // Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
 func isNodeName(name string) bool {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-func TestNodesHaveTheNamesThatKubernetesLetsThemHave(t *testing.T) {
+func TestNodeNamesAreThoseOfKubernetes(t *testing.T) {
 	names := []string{
 		"", "a", "1", "worker-1", "ip-10-0-0-1.eu-west-1.compute.internal", "a.b", "a--b", "1.2.3.4",
 		"-a", "a-", "a.-b", "a-.b", ".", "a.", ".a", "a..b", "A", "a_b", "a b", "a/b", "a:b", "a\n", "ä", "a.ä", "\xff",

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Reserved says which usernames and groups no mapping may give. Kubernetes gives those
-// that begin with "system:" a meaning of their own, so that who may write a mapping,
-// or choose the name of a session, could become anybody.
+// Reserved are the usernames and groups that mappings must not give. Names with the
+// prefix "system:" have a special meaning in Kubernetes. Without this restriction, a
+// principal that may write a mapping, or choose the name of a session, could become any
+// user.
 type Reserved struct {
-	// Prefixes begin the names that are reserved.
+	// Prefixes are the prefixes of reserved names.
 	Prefixes []string
-	// GrantedUsernames are given nevertheless. One that ends in a colon grants the
-	// names that begin with it and go on; any other grants itself.
+	// GrantedUsernames are exceptions. One that ends in a colon allows longer names with
+	// that prefix. Any other allows itself.
 	GrantedUsernames []string
-	// GrantedGroups are given nevertheless, in the same manner.
+	// GrantedGroups are exceptions of the same form.
 	GrantedGroups []string
 }
 
-// DefaultReserved reserves "system:", and grants what nodes need and what makes an
-// administrator.
+// DefaultReserved reserves "system:", except the names of nodes and administrators.
 func DefaultReserved() Reserved {
 	return Reserved{
 		Prefixes:         []string{"system:"},
@@ -29,12 +29,12 @@ func DefaultReserved() Reserved {
 	}
 }
 
-// Username returns an error if no mapping may give a username.
+// Username returns an error if a username is reserved.
 func (r Reserved) Username(name string) error {
 	return r.check("username", name, r.GrantedUsernames)
 }
 
-// Group returns an error if no mapping may give a group.
+// Group returns an error if a group is reserved.
 func (r Reserved) Group(name string) error {
 	return r.check("group", name, r.GrantedGroups)
 }
@@ -46,7 +46,7 @@ func (r Reserved) check(what, name string, granted []string) error {
 	return r.refuse(what, name, name)
 }
 
-// refuse returns an error if a name begins with a reserved prefix.
+// refuse returns an error if a name has a reserved prefix.
 func (r Reserved) refuse(what, name, written string) error {
 	for _, prefix := range r.Prefixes {
 		if prefix != "" && strings.HasPrefix(name, prefix) {
@@ -56,8 +56,7 @@ func (r Reserved) refuse(what, name, written string) error {
 	return nil
 }
 
-// always returns an error if a template gives no name that is granted, whatever its
-// placeholders stand for.
+// always returns an error if a template can only give reserved names, with any values.
 func (r Reserved) always(what, text string, granted []string) error {
 	template, err := ParseTemplate(text)
 	if err != nil {
@@ -75,7 +74,7 @@ func (r Reserved) always(what, text string, granted []string) error {
 	return r.refuse(what, begin, text)
 }
 
-// grants reports whether an entry of a list of granted names grants a name.
+// grants reports whether an exception allows a name.
 func grants(granted, name string) bool {
 	if strings.HasSuffix(granted, ":") {
 		return len(name) > len(granted) && strings.HasPrefix(name, granted)

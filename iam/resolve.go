@@ -11,7 +11,7 @@ import (
 )
 
 // errNoInstances is the error for a user that depends on EC2 if Instances is not set.
-var errNoInstances = errors.New("EC2 is not asked for instances")
+var errNoInstances = errors.New("look-ups of instances in EC2 are not configured")
 
 // resolver expands the templates of a mapping for one caller.
 type resolver struct {
@@ -99,7 +99,7 @@ func (r *resolver) value(ctx context.Context, placeholder string) (string, error
 		return r.AccessKeyID, nil
 	}
 	if r.session == "" {
-		return "", Refuse(SessionMissing, "%s is no session of a role, and its mapping has {{%s}}", r.ARN, placeholder)
+		return "", Refuse(SessionMissing, "%s is not a session of a role, and its mapping uses {{%s}}", r.ARN, placeholder)
 	}
 	switch placeholder {
 	case PlaceholderSessionName:
@@ -109,7 +109,7 @@ func (r *resolver) value(ctx context.Context, placeholder string) (string, error
 	case PlaceholderPrivateDNSName:
 		return r.privateDNSName(ctx)
 	}
-	return "", fmt.Errorf("nothing is known to stand for {{%s}}", placeholder)
+	return "", fmt.Errorf("there is no value for {{%s}}", placeholder)
 }
 
 func (r *resolver) privateDNSName(ctx context.Context) (string, error) {
@@ -141,11 +141,11 @@ func (r *resolver) find(ctx context.Context) error {
 	instance, err := r.instances.Instance(ctx, r.session, r.withRoles)
 	switch {
 	case err != nil:
-		return fmt.Errorf("look the instance %s up: %w", r.session, err)
+		return fmt.Errorf("look up the instance %s: %w", r.session, err)
 	case instance == nil:
-		return Refuse(SessionInstanceUnknown, "%s: EC2 knows no instance %s", r.ARN, r.session)
+		return Refuse(SessionInstanceUnknown, "%s: there is no instance %s in EC2", r.ARN, r.session)
 	case instance.ID != r.session:
-		return fmt.Errorf("look the instance %s up: the answer is about %q", r.session, instance.ID)
+		return fmt.Errorf("look up the instance %s: the answer is about %q", r.session, instance.ID)
 	}
 	r.instance, r.complete = instance, r.withRoles
 	return nil
@@ -160,7 +160,7 @@ func (r *resolver) checkSession(ctx context.Context) error {
 	case !r.instance.Running:
 		return r.ended()
 	case r.instance.Account != r.Account:
-		return Refuse(SessionAccountMismatch, "%s: the instance %s is of the account %q", r.ARN, r.session, r.instance.Account)
+		return Refuse(SessionAccountMismatch, "%s: the instance %s is in the account %q", r.ARN, r.session, r.instance.Account)
 	}
 	if err := r.checkVPC(); err != nil {
 		return err

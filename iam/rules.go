@@ -6,17 +6,17 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 )
 
-// Rules are how mappings are used.
+// Rules are the settings of an authenticator that concern mappings.
 type Rules struct {
-	// Partition is that of all callers; empty if it is not known.
+	// Partition is the partition of all callers. It is empty if it is not known.
 	Partition string
-	// RolePaths is how the paths of roles are taken.
+	// RolePaths is how paths of roles are compared.
 	RolePaths PathPolicy
 	Reserved  Reserved
 }
 
-// Check returns the findings about mappings that can be used, and that nobody gets
-// as they are used: sorted, and none that was found when they were read.
+// Check returns the findings about usable mappings that no caller gets under these rules,
+// sorted. Findings of the parser are not repeated.
 func (m *Mappings) Check(rules Rules) []finding.Finding {
 	c := &checks{rules: rules, index: m.index}
 	if c.index == nil {
@@ -52,8 +52,8 @@ func (c *checks) partition(m Mapping) {
 	}
 	c.found(m, finding.Finding{
 		Code: MappingPartition, Severity: finding.Error,
-		Message:     fmt.Sprintf("%s is of the partition %s, and callers are of %s", quote(m.ARN), arn.Partition, c.rules.Partition),
-		Consequence: "the entry maps nobody",
+		Message:     fmt.Sprintf("%s is in the partition %s, and callers are in %s", quote(m.ARN), arn.Partition, c.rules.Partition),
+		Consequence: "the entry maps no caller",
 		Remedy:      fmt.Sprintf("write arn:%s:…, or set iam.partition", c.rules.Partition),
 	})
 }
@@ -65,8 +65,8 @@ func (c *checks) path(m Mapping) {
 	}
 	f := finding.Finding{
 		Code: MappingRolePath, Severity: finding.Error,
-		Message:     fmt.Sprintf("%s has a path, which is not in what STS says of a role's sessions", quote(m.ARN)),
-		Consequence: "the entry maps nobody",
+		Message:     fmt.Sprintf("%s has a path, which STS omits", quote(m.ARN)),
+		Consequence: "the entry maps no caller",
 		Remedy:      "write " + pathless,
 	}
 	other := c.exactly(pathless)
@@ -74,16 +74,16 @@ func (c *checks) path(m Mapping) {
 	case c.rules.RolePaths != MatchName:
 	case other != nil:
 		f.Message = fmt.Sprintf("%s has a path, and the same role is mapped without it at %s", quote(m.ARN), other.Place)
-		f.Consequence = "the entry without the path counts, this one maps nobody"
-		f.Remedy = "delete the entry that is not meant"
+		f.Consequence = "the entry without the path counts, this one maps no caller"
+		f.Remedy = "delete the wrong entry"
 	case named == nil:
 		f.Code = MappingRolePathAmbiguous
-		f.Message = fmt.Sprintf("%s differs from another entry in its path alone, which is not in what STS says of a role's sessions", quote(m.ARN))
-		f.Consequence = "none of these entries maps anybody"
+		f.Message = fmt.Sprintf("%s differs from another entry only in its path, which STS omits", quote(m.ARN))
+		f.Consequence = "none of these entries maps a caller"
 		f.Remedy = "keep one of them, and write " + pathless
 	default:
 		f.Severity = finding.Warning
-		f.Consequence = "the role is found by its name here; aws-iam-authenticator and EKS do not find it"
+		f.Consequence = "the role is matched by its name; aws-iam-authenticator and EKS do not match it"
 	}
 	c.found(m, f)
 }
@@ -106,7 +106,7 @@ func (c *checks) reserved(m Mapping) {
 			c.found(m, finding.Finding{
 				Code: MappingReserved, Severity: finding.Error,
 				Message:     err.Error(),
-				Consequence: "no caller with this mapping is let in",
+				Consequence: "every caller with this mapping is refused",
 				Remedy:      "choose another name, or grant this one with iam.reserved in the server's config file",
 			})
 		}

@@ -9,53 +9,65 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestNobodyPosesAsAnotherNode has somebody who may assume the role of nodes, or a
-// role that is mapped as it is, and names the session after an instance.
-func TestNobodyPosesAsAnotherNode(t *testing.T) {
+// TestCallerCannotImpersonateAnotherNode: the caller may assume the role of nodes, or a
+// mapped role, and names the session after an instance.
+func TestCallerCannotImpersonateAnotherNode(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
-		change func(*scene)
+		change func(*fixture)
 		want   verdict.Code
 	}{
-		{"an instance with another role", func(s *scene) {
+		{"an instance with another role", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"arn:aws:iam::111122223333:role/other"} })
 		}, iam.SessionRoleMismatch},
-		{"an instance without a profile", func(s *scene) {
+		{"an instance without a profile", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = nil })
 		}, iam.SessionRoleMismatch},
-		{"a role of that name in another account", func(s *scene) {
+		{"a role of that name in another account", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"arn:aws:iam::444455556666:role/node"} })
 		}, iam.SessionRoleMismatch},
-		{"a role whose name ends like it", func(s *scene) {
+		{"a role whose name ends like it", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"arn:aws:iam::111122223333:role/a-node"} })
 		}, iam.SessionRoleMismatch},
-		{"a role whose path is called like it", func(s *scene) {
+		{"a role whose path has the same name", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"arn:aws:iam::111122223333:role/node/other"} })
 		}, iam.SessionRoleMismatch},
-		{"a profile that is called like the role", func(s *scene) {
+		{"a profile with the name of the role", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"arn:aws:iam::111122223333:instance-profile/node"} })
 		}, iam.SessionRoleMismatch},
-		{"a role that is not an ARN", func(s *scene) {
+		{"a role that is not an ARN", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Roles = []string{"node"} })
 		}, iam.SessionRoleMismatch},
-		{"an instance of another account", func(s *scene) {
+		{"an instance of another account", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Account = "444455556666" })
 		}, iam.SessionAccountMismatch},
-		{"an instance of no account", func(s *scene) {
+		{"an instance of no account", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Account = "" })
 		}, iam.SessionAccountMismatch},
-		{"an instance that has ended", func(s *scene) {
+		{"a terminated instance", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Running = false })
 		}, iam.SessionInstanceEnded},
-		{"an instance that there is not", func(s *scene) { s.caller = sessionOf("node", "i-0fedcba9876543210") }, iam.SessionInstanceUnknown},
-		{"an instance with an old id that there is not", func(s *scene) { s.caller = sessionOf("node", "i-01234567") }, iam.SessionInstanceUnknown},
-		{"no instance", func(s *scene) { s.caller = sessionOf("node", "ann") }, iam.SessionNotInstance},
-		{"the name of a node", func(s *scene) { s.caller = sessionOf("node", nodeName) }, iam.SessionNotInstance},
-		{"an id of the wrong length", func(s *scene) { s.caller = sessionOf("node", "i-0123456789abcdef") }, iam.SessionNotInstance},
-		{"an id with letters that are no digits", func(s *scene) { s.caller = sessionOf("node", "i-0123456789abcdefg") }, iam.SessionNotInstance},
-		{"an id in upper case", func(s *scene) { s.caller = sessionOf("node", "i-0123456789ABCDEF0") }, iam.SessionNotInstance},
-		{"a managed instance that is not in EC2", func(s *scene) { s.caller = sessionOf("node", "mi-0123456789abcdef0") }, iam.SessionNotInstance},
-		{"a user, who has no session", func(s *scene) {
+		{
+			"an instance that does not exist", func(s *fixture) { s.caller = sessionOf("node", "i-0fedcba9876543210") },
+			iam.SessionInstanceUnknown,
+		},
+		{
+			"an instance with an old id that does not exist",
+			func(s *fixture) { s.caller = sessionOf("node", "i-01234567") }, iam.SessionInstanceUnknown,
+		},
+		{"no instance", func(s *fixture) { s.caller = sessionOf("node", "ann") }, iam.SessionNotInstance},
+		{"the name of a node", func(s *fixture) { s.caller = sessionOf("node", nodeName) }, iam.SessionNotInstance},
+		{"an id of the wrong length", func(s *fixture) { s.caller = sessionOf("node", "i-0123456789abcdef") }, iam.SessionNotInstance},
+		{
+			"an id with letters that are no digits",
+			func(s *fixture) { s.caller = sessionOf("node", "i-0123456789abcdefg") }, iam.SessionNotInstance,
+		},
+		{"an id in upper case", func(s *fixture) { s.caller = sessionOf("node", "i-0123456789ABCDEF0") }, iam.SessionNotInstance},
+		{
+			"a managed instance that is not in EC2",
+			func(s *fixture) { s.caller = sessionOf("node", "mi-0123456789abcdef0") }, iam.SessionNotInstance,
+		},
+		{"a user, who has no session", func(s *fixture) {
 			s.caller = iam.Caller{ARN: "arn:aws:iam::111122223333:user/ann", Account: account, UserID: "AIDAEXAMPLE"}
 			s.mapping.ARN = s.caller.ARN
 		}, iam.SessionMissing},
@@ -73,12 +85,12 @@ func TestNobodyPosesAsAnotherNode(t *testing.T) {
 	}
 }
 
-// TestAnyPartOfTheSessionIsChecked: it is the result that makes a node.
-func TestAnyPartOfTheSessionIsChecked(t *testing.T) {
+// TestEveryUseOfTheSessionIsChecked: the result decides whether the user is a node.
+func TestEveryUseOfTheSessionIsChecked(t *testing.T) {
 	for _, tc := range []struct {
 		rule, username, group, session string
 	}{
-		{"the name of a node put together", "system:{{SessionName}}:worker-1", "system:nodes", "node"},
+		{"the name of a node from two parts", "system:{{SessionName}}:worker-1", "system:nodes", "node"},
 		{"a part of the name", "system:node:{{AccountID}}-{{SessionName}}", "system:nodes", "worker-1"},
 		{"a group of a node with a fixed name", "system:node:worker-1", "of-{{SessionName}}", "ann"},
 	} {
@@ -91,43 +103,90 @@ func TestAnyPartOfTheSessionIsChecked(t *testing.T) {
 	}
 }
 
-func TestTheCheckOfSessions(t *testing.T) {
-	stolen := func(s *scene) { s.instance(func(i *iam.Instance) { i.Roles = nil }) }
-	ended := func(s *scene) { s.instance(func(i *iam.Instance) { i.Running = false }) }
-	freely := func(s *scene) {
+func TestSessionCheck(t *testing.T) {
+	stolen := func(s *fixture) { s.instance(func(i *iam.Instance) { i.Roles = nil }) }
+	ended := func(s *fixture) { s.instance(func(i *iam.Instance) { i.Running = false }) }
+	freely := func(s *fixture) {
 		s.caller, s.mapping.Username = sessionOf("node", "worker-1"), "system:node:{{SessionName}}"
 	}
-	exempt := func(role string) func(*scene) {
-		return func(s *scene) { s.options.SessionCheckExempt = []string{"arn:aws:iam::444455556666:role/other", role} }
+	exempt := func(role string) func(*fixture) {
+		return func(s *fixture) {
+			s.options.SessionCheckExempt = []string{"arn:aws:iam::444455556666:role/other", role}
+		}
 	}
-	check := func(c iam.SessionCheck) func(*scene) { return func(s *scene) { s.options.SessionCheck = c } }
+	check := func(c iam.SessionCheck) func(*fixture) { return func(s *fixture) { s.options.SessionCheck = c } }
 	for _, tc := range []struct {
 		rule   string
-		change []func(*scene)
+		change []func(*fixture)
 		want   verdict.Code
 		asked  []string
 	}{
-		{"by default asks for the role", []func(*scene){stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"asks for the role", []func(*scene){check(iam.CheckInstanceProfile), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"asks for all there is if it is not known", []func(*scene){check("Instances"), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"can leave the role out", []func(*scene){check(iam.CheckInstance), stolen}, "", []string{instanceID}},
-		{"without the role, asks for an instance that runs", []func(*scene){check(iam.CheckInstance), ended}, iam.SessionInstanceEnded, []string{instanceID}},
-		{"without the role, asks for an instance", []func(*scene){check(iam.CheckInstance), freely}, iam.SessionNotInstance, nil},
-		{"can be left out", []func(*scene){check(iam.NoSessionCheck), ended}, "", []string{instanceID}},
-		{"left out, does not ask EC2 for what is not needed", []func(*scene){check(iam.NoSessionCheck), freely}, "", nil},
-		{"is not of a role that is exempt", []func(*scene){exempt(nodeRole), freely}, "", nil},
-		{"is not of a role that is exempt, whatever its path", []func(*scene){exempt("arn:aws:iam::111122223333:role/eks/node"), freely}, "", nil},
-		{"is of an exempt role where its mapping asks for an instance", []func(*scene){exempt(nodeRole), stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"is of an exempt role where a group asks for an instance", []func(*scene){exempt(nodeRole), stolen, func(s *scene) {
+		{"checks the role by default", []func(*fixture){stolen}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
+		{
+			"checks the role",
+			[]func(*fixture){check(iam.CheckInstanceProfile), stolen},
+			iam.SessionRoleMismatch,
+			[]string{instanceID + " with roles"},
+		},
+		{
+			"an unknown value checks everything",
+			[]func(*fixture){check("Instances"), stolen},
+			iam.SessionRoleMismatch,
+			[]string{instanceID + " with roles"},
+		},
+		{"can skip the role", []func(*fixture){check(iam.CheckInstance), stolen}, "", []string{instanceID}},
+		{
+			"without the role, requires a running instance",
+			[]func(*fixture){check(iam.CheckInstance), ended},
+			iam.SessionInstanceEnded,
+			[]string{instanceID},
+		},
+		{"without the role, requires an instance", []func(*fixture){check(iam.CheckInstance), freely}, iam.SessionNotInstance, nil},
+		{"can be turned off", []func(*fixture){check(iam.NoSessionCheck), ended}, "", []string{instanceID}},
+		{"turned off, sends no request to EC2", []func(*fixture){check(iam.NoSessionCheck), freely}, "", nil},
+		{"skips an exempt role", []func(*fixture){exempt(nodeRole), freely}, "", nil},
+		{"skips an exempt role with any path", []func(*fixture){exempt("arn:aws:iam::111122223333:role/eks/node"), freely}, "", nil},
+		{
+			"checks an exempt role whose mapping uses the instance",
+			[]func(*fixture){exempt(nodeRole), stolen},
+			iam.SessionRoleMismatch,
+			[]string{instanceID + " with roles"},
+		},
+		{"checks an exempt role with a group that uses the instance", []func(*fixture){exempt(nodeRole), stolen, func(s *fixture) {
 			s.mapping.Username, s.mapping.Groups = "system:node:{{SessionName}}", []string{"of-{{EC2PrivateDNSName}}"}
 		}}, iam.SessionRoleMismatch, []string{instanceID + " with roles"}},
-		{"is of an exempt role where its mapping asks for an instance, which has ended", []func(*scene){exempt(nodeRole), ended}, iam.SessionInstanceEnded, []string{instanceID + " with roles"}},
-		{"is of a role of another account than the exempt one", []func(*scene){exempt("arn:aws:iam::444455556666:role/node"), freely}, iam.SessionNotInstance, nil},
-		{"is of a role that begins like the exempt one", []func(*scene){exempt("arn:aws:iam::111122223333:role/nod"), freely}, iam.SessionNotInstance, nil},
-		{"is of all roles if what is exempt is no ARN", []func(*scene){exempt("node"), freely}, iam.SessionNotInstance, nil},
-		{"is of a role if a user of that name is exempt", []func(*scene){exempt("arn:aws:iam::111122223333:user/node"), freely}, iam.SessionNotInstance, nil},
-		{"does not ask about people", []func(*scene){freely, func(s *scene) { s.mapping.Username = "aws:{{SessionName}}" }}, "", nil},
-		{"does not ask about a node with a fixed name", []func(*scene){freely, func(s *scene) { s.mapping.Username = "system:node:worker-1" }}, "", nil},
+		{
+			"checks an exempt role whose mapping uses a terminated instance",
+			[]func(*fixture){exempt(nodeRole), ended},
+			iam.SessionInstanceEnded,
+			[]string{instanceID + " with roles"},
+		},
+		{
+			"checks a role of another account than the exempt one",
+			[]func(*fixture){exempt("arn:aws:iam::444455556666:role/node"), freely},
+			iam.SessionNotInstance, nil,
+		},
+		{
+			"checks a role with a prefix of the exempt name",
+			[]func(*fixture){exempt("arn:aws:iam::111122223333:role/nod"), freely},
+			iam.SessionNotInstance, nil,
+		},
+		{"checks all roles if the exempt ARN is invalid", []func(*fixture){exempt("node"), freely}, iam.SessionNotInstance, nil},
+		{
+			"checks a role if a user of that name is exempt",
+			[]func(*fixture){exempt("arn:aws:iam::111122223333:user/node"), freely},
+			iam.SessionNotInstance, nil,
+		},
+		{
+			"skips users that are not nodes",
+			[]func(*fixture){freely, func(s *fixture) { s.mapping.Username = "aws:{{SessionName}}" }},
+			"", nil,
+		},
+		{
+			"skips a node with a fixed name",
+			[]func(*fixture){freely, func(s *fixture) { s.mapping.Username = "system:node:worker-1" }},
+			"", nil,
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			s := nodes()
@@ -146,45 +205,66 @@ func TestTheCheckOfSessions(t *testing.T) {
 	}
 }
 
-// TestNodesAreInTheirVPCs: another VPC can have an instance of the same private DNS name.
+// TestNodesAreInTheirVPCs: another VPC can have an instance with the same private DNS
+// name.
 func TestNodesAreInTheirVPCs(t *testing.T) {
 	const other = "vpc-0ffffffffffffffff"
 	const byName, bySession = "system:node:{{EC2PrivateDNSName}}", "system:node:{{SessionName}}"
-	in := func(vpc string) func(*scene) {
-		return func(s *scene) { s.instance(func(i *iam.Instance) { i.VPC = vpc }) }
+	in := func(vpc string) func(*fixture) {
+		return func(s *fixture) { s.instance(func(i *iam.Instance) { i.VPC = vpc }) }
 	}
-	check := func(c iam.SessionCheck) func(*scene) { return func(s *scene) { s.options.SessionCheck = c } }
-	group := func(g string) func(*scene) { return func(s *scene) { s.mapping.Groups = []string{g} } }
-	instance := func(change func(*iam.Instance)) func(*scene) { return func(s *scene) { s.instance(change) } }
-	exempt := func(s *scene) { s.options.SessionCheckExempt = []string{nodeRole} }
+	check := func(c iam.SessionCheck) func(*fixture) { return func(s *fixture) { s.options.SessionCheck = c } }
+	group := func(g string) func(*fixture) { return func(s *fixture) { s.mapping.Groups = []string{g} } }
+	instance := func(change func(*iam.Instance)) func(*fixture) { return func(s *fixture) { s.instance(change) } }
+	exempt := func(s *fixture) { s.options.SessionCheckExempt = []string{nodeRole} }
 	for _, tc := range []struct {
 		rule, username string
 		vpcs           []string
-		change         []func(*scene)
+		change         []func(*fixture)
 		want           verdict.Code
 	}{
-		{"any, if none is named", byName, nil, []func(*scene){in(other)}, ""},
+		{"any, if none is named", byName, nil, []func(*fixture){in(other)}, ""},
 		{"the one that is named", byName, []string{vpc}, nil, ""},
 		{"one of those that are named", byName, []string{other, vpc}, nil, ""},
-		{"another one", byName, []string{vpc}, []func(*scene){in(other)}, iam.SessionOtherVPC},
-		{"one that begins like it", byName, []string{vpc}, []func(*scene){in(vpc[:12])}, iam.SessionOtherVPC},
-		{"none", byName, []string{vpc}, []func(*scene){in("")}, iam.SessionOtherVPC},
-		{"another one, by the name of the session", bySession, []string{vpc}, []func(*scene){in(other)}, iam.SessionOtherVPC},
-		{"another one, in a group of a node with a fixed name", "system:node:worker-1", []string{vpc}, []func(*scene){in(other), group("of-{{SessionName}}")}, iam.SessionOtherVPC},
-		{"another one, without the role", byName, []string{vpc}, []func(*scene){in(other), check(iam.CheckInstance)}, iam.SessionOtherVPC},
-		{"another one, without a check of the session", byName, []string{vpc}, []func(*scene){in(other), check(iam.NoSessionCheck)}, iam.SessionOtherVPC},
-		{"the one that is named, without a check of the session", byName, []string{vpc}, []func(*scene){check(iam.NoSessionCheck)}, ""},
-		{"another one, of a role that is exempt", byName, []string{vpc}, []func(*scene){in(other), exempt}, iam.SessionOtherVPC},
-		{"another one, where it is clear late that it is a node", "{{EC2PrivateDNSName}}", []string{vpc}, []func(*scene){
+		{"another one", byName, []string{vpc}, []func(*fixture){in(other)}, iam.SessionOtherVPC},
+		{"one that begins like it", byName, []string{vpc}, []func(*fixture){in(vpc[:12])}, iam.SessionOtherVPC},
+		{"none", byName, []string{vpc}, []func(*fixture){in("")}, iam.SessionOtherVPC},
+		{"another one, by the name of the session", bySession, []string{vpc}, []func(*fixture){in(other)}, iam.SessionOtherVPC},
+		{
+			"another one, in a group of a node with a fixed name", "system:node:worker-1",
+			[]string{vpc},
+			[]func(*fixture){in(other), group("of-{{SessionName}}")},
+			iam.SessionOtherVPC,
+		},
+		{
+			"another one, without the role", byName,
+			[]string{vpc},
+			[]func(*fixture){in(other), check(iam.CheckInstance)},
+			iam.SessionOtherVPC,
+		},
+		{
+			"another one, without a check of the session", byName,
+			[]string{vpc},
+			[]func(*fixture){in(other), check(iam.NoSessionCheck)},
+			iam.SessionOtherVPC,
+		},
+		{"the one that is named, without a check of the session", byName, []string{vpc}, []func(*fixture){check(iam.NoSessionCheck)}, ""},
+		{"another one, of an exempt role", byName, []string{vpc}, []func(*fixture){in(other), exempt}, iam.SessionOtherVPC},
+		{"another one, if only the resolved templates show a node", "{{EC2PrivateDNSName}}", []string{vpc}, []func(*fixture){
 			in(other), check(iam.NoSessionCheck), instance(func(i *iam.Instance) { i.PrivateDNSName = "system:node:worker-1" }),
 		}, iam.SessionOtherVPC},
-		{"another one, of which nobody asks", bySession, []string{vpc}, []func(*scene){in(other), check(iam.NoSessionCheck)}, ""},
-		{"another one, of a role that is exempt and of which nobody asks", bySession, []string{vpc}, []func(*scene){in(other), exempt}, ""},
-		{"another one, of who is no node", "machine:{{EC2PrivateDNSName}}", []string{vpc}, []func(*scene){in(other)}, ""},
-		{"that of an instance that has ended, which has none", byName, []string{vpc}, []func(*scene){
+		{
+			"another one, without a look-up of the instance", bySession,
+			[]string{vpc},
+			[]func(*fixture){in(other), check(iam.NoSessionCheck)},
+			"",
+		},
+		{"another one, of an exempt role without a look-up", bySession, []string{vpc}, []func(*fixture){in(other), exempt}, ""},
+		{"another one, of a user that is not a node", "machine:{{EC2PrivateDNSName}}", []string{vpc}, []func(*fixture){in(other)}, ""},
+		{"none, of a terminated instance", byName, []string{vpc}, []func(*fixture){
 			instance(func(i *iam.Instance) { i.VPC, i.PrivateDNSName, i.Running = "", "", false }),
 		}, iam.SessionInstanceEnded},
-		{"another one, in another account", byName, []string{vpc}, []func(*scene){
+		{"another one, in another account", byName, []string{vpc}, []func(*fixture){
 			in(other), instance(func(i *iam.Instance) { i.Account = "444455556666" }),
 		}, iam.SessionAccountMismatch},
 	} {
@@ -211,10 +291,10 @@ func (m byName) Find(canonical, account string) (iam.Mapping, bool, error) {
 	return mapping, ok, nil
 }
 
-// TestAPathThatIsMappedIsThatOfTheInstancesRole: STS leaves paths out, so that who may
-// create roles under one path alone could create the one that is mapped under another,
-// before it is there or when it is no more. IAM knows the path of an instance's role.
-func TestAPathThatIsMappedIsThatOfTheInstancesRole(t *testing.T) {
+// TestMappedPathIsThatOfTheInstancesRole: STS omits paths. A caller that may create roles
+// under one path could create a role with the name of one that is mapped under another
+// path. IAM returns the path of an instance's role.
+func TestMappedPathIsThatOfTheInstancesRole(t *testing.T) {
 	for _, tc := range []struct {
 		rule, mapped, has string
 		taken             bool
@@ -241,9 +321,9 @@ func TestAPathThatIsMappedIsThatOfTheInstancesRole(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsClearLateIsCheckedWithItsRole has a username that is a node's only
-// once the templates are filled in.
-func TestANodeThatIsClearLateIsCheckedWithItsRole(t *testing.T) {
+// TestNodeIsCheckedAfterTemplatesAreResolved has a username that turns out to be a node's
+// after the templates are resolved.
+func TestNodeIsCheckedAfterTemplatesAreResolved(t *testing.T) {
 	s := nodes()
 	s.mapping.Username = "{{EC2PrivateDNSName}}"
 	s.instance(func(i *iam.Instance) { i.PrivateDNSName = "system:node:worker-1" })
@@ -257,36 +337,36 @@ func TestANodeThatIsClearLateIsCheckedWithItsRole(t *testing.T) {
 	s.expectRefusal(t, iam.SessionRoleMismatch)
 }
 
-func TestNamesThatNoMappingGives(t *testing.T) {
+func TestInvalidNamesAreRefused(t *testing.T) {
 	for _, tc := range []struct {
 		rule   string
-		change func(*scene)
+		change func(*fixture)
 		want   verdict.Code
 	}{
-		{"an empty username", func(s *scene) { s.mapping.Username = "" }, iam.NameEmpty},
-		{"an empty group", func(s *scene) { s.mapping.Groups = []string{"system:nodes", ""} }, iam.NameEmpty},
-		{"an instance without a name", func(s *scene) { s.instance(func(i *iam.Instance) { i.PrivateDNSName = "" }) }, iam.NameEmpty},
-		{"an instance without a name, with more in the username", func(s *scene) {
+		{"an empty username", func(s *fixture) { s.mapping.Username = "" }, iam.NameEmpty},
+		{"an empty group", func(s *fixture) { s.mapping.Groups = []string{"system:nodes", ""} }, iam.NameEmpty},
+		{"an instance without a name", func(s *fixture) { s.instance(func(i *iam.Instance) { i.PrivateDNSName = "" }) }, iam.NameEmpty},
+		{"an instance without a name, with a suffix in the username", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.PrivateDNSName = "" })
 			s.mapping.Username += ".example"
 		}, iam.NameEmpty},
-		{"the prefix of nodes alone", func(s *scene) { s.mapping.Username = "system:node:" }, iam.NameEmpty},
-		{"a name that no Node can have", func(s *scene) { s.mapping.Username = "system:node:Worker_1" }, iam.NameInvalid},
-		{"two names in one, as of several domains in DHCP options", func(s *scene) {
+		{"the prefix of nodes alone", func(s *fixture) { s.mapping.Username = "system:node:" }, iam.NameEmpty},
+		{"a name that no Node can have", func(s *fixture) { s.mapping.Username = "system:node:Worker_1" }, iam.NameInvalid},
+		{"two names, as with several domains in DHCP options", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.PrivateDNSName = "ip-10-0-0-1.a.example b.example" })
 		}, iam.NameInvalid},
-		{"a name with a path", func(s *scene) { s.mapping.Username = "system:node:../worker-1" }, iam.NameInvalid},
-		{"a node within a node", func(s *scene) { s.mapping.Username = "system:node:system:node:worker-1" }, iam.NameInvalid},
-		{"a line break", func(s *scene) { s.mapping.Username = "ann\nbob" }, iam.NameInvalid},
-		{"a character without width", func(s *scene) { s.mapping.Username = "an\u200bn" }, iam.NameInvalid},
-		{"a character that turns the writing round", func(s *scene) { s.mapping.Groups = []string{"a\u202eb"} }, iam.NameInvalid},
-		{"invalid UTF-8", func(s *scene) { s.mapping.Username = "ann\xff" }, iam.NameInvalid},
-		{"the API server's name in pods", func(s *scene) { s.mapping.Username = "system:node:kubernetes.default.svc" }, iam.NameReserved},
-		{"the machine itself", func(s *scene) { s.mapping.Username = "system:node:localhost" }, iam.NameReserved},
-		{"a part of the control plane", func(s *scene) { s.mapping.Username = "system:kube-controller-manager" }, iam.NameReserved},
-		{"a service account", func(s *scene) { s.mapping.Username = "system:serviceaccount:shop:web" }, iam.NameReserved},
-		{"a group of the control plane", func(s *scene) { s.mapping.Groups = []string{"system:monitoring"} }, iam.NameReserved},
-		{"a service account whose name is the session's", func(s *scene) {
+		{"a name with a path", func(s *fixture) { s.mapping.Username = "system:node:../worker-1" }, iam.NameInvalid},
+		{"a node within a node", func(s *fixture) { s.mapping.Username = "system:node:system:node:worker-1" }, iam.NameInvalid},
+		{"a line break", func(s *fixture) { s.mapping.Username = "ann\nbob" }, iam.NameInvalid},
+		{"a zero-width character", func(s *fixture) { s.mapping.Username = "an\u200bn" }, iam.NameInvalid},
+		{"a right-to-left override", func(s *fixture) { s.mapping.Groups = []string{"a\u202eb"} }, iam.NameInvalid},
+		{"invalid UTF-8", func(s *fixture) { s.mapping.Username = "ann\xff" }, iam.NameInvalid},
+		{"the API server's name in pods", func(s *fixture) { s.mapping.Username = "system:node:kubernetes.default.svc" }, iam.NameReserved},
+		{"the machine itself", func(s *fixture) { s.mapping.Username = "system:node:localhost" }, iam.NameReserved},
+		{"a part of the control plane", func(s *fixture) { s.mapping.Username = "system:kube-controller-manager" }, iam.NameReserved},
+		{"a service account", func(s *fixture) { s.mapping.Username = "system:serviceaccount:shop:web" }, iam.NameReserved},
+		{"a group of the control plane", func(s *fixture) { s.mapping.Groups = []string{"system:monitoring"} }, iam.NameReserved},
+		{"a service account named after the session", func(s *fixture) {
 			s.caller = sessionOf("node", "web")
 			s.mapping.Username = "system:serviceaccount:shop:{{SessionName}}"
 		}, iam.NameReserved},
@@ -299,9 +379,9 @@ func TestNamesThatNoMappingGives(t *testing.T) {
 	}
 }
 
-// TestASessionFreelyNamedIsNoServiceOfTheCluster has a role that is exempt from the
-// check, so that who assumes it names the node.
-func TestASessionFreelyNamedIsNoServiceOfTheCluster(t *testing.T) {
+// TestExemptSessionCannotHaveTheNameOfAService has a role that is exempt from the check,
+// so that its callers choose the name of the node.
+func TestExemptSessionCannotHaveTheNameOfAService(t *testing.T) {
 	for session, want := range map[string]verdict.Code{
 		"kubernetes.default": iam.NameReserved,
 		"web.shop.svc":       iam.NameReserved,

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// The placeholders that the username and the groups of a mapping may have, each
-// between two pairs of braces: "system:node:{{EC2PrivateDNSName}}". They are those of
-// aws-iam-authenticator.
+// The placeholders of usernames and groups in mappings, each in double braces:
+// "system:node:{{EC2PrivateDNSName}}". They are those of aws-iam-authenticator.
 const (
 	// PlaceholderPrivateDNSName is the private DNS name of the EC2 instance whose id is
 	// the session's name.
 	PlaceholderPrivateDNSName = "EC2PrivateDNSName"
 	// PlaceholderAccountID is the caller's account, 12 digits.
 	PlaceholderAccountID = "AccountID"
-	// PlaceholderSessionName is the name of the caller's session, each @ written as -.
+	// PlaceholderSessionName is the name of the caller's session, with each @ replaced by -.
 	PlaceholderSessionName = "SessionName"
-	// PlaceholderSessionNameRaw is the name of the caller's session as it is.
+	// PlaceholderSessionNameRaw is the unchanged name of the caller's session.
 	PlaceholderSessionNameRaw = "SessionNameRaw"
 	// PlaceholderAccessKeyID is the id of the credentials that signed.
 	PlaceholderAccessKeyID = "AccessKeyID"
 )
 
-// Placeholders lists them.
+// Placeholders lists all placeholders.
 func Placeholders() []string {
 	return []string{
 		PlaceholderPrivateDNSName, PlaceholderAccountID, PlaceholderSessionName,
@@ -42,13 +41,13 @@ type piece struct {
 	placeholder bool
 }
 
-// TemplateError says what is wrong with a template.
+// TemplateError describes a mistake in a template.
 type TemplateError struct {
-	// Token is what stands there, with its braces as far as they go.
+	// Token is the invalid text, with its braces.
 	Token string
-	// Spaced is true if it would be a placeholder but for spaces between its braces.
+	// Spaced is true for a placeholder with spaces between its braces.
 	Spaced bool
-	// Instead is the placeholder that was probably meant; empty if there is none like it.
+	// Instead is the placeholder that was probably meant. It is empty if none is similar.
 	Instead string
 }
 
@@ -57,15 +56,15 @@ func (e *TemplateError) Error() string {
 	case e.Spaced:
 		return fmt.Sprintf("%s has spaces between its braces: write {{%s}}", quote(e.Token), e.Instead)
 	case e.Instead != "":
-		return fmt.Sprintf("%s is no placeholder: write {{%s}}", quote(e.Token), e.Instead)
+		return fmt.Sprintf("%s is not a placeholder: write {{%s}}", quote(e.Token), e.Instead)
 	default:
-		return fmt.Sprintf("%s is no placeholder: there are {{%s}}", quote(e.Token), strings.Join(Placeholders(), "}}, {{"))
+		return fmt.Sprintf("%s is not a placeholder: want one of {{%s}}", quote(e.Token), strings.Join(Placeholders(), "}}, {{"))
 	}
 }
 
-// ParseTemplate reads a template. Two braces begin or end a placeholder wherever they
-// stand; aws-iam-authenticator takes what it does not know for plain text, which makes
-// one user of all callers, so that it is a [*TemplateError] here.
+// ParseTemplate reads a template. Double braces always delimit a placeholder. An unknown
+// one is a [*TemplateError]: aws-iam-authenticator takes it for plain text, which makes
+// one user of all callers.
 func ParseTemplate(text string) (Template, error) {
 	var t Template
 	for text != "" {
@@ -93,7 +92,7 @@ func ParseTemplate(text string) (Template, error) {
 	return t, nil
 }
 
-// unknownToken makes the error about something with braces.
+// unknownToken returns the error for an unknown token.
 func unknownToken(token string) *TemplateError {
 	e := &TemplateError{Token: token}
 	inner := strings.TrimSuffix(strings.TrimPrefix(token, "{{"), "}}")
@@ -113,13 +112,13 @@ func (t Template) Uses(placeholder string) bool {
 	return slices.Contains(t.pieces, piece{placeholder, true})
 }
 
-// UsesSession reports whether what the template becomes depends on the name of the
-// session, which whoever may assume the role can choose.
+// UsesSession reports whether the template depends on the name of the session, which any
+// principal that may assume the role can choose.
 func (t Template) UsesSession() bool {
 	return t.Uses(PlaceholderPrivateDNSName) || t.Uses(PlaceholderSessionName) || t.Uses(PlaceholderSessionNameRaw)
 }
 
-// Literal is the text up to the first placeholder, and whether that is all.
+// Literal returns the text up to the first placeholder, and whether that is all.
 func (t Template) Literal() (prefix string, whole bool) {
 	for _, p := range t.pieces {
 		if p.placeholder {
@@ -130,9 +129,8 @@ func (t Template) Literal() (prefix string, whole bool) {
 	return prefix, true
 }
 
-// Expand puts values for the placeholders. A value is asked for once, however often
-// its placeholder occurs, and what is in it stays as it is. An error of value is
-// returned as it is.
+// Expand replaces the placeholders with values. It requests each value once and inserts
+// it verbatim. It returns errors of value unchanged.
 func (t Template) Expand(value func(placeholder string) (string, error)) (string, error) {
 	if text, whole := t.Literal(); whole {
 		return text, nil
@@ -157,7 +155,7 @@ func (t Template) Expand(value func(placeholder string) (string, error)) (string
 	return text.String(), nil
 }
 
-// String is the template as it was written.
+// String returns the template as it was written.
 func (t Template) String() string {
 	var text strings.Builder
 	for _, p := range t.pieces {

@@ -49,19 +49,22 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlaceholder(t *testing.T) {
+func TestInvalidPlaceholders(t *testing.T) {
 	for text, want := range map[string]string{
-		"{{ EC2PrivateDNSName }}":  `"{{ EC2PrivateDNSName }}" has spaces between its braces: write {{EC2PrivateDNSName}}`,
-		"{{Session Name}}":         `"{{Session Name}}" has spaces between its braces: write {{SessionName}}`,
-		"{{sessionname}}":          `"{{sessionname}}" is no placeholder: write {{SessionName}}`,
-		"{{ sessionname }}":        `"{{ sessionname }}" is no placeholder: write {{SessionName}}`,
-		"{{{SessionName}}}":        `"{{{SessionName}}" is no placeholder: write {{SessionName}}`,
-		"a{{SessionName":           `"{{SessionName" is no placeholder: write {{SessionName}}`,
-		"{{SessionName}":           `"{{SessionName}" is no placeholder: write {{SessionName}}`,
-		"{SessionName}}":           `"{SessionName}}" is no placeholder: write {{SessionName}}`,
-		"{{SessionName}}}}":        `"}}" is no placeholder: there are {{EC2PrivateDNSName}}, {{AccountID}}, {{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
-		"{{}}":                     `"{{}}" is no placeholder: there are {{EC2PrivateDNSName}}, {{AccountID}}, {{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
-		"{{Sesſion{{SessionName}}": `"{{Sesſion{{SessionName}}" is no placeholder: there are {{EC2PrivateDNSName}}, {{AccountID}}, {{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
+		"{{ EC2PrivateDNSName }}": `"{{ EC2PrivateDNSName }}" has spaces between its braces: write {{EC2PrivateDNSName}}`,
+		"{{Session Name}}":        `"{{Session Name}}" has spaces between its braces: write {{SessionName}}`,
+		"{{sessionname}}":         `"{{sessionname}}" is not a placeholder: write {{SessionName}}`,
+		"{{ sessionname }}":       `"{{ sessionname }}" is not a placeholder: write {{SessionName}}`,
+		"{{{SessionName}}}":       `"{{{SessionName}}" is not a placeholder: write {{SessionName}}`,
+		"a{{SessionName":          `"{{SessionName" is not a placeholder: write {{SessionName}}`,
+		"{{SessionName}":          `"{{SessionName}" is not a placeholder: write {{SessionName}}`,
+		"{SessionName}}":          `"{SessionName}}" is not a placeholder: write {{SessionName}}`,
+		"{{SessionName}}}}": `"}}" is not a placeholder: want one of {{EC2PrivateDNSName}}, {{AccountID}}, ` +
+			`{{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
+		"{{}}": `"{{}}" is not a placeholder: want one of {{EC2PrivateDNSName}}, {{AccountID}}, ` +
+			`{{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
+		"{{Sesſion{{SessionName}}": `"{{Sesſion{{SessionName}}" is not a placeholder: want one of {{EC2PrivateDNSName}}, ` +
+			`{{AccountID}}, {{SessionName}}, {{SessionNameRaw}}, {{AccessKeyID}}`,
 	} {
 		_, err := iam.ParseTemplate(text)
 		if err == nil || err.Error() != want {

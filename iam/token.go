@@ -87,7 +87,7 @@ func readToken(token string, now time.Time, hosts Hosts) (*Request, *Refusal) {
 // accepted, so that each token has one form.
 func decodeToken(token string) (string, *Refusal) {
 	if len(token) > MaxToken {
-		return "", Refuse(TokenTooLong, "the token has %d bytes, and more than %d are not read", len(token), MaxToken)
+		return "", Refuse(TokenTooLong, "the token has %d bytes, the maximum is %d", len(token), MaxToken)
 	}
 	encoded, ok := strings.CutPrefix(token, TokenPrefix)
 	if !ok {
@@ -95,7 +95,7 @@ func decodeToken(token string) (string, *Refusal) {
 	}
 	decoded, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil || base64.RawURLEncoding.EncodeToString(decoded) != encoded {
-		return "", Refuse(TokenEncodingWrong, "what follows %q is not base64url without padding", TokenPrefix)
+		return "", Refuse(TokenEncodingWrong, "the text after %q is not base64url without padding", TokenPrefix)
 	}
 	return string(decoded), nil
 }

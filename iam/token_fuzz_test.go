@@ -11,9 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// FuzzParseToken: whatever is taken is GetCallerIdentity, once, for a host that is
-// asked, and is understood by other readers of URLs as it is here. Of any other token,
-// nothing but a refusal comes out.
+// FuzzParseToken checks that every accepted token is one GetCallerIdentity request to an
+// allowed host, and that other URL parsers agree. Any other token is a refusal.
 func FuzzParseToken(f *testing.F) {
 	f.Add(goodURL)
 	f.Add("https://sts.amazonaws.com/?" + lowerNames(goodQuery))
@@ -45,7 +44,7 @@ func FuzzParseToken(f *testing.F) {
 	})
 }
 
-// FuzzTokenText gives ParseToken what is in no base64.
+// FuzzTokenText passes arbitrary text, which is not base64, to ParseToken.
 func FuzzTokenText(f *testing.F) {
 	f.Add(encode(goodURL))
 	f.Add(encode(goodURL) + "\n")
@@ -60,7 +59,7 @@ func FuzzTokenText(f *testing.F) {
 		encoded, ok := strings.CutPrefix(token, iam.TokenPrefix)
 		decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 		if !ok || err != nil || encode(string(decoded)) != token || len(token) > iam.MaxToken {
-			t.Errorf("taken: %q", token)
+			t.Errorf("accepted: %q", token)
 		}
 		checkSent(t, request)
 	})
@@ -77,19 +76,21 @@ func checkRefusal(t *testing.T, request *iam.Request, err error) {
 	}
 }
 
-// checkSent checks what STS would get.
+// checkSent checks the request that STS would receive.
 func checkSent(t *testing.T, request *iam.Request) {
 	t.Helper()
 	regions, asked := commercial().Host(request.Host)
-	if !asked || request.Host != strings.ToLower(request.Host) || strings.HasSuffix(request.Host, ".") || len(regions) != 1 || request.Region != regions[0] {
-		t.Errorf("the host %q would be asked, signed for %q", request.Host, request.Region)
+	if !asked || request.Host != strings.ToLower(request.Host) || strings.HasSuffix(request.Host, ".") || len(regions) != 1 ||
+		request.Region != regions[0] {
+		t.Errorf("the host %q would receive the request, signed for %q", request.Host, request.Region)
 	}
 	u, err := url.Parse(request.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.Scheme != "https" || u.Host != request.Host || u.Path != "/" || u.User != nil || u.Opaque != "" || u.Fragment != "" || u.RawPath != "" {
-		t.Errorf("%s would be asked", u)
+	if u.Scheme != "https" || u.Host != request.Host || u.Path != "/" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
+		u.RawPath != "" {
+		t.Errorf("the request would go to %s", u)
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -103,25 +104,28 @@ func checkSent(t *testing.T, request *iam.Request) {
 		lower[strings.ToLower(name)] = value[0]
 	}
 	delete(lower, "x-amz-security-token")
-	if len(lower) != 8 || lower["action"] != "GetCallerIdentity" || lower["version"] != "2011-06-15" || lower["x-amz-algorithm"] != "AWS4-HMAC-SHA256" {
-		t.Errorf("something else than GetCallerIdentity would be asked: %v", lower)
+	if len(lower) != 8 || lower["action"] != "GetCallerIdentity" || lower["version"] != "2011-06-15" ||
+		lower["x-amz-algorithm"] != "AWS4-HMAC-SHA256" {
+		t.Errorf("the request is not GetCallerIdentity: %v", lower)
 	}
 	if !strings.Contains(";"+lower["x-amz-signedheaders"]+";", ";x-k8s-aws-id;") {
 		t.Errorf("the cluster is not signed: %s", lower["x-amz-signedheaders"])
 	}
-	if want := request.AccessKeyID + "/" + request.SignedAt.Format("20060102") + "/" + request.Region + "/sts/aws4_request"; lower["x-amz-credential"] != want {
-		t.Errorf("the credential is %s, and what was read of it %s", lower["x-amz-credential"], want)
+	if want := request.AccessKeyID + "/" + request.SignedAt.Format("20060102") + "/" + request.Region +
+		"/sts/aws4_request"; lower["x-amz-credential"] != want {
+		t.Errorf("the credential is %s, but was read as %s", lower["x-amz-credential"], want)
 	}
 	if lower["x-amz-date"] != request.SignedAt.Format("20060102T150405Z") || request.SignedAt.Nanosecond() != 0 {
-		t.Errorf("the date is %s, and what was read of it %s", lower["x-amz-date"], request.SignedAt)
+		t.Errorf("the date is %s, but was read as %s", lower["x-amz-date"], request.SignedAt)
 	}
-	if age := now().Sub(request.SignedAt); age > 15*time.Minute || age < -5*time.Minute || !request.NotAfter.Equal(request.SignedAt.Add(15*time.Minute)) {
+	if age := now().Sub(request.SignedAt); age > 15*time.Minute || age < -5*time.Minute ||
+		!request.NotAfter.Equal(request.SignedAt.Add(15*time.Minute)) {
 		t.Errorf("signed at %s, good until %s", request.SignedAt, request.NotAfter)
 	}
 }
 
-// checkReadAsElsewhere compares what is sent with what net/url reads of the token, as
-// it does in aws-iam-authenticator.
+// checkReadAsElsewhere compares the request with what net/url, which
+// aws-iam-authenticator uses, reads of the token.
 func checkReadAsElsewhere(t *testing.T, text string, request *iam.Request) {
 	t.Helper()
 	u, err := url.Parse(text)

@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// hosts are those of a partition, with the regions that sign for them.
+// hosts are the hosts of a partition, with the regions that sign for them.
 type hosts map[string][]string
 
 func (h hosts) Host(host string) ([]string, bool) {
@@ -27,7 +27,7 @@ func commercial() hosts {
 		"sts.us-east-1.amazonaws.com":      {"us-east-1"},
 		"sts-fips.us-east-1.amazonaws.com": {"us-east-1"},
 		"sts.eu-west-1.api.aws":            {"eu-west-1"},
-		// No lookup may get as far as this: a host is asked for as it has to be written.
+		// Host names are compared exactly, so that no look-up has another form of a name.
 		"STS.eu-west-1.amazonaws.com": {"eu-west-1"}, "sts.eu-west-1.amazonaws.com.": {"eu-west-1"}, "": {"eu-west-1"},
 		"[::1]": {"eu-west-1"}, "sts.eu-west-1.amazonaws.com%2e": {"eu-west-1"},
 	}
@@ -45,7 +45,7 @@ const (
 	host       = "sts.eu-west-1.amazonaws.com"
 	credential = accessKey + "%2F20260301%2Feu-west-1%2Fsts%2Faws4_request"
 
-	// goodQuery is what the SDKs make.
+	// goodQuery is a query as the SDKs make it.
 	goodQuery = "Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256" +
 		"&X-Amz-Credential=" + credential +
 		"&X-Amz-Date=20260301T120000Z&X-Amz-Expires=60&X-Amz-Security-Token=IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D" +
@@ -59,7 +59,7 @@ func encode(text string) string {
 	return iam.TokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// with replaces a piece of the good URL; it has to be there.
+// with replaces a part of the good URL. The part must occur once.
 func with(t *testing.T, piece, by string) string {
 	t.Helper()
 	if strings.Count(goodURL, piece) != 1 {
@@ -68,7 +68,7 @@ func with(t *testing.T, piece, by string) string {
 	return strings.Replace(goodURL, piece, by, 1)
 }
 
-func TestATokenIsTheRequestThatItAsksFor(t *testing.T) {
+func TestTokenIsParsedToItsRequest(t *testing.T) {
 	got, err := iam.ParseToken(encode(goodURL), now(), commercial())
 	if err != nil {
 		t.Fatal(err)
@@ -82,19 +82,27 @@ func TestATokenIsTheRequestThatItAsksFor(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
 	if got.URL() != goodURL {
-		t.Errorf("what is sent is %s", got.URL())
+		t.Errorf("the request is %s", got.URL())
 	}
 }
 
-// TestTokensThatAreGood has one edit of the good URL each.
-func TestTokensThatAreGood(t *testing.T) {
+// TestValidTokens edits the good URL once per case.
+func TestValidTokens(t *testing.T) {
 	for _, tc := range []struct {
 		rule, piece, by string
 	}{
-		{"the global host, signed for us-east-1", host + "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + credential, "sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request"},
+		{
+			"the global host, signed for us-east-1",
+			host + "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + credential,
+			"sts.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" +
+				accessKey + "%2F20260301%2Fus-east-1%2Fsts%2Faws4_request",
+		},
 		{"a dual-stack host", host, "sts.eu-west-1.api.aws"},
-		{"the credentials of a user, who has no security token", "&X-Amz-Security-Token=IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D", ""},
-		{"slashes as they are", credential, strings.ReplaceAll(credential, "%2F", "/")},
+		{
+			"the credentials of a user, who has no security token",
+			"&X-Amz-Security-Token=IQoJb3JpZ2luX2VjEXAMPLE%2Fsecret%2Btoken%3D%3D", "",
+		},
+		{"slashes that are not encoded", credential, strings.ReplaceAll(credential, "%2F", "/")},
 		{"hexadecimal digits in lower case", credential, strings.ReplaceAll(credential, "%2F", "%2f")},
 		{"all parameters in lower case", goodQuery, lowerNames(goodQuery)},
 		{"it expires at once", "X-Amz-Expires=60", "X-Amz-Expires=0"},
@@ -102,7 +110,7 @@ func TestTokensThatAreGood(t *testing.T) {
 		{"signed 15 minutes ago", "20260301T120000Z", "20260301T114600Z"},
 		{"signed by a clock that is 5 minutes ahead", "20260301T120000Z", "20260301T120600Z"},
 		{"parameters in another order", "Action=GetCallerIdentity&Version=2011-06-15", "Version=2011-06-15&Action=GetCallerIdentity"},
-		{"more headers are signed than are sent, for STS to judge", "host%3Bx-k8s-aws-id", "accept%3Bhost%3Bx-k8s-aws-id"},
+		{"more headers are signed than are sent, which STS checks", "host%3Bx-k8s-aws-id", "accept%3Bhost%3Bx-k8s-aws-id"},
 		{"the longest access key id", "=" + accessKey, "=" + strings.Repeat("A", 128)},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
@@ -142,8 +150,8 @@ func query(t *testing.T, text string) url.Values {
 	return values
 }
 
-// refused checks that a token is refused with a code, and that nothing that is secret
-// is in the error.
+// refused checks that a token is refused with a code, and that the error contains no
+// secret.
 func refused(t *testing.T, token string, hosts iam.Hosts, want verdict.Code) {
 	t.Helper()
 	request, err := iam.ParseToken(token, now(), hosts)
@@ -164,7 +172,7 @@ func refused(t *testing.T, token string, hosts iam.Hosts, want verdict.Code) {
 	}
 }
 
-func TestWhatIsNoTokenIsRefused(t *testing.T) {
+func TestMalformedTokenIsRefused(t *testing.T) {
 	good := encode(goodURL)
 	for _, tc := range []struct {
 		rule, token string
@@ -184,19 +192,19 @@ func TestWhatIsNoTokenIsRefused(t *testing.T) {
 		{"line breaks within, which decoders skip", good[:40] + "\r\n" + good[40:], iam.TokenEncodingWrong},
 		{"white space after", good + " ", iam.TokenEncodingWrong},
 		{"padding", iam.TokenPrefix + base64.URLEncoding.EncodeToString([]byte(goodURL+"0")), iam.TokenEncodingWrong},
-		{"padding where none belongs", good + "=", iam.TokenEncodingWrong},
+		{"padding", good + "=", iam.TokenEncodingWrong},
 		{"the alphabet with + and /", iam.TokenPrefix + "aHR0cHM6Ly9+fn5/", iam.TokenEncodingWrong},
 		{"not canonical: spare bits that are set", spareBits(t), iam.TokenEncodingWrong},
 		{"a byte too many", good + "A", iam.TokenEncodingWrong},
 		{"bytes that are not ASCII", good + "é", iam.TokenEncodingWrong},
-		{"the end of a C string", good + "\x00", iam.TokenEncodingWrong},
-		{"no URL at all", iam.TokenPrefix, iam.TokenNotHTTPS},
+		{"a zero byte", good + "\x00", iam.TokenEncodingWrong},
+		{"no URL", iam.TokenPrefix, iam.TokenNotHTTPS},
 	} {
 		t.Run(tc.rule, func(t *testing.T) { refused(t, tc.token, commercial(), tc.want) })
 	}
 }
 
-// spareBits is a token whose last character has a bit set that belongs to no byte.
+// spareBits returns a token whose last character has an unused bit set.
 func spareBits(t *testing.T) string {
 	t.Helper()
 	for _, text := range []string{goodURL, goodURL + "0", goodURL + "00"} {
@@ -217,7 +225,7 @@ func spareBits(t *testing.T) string {
 	return ""
 }
 
-func TestTheWrongURLIsRefused(t *testing.T) {
+func TestInvalidURLIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		rule, piece, by string
 		want            verdict.Code
@@ -228,7 +236,7 @@ func TestTheWrongURLIsRefused(t *testing.T) {
 		{"a line break, and a header after it", "/?", "/ HTTP/1.1\r\nx-k8s-aws-id: shop\r\n\r\n?", iam.TokenNotURL},
 		{"a zero byte in the host", host, host + "\x00.attacker.example", iam.TokenNotURL},
 		{"invalid UTF-8", "GetCallerIdentity", "GetCallerIdentity\xff", iam.TokenNotURL},
-		{"a backslash, which browsers take for a slash", host, host + `\@attacker.example`, iam.TokenNotURL},
+		{"a backslash, which browsers treat as a slash", host, host + `\@attacker.example`, iam.TokenNotURL},
 		{"letters of another alphabet in the host", "sts.", "\u0455ts.", iam.TokenNotURL},
 		{"a full-width dot in the host", "sts.eu", "sts\u3002eu", iam.TokenNotURL},
 
@@ -266,7 +274,7 @@ func TestTheWrongURLIsRefused(t *testing.T) {
 		{"a user and a port", host, "ann@" + host + ":443", iam.TokenUserInfo},
 
 		{"another port", host, host + ":8443", iam.TokenPort},
-		{"the port that it has anyway", host, host + ":443", iam.TokenPort},
+		{"the default port", host, host + ":443", iam.TokenPort},
 		{"an empty port", host, host + ":", iam.TokenPort},
 		{"two ports", host, host + ":443:443", iam.TokenPort},
 
@@ -288,7 +296,7 @@ func TestTheWrongURLIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPartitionTakesNoHostsOfAnother(t *testing.T) {
+func TestHostsOfAnotherPartitionAreRefused(t *testing.T) {
 	gov := strings.NewReplacer(host, "sts.us-gov-west-1.amazonaws.com", "eu-west-1", "us-gov-west-1").Replace(goodURL)
 	if _, err := iam.ParseToken(encode(gov), now(), government()); err != nil {
 		t.Error(err)
@@ -298,12 +306,12 @@ func TestAPartitionTakesNoHostsOfAnother(t *testing.T) {
 	refused(t, encode(strings.Replace(goodURL, host, "sts.amazonaws.com", 1)), government(), iam.TokenHostNotAllowed)
 }
 
-func TestWithoutHostsEverythingIsRefused(t *testing.T) {
+func TestTokenIsRefusedWithoutHosts(t *testing.T) {
 	refused(t, encode(goodURL), hosts{}, iam.TokenHostNotAllowed)
 	refused(t, encode(goodURL), hosts{host: nil}, iam.TokenWrongRegion)
 }
 
-func TestAsManyParametersAsFitAreRead(t *testing.T) {
+func TestManyParametersAreParsed(t *testing.T) {
 	text := goodURL
 	for i := range 400 {
 		text += "&" + string(rune('a'+i%26)) + string(rune('a'+i/26)) + "=1"
@@ -315,8 +323,8 @@ func TestAsManyParametersAsFitAreRead(t *testing.T) {
 	refused(t, encode(text+"&Aa=1"), commercial(), iam.TokenParameterInTwoCases)
 }
 
-// TestChecksAreMadeInOrder mends a token that fails all checks of its URL, one by one.
-func TestChecksAreMadeInOrder(t *testing.T) {
+// TestOrderOfChecks fixes a token that fails all checks of its URL, one by one.
+func TestOrderOfChecks(t *testing.T) {
 	text := "http://ann@attacker.example:8443/x?%41=1" +
 		"&action=&Marker=1&Marker=2&marker=3&version=2010-05-08&x-amz-algorithm=none&x-amz-expires=never&x-amz-date=today" +
 		"&x-amz-credential=ASIA&x-amz-signature=0&x-amz-signedheaders=host#\x00"

@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/presigned"
 )
 
-// How times are written in a signed request.
+// timeFormat and dayFormat are the formats of times in a signed request.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html
 const (
@@ -41,8 +41,8 @@ func makeRequest(q presigned.Query, to *address, now time.Time) (*Request, *Refu
 	}, nil
 }
 
-// checkSignedHeaders accepts a list as signers write it: names in lower case, each once,
-// including the host. The text is ASCII, so that there are no look-alike letters.
+// checkSignedHeaders accepts a list in the form that signers use: unique names in lower
+// case, including the host. The text is ASCII, so that there are no look-alike letters.
 func checkSignedHeaders(list string) *Refusal {
 	names := strings.Split(list, ";")
 	for i, name := range names {
@@ -50,7 +50,7 @@ func checkSignedHeaders(list string) *Refusal {
 			return Refuse(TokenSignedHeadersMalformed, "signed header %d is not a name in lower case", i+1)
 		}
 		if slices.Contains(names[:i], name) {
-			return Refuse(TokenSignedHeadersMalformed, "signed header %d is there before", i+1)
+			return Refuse(TokenSignedHeadersMalformed, "signed header %d is repeated", i+1)
 		}
 	}
 	if !slices.Contains(names, "host") {
@@ -77,11 +77,13 @@ func readTime(value string, now time.Time) (time.Time, *Refusal) {
 	signed, err := time.Parse(sigV4Time, value)
 	switch {
 	case err != nil || signed.Format(sigV4Time) != value:
-		return time.Time{}, Refuse(TokenDateInvalid, "X-Amz-Date is not a time as YYYYMMDDThhmmssZ")
+		return time.Time{}, Refuse(TokenDateInvalid, "X-Amz-Date is not in the format YYYYMMDDThhmmssZ")
 	case now.After(signed.Add(TokenLife)):
-		return time.Time{}, Refuse(TokenTooOld, "the token was signed at %s, and STS takes it for %.f minutes", value, TokenLife.Minutes())
+		return time.Time{}, Refuse(TokenTooOld, "the token was signed at %s, and STS accepts it for %.f minutes", value,
+			TokenLife.Minutes())
 	case signed.After(now.Add(MaxSkew)):
-		return time.Time{}, Refuse(TokenFromFuture, "the token is signed for %s, and a clock may be ahead by %.f minutes", value, MaxSkew.Minutes())
+		return time.Time{}, Refuse(TokenFromFuture, "the token was signed at %s, and clocks may be ahead by up to %.f minutes", value,
+			MaxSkew.Minutes())
 	}
 	return signed, nil
 }
@@ -111,7 +113,8 @@ func isAccessKeyID(id string) bool {
 
 func checkRegion(region string, to *address) *Refusal {
 	if !slices.Contains(to.regions, region) {
-		return Refuse(TokenWrongRegion, "the token is signed for the region %s, which %s does not serve", shown(region, longestName), to.host)
+		return Refuse(TokenWrongRegion, "the token is signed for the region %s, which %s does not serve", shown(region, longestName),
+			to.host)
 	}
 	return nil
 }

@@ -34,16 +34,16 @@ func refuseQuery(p *presigned.Problem) *Refusal {
 	case presigned.Empty:
 		return Refuse(TokenParameterEmpty, "%s has no value", shown(p.Name, longestName))
 	case presigned.NotAllowed:
-		return Refuse(TokenParameterNotAllowed, "no token has a parameter %s", shown(p.Name, longestName))
+		return Refuse(TokenParameterNotAllowed, "tokens have no parameter %s", shown(p.Name, longestName))
 	case presigned.Missing:
 		return Refuse(TokenParameterMissing, "the query has no %s", p.Parameter)
 	case presigned.WrongValue:
 		return refuseValue(p)
 	}
-	return Refuse(TokenQueryMalformed, "parameter %d of the query is not NAME=VALUE in its plain form", p.Position)
+	return Refuse(TokenQueryMalformed, "parameter %d of the query is not NAME=VALUE without needless encoding", p.Position)
 }
 
-// refuseValue returns the refusal for a parameter that has not its only allowed value.
+// refuseValue returns the refusal for a parameter with a wrong value.
 func refuseValue(p *presigned.Problem) *Refusal {
 	code, what := TokenWrongAction, "action"
 	switch p.Parameter {

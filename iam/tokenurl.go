@@ -15,7 +15,7 @@ type address struct {
 // needlessly encoded parts.
 func readURL(text string, hosts Hosts) (*address, *Refusal) {
 	if i := strings.IndexFunc(text, notInURL); i >= 0 {
-		return nil, Refuse(TokenNotURL, "byte %d of what is encoded can be in no URL", i)
+		return nil, Refuse(TokenNotURL, "byte %d of the decoded text is not allowed in URLs", i)
 	}
 	rest, ok := strings.CutPrefix(text, "https://")
 	if !ok {
@@ -25,7 +25,7 @@ func readURL(text string, hosts Hosts) (*address, *Refusal) {
 	host, refusal := readAuthority(authority)
 	regions, asked := lookUp(host, hosts)
 	if !asked {
-		return nil, Refuse(TokenHostNotAllowed, "%s is no host of STS that is asked", shown(host, longestHost))
+		return nil, Refuse(TokenHostNotAllowed, "%s is not an allowed host of STS", shown(host, longestHost))
 	}
 	if refusal != nil {
 		return nil, refusal
@@ -65,7 +65,7 @@ func cutBefore(text, any string) (before, after string) {
 	return text, ""
 }
 
-// notInURL reports whether a character can be in no URL.
+// notInURL reports whether a character is not allowed in URLs.
 //
 // Source: RFC 3986, appendix A.
 func notInURL(r rune) bool {
@@ -89,7 +89,7 @@ const (
 )
 
 // shown quotes a text of a token if it is short and has only the characters of names. Any
-// other text may be a secret in the wrong place.
+// other text may be a misplaced secret.
 func shown(text string, longest int) string {
 	odd := func(r rune) bool { return !plain(r) }
 	if text == "" || len(text) > longest || strings.IndexFunc(text, odd) >= 0 {
@@ -103,6 +103,6 @@ func plain(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '.'
 }
 
-// notInName reports whether a character is in no name of a header. Of those that are,
-// only ASCII letters have a case.
+// notInName reports whether a character is not allowed in names of headers. Of the
+// allowed ones, only ASCII letters have a case.
 func notInName(r rune) bool { return !plain(r) || r == '.' }

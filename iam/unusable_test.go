@@ -10,8 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// unusableEntries are entries about the role node of mapRoles that cannot be used, by
-// what is wrong with them.
+// unusableEntries are entries of mapRoles for the role node that cannot be used.
 func unusableEntries() map[string]string {
 	entry := func(rest string) string { return "- rolearn: " + node + "\n" + rest }
 	return map[string]string{
@@ -22,10 +21,10 @@ func unusableEntries() map[string]string {
 		"groups with commas":                  entry("  username: dev\n  groups: \"a,b\"\n"),
 		"groups that are an object":           entry("  username: dev\n  groups: {a: b}\n"),
 		"a number in groups":                  entry("  username: dev\n  groups: [a, 1.5]\n"),
-		"a truth value in groups":             entry("  username: dev\n  groups: [on]\n"),
+		"a boolean in groups":                 entry("  username: dev\n  groups: [on]\n"),
 		"a list in groups":                    entry("  username: dev\n  groups: [[a]]\n"),
-		"a space behind the username":         entry("  username: 'dev '\n"),
-		"a space behind a group":              entry("  username: dev\n  groups: ['view ']\n"),
+		"a space after the username":          entry("  username: 'dev '\n"),
+		"a space after a group":               entry("  username: dev\n  groups: ['view ']\n"),
 		"a line break in the username":        entry("  username: |\n    dev\n"),
 		"a number as username":                entry("  username: 12\n"),
 		"no username":                         entry("  groups: [view]\n"),
@@ -34,18 +33,18 @@ func unusableEntries() map[string]string {
 		"a field in two cases":                entry("  username: dev\n  groups: [view]\n  Groups: [edit]\n"),
 		"a field of a merge in another case":  "- <<: {groups: [view]}\n  rolearn: " + node + "\n  username: dev\n  Groups: [edit]\n",
 		"an ARN in two cases":                 "- rolearn: " + node + "\n  RoleARN: " + node + "2\n  username: dev\n",
-		"an ARN with a space behind it":       "- rolearn: '" + node + " '\n  username: dev\n",
+		"an ARN with a space after it":        "- rolearn: '" + node + " '\n  username: dev\n",
 		"an ARN in base64":                    "- rolearn: !!binary YXJuOmF3czppYW06OjExMTEyMjIyMzMzMzpyb2xlL25vZGU=\n  username: dev\n",
 		"an ARN whose field is in base64":     "- !!binary cm9sZWFybg==: " + node + "\n  username: dev\n",
 		"an ARN in upper case":                "- rolearn: " + strings.ToUpper(node) + "\n  username: dev\n  groups: view\n",
-		"a group with a letter that is alike": entry("  username: dev\n  groups: [view]\n  group\u017f: []\n"),
+		"a field with a look-alike letter":    entry("  username: dev\n  groups: [view]\n  group\u017f: []\n"),
 	}
 }
 
-// TestWhatAnEntryGaveDoesNotComeBack shows that an edit which makes an entry unusable
-// gives its caller nothing from another entry, as the last entry for an ARN counts in
-// the reference whatever is wrong with it.
-func TestWhatAnEntryGaveDoesNotComeBack(t *testing.T) {
+// TestUnusableEntryRevokesAccess shows that an edit which makes an entry unusable gives
+// its caller nothing from another entry. In the reference, the last entry for an ARN
+// counts even if it is invalid.
+func TestUnusableEntryRevokesAccess(t *testing.T) {
 	const good = "- {rolearn: " + node + ", username: admin, groups: [system:masters]}\n"
 	user := strings.Replace(good, "rolearn", "userarn", 1)
 	for what, unusable := range unusableEntries() {
@@ -58,7 +57,14 @@ func TestWhatAnEntryGaveDoesNotComeBack(t *testing.T) {
 			{"between good entries", map[string]string{"mapRoles": good + unusable + good}},
 			{"before the other list", map[string]string{"mapRoles": unusable, "mapUsers": user}},
 			{"before accounts", map[string]string{"mapRoles": unusable, "mapAccounts": "- 111122223333"}},
-			{"in the other list before accounts", map[string]string{"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN", "cm9sZWFybg==", "dXNlcmFybg==").Replace(unusable), "mapAccounts": "- 111122223333"}},
+			{
+				"in the other list before accounts",
+				map[string]string{
+					"mapUsers": strings.NewReplacer("rolearn", "userarn", "RoleARN", "UserARN", "cm9sZWFybg==",
+						"dXNlcmFybg==").Replace(unusable),
+					"mapAccounts": "- 111122223333",
+				},
+			},
 		} {
 			t.Run(what+"/"+tc.where, func(t *testing.T) {
 				m, findings := configMap(t, tc.data)
@@ -109,7 +115,8 @@ func TestEntriesWithoutAReadableARNHideNobody(t *testing.T) {
 
 func TestUnusableEntriesWithPathsHideRolesOfTheirName(t *testing.T) {
 	m, _ := configMap(t, map[string]string{
-		"mapRoles":    "- {rolearn: 'arn:aws:iam::111122223333:role/a/node', username: 5}\n- {rolearn: 'arn:aws:iam::111122223333:role/b/node', username: b}\n",
+		"mapRoles": "- {rolearn: 'arn:aws:iam::111122223333:role/a/node', username: 5}\n- {rolearn: " +
+			"'arn:aws:iam::111122223333:role/b/node', username: b}\n",
 		"mapAccounts": "- 111122223333",
 	})
 	if mapping, ok := m.Find(node, "111122223333", iam.MatchName); !ok || !mapping.Unusable {

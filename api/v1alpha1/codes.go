@@ -2,10 +2,9 @@ package v1alpha1
 
 import "github.com/node-authorizer/node-authorizer/verdict"
 
-// The reasons that both who gives tokens and who approves certificates may have,
-// because both ask the ledger.
+// The reasons of both the bootstrap service and the approver. Both use the ledger.
 const (
-	// AttestationRevoked: somebody revoked the machine.
+	// AttestationRevoked: the machine was revoked.
 	AttestationRevoked verdict.Code = "AttestationRevoked"
 	// NameTaken: another machine has the node name.
 	NameTaken verdict.Code = "NameTaken"

@@ -12,11 +12,13 @@ import (
 func Example() {
 	entry := v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.EntryName("aws", "i-0123456789abcdef0")},
-		Spec:       v1alpha1.NodeAttestationSpec{Provider: "aws", InstanceID: "i-0123456789abcdef0", NodeName: "worker-1", TokenID: "abcdef"},
+		Spec: v1alpha1.NodeAttestationSpec{
+			Provider: "aws", InstanceID: "i-0123456789abcdef0", NodeName: "worker-1", TokenID: "abcdef",
+		},
 	}
 	fmt.Println(entry.Name)
 
-	// A kubelet that has the entry's token is known by this name to the API server.
+	// The API server authenticates a kubelet with the entry's token under this name.
 	user := v1alpha1.TokenUser(entry.Spec.TokenID)
 	id, ok := v1alpha1.TokenIDOf(user)
 	fmt.Println(user, id, ok)

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is that of all types here.
+// GroupVersion returns the group and version of the types.
 func GroupVersion() schema.GroupVersion { return schema.GroupVersion{Group: Group, Version: Version} }
 
-// AddToScheme makes the types known to a scheme.
+// AddToScheme adds the types to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &NodeAttestation{}, &NodeAttestationList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what these tests need of a CustomResourceDefinition.
+// definition has the fields of a CustomResourceDefinition that these tests need.
 type definition struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -71,21 +71,19 @@ func TestManifestIsOfTheResource(t *testing.T) {
 		t.Errorf("manifest is of %+v", crd.Spec)
 	}
 	if _, ok := version.Subresources["status"]; !ok {
-		t.Error("no subresource status: whoever may write the ledger could write what became of a token")
+		t.Error("no subresource status: with write access to the ledger, the status of a token could be written")
 	}
 }
 
-// TestSchemaIsThatOfTheTypes compares field by field: names, forms, and which
-// of them must be there.
+// TestSchemaIsThatOfTheTypes compares names, types and required fields.
 func TestSchemaIsThatOfTheTypes(t *testing.T) {
 	schema := manifest(t).Spec.Versions[0].Schema.OpenAPIV3Schema
 	schema.Properties["metadata"] = property{Type: "object", Properties: map[string]property{}}
 	compare(t, "", reflect.TypeFor[NodeAttestation](), schema)
 }
 
-// TestSchemaTakesAllCredentials: a status that the schema refuses would never be
-// written.
-func TestSchemaTakesAllCredentials(t *testing.T) {
+// TestSchemaAllowsAllCredentials: a status that the schema rejects could not be written.
+func TestSchemaAllowsAllCredentials(t *testing.T) {
 	status := manifest(t).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 	if got := status.Properties["credentials"].MaxItems; got != MaxCredentials {
 		t.Errorf("the schema takes %d credentials, an entry may hold %d", got, MaxCredentials)
@@ -119,7 +117,8 @@ func compare(t *testing.T, path string, typ reflect.Type, schema property) {
 		if schema.MaxLength == 0 && len(schema.Enum) == 0 && path != ".apiVersion" && path != ".kind" {
 			t.Errorf("%s: a text without bounds", path)
 		}
-		if _, err := regexp.Compile(schema.Pattern); err != nil || schema.Pattern != "" && (schema.Pattern[0] != '^' || !strings.HasSuffix(schema.Pattern, "$")) {
+		if _, err := regexp.Compile(schema.Pattern); err != nil ||
+			schema.Pattern != "" && (schema.Pattern[0] != '^' || !strings.HasSuffix(schema.Pattern, "$")) {
 			t.Errorf("%s: pattern %q is not anchored, or none: %v", path, schema.Pattern, err)
 		}
 	case reflect.Struct:
@@ -135,7 +134,8 @@ func compareFields(t *testing.T, path string, typ reflect.Type, schema property)
 	var names, required []string
 	for _, field := range reflect.VisibleFields(typ) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if field.Anonymous && options == "inline" || len(field.Index) > 1 && typ.Field(field.Index[0]).Type == reflect.TypeFor[metav1.ObjectMeta]() {
+		if field.Anonymous && options == "inline" ||
+			len(field.Index) > 1 && typ.Field(field.Index[0]).Type == reflect.TypeFor[metav1.ObjectMeta]() {
 			continue
 		}
 		names = append(names, name)
@@ -163,12 +163,13 @@ func TestPhasesOfTheSchemaAreThoseOfTheType(t *testing.T) {
 		t.Errorf("phases are %v, want %v", got, want)
 	}
 	if !reflect.DeepEqual(status.Default, map[string]any{"phase": string(Issued)}) || status.Properties["phase"].Default != string(Issued) {
-		t.Errorf("defaults are %v and %v: an entry is to read as Issued the moment it is created", status.Default, status.Properties["phase"].Default)
+		t.Errorf("defaults are %v and %v: an entry must have the phase Issued when it is created", status.Default,
+			status.Properties["phase"].Default)
 	}
 }
 
-// TestColumnsReadOnOneLine has few columns, each of a field that exists.
-func TestColumnsReadOnOneLine(t *testing.T) {
+// TestColumnsFitOnOneLine: there are few columns, each of an existing field.
+func TestColumnsFitOnOneLine(t *testing.T) {
 	version := manifest(t).Spec.Versions[0]
 	var narrow, wide []string
 	for _, column := range version.AdditionalPrinterColumns {
@@ -221,8 +222,7 @@ func TestPhaseIsOfTheTokenInSpec(t *testing.T) {
 	}
 }
 
-// TestDeepCopySharesNothing fills every field, and looks for memory that both
-// copies refer to.
+// TestDeepCopySharesNothing fills every field and looks for shared memory.
 func TestDeepCopySharesNothing(t *testing.T) {
 	list := &NodeAttestationList{}
 	fill(reflect.ValueOf(list).Elem())
@@ -266,7 +266,7 @@ func fill(v reflect.Value) {
 func shared(t *testing.T, path string, a, b reflect.Value) {
 	t.Helper()
 	if a.Type() == reflect.TypeFor[metav1.Time]() {
-		return // its pointer to a location is to one that never changes
+		return // its pointer to a location is never written
 	}
 	switch a.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice:

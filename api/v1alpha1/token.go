@@ -2,22 +2,22 @@ package v1alpha1
 
 import "strings"
 
-// Bootstrap tokens as the API server knows their users.
+// The users of bootstrap tokens in the API server.
 // Source: https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/
 const (
-	// TokenGroup is the group of users with tokens of the ledger, beside
+	// TokenGroup is the group of users with tokens of the ledger, in addition to
 	// system:bootstrappers.
 	TokenGroup = "system:bootstrappers:node-authorizer"
 
-	// TokenIDLength is the length of the public half of a token, and TokenAlphabet
-	// what both halves are made of.
+	// TokenIDLength is the length of the public half of a token, and TokenAlphabet the
+	// characters of both halves.
 	TokenIDLength = 6
 	TokenAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 	tokenUserPrefix = "system:bootstrap:"
 )
 
-// TokenUser is the user name of a token.
+// TokenUser returns the user name of a token.
 func TokenUser(id string) string { return tokenUserPrefix + id }
 
 // TokenIDOf returns the token that a user authenticated with.

@@ -1,7 +1,7 @@
 // Package v1alpha1 has the custom resources of node-authorizer.io/v1alpha1.
 //
-// There is one: the [NodeAttestation], an entry of the ledger in which the
-// bootstrap service writes down which machine got which node name.
+// There is one: the [NodeAttestation], an entry of the ledger in which the bootstrap
+// service records which machine got which node name.
 package v1alpha1
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The resource that the types here are the API of.
+// The names of the resource.
 const (
 	Group    = "node-authorizer.io"
 	Version  = "v1alpha1"
@@ -21,60 +21,59 @@ const (
 	Resource = "nodeattestations"
 )
 
-// EntryName is the name of a machine's entry in the ledger.
+// EntryName returns the name of a machine's entry in the ledger.
 func EntryName(provider, instanceID string) string { return provider + "-" + instanceID }
 
-// NodeAttestation says that one machine proved what it is and was given one node
-// name. It is cluster scoped, and its name is made of the machine alone
-// (PROVIDER-INSTANCEID), so that creating it is what makes a machine's request
-// the first.
+// NodeAttestation records that one machine was attested and was given one node name. It
+// is cluster scoped. Its name is made of the machine alone (PROVIDER-INSTANCEID), so that
+// only the first request of a machine can create it.
 type NodeAttestation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec NodeAttestationSpec `json:"spec"`
-	// Status without a phase has the phase Issued: it is the schema's default.
+	// The schema's default for the phase is Issued.
 	Status NodeAttestationStatus `json:"status,omitempty"`
 }
 
-// NodeAttestationSpec is what was attested, and the token that was given for it.
-// Only the bootstrap service writes it.
+// NodeAttestationSpec is what was attested, and the token that was issued. Only the
+// bootstrap service writes it.
 type NodeAttestationSpec struct {
-	// Provider and InstanceID name the machine.
+	// Provider and InstanceID identify the machine.
 	Provider   string `json:"provider"`
 	InstanceID string `json:"instanceID"`
 	// NodeName is the one name for which the machine may get certificates.
 	NodeName string `json:"nodeName"`
-	// Names and Addresses are what its serving certificates may hold.
+	// Names and Addresses are those that its serving certificates may have.
 	Names     []string `json:"names,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	// Account, Region and Zone are where the machine is, if the provider knows.
 	Account string `json:"account,omitempty"`
 	Region  string `json:"region,omitempty"`
 	Zone    string `json:"zone,omitempty"`
-	// RemoteAddress is where the request came from.
+	// RemoteAddress is the source address of the request.
 	RemoteAddress string `json:"remoteAddress,omitempty"`
 	// EvidenceDigest is "sha256:" and the hash of the evidence in hexadecimal.
 	EvidenceDigest string `json:"evidenceDigest"`
-	// EvidenceTime is when the evidence was made, if it says.
+	// EvidenceTime is when the evidence was made, if it has a time.
 	EvidenceTime *metav1.Time `json:"evidenceTime,omitempty"`
-	// AttestedTime is when the evidence was checked last.
+	// AttestedTime is when the evidence was last verified.
 	AttestedTime metav1.Time `json:"attestedTime"`
-	// TokenID is the public half of the bootstrap token, which is fixed before the
-	// token exists: whoever creates its Secret, there is only one. No two entries
-	// name the same token.
+	// TokenID is the public half of the bootstrap token. It is set before the token
+	// exists: whichever replica creates its Secret, there is only one. No two entries
+	// have the same token.
 	TokenID string `json:"tokenID"`
-	// TokenKeyID names the key of the service from which the secret half of the
-	// token is derived; empty for a token of a version that derived none.
+	// TokenKeyID is the id of the service's key from which the secret half of the token
+	// is derived. It is empty for a token of a version that derived none.
 	TokenKeyID string `json:"tokenKeyID,omitempty"`
-	// TokenExpiration is when the token ends at the latest.
+	// TokenExpiration is the latest expiry of the token.
 	TokenExpiration metav1.Time `json:"tokenExpiration"`
 }
 
-// Phase is how far a machine has come.
+// Phase is the progress of a machine.
 type Phase string
 
-// A machine goes from Issued to Certified to Registered. Revoked is for good.
+// A machine goes from Issued to Certified to Registered. Revoked is final.
 const (
 	// Issued: the machine was given a name and a token.
 	Issued Phase = "Issued"
@@ -93,51 +92,49 @@ const (
 	ConditionCertified = "Certified"
 	// ConditionRegistered is True when the node exists.
 	ConditionRegistered = "Registered"
-	// ConditionRevoked is True when somebody revoked the machine.
+	// ConditionRevoked is True when the machine was revoked.
 	ConditionRevoked = "Revoked"
-	// ConditionRefused is True when somebody showed evidence of the machine later
-	// and got no token for it. The reason is the last such code.
+	// ConditionRefused is True when evidence of the machine was later refused. The reason
+	// is the last code.
 	ConditionRefused = "Refused"
 )
 
-// MaxCredentials is how many certificates of a machine an entry remembers. The
-// schema takes no more.
+// MaxCredentials is the maximum number of certificates of a machine in an entry, also in
+// the schema.
 const MaxCredentials = 64
 
-// NodeAttestationStatus is what became of a token.
+// NodeAttestationStatus is the state of a token.
 type NodeAttestationStatus struct {
 	Phase Phase `json:"phase,omitempty"`
-	// TokenID is the token that the rest of the status is about. When it differs
-	// from the one in spec, the machine was attested again since, and the phase
-	// is Issued.
+	// TokenID is the token that the rest of the status is about. If it differs from the
+	// one in spec, the machine was attested again, and the phase is Issued.
 	TokenID string `json:"tokenID,omitempty"`
-	// Binding is the token that was used last, and the key that it was used for. It
-	// is written before the first certificate of the token is approved.
+	// Binding is the token that was last used, and the key that it was used for. It is
+	// written before the first certificate of the token is approved.
 	Binding *TokenBinding `json:"binding,omitempty"`
 	// CertificateRequest is the CertificateSigningRequest that the token was used
 	// for.
 	CertificateRequest string `json:"certificateRequest,omitempty"`
-	// CertificateExpiration is when the last client certificate that is known to
-	// have been issued ends.
+	// CertificateExpiration is the expiry of the last known client certificate.
 	CertificateExpiration *metav1.Time `json:"certificateExpiration,omitempty"`
-	// Credentials name the last client certificates that are known to have been
-	// issued to the machine, the newest last, as API servers name them:
-	// "X509SHA256=" and the hash of the certificate in hexadecimal.
+	// Credentials are the ids of the last known client certificates of the machine, the
+	// newest last, in the form of API servers: "X509SHA256=" and the hash of the
+	// certificate in hexadecimal.
 	Credentials []string `json:"credentials,omitempty"`
 	// NodeUID is the UID of the node that the machine registered.
 	NodeUID    string             `json:"nodeUID,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// TokenBinding says for which public key a token was used. For another key the
-// token is good for nothing.
+// TokenBinding is the public key for which a token was used. The token cannot be used for
+// another key.
 type TokenBinding struct {
 	TokenID string `json:"tokenID"`
 	// PublicKey is "sha256:" and the hash, in hexadecimal, of the public key
 	// (SubjectPublicKeyInfo, DER) of the certificate request.
 	PublicKey string `json:"publicKey"`
 	// RequestUID is the CertificateSigningRequest for which the token was bound. It may
-	// be approved until ApproveUntil, also after the token's end; another request may
+	// be approved until ApproveUntil, also after the token's expiry. Other requests may
 	// not. Both are missing in bindings of earlier versions.
 	RequestUID   types.UID    `json:"requestUID,omitempty"`
 	ApproveUntil *metav1.Time `json:"approveUntil,omitempty"`
@@ -151,7 +148,7 @@ type NodeAttestationList struct {
 	Items []NodeAttestation `json:"items"`
 }
 
-// Phase of the token in spec: Issued when nothing else is known of it.
+// Phase returns the phase of the token in spec. The default is Issued.
 func (a *NodeAttestation) Phase() Phase {
 	switch {
 	case a.Status.Phase == Revoked:
@@ -162,8 +159,8 @@ func (a *NodeAttestation) Phase() Phase {
 	return a.Status.Phase
 }
 
-// BoundKey is the public key that the token in spec was used for; empty while it was
-// not used. A binding of another token says nothing about it.
+// BoundKey returns the public key that the token in spec was used for. It is empty for an
+// unused token. A binding of another token is ignored.
 func (a *NodeAttestation) BoundKey() string {
 	if b := a.Status.Binding; b != nil && b.TokenID == a.Spec.TokenID {
 		return b.PublicKey
@@ -174,8 +171,7 @@ func (a *NodeAttestation) BoundKey() string {
 // NamesToken reports whether the entry's spec or status is about a token.
 func (a *NodeAttestation) NamesToken(id string) bool { return slices.Contains(a.TokenIDs(), id) }
 
-// TokenIDs are the tokens that the entry's spec and status are about, that of the
-// spec first.
+// TokenIDs returns the tokens of the entry's spec and status, that of the spec first.
 func (a *NodeAttestation) TokenIDs() []string {
 	ids := []string{a.Spec.TokenID}
 	add := func(id string) {
@@ -190,8 +186,8 @@ func (a *NodeAttestation) TokenIDs() []string {
 	return ids
 }
 
-// Older orders entries with one node name by age, and those of one second by
-// name: the first has the node name.
+// Older orders entries with the same node name by age, then by name. The first has the
+// node name.
 func Older(a, b *NodeAttestation) int {
 	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
 		return c

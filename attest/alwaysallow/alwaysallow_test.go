@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-func TestAMachineIsWhatItSays(t *testing.T) {
+func TestMachineGetsTheRequestedName(t *testing.T) {
 	req := &attest.Request{NodeName: "Worker-1.Example", RemoteAddr: netip.MustParseAddr("10.0.0.7"), Body: []byte(`{"Document": "any"}`)}
 	identity, err := alwaysallow.New().Attest(t.Context(), req)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestAMachineIsWhatItSays(t *testing.T) {
 	}
 }
 
-func TestTheClientsEvidenceIsTaken(t *testing.T) {
+func TestEvidenceOfTheClientIsAccepted(t *testing.T) {
 	collector := alwaysallow.NewCollector()
 	name, err := collector.NodeName(t.Context())
 	if err != nil {
@@ -68,10 +68,10 @@ func TestRefusals(t *testing.T) {
 		{"the API server's name in the cluster", "Kubernetes.Default.svc.cluster.local", "{}", alwaysallow.ReservedName},
 		{"a service's name", "web.shop.svc", "{}", alwaysallow.ReservedName},
 		{"a service's name in the cluster", "web.shop.svc.cluster.local", "{}", alwaysallow.ReservedName},
-		{"the machine itself", "localhost", "{}", alwaysallow.ReservedName},
+		{"localhost", "localhost", "{}", alwaysallow.ReservedName},
 		{"a machine's name", "kubernetes-1.example.com", "{}", ""},
 		{"an API server's name with a domain", "kubernetes.example.com", "{}", alwaysallow.ReservedName},
-		{"under the machine itself", "worker-1.localhost", "{}", alwaysallow.ReservedName},
+		{"a name under localhost", "worker-1.localhost", "{}", alwaysallow.ReservedName},
 		{"an IPv4 address", "10.0.0.7", "{}", alwaysallow.ReservedName},
 		{"a short IPv4 address", "10.7", "{}", alwaysallow.ReservedName},
 		{"a number", "167772167", "{}", alwaysallow.ReservedName},

@@ -1,13 +1,12 @@
-// Package alwaysallow is the provider that believes every machine what it says.
+// Package alwaysallow is a provider that accepts every machine.
 //
-// It is for development, and for networks that already know who is talking to the
-// bootstrap service, for example because each machine has a client certificate. It
-// proves nothing: whoever can connect gets a token, for any name that no node has.
+// It is for development, and for networks that already authenticate machines, for example
+// with client certificates. It proves nothing: every caller that can connect gets a
+// token, for any name that no node has.
 //
-// What it does not give up is the ledger. A name is given once; who comes second
-// gets the first one's token as long as that is good and not used, and nothing
-// afterwards. So a machine whose name somebody else took does not join, which is
-// noticed.
+// The ledger still applies. A name is given once. A second machine with the same name
+// gets the token of the first while it is valid and unused, and nothing afterwards. So a
+// machine whose name was taken cannot join, which is noticed.
 package alwaysallow
 
 import (
@@ -30,9 +29,10 @@ const Name = "alwaysallow"
 
 // The codes of refusals. See docs/reasons.md.
 const (
-	// EvidenceMalformed: what was sent is neither empty nor a JSON object.
+	// EvidenceMalformed: the body is neither empty nor a JSON object.
 	EvidenceMalformed verdict.Code = "EvidenceMalformed"
-	// ReservedName: the name is one of the cluster's own, or reads as an address.
+	// ReservedName: the name is that of a service of the cluster, or can be read as an
+	// address.
 	ReservedName verdict.Code = "ReservedName"
 )
 
@@ -44,12 +44,12 @@ var _ attest.Attestor = (*Attestor)(nil)
 // New returns an attestor.
 func New() *Attestor { return &Attestor{} }
 
-// Name is "alwaysallow".
+// Name returns "alwaysallow".
 func (*Attestor) Name() string { return Name }
 
-// Attest believes the name that is asked for, in lower case as kubelet has it. For
-// want of anything better the name is also what the machine is known by. Its
-// certificates may have that name and the address that the request came from.
+// Attest accepts the requested name, in lower case as in kubelet. The name is also the
+// identity of the machine. Its certificates may have that name and the source address of
+// the request.
 //
 // The client of kops' node-authorizer sends an empty body for this provider, ours an
 // empty object.
@@ -60,9 +60,9 @@ func (*Attestor) Attest(_ context.Context, req *attest.Request) (*attest.Identit
 	name := strings.ToLower(req.NodeName)
 	switch {
 	case nodeidentity.Reserved(name):
-		return nil, attest.Refuse(ReservedName, "the name %q is one that the cluster's own services have", name)
+		return nil, attest.Refuse(ReservedName, "the name %q is that of a service of the cluster", name)
 	case readsAsAddress(name):
-		return nil, attest.Refuse(ReservedName, "the name %q reads as an IP address", name)
+		return nil, attest.Refuse(ReservedName, "the name %q can be read as an IP address", name)
 	}
 	return &attest.Identity{
 		Provider: Name, InstanceID: name, NodeName: name,
@@ -83,13 +83,13 @@ func checkBody(body []byte) error {
 	return err
 }
 
-// hexadecimal is a number as inet_aton(3) reads it in an address.
+// hexadecimal is a number in an address that inet_aton(3) accepts.
 var hexadecimal = regexp.MustCompile(`^0x[0-9a-f]*$`)
 
-// readsAsAddress reports whether programs take a name for an IPv4 address: those
-// that end in a number (https://url.spec.whatwg.org/#ends-in-a-number-checker), as
-// 10.0.0.7, 10.7, 167772167 and 0x0a000007. A certificate for such a name could
-// stand for the address of another machine, which nobody attested.
+// readsAsAddress reports whether programs may read a name as an IPv4 address: names that
+// end in a number (https://url.spec.whatwg.org/#ends-in-a-number-checker), such as
+// 10.0.0.7, 10.7, 167772167 and 0x0a000007. A certificate for such a name could stand for
+// the address of another machine, which was not attested.
 func readsAsAddress(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	return last != "" && strings.Trim(last, "0123456789") == "" || hexadecimal.MatchString(last)

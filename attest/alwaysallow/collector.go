@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Collector is the machine's half of the provider, which has nothing to show.
+// Collector is the machine's half of the provider. It has no evidence.
 type Collector struct{}
 
 // NewCollector returns a collector.
 func NewCollector() *Collector { return &Collector{} }
 
-// NodeName is the machine's hostname in lower case, as a kubelet takes it that is
-// not told another name
-// (https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/, --hostname-override).
+// NodeName returns the machine's hostname in lower case, which is a kubelet's default
+// (https://kubernetes.io/docs/reference/command-line-tools-reference/kubelet/,
+// --hostname-override).
 func (*Collector) NodeName(context.Context) (string, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -24,7 +24,7 @@ func (*Collector) NodeName(context.Context) (string, error) {
 	}
 	name := strings.ToLower(strings.TrimSpace(hostname))
 	if name == "" {
-		return "", errors.New("the hostname is empty; give the node's name")
+		return "", errors.New("the hostname is empty; set the name of the node")
 	}
 	return name, nil
 }

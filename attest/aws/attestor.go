@@ -1,14 +1,13 @@
 // Package aws is the provider for virtual machines of Amazon EC2.
 //
-// A machine's evidence is its instance identity document, which AWS signs. It says
-// which instance it is about, in which account and region, and when that was
-// started. It does not say who sends it: there is nothing in it that the server
-// chose, it is the same until the instance is stopped, and every process on the
-// machine can read it. So the server also asks EC2 whether the instance runs, in
-// which VPC, with which tags, and whether the request came from one of its
-// addresses. Where that is not enough, a machine can be asked to show that it has
-// the credentials of its instance's role: it signs a request to STS which holds a
-// challenge of the server's, and the server sends it.
+// A machine's evidence is its instance identity document, which AWS signs. It has the
+// instance, its account and region, and the time of its start. It does not identify the
+// sender: the server cannot put a nonce into it, it is the same until the instance is
+// stopped, and every process on the machine can read it. So the server also asks EC2
+// whether the instance runs, in which VPC, with which tags, and whether the request came
+// from one of its addresses. In addition, a machine can be required to prove that it has
+// the credentials of its instance's role: it signs a request to STS with a challenge of
+// the server, and the server sends it.
 //
 // The [Collector] is the machine's half, the [Attestor] the server's.
 package aws
@@ -45,8 +44,8 @@ var (
 	_ attest.Presence = (*Attestor)(nil)
 )
 
-// New returns an attestor. It asks the metadata service of the server's own
-// machine for what the options leave open.
+// New returns an attestor. It gets missing options from the metadata service of the
+// server's own machine.
 func New(ctx context.Context, options Options) (*Attestor, error) {
 	options, err := options.complete(ctx)
 	if err != nil {
@@ -74,12 +73,12 @@ func New(ctx context.Context, options Options) (*Attestor, error) {
 	}, nil
 }
 
-// Name is "aws".
+// Name returns "aws".
 func (a *Attestor) Name() string { return Name }
 
-// Attest checks the signed document, then where the instance is, what EC2 says of
-// it, where the request came from, and, if that is asked for, whose credentials
-// the machine has. What EC2 or STS does not answer is an error, never a refusal.
+// Attest verifies the signed document, then the instance's account and region, its
+// description in EC2, the source address, and, if required, the credentials of the
+// machine. Missing answers of EC2 or STS are errors, never refusals.
 func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Identity, error) {
 	evidence, err := identitydocument.ParseEvidence(req.Body)
 	if err != nil {
@@ -107,7 +106,7 @@ func (a *Attestor) Attest(ctx context.Context, req *attest.Request) (*attest.Ide
 	return a.identify(document, found)
 }
 
-// read returns the document of evidence, verified unless the options say not to.
+// read returns the document of evidence. It is verified unless the options disable that.
 func (a *Attestor) read(evidence *identitydocument.Evidence) (*identitydocument.Document, error) {
 	if a.options.SkipSignature {
 		return identitydocument.Unverified(evidence)
@@ -118,7 +117,7 @@ func (a *Attestor) read(evidence *identitydocument.Evidence) (*identitydocument.
 func (a *Attestor) identify(document *identitydocument.Document, found *instance) (*attest.Identity, error) {
 	name, err := a.name(found.nameFields(a.options.ClusterName))
 	if err != nil {
-		return nil, fmt.Errorf("naming the node of instance %s: %w", document.InstanceID, err)
+		return nil, fmt.Errorf("name the node of instance %s: %w", document.InstanceID, err)
 	}
 	return &attest.Identity{
 		Provider: Name, InstanceID: document.InstanceID, NodeName: name,
@@ -128,13 +127,12 @@ func (a *Attestor) identify(document *identitydocument.Document, found *instance
 	}, nil
 }
 
-// Gone reports whether an instance has been terminated. EC2 shows a terminated
-// instance for about an hour, and then knows it no more. It is looked for where it
-// was attested, which may be a region that is not configured any more, and in the
-// configured ones.
+// Gone reports whether an instance has been terminated. EC2 returns a terminated instance
+// for about an hour, and then none. It is looked up in the region where it was attested,
+// which may not be configured any more, and in the configured ones.
 func (a *Attestor) Gone(ctx context.Context, instanceID, region string) (bool, error) {
 	if !instanceForm.MatchString(instanceID) {
-		return false, fmt.Errorf("asking EC2 about %q: that is not the id of an instance", clip(instanceID))
+		return false, fmt.Errorf("look up instance %q in EC2: that is not the id of an instance", clip(instanceID))
 	}
 	regions := a.options.Regions
 	if !slices.Contains(regions, region) {
@@ -154,7 +152,7 @@ func (a *Attestor) Gone(ctx context.Context, instanceID, region string) (bool, e
 	return true, nil
 }
 
-// clip keeps short what others write.
+// clip shortens untrusted text.
 func clip(text string) string {
 	const limit = 64
 	if len(text) <= limit {

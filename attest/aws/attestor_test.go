@@ -23,15 +23,15 @@ const (
 	nodeProfile = "arn:aws:iam::111122223333:instance-profile/nodes.blue"
 )
 
-// site is a cloud with a server that asks it.
-type site struct {
+// fixture is a fake AWS with a server that uses it.
+type fixture struct {
 	*fakeaws.Cloud
 	options aws.Options
 }
 
-// newSite lets the AWS SDK of this process talk to a new cloud, as a user of its
+// newFixture connects the AWS SDK of this process to a new fake AWS, as a user of its
 // account.
-func newSite(t *testing.T) *site {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -47,14 +47,14 @@ func newSite(t *testing.T) *site {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 	}
-	return &site{cloud, aws.Options{
+	return &fixture{cloud, aws.Options{
 		ClusterName: "blue", Accounts: []string{account}, Regions: []string{region}, VPCs: []string{vpc},
 		Certificates: cloud.Certificates(),
 	}}
 }
 
-// launch starts an instance that may join.
-func (s *site) launch(change func(*fakeaws.Instance)) fakeaws.Instance {
+// launch launches an instance that may join.
+func (s *fixture) launch(change func(*fakeaws.Instance)) fakeaws.Instance {
 	instance := fakeaws.Instance{
 		Tags:    map[string]string{"KubernetesCluster": "blue"},
 		Profile: nodeProfile, Role: "nodes.blue",
@@ -65,7 +65,7 @@ func (s *site) launch(change func(*fakeaws.Instance)) fakeaws.Instance {
 	return s.Launch(instance)
 }
 
-func (s *site) attestor(t *testing.T, change func(*aws.Options)) *aws.Attestor {
+func (s *fixture) attestor(t *testing.T, change func(*aws.Options)) *aws.Attestor {
 	t.Helper()
 	options := s.options
 	if change != nil {
@@ -78,8 +78,8 @@ func (s *site) attestor(t *testing.T, change func(*aws.Options)) *aws.Attestor {
 	return a
 }
 
-// request is what an instance sends from its first address.
-func (s *site) request(t *testing.T, instance fakeaws.Instance) *attest.Request {
+// request returns a request of an instance from its first address.
+func (s *fixture) request(t *testing.T, instance fakeaws.Instance) *attest.Request {
 	t.Helper()
 	text := s.Signer().RSA2048(instance.Document(), instance.Signed())
 	body, err := json.Marshal(map[string]any{"Document": []byte(text)})
@@ -89,7 +89,7 @@ func (s *site) request(t *testing.T, instance fakeaws.Instance) *attest.Request 
 	return &attest.Request{NodeName: instance.PrivateDNSName, RemoteAddr: instance.Interfaces[0].Private[0], Body: body}
 }
 
-// couldNot wants an error that is no refusal and says something.
+// couldNot requires an error that is not a refusal and contains a text.
 func couldNot(t *testing.T, err error, text string) {
 	t.Helper()
 	var refusal *attest.Refusal
@@ -99,12 +99,12 @@ func couldNot(t *testing.T, err error, text string) {
 	case errors.As(err, &refusal):
 		t.Errorf("a refusal: %v", err)
 	case !strings.Contains(err.Error(), text):
-		t.Errorf("error %q does not say %q", err, text)
+		t.Errorf("error %q does not contain %q", err, text)
 	}
 }
 
-func TestAnInstanceBecomesAnIdentity(t *testing.T) {
-	s := newSite(t)
+func TestInstanceBecomesAnIdentity(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(func(i *fakeaws.Instance) {
 		i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		i.Interfaces = []fakeaws.Interface{
@@ -146,8 +146,8 @@ func TestAnInstanceBecomesAnIdentity(t *testing.T) {
 	}
 }
 
-func TestAllFormsOfADocumentAreTaken(t *testing.T) {
-	s := newSite(t)
+func TestAllFormsOfDocumentsAreAccepted(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	document, signer := instance.Document(), s.Signer()
 	a := s.attestor(t, nil)
@@ -167,10 +167,10 @@ func TestAllFormsOfADocumentAreTaken(t *testing.T) {
 	}
 }
 
-// TestWithoutSignaturesTheDocumentIsStillRead has what may be switched off
-// switched off; all other checks are made of what the machine claims.
-func TestWithoutSignaturesTheDocumentIsStillRead(t *testing.T) {
-	s := newSite(t)
+// TestDocumentIsReadWithoutSignature disables what can be disabled. All other checks use
+// what the machine claims.
+func TestDocumentIsReadWithoutSignature(t *testing.T) {
+	s := newFixture(t)
 	foreign, err := fakeaws.NewSigner()
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestWithoutSignaturesTheDocumentIsStillRead(t *testing.T) {
 	}
 	identity, err := a.Attest(t.Context(), claim([]byte(foreign.RSA2048(instance.Document(), instance.Signed()))))
 	if err != nil || identity.InstanceID != instance.ID {
-		t.Errorf("signed by somebody else: %+v, %v", identity, err)
+		t.Errorf("signed with another key: %+v, %v", identity, err)
 	}
 	identity, err = a.Attest(t.Context(), claim(instance.Document()))
 	if err != nil || identity.NodeName != instance.PrivateDNSName {
@@ -206,8 +206,8 @@ func TestWithoutSignaturesTheDocumentIsStillRead(t *testing.T) {
 	refused(t, err, identitydocument.DocumentMalformed)
 }
 
-func TestManyAttestAtOnce(t *testing.T) {
-	s := newSite(t)
+func TestConcurrentAttestation(t *testing.T) {
+	s := newFixture(t)
 	a := s.attestor(t, nil)
 	const machines = 20
 	names := make(chan string, machines)
@@ -234,7 +234,7 @@ func TestManyAttestAtOnce(t *testing.T) {
 	}
 }
 
-// refused makes sure that an error is a refusal with a code.
+// refused requires that an error is a refusal with a code.
 func refused(t *testing.T, err error, code verdict.Code) *attest.Refusal {
 	t.Helper()
 	var refusal *attest.Refusal

@@ -11,19 +11,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// outcome is what became of one machine of several.
+// outcome is the result of one machine of several.
 type outcome struct {
 	instance fakeaws.Instance
 	identity *attest.Identity
 	err      error
 }
 
-// maxInFlight is how many requests to EC2 there may be at once.
+// maxInFlight is the maximum number of concurrent requests to EC2.
 const maxInFlight = 4
 
-// together lets machines come while EC2 hangs: the first ones are asked about alone, and
-// the others wait together.
-func together(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
+// together attests machines while EC2 hangs: the first ones have requests of their own,
+// and the others wait together.
+func together(ctx context.Context, t *testing.T, s *fixture, a *aws.Attestor, machines int, change func(fakeaws.Instance)) <-chan outcome {
 	t.Helper()
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	outcomes := make(chan outcome, machines)
@@ -48,7 +48,7 @@ func together(ctx context.Context, t *testing.T, s *site, a *aws.Attestor, machi
 	return outcomes
 }
 
-// until waits for a condition, at the longest until the test ends.
+// until waits for a condition, until the test ends.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for !holds() {
@@ -61,8 +61,8 @@ func until(t *testing.T, holds func() bool) {
 
 func nothing(fakeaws.Instance) {}
 
-func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
-	s := newSite(t)
+func TestConcurrentLookupsAreBatched(t *testing.T) {
+	s := newFixture(t)
 	const machines = maxInFlight + 100 + 100 + 50
 	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
 	s.EC2.Heal()
@@ -72,7 +72,7 @@ func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
 			t.Fatal(o.err)
 		}
 		if o.identity.InstanceID != o.instance.ID || o.identity.NodeName != o.instance.PrivateDNSName {
-			t.Errorf("instance %s is taken for %s, %s", o.instance.ID, o.identity.InstanceID, o.identity.NodeName)
+			t.Errorf("instance %s is attested as %s, %s", o.instance.ID, o.identity.InstanceID, o.identity.NodeName)
 		}
 	}
 	// One each for the first four, two for 100, one for 50, and more only if one of
@@ -82,8 +82,8 @@ func TestMachinesThatComeTogetherAreAskedAboutTogether(t *testing.T) {
 	}
 }
 
-func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
-	s := newSite(t)
+func TestUnknownInstanceInABatchIsRefusedAlone(t *testing.T) {
+	s := newFixture(t)
 	const machines = 10
 	unknown := ""
 	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, func(i fakeaws.Instance) {
@@ -106,8 +106,8 @@ func TestOneOfManyThatEC2DoesNotKnowIsRefusedAlone(t *testing.T) {
 	}
 }
 
-func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
-	s := newSite(t)
+func TestFailureOfABatchFailsAllItsCallers(t *testing.T) {
+	s := newFixture(t)
 	const machines = 10
 	outcomes := together(t.Context(), t, s, s.attestor(t, nil), machines, nothing)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Forbidden})
@@ -127,8 +127,8 @@ func TestAFailureOfEC2IsThatOfAllWhoAskedTogether(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
-	s := newSite(t)
+func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
+	s := newFixture(t)
 	a := s.attestor(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	outcomes := together(ctx, t, s, a, 7, nothing)
@@ -143,7 +143,7 @@ func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
 	cancel()
 	for range 7 {
 		if o := <-outcomes; !errors.Is(o.err, context.Canceled) {
-			t.Errorf("who gave up: %v", o.err)
+			t.Errorf("the canceled caller: %v", o.err)
 		}
 	}
 	s.EC2.Heal()

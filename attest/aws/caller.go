@@ -14,14 +14,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/presigned"
 )
 
-// maxCallerURL bounds the URL of a signed request; session tokens have about a
-// kilobyte.
+// maxCallerURL bounds the URL of a signed request. Session tokens have about a kilobyte.
 const maxCallerURL = 8 << 10
 
-// checkCaller sends the machine's signed request to STS, and compares whose it is
-// with the document. The request goes to the endpoint that the server knows, and
-// consists of what the server knows: nothing else of it is taken over.
-func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.Document, signed *identitydocument.CallerIdentityRequest) error {
+// checkCaller sends the machine's signed request to STS, and compares the caller with the
+// document. The request goes to the configured endpoint and is built from checked parts
+// only.
+func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.Document,
+	signed *identitydocument.CallerIdentityRequest,
+) error {
 	if signed == nil {
 		return attest.Refuse(CallerIdentityMissing, "instance %s sent no signed request to STS", document.InstanceID)
 	}
@@ -44,8 +45,8 @@ func (a *Attestor) checkCaller(ctx context.Context, document *identitydocument.D
 	return checkCallerIsInstance(caller, document)
 }
 
-// callerRules are those for the query of a signed request. It is made by the AWS SDK, and
-// signed with the credentials of a role, which have a security token.
+// callerRules are the rules for the query of a signed request. The AWS SDK makes it and
+// signs it with the credentials of a role, which have a security token.
 func callerRules() presigned.Rules {
 	return presigned.Rules{
 		Required: []string{
@@ -56,11 +57,11 @@ func callerRules() presigned.Rules {
 	}
 }
 
-// callerSignedHeaders is what is signed beside the query: the host and the challenge.
+// callerSignedHeaders are the signed headers: the host and the challenge.
 var callerSignedHeaders = "host;" + strings.ToLower(identitydocument.ChallengeHeader)
 
-// readCallerURL returns the query of a signed request that is for the endpoint and
-// for nothing but GetCallerIdentity, or what is wrong with it.
+// readCallerURL returns the query of a signed request, or what is wrong with it. It must
+// be GetCallerIdentity for the endpoint.
 func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url.URL) (query presigned.Query, problem string) {
 	if signed.Method != http.MethodGet || signed.Body != "" {
 		return nil, "it is not a GET without a body"
@@ -85,7 +86,7 @@ func readCallerURL(signed *identitydocument.CallerIdentityRequest, endpoint *url
 	return query, queryProblem(wrong)
 }
 
-// queryProblem says what is wrong with a query; empty for nothing.
+// queryProblem returns what is wrong with a query, or an empty text.
 func queryProblem(p *presigned.Problem) string {
 	if p == nil {
 		return ""
@@ -94,7 +95,7 @@ func queryProblem(p *presigned.Problem) string {
 	case presigned.Twice:
 		return "its query has " + clip(p.Name) + " twice"
 	case presigned.InTwoCases, presigned.NotAllowed:
-		return "its query has a parameter too many: " + clip(p.Name)
+		return "its query has an unknown parameter: " + clip(p.Name)
 	case presigned.Empty, presigned.WrongValue:
 		return "its query has the wrong " + clip(p.Name) + ": " + orNone(clip(p.Value))
 	case presigned.Missing:
@@ -103,19 +104,19 @@ func queryProblem(p *presigned.Problem) string {
 	return "its query is malformed"
 }
 
-// readCallerHeader returns the challenge in a header that has, beside it, nothing
-// but the host.
+// readCallerHeader returns the challenge in a header that has only the challenge and the
+// host.
 func readCallerHeader(header map[string][]string, host string) (challenge, problem string) {
 	for _, key := range slices.Sorted(maps.Keys(header)) {
 		values := header[key]
 		switch canonical := http.CanonicalHeaderKey(key); {
 		case len(values) != 1:
-			return "", "its header has not one value of " + clip(key)
+			return "", "its header does not have exactly one value of " + clip(key)
 		case canonical == "Host" && values[0] == host:
 		case canonical == identitydocument.ChallengeHeader && challenge == "":
 			challenge = values[0]
 		default:
-			return "", "its header has a field too many, or for another host: " + clip(key)
+			return "", "its header has an unknown field, or another host: " + clip(key)
 		}
 	}
 	if challenge == "" {

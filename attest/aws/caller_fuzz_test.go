@@ -10,7 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// FuzzCallerRequest: what is taken is one GetCallerIdentity, for the endpoint.
+// FuzzCallerRequest checks that every accepted request is GetCallerIdentity for the
+// endpoint.
 func FuzzCallerRequest(f *testing.F) {
 	const good = "https://sts.eu-west-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=AWS4-HMAC-SHA256" +
 		"&X-Amz-Credential=ASIA%2F20260301%2Feu-west-1%2Fsts%2Faws4_request&X-Amz-Date=20260301T120000Z&X-Amz-Security-Token=t" +
@@ -40,9 +41,12 @@ func FuzzCallerRequest(f *testing.F) {
 	})
 }
 
-// FuzzCallerAnswer: an answer is somebody, a refusal of a signature, or nothing.
+// FuzzCallerAnswer checks that an answer is an identity, a refusal of a signature, or an
+// error.
 func FuzzCallerAnswer(f *testing.F) {
-	f.Add(200, []byte(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:iam::111122223333:user/a","UserId":"A"}}}`))
+	f.Add(200,
+		[]byte(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333",`+
+			`"Arn":"arn:aws:iam::111122223333:user/a","UserId":"A"}}}`))
 	f.Add(200, []byte(`<R><GetCallerIdentityResult><Arn>a</Arn><Account>1</Account></GetCallerIdentityResult></R>`))
 	f.Add(403, []byte(`<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>`))
 	f.Add(400, []byte(`<ErrorResponse><Error><Code>Throttling</Code></Error></ErrorResponse>`))

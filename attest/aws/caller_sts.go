@@ -21,7 +21,7 @@ import (
 // stsTimeout bounds one request to STS.
 const stsTimeout = 10 * time.Second
 
-// stsEndpoints returns where STS is for each region. The SDK knows the public
+// stsEndpoints returns the endpoint of STS for each region. The SDK has the public
 // endpoints of all partitions.
 func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, error) {
 	endpoints := map[string]*url.URL{}
@@ -30,7 +30,7 @@ func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, er
 		if text == "" {
 			public, err := sts.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, sts.EndpointParameters{Region: aws.String(region)})
 			if err != nil {
-				return nil, fmt.Errorf("finding the endpoint of STS in %s: %w", region, err)
+				return nil, fmt.Errorf("find the endpoint of STS in %s: %w", region, err)
 			}
 			text = public.URI.String()
 		}
@@ -43,9 +43,11 @@ func stsEndpoints(ctx context.Context, options Options) (map[string]*url.URL, er
 	return endpoints, nil
 }
 
-// askSTS sends a request for GetCallerIdentity that the machine has signed. That
-// STS takes it for forged or outdated is a refusal.
-func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query, challenge string) (*calleridentity.Identity, error) {
+// askSTS sends a GetCallerIdentity request that the machine has signed. If STS rejects
+// its signature, that is a refusal.
+func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigned.Query,
+	challenge string,
+) (*calleridentity.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, stsTimeout)
 	defer cancel()
 	target := *endpoint
@@ -54,7 +56,7 @@ func (a *Attestor) askSTS(ctx context.Context, endpoint *url.URL, query presigne
 	header.Set(identitydocument.ChallengeHeader, challenge)
 	status, answer, err := calleridentity.Send(ctx, a.transport, &target, header)
 	if err != nil {
-		return nil, fmt.Errorf("asking STS at %s whose request it is: %w", endpoint.Host, err)
+		return nil, fmt.Errorf("verify the signed request with STS at %s: %w", endpoint.Host, err)
 	}
 	return readCaller(status, answer, endpoint.Host)
 }
@@ -65,23 +67,25 @@ func readCaller(status int, answer []byte, host string) (*calleridentity.Identit
 		return nil, attest.Refuse(CallerIdentityInvalid, "%s", refused)
 	}
 	if mismatch, ok := errors.AsType[*calleridentity.Mismatch](err); ok {
-		return nil, attest.Refuse(CallerIdentityInvalid, "STS says that %s is of account %s", clip(mismatch.ARN), mismatch.Account)
+		return nil, attest.Refuse(CallerIdentityInvalid, "STS returned %s with the account %s", clip(mismatch.ARN), mismatch.Account)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("asking STS at %s whose request it is: %w", host, err)
+		return nil, fmt.Errorf("verify the signed request with STS at %s: %w", host, err)
 	}
 	return who, nil
 }
 
 // checkCallerIsInstance compares the caller with a document: the session of an instance's
-// role has the id of the instance for its name
+// role is named after the instance
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html).
 func checkCallerIsInstance(who *calleridentity.Identity, document *identitydocument.Document) error {
 	if who.Account != document.AccountID {
-		return attest.Refuse(CallerIdentityInvalid, "instance %s is of account %s, its credentials are of %s", document.InstanceID, document.AccountID, who.Account)
+		return attest.Refuse(CallerIdentityInvalid, "instance %s is in account %s, its credentials are of %s", document.InstanceID,
+			document.AccountID, who.Account)
 	}
 	if _, session, err := iam.Canonical(who.ARN); err != nil || session != document.InstanceID {
-		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s are those of %s, not of its own role", document.InstanceID, clip(who.ARN))
+		return attest.Refuse(CallerIdentityInvalid, "the credentials of instance %s are those of %s, not of its own role",
+			document.InstanceID, clip(who.ARN))
 	}
 	return nil
 }

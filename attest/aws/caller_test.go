@@ -24,16 +24,16 @@ func newChallenges(t *testing.T) *attest.Challenges {
 	return challenges
 }
 
-// asking is a site whose server asks for the identity of callers.
-func asking(t *testing.T) (*site, *attest.Challenges) {
+// asking returns a fixture whose server requires the identity of callers.
+func asking(t *testing.T) (*fixture, *attest.Challenges) {
 	t.Helper()
-	s, challenges := newSite(t), newChallenges(t)
+	s, challenges := newFixture(t), newChallenges(t)
 	s.options.CallerIdentity = aws.CallerIdentity{Required: true, Endpoint: s.STS.URL, Challenger: challenges}
 	return s, challenges
 }
 
-// collected is what the client on an instance collects.
-func (s *site) collected(t *testing.T, id, challenge string) map[string]any {
+// collected returns what the client on an instance collects.
+func (s *fixture) collected(t *testing.T, id, challenge string) map[string]any {
 	t.Helper()
 	metadata, err := s.Metadata(id)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *site) collected(t *testing.T, id, challenge string) map[string]any {
 	return collected
 }
 
-// sent is a request with a body that was changed underway.
-func (s *site) sent(t *testing.T, instance fakeaws.Instance, body map[string]any) *attest.Request {
+// sent returns a request with a body that was changed on the way.
+func (s *fixture) sent(t *testing.T, instance fakeaws.Instance, body map[string]any) *attest.Request {
 	t.Helper()
 	req := s.request(t, instance)
 	var err error
@@ -62,7 +62,7 @@ func (s *site) sent(t *testing.T, instance fakeaws.Instance, body map[string]any
 	return req
 }
 
-func TestACallerShowsThatItIsTheInstance(t *testing.T) {
+func TestCallerIsTheInstance(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
 	req := s.sent(t, instance, s.collected(t, instance.ID, challenges.Challenge()))
@@ -103,7 +103,7 @@ func TestCallers(t *testing.T) {
 		}
 		refused(t, attestBody(s.collected(t, instance.ID, before.Challenge())), aws.ChallengeInvalid)
 	})
-	t.Run("a good challenge put in place of the signed one", func(t *testing.T) {
+	t.Run("the signed challenge replaced with a valid one", func(t *testing.T) {
 		body := s.collected(t, instance.ID, "an older one")
 		identity := body["CallerIdentity"].(map[string]any)
 		identity["Header"].(map[string]any)["X-Node-Authorizer-Challenge"] = []string{challenges.Challenge()}
@@ -117,9 +117,8 @@ func TestCallers(t *testing.T) {
 	})
 }
 
-// TestOnlyTheOneRequestIsSent changes, one thing at a time, a request that would
-// be taken.
-func TestOnlyTheOneRequestIsSent(t *testing.T) {
+// TestOnlyTheExpectedRequestIsSent changes a valid request, one part at a time.
+func TestOnlyTheExpectedRequestIsSent(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
 	a := s.attestor(t, nil)
@@ -163,22 +162,31 @@ func TestOnlyTheOneRequestIsSent(t *testing.T) {
 		{"an endless URL", func(i map[string]any) { i["URL"] = i["URL"].(string) + strings.Repeat("x", 9000) }, "its URL is too long"},
 		{"a query that is malformed", func(i map[string]any) { i["URL"] = i["URL"].(string) + "&%zz" }, "its query is malformed"},
 		{"a name that is encoded", replace("Action=", "%41ction="), "its query is malformed"},
-		{"a plus sign, which some take for a space", replace("Action=GetCallerIdentity", "Action=+GetCallerIdentity"), "its query is malformed"},
-		{"all names in lower case", replace("Version=", "version="), "a parameter too many: version"},
+		{
+			"a plus sign, which some parsers decode to a space",
+			replace("Action=GetCallerIdentity", "Action=+GetCallerIdentity"), "its query is malformed",
+		},
+		{"all names in lower case", replace("Version=", "version="), "an unknown parameter: version"},
 		{"another action", inQuery(func(q url.Values) { q.Set("Action", "AssumeRole") }), "wrong Action: AssumeRole"},
 		{"two actions", inQuery(func(q url.Values) { q.Add("Action", "AssumeRole") }), "Action twice"},
-		{"an action in another case", inQuery(func(q url.Values) { q.Set("action", "AssumeRole") }), "a parameter too many: action"},
-		{"a further parameter", inQuery(func(q url.Values) { q.Set("RoleArn", "x") }), "a parameter too many: RoleArn"},
+		{"an action in another case", inQuery(func(q url.Values) { q.Set("action", "AssumeRole") }), "an unknown parameter: action"},
+		{"a further parameter", inQuery(func(q url.Values) { q.Set("RoleArn", "x") }), "an unknown parameter: RoleArn"},
 		{"no signature", inQuery(func(q url.Values) { q.Del("X-Amz-Signature") }), "its query lacks X-Amz-Signature"},
 		{"an empty signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", "") }), "wrong X-Amz-Signature: none"},
 		{"another algorithm", inQuery(func(q url.Values) { q.Set("X-Amz-Algorithm", "AWS4-ECDSA-P256-SHA256") }), "wrong X-Amz-Algorithm"},
-		{"a challenge that is not signed", inQuery(func(q url.Values) { q.Set("X-Amz-SignedHeaders", "host") }), "wrong X-Amz-SignedHeaders: host"},
-		{"a further header", inHeader("X-Forwarded-Host", "a"), "a field too many"},
-		{"another host in the header", inHeader("Host", "sts.attacker.example"), "for another host"},
-		{"two challenges", inHeader("X-Node-Authorizer-Challenge", "a", "b"), "not one value"},
-		{"a second challenge in another case", inHeader("x-node-authorizer-challenge", "a"), "a field too many"},
+		{
+			"a challenge that is not signed", inQuery(func(q url.Values) { q.Set("X-Amz-SignedHeaders", "host") }),
+			"wrong X-Amz-SignedHeaders: host",
+		},
+		{"a further header", inHeader("X-Forwarded-Host", "a"), "an unknown field"},
+		{"another host in the header", inHeader("Host", "sts.attacker.example"), "or another host"},
+		{"two challenges", inHeader("X-Node-Authorizer-Challenge", "a", "b"), "not have exactly one value"},
+		{"a second challenge in another case", inHeader("x-node-authorizer-challenge", "a"), "an unknown field"},
 		{"no challenge", func(i map[string]any) { i["Header"] = map[string]any{} }, "no X-Node-Authorizer-Challenge"},
-		{"another signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }), "STS does not take the signed request: SignatureDoesNotMatch"},
+		{
+			"another signature", inQuery(func(q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }),
+			"STS rejects the signed request: SignatureDoesNotMatch",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			body := s.collected(t, instance.ID, challenges.Challenge())
@@ -194,7 +202,7 @@ func TestOnlyTheOneRequestIsSent(t *testing.T) {
 	}
 }
 
-func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
+func TestFailureOfSTSIsNoRefusal(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
 	for name, kind := range map[string]fakeaws.FaultKind{
@@ -204,19 +212,19 @@ func TestAFailureOfSTSIsNoRefusal(t *testing.T) {
 			req := s.sent(t, instance, s.collected(t, instance.ID, challenges.Challenge()))
 			s.STS.Break(fakeaws.Fault{Kind: kind})
 			_, err := s.attestor(t, nil).Attest(t.Context(), req)
-			couldNot(t, err, "asking STS at 127.0.0.1")
+			couldNot(t, err, "verify the signed request with STS at 127.0.0.1")
 			if strings.Contains(err.Error(), "X-Amz-Signature") {
 				t.Errorf("the error has the signature in it: %v", err)
 			}
 			s.STS.Heal()
 			if _, err := s.attestor(t, nil).Attest(t.Context(), req); err != nil {
-				t.Errorf("healed: %v", err)
+				t.Errorf("recovered: %v", err)
 			}
 		})
 	}
 }
 
-// TestAnswersOfSTS lets somebody else answer in the place of STS.
+// TestAnswersOfSTS uses a stub of STS.
 func TestAnswersOfSTS(t *testing.T) {
 	s, challenges := asking(t)
 	instance := s.launch(nil)
@@ -232,15 +240,32 @@ func TestAnswersOfSTS(t *testing.T) {
 		{"a session of another name", identity("arn:aws:sts::111122223333:assumed-role/nodes/alice", account), 200, true},
 		{"a role named as the instance", identity("arn:aws:sts::111122223333:assumed-role/"+instance.ID+"/alice", account), 200, true},
 		{"another account in the ARN", identity("arn:aws:sts::444455556666:assumed-role/nodes/"+instance.ID, account), 200, true},
-		{"another account beside the ARN", identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true},
+		{
+			"another account beside the ARN",
+			identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, "444455556666"), 200, true,
+		},
 		{"an answer cut off", identity("", account)[:40], 200, false},
-		{"an ARN twice", strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`, `"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1), 200, false},
-		{"XML, which was not asked for", "<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID + "</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>", 200, false},
+		{
+			"an ARN twice",
+			strings.Replace(identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), `"Arn"`,
+				`"Arn":"arn:aws:sts::111122223333:assumed-role/nodes/alice","Arn"`, 1),
+			200, false,
+		},
+		{
+			"XML, which was not asked for",
+			"<R><GetCallerIdentityResult><Arn>arn:aws:sts::111122223333:assumed-role/nodes/" + instance.ID +
+				"</Arn><UserId>x</UserId><Account>" + account + "</Account></GetCallerIdentityResult></R>",
+			200, false,
+		},
 		{"a request that took too long", `{"Error":{"Code":"RequestTimeout"}}`, 408, false},
 		{"no ARN", identity("", account), 200, false},
-		{"an endless answer", strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account), 200, false},
-		{"a redirection", "", 302, false},
-		{"a refusal of no known form", "no", 403, false},
+		{
+			"an endless answer",
+			strings.Repeat(" ", 65<<10) + identity("arn:aws:sts::111122223333:assumed-role/nodes/"+instance.ID, account),
+			200, false,
+		},
+		{"a redirect", "", 302, false},
+		{"a refusal in an unknown form", "no", 403, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -255,18 +280,18 @@ func TestAnswersOfSTS(t *testing.T) {
 			if test.refused {
 				refused(t, err, aws.CallerIdentityInvalid)
 			} else {
-				couldNot(t, err, "asking STS")
+				couldNot(t, err, "verify the signed request with STS")
 			}
 		})
 	}
 }
 
-// roundTripper answers in the place of the network.
+// roundTripper is a stub of the network.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestTheEndpointOfSTSIsThatOfTheRegion(t *testing.T) {
+func TestEndpointOfSTSIsThatOfTheRegion(t *testing.T) {
 	for region, want := range map[string]string{
 		"eu-west-1": "sts.eu-west-1.amazonaws.com", "us-east-1": "sts.us-east-1.amazonaws.com",
 		"cn-north-1": "sts.cn-north-1.amazonaws.com.cn", "us-gov-west-1": "sts.us-gov-west-1.amazonaws.com",
@@ -283,7 +308,7 @@ func TestTheEndpointOfSTSIsThatOfTheRegion(t *testing.T) {
 			})
 		})
 		_, err := a.Attest(t.Context(), s.sent(t, instance, s.collected(t, instance.ID, challenges.Challenge())))
-		couldNot(t, err, "asking STS at "+want)
+		couldNot(t, err, "verify the signed request with STS at "+want)
 		if asked != "https://"+want+"/" {
 			t.Errorf("%s: asked %s, want %s", region, asked, want)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// question is what the checks look at.
+// question is the input of the checks.
 type question struct {
 	options  *Options
 	document *identitydocument.Document
@@ -23,13 +23,12 @@ type question struct {
 	remote   netip.Addr
 }
 
-// checkPlace makes the checks for which the document is enough.
+// checkPlace makes the checks that need only the document.
 func (a *Attestor) checkPlace(document *identitydocument.Document) *attest.Refusal {
 	return first(question{options: &a.options, document: document}, question.checkAccount, question.checkRegion)
 }
 
-// checkInstance makes the checks for which EC2 was asked, in the order in which
-// they tell most of what is wrong.
+// checkInstance makes the checks that need EC2, the most specific first.
 func (a *Attestor) checkInstance(document *identitydocument.Document, found *instance, remote netip.Addr) *attest.Refusal {
 	return first(question{&a.options, document, found, remote},
 		question.checkState,
@@ -55,7 +54,7 @@ func (q question) checkAccount() *attest.Refusal {
 	if slices.Contains(q.options.Accounts, q.document.AccountID) {
 		return nil
 	}
-	return q.refuse(WrongAccount, "is of account %s, want %s", q.document.AccountID, either(q.options.Accounts))
+	return q.refuse(WrongAccount, "is in account %s, want %s", q.document.AccountID, either(q.options.Accounts))
 }
 
 func (q question) checkRegion() *attest.Refusal {
@@ -75,13 +74,12 @@ func (q question) checkState() *attest.Refusal {
 	return q.refuse(InstanceNotRunning, "is %s, not running", orNone(string(q.instance.state)))
 }
 
-// staleness is how much earlier a document may say that an instance was started
-// than EC2 does.
+// staleness is the tolerated difference between the start of an instance in a document
+// and in EC2.
 const staleness = time.Minute
 
-// checkContradictions compares the document with what EC2 says. With a genuine
-// document they differ only after the instance was stopped and started, when there
-// is a new one.
+// checkContradictions compares the document with EC2. A genuine document differs only
+// after the instance was stopped and started, when there is a new one.
 func (q question) checkContradictions() *attest.Refusal {
 	document, found := q.document, q.instance
 	var address netip.Addr
@@ -90,7 +88,7 @@ func (q question) checkContradictions() *attest.Refusal {
 	}
 	switch {
 	case document.AccountID != found.account:
-		return q.refuse(DocumentContradicted, "is of account %s by its document, of %s by EC2", document.AccountID, orNone(found.account))
+		return q.refuse(DocumentContradicted, "is in account %s by its document, in %s by EC2", document.AccountID, orNone(found.account))
 	case document.AvailabilityZone != found.zone:
 		return q.refuse(DocumentContradicted, "is in zone %s by its document, in %s by EC2", document.AvailabilityZone, orNone(found.zone))
 	case address.IsValid() && !slices.Contains(found.private, address):
@@ -109,9 +107,8 @@ func (q question) checkVPC() *attest.Refusal {
 	return q.refuse(WrongVPC, "is in VPC %s, want %s", orNone(q.instance.vpc), either(q.options.VPCs))
 }
 
-// checkCluster looks for one of the two tags that say which cluster an instance
-// belongs to: KubernetesCluster=NAME, and kubernetes.io/cluster/NAME of the cloud
-// provider.
+// checkCluster requires one of the two tags of an instance's cluster:
+// KubernetesCluster=NAME, or kubernetes.io/cluster/NAME of the cloud provider.
 func (q question) checkCluster() *attest.Refusal {
 	name, key := q.options.ClusterName, q.options.ClusterTag
 	if q.instance.tags[key] == name {
@@ -125,12 +122,12 @@ func (q question) checkCluster() *attest.Refusal {
 		key, name, byName, key, orNone(clip(q.instance.tags[key])))
 }
 
-// profileForm is a name or an ARN of an instance profile, of any partition, with
-// or without a path.
+// profileForm is a name or an ARN of an instance profile, in any partition, with or
+// without a path.
 var profileForm = regexp.MustCompile(`^(arn:[a-z-]+:iam::[0-9]{12}:instance-profile/([!-~]+/)?)?[A-Za-z0-9+=,.@_-]{1,128}$`)
 
-// checkProfile compares names within the instance's account: there, one name is
-// one instance profile, whatever its path.
+// checkProfile compares names within the instance's account. There, names of profiles are
+// unique regardless of paths.
 func (q question) checkProfile() *attest.Refusal {
 	wanted, arn := q.options.InstanceProfiles, q.instance.profile
 	if len(wanted) == 0 {
@@ -153,7 +150,7 @@ func (q question) checkSource() *attest.Refusal {
 	return q.refuse(WrongSourceAddress, "sends from %s; the request came from %s", listed(q.instance.sources), q.remote)
 }
 
-// refuse says it of the instance.
+// refuse returns a refusal about the instance.
 func (q question) refuse(code verdict.Code, format string, args ...any) *attest.Refusal {
 	return attest.Refuse(code, "instance %s "+format, append([]any{q.document.InstanceID}, args...)...)
 }

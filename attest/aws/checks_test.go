@@ -15,19 +15,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// check is one rule: what is different from a machine that may join.
+// check is one rule: a difference from a machine that may join.
 type check struct {
 	name     string
 	options  func(*aws.Options)
 	instance func(*fakeaws.Instance)
-	// change is made after the document was sent, to what EC2 says.
+	// change changes the instance in EC2 after the document was sent.
 	change func(*fakeaws.Instance)
-	remote string // where the request comes from; empty for the machine
+	remote string // the source address; empty for that of the machine
 	code   verdict.Code
-	detail string // what the refusal says, after "instance ID "
+	detail string // the detail of the refusal after "instance ID "
 }
 
-func (c check) run(t *testing.T, s *site) {
+func (c check) run(t *testing.T, s *fixture) {
 	t.Helper()
 	instance := s.launch(c.instance)
 	req := s.request(t, instance)
@@ -58,7 +58,7 @@ func tag(key, value string) func(*fakeaws.Instance) {
 }
 
 func TestChecks(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	oneAddress := func(address string) func(*fakeaws.Instance) {
 		return func(i *fakeaws.Instance) {
 			i.Interfaces = []fakeaws.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
@@ -66,17 +66,17 @@ func TestChecks(t *testing.T) {
 	}
 	for _, test := range []check{
 		{
-			name: "a machine of another account", code: aws.WrongAccount,
+			name: "a machine in another account", code: aws.WrongAccount,
 			instance: func(i *fakeaws.Instance) { i.Account = "444455556666" },
-			detail:   "is of account 444455556666, want 111122223333",
+			detail:   "is in account 444455556666, want 111122223333",
 		},
 		{
-			name:     "a machine of another region",
+			name:     "a machine in another region",
 			instance: func(i *fakeaws.Instance) { i.Region = "eu-north-1" },
 			code:     aws.WrongRegion, detail: "is in region eu-north-1, want eu-west-1",
 		},
 		{
-			name:     "a machine of one of several regions",
+			name:     "a machine in one of several regions",
 			instance: func(i *fakeaws.Instance) { i.Region = "eu-north-1" },
 			options:  func(o *aws.Options) { o.Regions = []string{"eu-west-1", "eu-north-1"} },
 		},
@@ -110,19 +110,20 @@ func TestChecks(t *testing.T) {
 			instance: func(i *fakeaws.Instance) { i.PendingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 			change:   func(i *fakeaws.Instance) { i.PendingTime = i.PendingTime.Add(61 * time.Second) },
 			code:     aws.DocumentContradicted,
-			detail:   "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the document is an old one",
+			detail: "was started at 2026-03-01T12:00:00Z by its document, and again at 2026-03-01T12:01:01Z by EC2: the " +
+				"document is an old one",
 		},
 		{
 			name:   "a document whose start differs by less than a minute",
 			change: func(i *fakeaws.Instance) { i.PendingTime = i.PendingTime.Add(time.Minute) },
 		},
 		{
-			name:     "a document with another address than EC2 knows",
+			name:     "a document with another address than in EC2",
 			instance: oneAddress("10.1.0.7"), change: oneAddress("10.1.0.8"), remote: "10.1.0.8",
 			code: aws.DocumentContradicted, detail: "has address 10.1.0.7 by its document, and 10.1.0.8 by EC2",
 		},
 		{
-			name:   "a document with another zone than EC2 knows",
+			name:   "a document with another zone than in EC2",
 			change: func(i *fakeaws.Instance) { i.Zone = "eu-west-1b" },
 			code:   aws.DocumentContradicted, detail: "is in zone eu-west-1a by its document, in eu-west-1b by EC2",
 		},
@@ -140,25 +141,29 @@ func TestChecks(t *testing.T) {
 			name:     "a machine without the cluster's tag",
 			instance: func(i *fakeaws.Instance) { i.Tags = nil },
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is none",
 		},
 		{
 			name:     "a machine of another cluster",
 			instance: tag("KubernetesCluster", "green"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is green",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is green",
 		},
 		{
 			name:     "a tag in another case",
 			instance: tag("KubernetesCluster", "Blue"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is Blue",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is Blue",
 		},
 		{
 			name:     "a cluster tag of no known value",
 			instance: tag("kubernetes.io/cluster/blue", "rented"),
 			code:     aws.WrongCluster,
-			detail:   "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or shared; its KubernetesCluster is none",
+			detail: "has neither the tag KubernetesCluster=blue nor kubernetes.io/cluster/blue with the value owned or " +
+				"shared; its KubernetesCluster is none",
 		},
 		{name: "a machine that the cluster owns", instance: tag("kubernetes.io/cluster/blue", "owned")},
 		{name: "a machine that the cluster shares", instance: tag("kubernetes.io/cluster/blue", "shared")},
@@ -198,7 +203,7 @@ func TestChecks(t *testing.T) {
 			},
 		},
 		{
-			name: "a request from any address where that is not checked", remote: "10.9.9.9",
+			name: "a request from any address without that check", remote: "10.9.9.9",
 			options: func(o *aws.Options) { o.SkipSourceAddress = true },
 		},
 	} {
@@ -207,7 +212,7 @@ func TestChecks(t *testing.T) {
 }
 
 func TestInstanceProfiles(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	profiles := func(wanted ...string) func(*aws.Options) {
 		return func(o *aws.Options) { o.InstanceProfiles = wanted }
 	}
@@ -227,7 +232,8 @@ func TestInstanceProfiles(t *testing.T) {
 		},
 		{
 			name: "by ARN of another partition", options: profiles("arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue"),
-			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile + ", want arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue",
+			code: aws.WrongInstanceProfile, detail: "has the instance profile " + nodeProfile +
+				", want arn:aws-us-gov:iam::111122223333:instance-profile/nodes.blue",
 		},
 		{
 			name: "another one", options: profiles("masters.blue"),
@@ -240,23 +246,24 @@ func TestInstanceProfiles(t *testing.T) {
 		{
 			name: "the name in another account", options: profiles("nodes.blue"),
 			instance: has("arn:aws:iam::444455556666:instance-profile/nodes.blue"),
-			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::444455556666:instance-profile/nodes.blue, want nodes.blue",
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile " +
+				"arn:aws:iam::444455556666:instance-profile/nodes.blue, want nodes.blue",
 		},
 		{
 			name: "a role of that name", options: profiles("nodes.blue"),
 			instance: has("arn:aws:iam::111122223333:role/nodes.blue"),
-			code:     aws.WrongInstanceProfile, detail: "has the instance profile arn:aws:iam::111122223333:role/nodes.blue, want nodes.blue",
+			code:     aws.WrongInstanceProfile, detail: "has the instance profile " +
+				"arn:aws:iam::111122223333:role/nodes.blue, want nodes.blue",
 		},
-		{name: "none, where none is asked for", instance: has("")},
+		{name: "none, if none is required", instance: has("")},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, s) })
 	}
 }
 
-// TestChecksAreMadeInTheirOrder repairs, one after the other, everything that is
-// wrong with a machine.
-func TestChecksAreMadeInTheirOrder(t *testing.T) {
-	s := newSite(t)
+// TestOrderOfChecks fixes a machine that fails all checks, one by one.
+func TestOrderOfChecks(t *testing.T) {
+	s := newFixture(t)
 	foreign, err := fakeaws.NewSigner()
 	if err != nil {
 		t.Fatal(err)

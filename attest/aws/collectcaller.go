@@ -12,9 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// callerIdentity signs, but does not send, a request to STS for the identity of
-// the instance's own role. The challenge is among what is signed, so that the
-// request is of use for nobody else and not for long.
+// callerIdentity signs a GetCallerIdentity request with the instance's own role, and does
+// not send it. The challenge is signed, so that the request is valid only for this server
+// and for a short time.
 func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*identitydocument.CallerIdentityRequest, error) {
 	region, err := c.metadata.GetRegion(ctx, &imds.GetRegionInput{})
 	if err != nil {
@@ -22,12 +22,13 @@ func (c *Collector) callerIdentity(ctx context.Context, challenge string) (*iden
 	}
 	sdk := c.sdk.Copy()
 	sdk.Region = region.Region
-	// Only the instance's own credentials name the instance, not those that may be
-	// in the environment.
+	// Only the instance's own credentials identify the instance, not those in the
+	// environment.
 	sdk.Credentials = aws.NewCredentialsCache(ec2rolecreds.New(func(o *ec2rolecreds.Options) { o.Client = c.metadata }))
 	presigned, err := sts.NewPresignClient(sts.NewFromConfig(sdk)).PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{},
 		func(o *sts.PresignOptions) {
-			o.ClientOptions = append(o.ClientOptions, sts.WithAPIOptions(smithyhttp.SetHeaderValue(identitydocument.ChallengeHeader, challenge)))
+			o.ClientOptions = append(o.ClientOptions,
+				sts.WithAPIOptions(smithyhttp.SetHeaderValue(identitydocument.ChallengeHeader, challenge)))
 		})
 	if err != nil {
 		return nil, fmt.Errorf("sign a request for the identity of the instance's role: %w; the instance needs an instance profile", err)

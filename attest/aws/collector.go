@@ -16,8 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// Collector is the machine's half of the provider: it asks the metadata service
-// of its instance, with session tokens (IMDSv2) and never without.
+// Collector is the machine's half of the provider. It uses the metadata service of its
+// instance, always with session tokens (IMDSv2).
 type Collector struct {
 	metadata *imds.Client
 	sdk      aws.Config
@@ -26,40 +26,39 @@ type Collector struct {
 
 // CollectorOptions are settings of a collector.
 type CollectorOptions struct {
-	// Naming is the server's naming rule, which the machine's own idea of its
-	// name follows: PrivateDNSName (also if empty), InstanceID or ResourceName. For
-	// names made by a template, the name has to be given to the client.
+	// Naming is the server's naming rule: PrivateDNSName (also if empty), InstanceID or
+	// ResourceName. With a template, the client needs the name itself.
 	Naming string
 }
 
-// The naming rules that a machine can follow by itself.
+// The naming rules that a machine can apply.
 const (
 	privateDNSName = "PrivateDNSName"
 	instanceID     = "InstanceID"
 	resourceName   = "ResourceName"
 )
 
-// NewCollector returns a collector. Where the metadata service is comes from the
-// environment, as for all programs with the AWS SDK:
-// AWS_EC2_METADATA_SERVICE_ENDPOINT, AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE
-// (IPv4 or IPv6).
+// NewCollector returns a collector. The environment has the address of the metadata
+// service, as for all programs with the AWS SDK: AWS_EC2_METADATA_SERVICE_ENDPOINT,
+// AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE (IPv4 or IPv6).
 func NewCollector(ctx context.Context, options CollectorOptions) (*Collector, error) {
 	switch options.Naming {
 	case "":
 		options.Naming = privateDNSName
 	case privateDNSName, instanceID, resourceName:
 	default:
-		return nil, fmt.Errorf("naming %q: want %s, %s or %s; for other names, give the name itself", options.Naming, privateDNSName, instanceID, resourceName)
+		return nil, fmt.Errorf("naming %q: want %s, %s or %s; for a template, set the name itself", options.Naming, privateDNSName,
+			instanceID, resourceName)
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return nil, fmt.Errorf("reading the settings of the AWS SDK: %w", err)
+		return nil, fmt.Errorf("read the settings of the AWS SDK: %w", err)
 	}
 	metadata := imds.NewFromConfig(sdk, func(o *imds.Options) { o.EnableFallback = aws.FalseTernary })
 	return &Collector{metadata: metadata, sdk: sdk, naming: options.Naming}, nil
 }
 
-// NodeName is the name that the naming rule gives this instance.
+// NodeName returns the name of this instance by the naming rule.
 func (c *Collector) NodeName(ctx context.Context) (string, error) {
 	if c.naming == instanceID {
 		return c.get(ctx, "instance-id")
@@ -68,7 +67,7 @@ func (c *Collector) NodeName(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// With several domain names in the DHCP options there is a name for each.
+	// With several domain names in the DHCP options, there is one name for each.
 	first, _, _ := strings.Cut(strings.ToLower(hostname), " ")
 	if c.naming == privateDNSName {
 		return first, nil
@@ -79,13 +78,13 @@ func (c *Collector) NodeName(ctx context.Context) (string, error) {
 	}
 	_, domain, found := strings.Cut(first, ".")
 	if !found {
-		return "", fmt.Errorf("the metadata service gives the hostname %q, which has no domain to make a resource name with", first)
+		return "", fmt.Errorf("the metadata service returned the hostname %q, which has no domain for a resource name", first)
 	}
 	return id + "." + domain, nil
 }
 
-// Collect returns the identity document in the form that is signed best, and
-// with a challenge also a signed request that shows who this instance is to AWS.
+// Collect returns the identity document in the form with the best signature. With a
+// challenge, it adds a signed request that proves the instance's identity.
 func (c *Collector) Collect(ctx context.Context, challenge string) ([]byte, error) {
 	document, err := c.document(ctx)
 	if err != nil {
@@ -100,8 +99,8 @@ func (c *Collector) Collect(ctx context.Context, challenge string) ([]byte, erro
 	return evidence.Request()
 }
 
-// document prefers the form signed with RSA and SHA-256. The other, signed with
-// DSA and SHA-1, is everywhere.
+// document prefers the form with RSA and SHA-256. The form with DSA and SHA-1 exists in
+// all regions.
 func (c *Collector) document(ctx context.Context) (string, error) {
 	for _, form := range []string{"rsa2048", "pkcs7"} {
 		text, err := c.read(ctx, "instance-identity/"+form, c.dynamic)
@@ -134,10 +133,10 @@ func (c *Collector) metadataValue(ctx context.Context, path string) (io.ReadClos
 	return out.Content, nil
 }
 
-// maxMetadata bounds what is read of one value; signed documents have 3 KiB.
+// maxMetadata bounds one value. Signed documents have 3 KiB.
 const maxMetadata = 32 << 10
 
-// read returns a value that is not empty.
+// read returns a value. An empty one is an error.
 func (c *Collector) read(ctx context.Context, path string, from func(context.Context, string) (io.ReadCloser, error)) (string, error) {
 	content, err := from(ctx, path)
 	if err != nil {
@@ -149,21 +148,22 @@ func (c *Collector) read(ctx context.Context, path string, from func(context.Con
 	case err != nil:
 		return "", fmt.Errorf("read %s from the metadata service: %w", path, err)
 	case len(text) > maxMetadata:
-		return "", fmt.Errorf("the metadata service gives more than %d KiB for %s", maxMetadata>>10, path)
+		return "", fmt.Errorf("the metadata service returned more than %d KiB for %s", maxMetadata>>10, path)
 	case len(strings.TrimSpace(string(text))) == 0:
-		return "", fmt.Errorf("the metadata service gives nothing for %s", path)
+		return "", fmt.Errorf("the metadata service returned an empty value for %s", path)
 	}
 	return string(text), nil
 }
 
-// unanswered says what usually is the matter where the metadata service does not
-// answer.
+// unanswered explains the usual causes if the metadata service does not answer.
 func unanswered(path string, err error) error {
 	answered := new(smithyhttp.ResponseError)
 	if errors.As(err, &answered) && answered.HTTPStatusCode() != 0 {
-		return fmt.Errorf("ask the metadata service for %s: %w", path, err)
+		return fmt.Errorf("get %s from the metadata service: %w", path, err)
 	}
-	return fmt.Errorf("ask the metadata service for %s: %w; it must be enabled for this instance, and in a container without the host's network it needs a hop limit of 2", path, err)
+	return fmt.Errorf("get %s from the metadata service: %w; it must be enabled for this instance, and in a container "+
+		"without the host's network it needs a hop limit of 2",
+		path, err)
 }
 
 func missing(err error) bool {

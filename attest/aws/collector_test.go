@@ -16,8 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// onInstance lets this process run on a new instance, as far as the AWS SDK is
-// concerned.
+// onInstance makes the AWS SDK of this process run on a new instance.
 func onInstance(t *testing.T, instance fakeaws.Instance) (*fakeaws.Cloud, fakeaws.Instance, *fakeaws.Metadata) {
 	t.Helper()
 	cloud, err := fakeaws.New()
@@ -30,7 +29,7 @@ func onInstance(t *testing.T, instance fakeaws.Instance) (*fakeaws.Cloud, fakeaw
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing of the person who runs the tests is used.
+	// Settings of the developer are not used.
 	t.Setenv("AWS_CONFIG_FILE", "/dev/null")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 	t.Setenv("AWS_PROFILE", "")
@@ -63,7 +62,7 @@ func newCollector(t *testing.T, naming string) *aws.Collector {
 	return collector
 }
 
-// collect returns what the server would read of the collected evidence.
+// collect returns the evidence that the server would read.
 func collect(t *testing.T, challenge string) *identitydocument.Evidence {
 	t.Helper()
 	body, err := newCollector(t, "").Collect(t.Context(), challenge)
@@ -77,7 +76,7 @@ func collect(t *testing.T, challenge string) *identitydocument.Evidence {
 	return evidence
 }
 
-func TestTheDocumentIsCollected(t *testing.T) {
+func TestDocumentIsCollected(t *testing.T) {
 	cloud, instance, _ := onInstance(t, fakeaws.Instance{Region: "eu-west-1"})
 	document, err := identitydocument.NewVerifier(cloud.Certificates()).Verify(collect(t, ""))
 	if err != nil {
@@ -88,7 +87,7 @@ func TestTheDocumentIsCollected(t *testing.T) {
 	}
 }
 
-func TestWithoutTheBetterFormTheOtherIsCollected(t *testing.T) {
+func TestFallbackFormIsCollected(t *testing.T) {
 	cloud, instance, metadata := onInstance(t, fakeaws.Instance{})
 	behind(t, metadata, func(w http.ResponseWriter, r *http.Request, through http.Handler) {
 		if strings.HasSuffix(r.URL.Path, "/rsa2048") {
@@ -106,7 +105,7 @@ func TestWithoutTheBetterFormTheOtherIsCollected(t *testing.T) {
 	}
 }
 
-func TestTheBodyIsThatOfTheOlderProtocol(t *testing.T) {
+func TestBodyIsThatOfTheOldProtocol(t *testing.T) {
 	onInstance(t, fakeaws.Instance{})
 	body, err := newCollector(t, "").Collect(t.Context(), "")
 	if err != nil {
@@ -117,7 +116,7 @@ func TestTheBodyIsThatOfTheOlderProtocol(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesCredentialsAreNotUsedForTheChallenge(t *testing.T) {
+func TestCredentialsOfTheEnvironmentSignNoChallenge(t *testing.T) {
 	cloud, instance, _ := onInstance(t, fakeaws.Instance{Role: "worker", Profile: "arn:aws:iam::111122223333:instance-profile/worker"})
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAOTHER")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "other")
@@ -172,14 +171,29 @@ func TestNames(t *testing.T) {
 	for _, test := range []struct {
 		rule, dnsName, naming, want, wrong string
 	}{
-		{rule: "the private DNS name without a rule", dnsName: "ip-10-0-1-2.eu-west-1.compute.internal", want: "ip-10-0-1-2.eu-west-1.compute.internal"},
+		{
+			rule: "the private DNS name without a rule", dnsName: "ip-10-0-1-2.eu-west-1.compute.internal",
+			want: "ip-10-0-1-2.eu-west-1.compute.internal",
+		},
 		{rule: "in lower case", dnsName: "IP-10-0-1-2.ec2.internal", naming: "PrivateDNSName", want: "ip-10-0-1-2.ec2.internal"},
-		{rule: "the first of several", dnsName: "ip-10-0-1-2.a.example.com b.example.com", naming: "PrivateDNSName", want: "ip-10-0-1-2.a.example.com"},
+		{
+			rule: "the first of several", dnsName: "ip-10-0-1-2.a.example.com b.example.com", naming: "PrivateDNSName",
+			want: "ip-10-0-1-2.a.example.com",
+		},
 		{rule: "the instance", naming: "InstanceID", want: "i-0123456789abcdef0"},
 		{rule: "the resource", dnsName: "ip-10-0-1-2.ec2.internal", naming: "ResourceName", want: "i-0123456789abcdef0.ec2.internal"},
-		{rule: "the resource that is called so", dnsName: "i-0123456789abcdef0.ec2.internal", naming: "ResourceName", want: "i-0123456789abcdef0.ec2.internal"},
-		{rule: "the resource without a domain", dnsName: "worker", naming: "ResourceName", wrong: `the metadata service gives the hostname "worker", which has no domain`},
-		{rule: "a template", naming: "{{.InstanceID}}", wrong: `naming "{{.InstanceID}}": want PrivateDNSName, InstanceID or ResourceName; for other names, give the name itself`},
+		{
+			rule: "the resource that is called so", dnsName: "i-0123456789abcdef0.ec2.internal", naming: "ResourceName",
+			want: "i-0123456789abcdef0.ec2.internal",
+		},
+		{
+			rule: "the resource without a domain", dnsName: "worker", naming: "ResourceName",
+			wrong: `the metadata service returned the hostname "worker", which has no domain`,
+		},
+		{
+			rule: "a template", naming: "{{.InstanceID}}",
+			wrong: `naming "{{.InstanceID}}": want PrivateDNSName, InstanceID or ResourceName; for a template, set the name itself`,
+		},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			onInstance(t, fakeaws.Instance{ID: "i-0123456789abcdef0", PrivateDNSName: test.dnsName})
@@ -198,7 +212,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestWithoutAMetadataServiceItSaysWhatToLookAt(t *testing.T) {
+func TestErrorExplainsMissingMetadataService(t *testing.T) {
 	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	for fault, want := range map[fakeaws.FaultKind]string{
 		fakeaws.Down:  "hop limit of 2",
@@ -206,13 +220,14 @@ func TestWithoutAMetadataServiceItSaysWhatToLookAt(t *testing.T) {
 	} {
 		metadata.Break(fakeaws.Fault{Kind: fault})
 		_, err := newCollector(t, "").Collect(t.Context(), "")
-		if err == nil || !strings.HasPrefix(err.Error(), "ask the metadata service for instance-identity/rsa2048: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "get instance-identity/rsa2048 from the metadata service: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("fault %v: error %v", fault, err)
 		}
 	}
 }
 
-func TestAMetadataServiceWithoutSessionsIsNotAsked(t *testing.T) {
+func TestMetadataServiceWithoutSessionsIsNotUsed(t *testing.T) {
 	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	var withoutSession bool
 	behind(t, metadata, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -228,11 +243,11 @@ func TestAMetadataServiceWithoutSessionsIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestWhatIsCollectedIsBounded(t *testing.T) {
+func TestMetadataIsBounded(t *testing.T) {
 	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	for content, want := range map[string]string{
-		strings.Repeat("x", 33<<10): "the metadata service gives more than 32 KiB for instance-identity/rsa2048",
-		" \n":                       "the metadata service gives nothing for instance-identity/rsa2048",
+		strings.Repeat("x", 33<<10): "the metadata service returned more than 32 KiB for instance-identity/rsa2048",
+		" \n":                       "the metadata service returned an empty value for instance-identity/rsa2048",
 	} {
 		behind(t, metadata, func(w http.ResponseWriter, r *http.Request, through http.Handler) {
 			if strings.HasSuffix(r.URL.Path, "/rsa2048") {
@@ -247,7 +262,7 @@ func TestWhatIsCollectedIsBounded(t *testing.T) {
 	}
 }
 
-func TestCollectingEndsWithItsContext(t *testing.T) {
+func TestCollectEndsWithItsContext(t *testing.T) {
 	_, _, metadata := onInstance(t, fakeaws.Instance{})
 	metadata.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	ctx, stop := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-func TestAnInstanceThatEC2DoesNotKnowIsRefused(t *testing.T) {
-	s := newSite(t)
+func TestUnknownInstanceIsRefused(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	req := s.request(t, instance)
 	s.Forget(instance.ID)
@@ -19,8 +19,8 @@ func TestAnInstanceThatEC2DoesNotKnowIsRefused(t *testing.T) {
 	refused(t, err, aws.InstanceNotFound)
 }
 
-func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
-	s := newSite(t)
+func TestInstanceIsFoundOnALaterPage(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	s.PrecedeByEmptyPages(2)
 	if _, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance)); err != nil {
@@ -31,9 +31,9 @@ func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
 	}
 }
 
-// TestAFailureOfEC2IsNoRefusal goes through the SDK with all its retries.
-func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
-	s := newSite(t)
+// TestFailureOfEC2IsNoRefusal goes through the SDK with all its retries.
+func TestFailureOfEC2IsNoRefusal(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	req := s.request(t, instance)
 	for _, test := range []struct {
@@ -41,9 +41,13 @@ func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
 		fault fakeaws.Fault
 		text  string
 	}{
-		{"throttled until the deadline", fakeaws.Fault{Kind: fakeaws.Throttled}, "asking EC2 in eu-west-1 about instance " + instance.ID},
-		{"failing until the deadline", fakeaws.Fault{Kind: fakeaws.Broken}, "asking EC2"},
-		{"down until the deadline", fakeaws.Fault{Kind: fakeaws.Down}, "asking EC2"},
+		{
+			"throttled until the deadline",
+			fakeaws.Fault{Kind: fakeaws.Throttled},
+			"look up instance " + instance.ID + " in EC2 in eu-west-1",
+		},
+		{"failing until the deadline", fakeaws.Fault{Kind: fakeaws.Broken}, "in EC2 in eu-west-1"},
+		{"down until the deadline", fakeaws.Fault{Kind: fakeaws.Down}, "in EC2 in eu-west-1"},
 		{"slow until the deadline", fakeaws.Fault{Kind: fakeaws.Slow, Delay: time.Hour}, "deadline"},
 		{"hanging until the deadline", fakeaws.Fault{Kind: fakeaws.Hanging}, "deadline"},
 		{"answering nothing", fakeaws.Fault{Kind: fakeaws.Empty}, "it answered with 0 instances"},
@@ -62,14 +66,14 @@ func TestAFailureOfEC2IsNoRefusal(t *testing.T) {
 			couldNot(t, err, test.text)
 			s.EC2.Heal()
 			if _, err := a.Attest(t.Context(), req); err != nil {
-				t.Errorf("healed: %v", err)
+				t.Errorf("recovered: %v", err)
 			}
 		})
 	}
 }
 
-func TestAPassingFailureOfEC2IsNotNoticed(t *testing.T) {
-	s := newSite(t)
+func TestTransientFailureOfEC2IsRetried(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	for name, kind := range map[string]fakeaws.FaultKind{
 		"throttled": fakeaws.Throttled, "failing": fakeaws.Broken, "down": fakeaws.Down,
@@ -81,8 +85,8 @@ func TestAPassingFailureOfEC2IsNotNoticed(t *testing.T) {
 	}
 }
 
-func TestTheServersCredentialsMayBeWrong(t *testing.T) {
-	s := newSite(t)
+func TestInvalidCredentialsOfTheServerAreAnError(t *testing.T) {
+	s := newFixture(t)
 	instance := s.launch(nil)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	_, err := s.attestor(t, nil).Attest(t.Context(), s.request(t, instance))
@@ -90,7 +94,7 @@ func TestTheServersCredentialsMayBeWrong(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	in := func(region string) fakeaws.Instance {
 		return s.launch(func(i *fakeaws.Instance) { i.Region = region })
 	}

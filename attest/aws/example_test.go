@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 )
 
-// The machine's half collects evidence, the server's half checks it.
+// The client collects evidence, and the server verifies it.
 func Example() {
 	ctx := context.Background()
 	collector, err := aws.NewCollector(ctx, aws.CollectorOptions{})

@@ -11,29 +11,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// instance is what EC2 says of an instance.
+// instance is an instance as EC2 describes it.
 type instance struct {
 	id, account, region, zone, vpc string
 	state                          types.InstanceStateName
 	started                        time.Time
 	profile                        string // the ARN of the instance profile
 	tags                           map[string]string
-	// privateDNSName is the name of the primary address or of the instance, as its
-	// subnet has it; it can be empty.
+	// privateDNSName is the name of the primary address or of the instance, depending on
+	// its subnet. It can be empty.
 	privateDNSName string
 	// primary is the primary private IPv4 address, if it has one.
 	primary netip.Addr
-	// private are the private and the IPv6 addresses of all interfaces, and names
-	// the DNS names of the private ones, both sorted.
+	// private are the private and the IPv6 addresses of all interfaces, names the DNS
+	// names of the private ones. Both are sorted.
 	private []netip.Addr
 	names   []string
-	// sources are those of the addresses that the instance itself sends from: the
-	// first of each interface, and the IPv6 addresses. Other private addresses can be
-	// those of its pods.
+	// sources are the addresses that the instance itself sends from: the first of each
+	// interface, and the IPv6 addresses. Other private addresses can be those of its
+	// pods.
 	sources []netip.Addr
 }
 
-// ended reports whether the instance has ended, or is about to.
+// ended reports whether the instance is terminated or shutting down.
 func (i *instance) ended() bool {
 	return i.state == types.InstanceStateNameTerminated || i.state == types.InstanceStateNameShuttingDown
 }
@@ -84,7 +84,7 @@ func (i *instance) readNetwork(from *types.Instance) {
 	i.names = distinct(names, strings.Compare, func(name string) bool { return name != "" })
 }
 
-// parseOwn reads an address of EC2's; the zero Addr is none.
+// parseOwn reads an address from EC2. It returns the zero Addr if there is none.
 func parseOwn(text *string) netip.Addr {
 	address, err := netip.ParseAddr(aws.ToString(text))
 	if err != nil {
@@ -93,14 +93,14 @@ func parseOwn(text *string) netip.Addr {
 	return address.Unmap()
 }
 
-// distinct sorts values and takes out what is there twice or is none.
+// distinct sorts values and removes duplicates and those that keep rejects.
 func distinct[T comparable](values []T, compare func(a, b T) int, keep func(T) bool) []T {
 	values = slices.DeleteFunc(values, func(v T) bool { return !keep(v) })
 	slices.SortFunc(values, compare)
 	return slices.Compact(values)
 }
 
-// servingNames are the DNS names for serving certificates.
+// servingNames returns the DNS names for serving certificates.
 func (i *instance) servingNames(nodeName string) []string {
 	return distinct(append(slices.Clone(i.names), nodeName), cmp.Compare, func(name string) bool { return name != "" })
 }

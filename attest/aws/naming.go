@@ -8,21 +8,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
-// NameFields are what a template of node names can use, besides conditions and
-// functions for strings as text/template has them:
-// "{{.InstanceID}}.{{.Region}}.example.com". The name is lowered, and must be one that a
-// node can have.
+// NameFields are the fields of templates for node names:
+// "{{.InstanceID}}.{{.Region}}.example.com". Templates can also use conditions and
+// functions for strings of text/template. The name is converted to lower case, and must
+// be a valid name of a node.
 //
-// All of it is of the instance itself, and none of it can be set by who may tag or
-// rename instances. Two instances must never get one name, so that a template
-// needs InstanceID, PrivateIP, DashedIP or PrivateDNSName in it.
+// All fields are properties of the instance that cannot be changed by tagging or renaming
+// it. Two instances must never get the same name, so a template must use InstanceID,
+// PrivateIP, DashedIP or PrivateDNSName.
 type NameFields struct {
 	// InstanceID is "i-0123456789abcdef0".
 	InstanceID string
 	// PrivateDNSName is "ip-10-0-0-7.eu-west-1.compute.internal".
 	PrivateDNSName string
-	// PrivateIP is the primary private IPv4 address, "10.0.0.7", and DashedIP the
-	// same as "10-0-0-7".
+	// PrivateIP is the primary private IPv4 address, "10.0.0.7". DashedIP is the same
+	// with dashes, "10-0-0-7".
 	PrivateIP, DashedIP string
 	// Account is "111122223333", Region "eu-west-1", Zone "eu-west-1a".
 	Account, Region, Zone string
@@ -42,7 +42,7 @@ func (i *instance) nameFields(clusterName string) NameFields {
 	return fields
 }
 
-// byName are the fields as a template names them.
+// byName returns the fields by their names in templates.
 func (f NameFields) byName() map[string]string {
 	return map[string]string{
 		"InstanceID": f.InstanceID, "PrivateDNSName": f.PrivateDNSName, "PrivateIP": f.PrivateIP, "DashedIP": f.DashedIP,
@@ -50,8 +50,7 @@ func (f NameFields) byName() map[string]string {
 	}
 }
 
-// namingRule makes the name of a node. A name that no node can have is refused by
-// who asks for it.
+// namingRule makes the name of a node. The caller checks that it is valid.
 type namingRule func(NameFields) (string, error)
 
 // parseNaming reads the Naming of options.
@@ -65,7 +64,8 @@ func parseNaming(text string) (namingRule, error) {
 		return func(f NameFields) (string, error) { return f.resourceName(), nil }, nil
 	}
 	if !strings.Contains(text, "{{") {
-		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID, resourceName)
+		return nil, fmt.Errorf("naming %q: want %s, %s, %s, or a template like {{.InstanceID}}", text, privateDNSName, instanceID,
+			resourceName)
 	}
 	parsed, err := nametemplate.Parse(text)
 	if err != nil {
@@ -75,14 +75,14 @@ func parseNaming(text string) (namingRule, error) {
 		name, err := parsed.Execute(f.byName())
 		return strings.ToLower(name), err
 	}
-	if err := tellsApart(rule); err != nil {
+	if err := checkUnique(rule); err != nil {
 		return nil, fmt.Errorf("naming %q: %w", text, err)
 	}
 	return rule, nil
 }
 
-// resourceName is the name that an instance has in a subnet with names by
-// resource: its id in the domain of its private DNS name
+// resourceName returns the name of an instance in a subnet with resource names: its id in
+// the domain of its private DNS name
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-naming.html).
 func (f NameFields) resourceName() string {
 	_, domain, found := strings.Cut(f.PrivateDNSName, ".")
@@ -96,9 +96,8 @@ func (f NameFields) resourceName() string {
 	return f.InstanceID + "." + domain
 }
 
-// tellsApart tries a template on two instances that have nothing of their own in
-// common.
-func tellsApart(rule namingRule) error {
+// checkUnique applies a template to two instances without common fields.
+func checkUnique(rule namingRule) error {
 	sample := NameFields{
 		InstanceID: "i-0000000000000000a", PrivateDNSName: "ip-10-0-0-10.eu-west-1.compute.internal",
 		PrivateIP: "10.0.0.10", DashedIP: "10-0-0-10",
@@ -116,7 +115,7 @@ func tellsApart(rule namingRule) error {
 		return err
 	}
 	if one == two {
-		return errors.New("two instances get the same name by it; use .InstanceID, .PrivateDNSName, .PrivateIP or .DashedIP")
+		return errors.New("it gives two instances the same name; use .InstanceID, .PrivateDNSName, .PrivateIP or .DashedIP")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestNamesOfNodes(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	at := func(address string) []fakeaws.Interface {
 		return []fakeaws.Interface{{Private: []netip.Addr{netip.MustParseAddr(address)}}}
 	}
@@ -42,7 +42,11 @@ func TestNamesOfNodes(t *testing.T) {
 			"blue-10-3-0-9.eu-west-1a.example",
 		},
 		{"by a template in upper case", "NODE-{{.InstanceID}}", fakeaws.Instance{ID: "i-00000000000000a0a"}, "node-i-00000000000000a0a"},
-		{"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`, fakeaws.Instance{ID: "i-00000000000000a0b"}, "n-00000000000000a0b.111122223333.eu-west-1"},
+		{
+			"by a part of the id", `n-{{slice .InstanceID 2}}.{{.Account}}.{{.Region}}`,
+			fakeaws.Instance{ID: "i-00000000000000a0b"},
+			"n-00000000000000a0b.111122223333.eu-west-1",
+		},
 		{"by the address", `{{.PrivateIP}}.example`, fakeaws.Instance{Interfaces: at("10.3.0.12")}, "10.3.0.12.example"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,8 +72,8 @@ func TestNamesOfNodes(t *testing.T) {
 	}
 }
 
-func TestOptionsThatAreWrongAreNotTaken(t *testing.T) {
-	s := newSite(t)
+func TestInvalidOptionsAreRejected(t *testing.T) {
+	s := newFixture(t)
 	for _, test := range []struct {
 		name   string
 		change func(*aws.Options)
@@ -79,16 +83,35 @@ func TestOptionsThatAreWrongAreNotTaken(t *testing.T) {
 		{"an account with hyphens", func(o *aws.Options) { o.Accounts = []string{"1111-2222-3333"} }, `account "1111-2222-3333"`},
 		{"a zone for a region", func(o *aws.Options) { o.Regions = []string{"EU-WEST-1"} }, `region "EU-WEST-1"`},
 		{"a VPC by name", func(o *aws.Options) { o.VPCs = []string{"main"} }, `VPC "main"`},
-		{"the ARN of a role", func(o *aws.Options) { o.InstanceProfiles = []string{"arn:aws:iam::111122223333:role/nodes"} }, `instance profile "arn:aws:iam::111122223333:role/nodes"`},
+		{
+			"the ARN of a role",
+			func(o *aws.Options) { o.InstanceProfiles = []string{"arn:aws:iam::111122223333:role/nodes"} },
+			`instance profile "arn:aws:iam::111122223333:role/nodes"`,
+		},
 		{"an unknown naming rule", func(o *aws.Options) { o.Naming = "Hostname" }, `naming "Hostname"`},
 		{"a template that does not parse", func(o *aws.Options) { o.Naming = "{{.InstanceID" }, "unclosed action"},
 		{"a template with an unknown field", func(o *aws.Options) { o.Naming = "{{.Tags}}" }, "Tags"},
-		{"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" }, "two instances get the same name"},
-		{"challenges that nobody makes", func(o *aws.Options) { o.CallerIdentity.Required = true }, "nothing makes challenges"},
-		{"an endpoint with a path", func(o *aws.Options) { o.CallerIdentity.Endpoint = "https://sts.example.com/x" }, `endpoint "https://sts.example.com/x"`},
-		{"an endpoint beyond this machine without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://sts.example.com" }, `endpoint "http://sts.example.com"`},
-		{"an endpoint named as this machine without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://localhost:8080" }, `endpoint "http://localhost:8080"`},
-		{"an endpoint that is no URL", func(o *aws.Options) { o.CallerIdentity.Endpoint = "sts.example.com" }, `endpoint "sts.example.com"`},
+		{
+			"a template that gives all machines one name", func(o *aws.Options) { o.Naming = "node-{{.Zone}}" },
+			"two instances the same name",
+		},
+		{"no challenger", func(o *aws.Options) { o.CallerIdentity.Required = true }, "no challenger is configured"},
+		{
+			"an endpoint with a path", func(o *aws.Options) { o.CallerIdentity.Endpoint = "https://sts.example.com/x" },
+			`endpoint "https://sts.example.com/x"`,
+		},
+		{
+			"a remote endpoint without TLS", func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://sts.example.com" },
+			`endpoint "http://sts.example.com"`,
+		},
+		{
+			"the endpoint localhost without TLS",
+			func(o *aws.Options) { o.CallerIdentity.Endpoint = "http://localhost:8080" }, `endpoint "http://localhost:8080"`,
+		},
+		{
+			"an endpoint that is not a URL", func(o *aws.Options) { o.CallerIdentity.Endpoint = "sts.example.com" },
+			`endpoint "sts.example.com"`,
+		},
 	} {
 		options := s.options
 		test.change(&options)
@@ -99,15 +122,15 @@ func TestOptionsThatAreWrongAreNotTaken(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotConfiguredIsThatOfTheServersMachine(t *testing.T) {
-	s := newSite(t)
+func TestDefaultsAreThoseOfTheServersInstance(t *testing.T) {
+	s := newFixture(t)
 	server := s.launch(func(i *fakeaws.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
 	open := func(o *aws.Options) { o.Accounts, o.Regions, o.VPCs = nil, nil, nil }
 
 	options := s.options
 	open(&options)
 	_, err := aws.New(t.Context(), options)
-	couldNot(t, err, "finding this server's own account, region and VPC, which are used where none are configured")
+	couldNot(t, err, "get the defaults for account, region and VPC from this server's own instance")
 
 	metadata, err := s.Metadata(server.ID)
 	if err != nil {
@@ -117,7 +140,7 @@ func TestWhatIsNotConfiguredIsThatOfTheServersMachine(t *testing.T) {
 	a := s.attestor(t, open)
 	beside := s.launch(func(i *fakeaws.Instance) { i.Region, i.VPC = "eu-north-1", "vpc-0ffffffffffffffff" })
 	if _, err := a.Attest(t.Context(), s.request(t, beside)); err != nil {
-		t.Errorf("a machine beside the server: %v", err)
+		t.Errorf("a machine in the same VPC: %v", err)
 	}
 	_, err = a.Attest(t.Context(), s.request(t, s.launch(nil)))
 	refused(t, err, aws.WrongRegion)

@@ -15,51 +15,49 @@ import (
 
 // Options are settings of an [Attestor].
 type Options struct {
-	// ClusterName is the cluster whose tag an instance must have. It must be given.
+	// ClusterName is the cluster whose tag an instance must have. Required.
 	ClusterName string
-	// ClusterTag is the tag's key, "KubernetesCluster" if it is empty. The tag
-	// kubernetes.io/cluster/NAME with the value owned or shared is as good.
+	// ClusterTag is the tag's key. The default is "KubernetesCluster". The tag
+	// kubernetes.io/cluster/NAME with the value owned or shared is an alternative.
 	ClusterTag string
-	// Accounts, Regions and VPCs are those whose instances may join; empty lists
-	// mean those of the machine that the server runs on (see [Own]).
+	// Accounts, Regions and VPCs are those whose instances may join. The defaults are
+	// those of the server's own instance (see [Own]).
 	Accounts, Regions, VPCs []string
-	// InstanceProfiles are names or ARNs of instance profiles of which an instance
-	// must have one; empty for any, or none.
+	// InstanceProfiles are names or ARNs of instance profiles. An instance must have one
+	// of them. If there are none, this is not checked.
 	InstanceProfiles []string
-	// Naming is how a machine's node is named: PrivateDNSName (also if empty),
-	// InstanceID, ResourceName, or a template; see [NameFields].
+	// Naming is the rule for names of nodes: PrivateDNSName (also if empty), InstanceID,
+	// ResourceName, or a template; see [NameFields].
 	Naming string
-	// SkipSignature takes documents without looking at their signature, which is
-	// to believe every machine what it says of itself.
+	// SkipSignature accepts documents without checking their signature. Every machine can
+	// then claim to be any instance.
 	SkipSignature bool
-	// SkipSourceAddress takes requests from any address.
+	// SkipSourceAddress accepts requests from any address.
 	SkipSourceAddress bool
-	// CallerIdentity asks for a signed request to STS.
+	// CallerIdentity is the check with a signed request to STS.
 	CallerIdentity CallerIdentity
-	// Certificates are more certificates to verify documents with; see
+	// Certificates are additional certificates for documents; see
 	// [identitydocument.NewVerifier].
 	Certificates []*x509.Certificate
-	// EC2 is asked about instances; nil for a client of this attestor's own, with the
-	// settings and credentials of the environment. Who asks EC2 elsewhere in the same
-	// program gives the same client to both.
+	// EC2 is the client of EC2. The default is a new one with the settings and
+	// credentials of the environment. Share it with other users of EC2 in the program.
 	EC2 *ec2instances.Client
-	// HTTP carries the machines' requests to STS; nil for http.DefaultTransport.
+	// HTTP carries the machines' requests to STS. The default is http.DefaultTransport.
 	HTTP http.RoundTripper
 }
 
-// CallerIdentity are settings of the check that a machine has the credentials of
-// its instance's role.
+// CallerIdentity are settings of the check that a machine has the credentials of its
+// instance's role.
 type CallerIdentity struct {
 	Required bool
-	// Endpoint is the URL of STS if it is not the public one of the instance's
-	// region: "https://vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com".
+	// Endpoint is the URL of STS: "https://vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com".
+	// The default is the public one of the instance's region.
 	Endpoint string
-	// Challenger makes the challenges that are signed. It must be there if the
-	// check is required.
+	// Challenger makes the challenges that are signed. It is required if the check is.
 	Challenger Challenger
 }
 
-// Challenger makes challenges, and knows its own; see [attest.Challenges].
+// Challenger makes and verifies challenges; see [attest.Challenges].
 type Challenger interface {
 	Challenge() string
 	Check(challenge string) error
@@ -68,7 +66,7 @@ type Challenger interface {
 // DefaultClusterTag is the key of the tag that names an instance's cluster.
 const DefaultClusterTag = "KubernetesCluster"
 
-// The forms of what options name.
+// The forms of values in options.
 var (
 	accountForm  = regexp.MustCompile(`^[0-9]{12}$`)
 	regionForm   = regexp.MustCompile(`^[a-z][a-z0-9-]{0,61}[a-z0-9]$`)
@@ -76,7 +74,7 @@ var (
 	instanceForm = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 )
 
-// complete checks options, and adds what the server's own machine says.
+// complete checks options, and sets defaults from the server's own instance.
 func (o Options) complete(ctx context.Context) (Options, error) {
 	if o.ClusterTag == "" {
 		o.ClusterTag = DefaultClusterTag
@@ -89,7 +87,7 @@ func (o Options) complete(ctx context.Context) (Options, error) {
 	}
 	account, region, vpc, err := Own(ctx)
 	if err != nil {
-		return o, fmt.Errorf("finding this server's own account, region and VPC, which are used where none are configured: %w", err)
+		return o, fmt.Errorf("get the defaults for account, region and VPC from this server's own instance: %w", err)
 	}
 	o.Accounts = orElse(o.Accounts, account)
 	o.Regions = orElse(o.Regions, region)
@@ -104,12 +102,12 @@ func orElse(configured []string, own string) []string {
 	return []string{own}
 }
 
-// Validate says everything that is wrong with options and that no answer of AWS can
-// heal. It asks nobody.
+// Validate returns all problems of options that do not depend on AWS. It sends no
+// requests.
 func (o Options) Validate() error {
 	var problems []error
 	if o.ClusterName == "" {
-		problems = append(problems, errors.New("the name of the cluster is missing: without it, every machine of the VPC could join"))
+		problems = append(problems, errors.New("the name of the cluster is missing: without it, every machine in the VPC could join"))
 	}
 	for _, list := range []struct {
 		what   string
@@ -128,7 +126,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.CallerIdentity.Required && o.CallerIdentity.Challenger == nil {
-		problems = append(problems, errors.New("the identity of callers is asked for, and nothing makes challenges"))
+		problems = append(problems, errors.New("the identity of callers is required, and no challenger is configured"))
 	}
 	if o.CallerIdentity.Endpoint != "" {
 		if _, err := parseEndpoint(o.CallerIdentity.Endpoint); err != nil {
@@ -141,9 +139,9 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// parseEndpoint reads the URL of an endpoint: a scheme and a host, no more. Who
-// answers there decides whose credentials a machine has, so that it is https, or an
-// address of this machine's own.
+// parseEndpoint reads the URL of an endpoint: a scheme and a host. The answers of the
+// endpoint decide whose credentials a machine has, so it must be https, or a loopback
+// address.
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) ||

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// Own returns the account, the region and the VPC of the instance that this
-// program runs on, as its metadata service says.
+// Own returns the account, the region and the VPC of the instance that this program runs
+// on, from its metadata service.
 func Own(ctx context.Context) (account, region, vpc string, err error) {
 	sdk, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return "", "", "", fmt.Errorf("reading the settings of the AWS SDK: %w", err)
+		return "", "", "", fmt.Errorf("read the settings of the AWS SDK: %w", err)
 	}
 	metadata := &Collector{metadata: imds.NewFromConfig(sdk, func(o *imds.Options) { o.EnableFallback = aws.FalseTernary })}
 	answer, err := metadata.metadata.GetInstanceIdentityDocument(ctx, &imds.GetInstanceIdentityDocumentInput{})

@@ -13,8 +13,8 @@ import (
 	awsiam "github.com/aws/aws-sdk-go-v2/service/iam"
 )
 
-// The retries of requests to IAM. There are few, because a client of the API server tries
-// again when AWS throttles.
+// Limits of retries of requests to IAM. They are low, because a client of the API server
+// tries again when AWS throttles.
 const (
 	attempts       = 3
 	attemptTimeout = 4 * time.Second
@@ -22,9 +22,9 @@ const (
 )
 
 // NewIAM returns the method of a client of IAM, with the settings and credentials of the
-// environment, and the region where EC2 is asked. That is the given one. If it is empty,
-// it is the environment's, or else that of the instance that this process runs on. The
-// transport carries the requests; nil for the SDK's.
+// environment, and the region of EC2. If the given region is empty, that is the region of
+// the environment, or else of the instance that this process runs on. The transport
+// carries the requests; nil means the SDK's.
 func NewIAM(ctx context.Context, region string, transport http.RoundTripper) (ask GetInstanceProfile, where string, err error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithRetryer(func() aws.Retryer {

@@ -8,7 +8,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/instances"
 )
 
-// EC2 is asked about instances, and IAM about the roles of their profiles.
+// EC2 returns the instance, and IAM the roles of its profile.
 func Example() {
 	ctx := context.Background()
 	client, err := ec2instances.Load(ctx, ec2instances.Options{}, nil)

@@ -17,33 +17,33 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// GetInstanceProfile is the one method of IAM's client that is needed.
-type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput, options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
+// GetInstanceProfile is the method of IAM's client that look-ups need.
+type GetInstanceProfile func(ctx context.Context, input *awsiam.GetInstanceProfileInput,
+	options ...func(*awsiam.Options)) (*awsiam.GetInstanceProfileOutput, error)
 
-// Options are settings of [Instances]. What is zero has a default, but for EC2.
+// Options are settings of [Instances]. Zero values are replaced with defaults, except
+// EC2.
 type Options struct {
-	// EC2 is asked about instances. Who asks EC2 elsewhere in the same program gives the
-	// same client to both.
+	// EC2 is the client of EC2. Share it with other users of EC2 in the program.
 	EC2 *ec2instances.Client
-	// Region is where EC2 is asked; empty for that of the environment.
+	// Region is the region of EC2. It is required if the environment has none.
 	Region string
-	// IAM is asked for the roles of instance profiles; see [NewIAM]. Without it, questions
-	// that want roles are errors.
+	// IAM gets instance profiles; see [NewIAM]. Without it, look-ups with roles are errors.
 	IAM GetInstanceProfile
-	// TTL is for how long an answer is used; 2 minutes by default.
+	// TTL is how long an answer is cached. The default is 2 minutes.
 	TTL time.Duration
-	// MissingTTL is for how long one is used that may soon be otherwise: that there is
-	// no such instance, or one that does not run, or has no name or profile. It is 5
-	// seconds by default, and never longer than TTL.
+	// MissingTTL is how long an answer is cached that may change soon: there is no such
+	// instance, or it does not run, or it has no name or profile. The default is 5
+	// seconds. It is never longer than TTL.
 	MissingTTL time.Duration
-	// Size is how many instances are remembered, and how many that do not exist; 20,000
-	// each by default.
+	// Size is the number of cached instances, and of cached ids without an instance. The
+	// default is 20,000.
 	Size int
-	// PerSecond is how many requests are made of IAM in the long run, and Burst how many
-	// at once; 10 and 20 by default.
+	// PerSecond is the rate limit of requests to IAM, and Burst the number of requests at
+	// once. The defaults are 10 and 20.
 	PerSecond float64
 	Burst     int
-	// Now is the clock of what is remembered, time.Now by default.
+	// Now is the clock of the cache. The default is time.Now.
 	Now func() time.Time
 	// Observe, if set, is called with the outcome of each request to IAM, one of the Outcome
 	// constants of ec2instances.
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Instances looks instances up. It is safe for concurrent use.
+// Instances looks up instances. It is safe for concurrent use.
 type Instances struct {
 	options  Options
 	known    *memory[record]
@@ -93,7 +93,7 @@ type Instances struct {
 
 var _ iam.Instances = (*Instances)(nil)
 
-// New returns look-ups that remember nothing yet.
+// New returns an Instances with an empty cache.
 func New(o Options) *Instances {
 	o = o.withDefaults()
 	return &Instances{
@@ -129,7 +129,7 @@ func (i *Instances) remember(id string, found record, asked time.Time) {
 	}
 }
 
-// instanceID is the form of an instance's id.
+// instanceID is the form of an instance id.
 var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
 // Instance implements [iam.Instances]. The context bounds the caller's wait only:
@@ -142,10 +142,12 @@ func (i *Instances) Instance(ctx context.Context, id string, withRoles bool) (*i
 	if err != nil || found == (record{}) {
 		return nil, err
 	}
-	answer := &iam.Instance{ID: found.id, Account: found.account, Running: found.running, VPC: found.vpc, PrivateDNSName: found.privateDNSName}
+	answer := &iam.Instance{
+		ID: found.id, Account: found.account, Running: found.running, VPC: found.vpc, PrivateDNSName: found.privateDNSName,
+	}
 	if withRoles && found.profile != (profile{}) {
 		if answer.Roles, err = i.profiles.roles(ctx, found.profile); err != nil {
-			return nil, fmt.Errorf("finding the roles of instance %s: %w", id, err)
+			return nil, fmt.Errorf("find the roles of instance %s: %w", id, err)
 		}
 	}
 	return answer, nil
@@ -170,7 +172,7 @@ func (i *Instances) lookUp(ctx context.Context, id string) (record, error) {
 	return found, nil
 }
 
-// read returns what is remembered of an instance.
+// read converts an instance of EC2 to a record.
 func read(from *types.Instance, account string) record {
 	if from == nil {
 		return record{}

@@ -23,18 +23,18 @@ const (
 	nodeRole    = "arn:aws:iam::111122223333:role/kubernetes/node"
 )
 
-// site is a cloud, with a clock that a test moves.
-type site struct {
+// fixture is a fake AWS, with a clock that the test controls.
+type fixture struct {
 	*fakeaws.Cloud
 	mu  sync.Mutex
 	now time.Time
-	// observed are the requests by service and outcome.
+	// observed counts requests by service and outcome.
 	observed map[string]int
 }
 
-// newSite lets the AWS SDK of this process talk to a new cloud, as a user of its
+// newFixture connects the AWS SDK of this process to a new fake AWS, as a user of its
 // account.
-func newSite(t *testing.T) *site {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	cloud, err := fakeaws.New()
 	if err != nil {
@@ -51,40 +51,42 @@ func newSite(t *testing.T) *site {
 		t.Setenv(name, value)
 	}
 	cloud.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
-	return &site{Cloud: cloud, now: time.Now(), observed: map[string]int{}}
+	return &fixture{Cloud: cloud, now: time.Now(), observed: map[string]int{}}
 }
 
-// node starts an instance as nodes are.
-func (s *site) node() fakeaws.Instance {
+// node launches an instance with the settings of nodes.
+func (s *fixture) node() fakeaws.Instance {
 	return s.Launch(fakeaws.Instance{Profile: nodeProfile, Role: "node", VPC: vpc})
 }
 
-func (s *site) clock() time.Time {
+func (s *fixture) clock() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (s *site) pass(d time.Duration) {
+func (s *fixture) pass(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = s.now.Add(d)
 }
 
-// seen are the requests so far, by service and outcome.
-func (s *site) seen(service, outcome string) int {
+// seen returns the number of requests by service and outcome.
+func (s *fixture) seen(service, outcome string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.observed[service+" "+outcome]
 }
 
-// requests are all of them so far. The SDK may send one more than once: when an answer
-// comes before it has seen the end of its own request, it gives the connection up.
-func (s *site) requests(service string) int {
-	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service, ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
+// requests returns the number of requests to a service. The SDK may send one more than
+// once: if an answer arrives before it has written the whole request, it closes the
+// connection.
+func (s *fixture) requests(service string) int {
+	return s.seen(service, ec2instances.OutcomeAnswered) + s.seen(service,
+		ec2instances.OutcomeThrottled) + s.seen(service, ec2instances.OutcomeFailed)
 }
 
-func (s *site) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
+func (s *fixture) instances(t *testing.T, change func(*instances.Options)) *instances.Instances {
 	t.Helper()
 	askIAM, region, err := instances.NewIAM(t.Context(), "eu-west-1", nil)
 	if err != nil {
@@ -100,8 +102,8 @@ func (s *site) instances(t *testing.T, change func(*instances.Options)) *instanc
 	return instances.New(options)
 }
 
-// ec2 is a client of EC2.
-func (s *site) ec2(t *testing.T) *ec2instances.Client {
+// ec2 returns a client of EC2.
+func (s *fixture) ec2(t *testing.T) *ec2instances.Client {
 	t.Helper()
 	client, err := ec2instances.Load(t.Context(), ec2instances.Options{
 		PerSecond: 1000, Burst: 1000, Now: s.clock, Observe: func(outcome string) { s.observe("EC2", outcome) },
@@ -112,13 +114,13 @@ func (s *site) ec2(t *testing.T) *ec2instances.Client {
 	return client
 }
 
-func (s *site) observe(service, outcome string) {
+func (s *fixture) observe(service, outcome string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.observed[service+" "+outcome]++
 }
 
-// until waits for a condition, at the longest until the test ends.
+// until waits for a condition, until the test ends.
 func until(t *testing.T, holds func() bool) {
 	t.Helper()
 	for !holds() {
@@ -129,7 +131,7 @@ func until(t *testing.T, holds func() bool) {
 	}
 }
 
-// found wants an instance.
+// found requires that an instance is found.
 func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *iam.Instance {
 	t.Helper()
 	instance, err := of.Instance(t.Context(), id, withRoles)
@@ -142,9 +144,11 @@ func found(t *testing.T, of *instances.Instances, id string, withRoles bool) *ia
 	return instance
 }
 
-func TestAnInstanceIsAsAWSSays(t *testing.T) {
-	s := newSite(t)
-	pending := s.Launch(fakeaws.Instance{State: fakeaws.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal"})
+func TestInstanceHasTheFieldsFromAWS(t *testing.T) {
+	s := newFixture(t)
+	pending := s.Launch(fakeaws.Instance{
+		State: fakeaws.Pending, VPC: vpc, Profile: nodeProfile, PrivateDNSName: "IP-10-0-0-9.EU-WEST-1.compute.internal",
+	})
 	stopped, bare, unnamed := s.node(), s.Launch(fakeaws.Instance{VPC: vpc}), s.node()
 	s.Stop(stopped.ID)
 	s.Change(unnamed.ID, func(i *fakeaws.Instance) { i.PrivateDNSName = "" })
@@ -157,11 +161,20 @@ func TestAnInstanceIsAsAWSSays(t *testing.T) {
 		withRoles bool
 		want      iam.Instance
 	}{
-		{"with the roles of its profile, paths included", node.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}}},
-		{"without roles if they are not asked for", node.ID, false, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName}},
-		{"about to run, with its name in lower case", pending.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}}},
+		{
+			"with the roles of its profile, paths included", node.ID, true,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName, Roles: []string{nodeRole}},
+		},
+		{
+			"without roles if they are not requested", node.ID, false,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: node.PrivateDNSName},
+		},
+		{
+			"about to run, with its name in lower case", pending.ID, true,
+			iam.Instance{Running: true, VPC: vpc, PrivateDNSName: "ip-10-0-0-9.eu-west-1.compute.internal", Roles: []string{nodeRole}},
+		},
 		{"stopped", stopped.ID, true, iam.Instance{VPC: vpc, PrivateDNSName: stopped.PrivateDNSName, Roles: []string{nodeRole}}},
-		{"ended, with its name, VPC and profile lost", ended.ID, true, iam.Instance{}},
+		{"terminated, without name, VPC and profile", ended.ID, true, iam.Instance{}},
 		{"without a profile", bare.ID, true, iam.Instance{Running: true, VPC: vpc, PrivateDNSName: bare.PrivateDNSName}},
 		{"without a name", unnamed.ID, false, iam.Instance{Running: true, VPC: vpc}},
 	} {
@@ -176,15 +189,16 @@ func TestAnInstanceIsAsAWSSays(t *testing.T) {
 	}
 }
 
-func TestNoInstanceIsAnAnswer(t *testing.T) {
-	s := newSite(t)
+func TestMissingInstanceIsNil(t *testing.T) {
+	s := newFixture(t)
 	gone := s.node()
 	s.Forget(gone.ID)
 	elsewhere := s.Launch(fakeaws.Instance{Region: "us-east-1"})
 	others := s.Launch(fakeaws.Instance{Account: "444455556666"})
 	of := s.instances(t, nil)
 	for name, id := range map[string]string{
-		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID, "made up": "i-00000000000000000", "of the old form": "i-00000000",
+		"forgotten": gone.ID, "of another region": elsewhere.ID, "of another account": others.ID,
+		"made up": "i-00000000000000000", "of the old form": "i-00000000",
 	} {
 		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
 			t.Errorf("%s: %+v, %v", name, instance, err)
@@ -192,10 +206,13 @@ func TestNoInstanceIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoIDIsNotAskedAbout(t *testing.T) {
-	s := newSite(t)
+func TestInvalidIDIsNotLookedUp(t *testing.T) {
+	s := newFixture(t)
 	of := s.instances(t, nil)
-	for _, id := range []string{"", "i-", "worker-1", "i-0123456789abcdef", "i-0123456789ABCDEF0", "i-0123456789abcdef0 ", "i-0123456789abcdef0\n", "*", "i-*"} {
+	for _, id := range []string{
+		"", "i-", "worker-1", "i-0123456789abcdef", "i-0123456789ABCDEF0", "i-0123456789abcdef0 ", "i-0123456789abcdef0\n",
+		"*", "i-*",
+	} {
 		if instance, err := of.Instance(t.Context(), id, true); instance != nil || err != nil {
 			t.Errorf("%q: %+v, %v", id, instance, err)
 		}
@@ -205,8 +222,8 @@ func TestWhatIsNoIDIsNotAskedAbout(t *testing.T) {
 	}
 }
 
-func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
-	s := newSite(t)
+func TestInstanceIsFoundOnALaterPage(t *testing.T) {
+	s := newFixture(t)
 	node := s.node()
 	s.PrecedeByEmptyPages(2)
 	found(t, s.instances(t, nil), node.ID, false)
@@ -215,16 +232,16 @@ func TestAnInstanceIsFoundOnALaterPage(t *testing.T) {
 	}
 }
 
-func TestAProfileThatIAMDoesNotKnowHasNoRoles(t *testing.T) {
-	for name, change := range map[string]func(*site){
-		"deleted": func(s *site) { s.DeleteInstanceProfile(nodeProfile) },
-		"made anew": func(s *site) {
+func TestUnknownProfileHasNoRoles(t *testing.T) {
+	for name, change := range map[string]func(*fixture){
+		"deleted": func(s *fixture) { s.DeleteInstanceProfile(nodeProfile) },
+		"created again": func(s *fixture) {
 			s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, ID: "AIPAANOTHER", Roles: []string{nodeRole}})
 		},
-		"emptied": func(s *site) { s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile}) },
+		"emptied": func(s *fixture) { s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			node := s.node()
 			change(s)
 			if got := found(t, s.instances(t, nil), node.ID, true); got.Roles != nil || !got.Running {
@@ -234,7 +251,7 @@ func TestAProfileThatIAMDoesNotKnowHasNoRoles(t *testing.T) {
 	}
 }
 
-func TestFailuresAreNoAnswers(t *testing.T) {
+func TestFailuresAreErrors(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		fault     fakeaws.Fault
@@ -246,15 +263,25 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		{"EC2 fails", fakeaws.Fault{Kind: fakeaws.Broken}, false, false, "asking EC2 about instance "},
 		{"EC2 is down", fakeaws.Fault{Kind: fakeaws.Down}, false, false, "asking EC2 about instance "},
 		{"EC2 answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, false, false, "EC2 answered a request about instance "},
-		{"EC2 does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, false, false, "allow ec2:DescribeInstances to the role of this server"},
+		{
+			"EC2 does not allow it",
+			fakeaws.Fault{Kind: fakeaws.Forbidden},
+			false, false,
+			"allow ec2:DescribeInstances to the role of this server",
+		},
 		{"IAM throttles", fakeaws.Fault{Kind: fakeaws.Throttled}, true, true, "IAM throttles: "},
 		{"IAM fails", fakeaws.Fault{Kind: fakeaws.Broken}, true, false, "asking IAM about " + nodeProfile},
 		{"IAM is down", fakeaws.Fault{Kind: fakeaws.Down}, true, false, "asking IAM about " + nodeProfile},
 		{"IAM answers nothing", fakeaws.Fault{Kind: fakeaws.Empty}, true, false, "IAM answered a request about " + nodeProfile},
-		{"IAM does not allow it", fakeaws.Fault{Kind: fakeaws.Forbidden}, true, false, "allow iam:GetInstanceProfile to the role of this server"},
+		{
+			"IAM does not allow it",
+			fakeaws.Fault{Kind: fakeaws.Forbidden},
+			true, false,
+			"allow iam:GetInstanceProfile to the role of this server",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			node, of := s.node(), s.instances(t, nil)
 			service, name := s.EC2, "EC2"
 			if test.inIAM {
@@ -271,14 +298,14 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			}
 			service.Heal()
 			if got := found(t, of, node.ID, true); len(got.Roles) != 1 {
-				t.Errorf("healed: %+v: the failure is remembered", *got)
+				t.Errorf("recovered: %+v: the failure is cached", *got)
 			}
 		})
 	}
 }
 
 func TestRolesWithoutIAMAreAnError(t *testing.T) {
-	s := newSite(t)
+	s := newFixture(t)
 	node := s.node()
 	of := s.instances(t, func(o *instances.Options) { o.IAM = nil })
 	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil {
@@ -287,23 +314,26 @@ func TestRolesWithoutIAMAreAnError(t *testing.T) {
 	found(t, of, node.ID, false)
 }
 
-// EC2 and IAM each show what the account of the credentials has.
-func TestAProfileOfAnotherAccountIsAnError(t *testing.T) {
-	s := newSite(t)
+// EC2 and IAM each return what the account of their credentials has.
+func TestProfileOfAnotherAccountIsAnError(t *testing.T) {
+	s := newFixture(t)
 	node := s.node()
-	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"}})
+	s.SetInstanceProfile(fakeaws.InstanceProfile{
+		ARN: "arn:aws:iam::444455556666:instance-profile/nodes", Roles: []string{"arn:aws:iam::444455556666:role/node"},
+	})
 	ec2 := s.ec2(t)
 	otherAccount := s.User("444455556666", "server")
 	t.Setenv("AWS_ACCESS_KEY_ID", otherAccount.AccessKeyID)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", otherAccount.SecretAccessKey)
 	of := s.instances(t, func(o *instances.Options) { o.EC2 = ec2 })
-	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil || !strings.Contains(err.Error(), "with the credentials of one account") {
+	if instance, err := of.Instance(t.Context(), node.ID, true); instance != nil || err == nil ||
+		!strings.Contains(err.Error(), "the same account") {
 		t.Errorf("got %+v, %v", instance, err)
 	}
 }
 
-func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
-	s := newSite(t)
+func TestCanceledCallerDoesNotFailOthers(t *testing.T) {
+	s := newFixture(t)
 	node, of := s.node(), s.instances(t, nil)
 	s.EC2.Break(fakeaws.Fault{Kind: fakeaws.Hanging})
 	impatient, cancel := context.WithCancel(t.Context())
@@ -319,7 +349,7 @@ func TestWhoGivesUpDoesNotTakeOthersAlong(t *testing.T) {
 	until(t, func() bool { return s.EC2.Requests() == 1 })
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Errorf("who gave up: %v", err)
+		t.Errorf("the canceled caller: %v", err)
 	}
 	s.EC2.Heal()
 	if err := <-patient; err != nil {

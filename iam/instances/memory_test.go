@@ -9,29 +9,29 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-func TestAnswersAreUsedForAWhile(t *testing.T) {
+func TestAnswersAreCached(t *testing.T) {
 	const ttl, missing = 2 * time.Minute, 5 * time.Second
 	for _, test := range []struct {
 		name  string
-		id    func(*site) string
+		id    func(*fixture) string
 		lasts time.Duration
 	}{
-		{"a node that runs", func(s *site) string { return s.node().ID }, ttl},
-		{"no instance", func(*site) string { return "i-00000000000000000" }, missing},
-		{"a stopped one", func(s *site) string {
+		{"a node that runs", func(s *fixture) string { return s.node().ID }, ttl},
+		{"no instance", func(*fixture) string { return "i-00000000000000000" }, missing},
+		{"a stopped one", func(s *fixture) string {
 			node := s.node()
 			s.Stop(node.ID)
 			return node.ID
 		}, missing},
-		{"one that has no name yet", func(s *site) string {
+		{"one that has no name yet", func(s *fixture) string {
 			node := s.node()
 			s.Change(node.ID, func(i *fakeaws.Instance) { i.PrivateDNSName = "" })
 			return node.ID
 		}, missing},
-		{"one that has no profile yet", func(s *site) string { return s.Launch(fakeaws.Instance{}).ID }, missing},
+		{"one that has no profile yet", func(s *fixture) string { return s.Launch(fakeaws.Instance{}).ID }, missing},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := newSite(t)
+			s := newFixture(t)
 			id, of := test.id(s), s.instances(t, nil)
 			ask := func(requests int) {
 				t.Helper()
@@ -53,8 +53,8 @@ func TestAnswersAreUsedForAWhile(t *testing.T) {
 	}
 }
 
-func TestRolesAreUsedForAWhile(t *testing.T) {
-	s := newSite(t)
+func TestRolesAreCached(t *testing.T) {
+	s := newFixture(t)
 	first, second, of := s.node(), s.node(), s.instances(t, nil)
 	for _, id := range []string{first.ID, second.ID, first.ID} {
 		if got := found(t, of, id, true); len(got.Roles) != 1 {
@@ -75,12 +75,12 @@ func TestRolesAreUsedForAWhile(t *testing.T) {
 	s.SetInstanceProfile(fakeaws.InstanceProfile{ARN: nodeProfile, Roles: []string{nodeRole}})
 	s.pass(5*time.Second + time.Millisecond)
 	if got := found(t, of, first.ID, true); len(got.Roles) != 1 {
-		t.Errorf("that there is no role is remembered for longer than seconds: %+v", *got)
+		t.Errorf("an answer without roles is cached for too long: %+v", *got)
 	}
 }
 
-func TestAnswersAreTheCallersOwn(t *testing.T) {
-	s := newSite(t)
+func TestAnswersAreCopies(t *testing.T) {
+	s := newFixture(t)
 	node, of := s.node(), s.instances(t, nil)
 	mine := found(t, of, node.ID, true)
 	mine.Running, mine.Roles[0] = false, "arn:aws:iam::111122223333:role/admin"
@@ -89,9 +89,9 @@ func TestAnswersAreTheCallersOwn(t *testing.T) {
 	}
 }
 
-// Whoever makes up ids takes no room from instances that exist.
-func TestMadeUpIDsDoNotPushOutInstances(t *testing.T) {
-	s := newSite(t)
+// Requests with invented ids must not evict existing instances.
+func TestInventedIDsDoNotEvictInstances(t *testing.T) {
+	s := newFixture(t)
 	of := s.instances(t, func(o *instances.Options) { o.Size = 3 })
 	nodes := []string{s.node().ID, s.node().ID, s.node().ID}
 	for _, id := range nodes {
@@ -113,12 +113,12 @@ func TestMadeUpIDsDoNotPushOutInstances(t *testing.T) {
 	found(t, of, nodes[1], false)
 	found(t, of, nodes[0], false)
 	if got := s.requests("EC2"); got != before+2 {
-		t.Errorf("%d requests, want one for the new instance and one for the one that it pushed out", got-before)
+		t.Errorf("%d requests, want one for the new instance and one for the evicted one", got-before)
 	}
 }
 
-func TestTheRegionHasToBeKnown(t *testing.T) {
-	newSite(t)
+func TestRegionIsRequired(t *testing.T) {
+	newFixture(t)
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	if _, _, err := instances.NewIAM(t.Context(), "", nil); err == nil {
 		t.Error("a client without a region")

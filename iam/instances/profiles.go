@@ -59,7 +59,7 @@ func (p *profiles) roles(ctx context.Context, of profile) ([]string, error) {
 		}
 		return slices.Clone(result.Val.([]string)), nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for what IAM says of %s: %w", of.arn, ctx.Err())
+		return nil, fmt.Errorf("wait for the answer of IAM about %s: %w", of.arn, ctx.Err())
 	}
 }
 
@@ -73,9 +73,9 @@ func (p *profiles) lasts(roles []string) time.Duration {
 
 func (p *profiles) ask(ctx context.Context, of profile) ([]string, error) {
 	if p.options.IAM == nil {
-		return nil, errors.New("nothing to ask IAM with")
+		return nil, errors.New("no client of IAM is configured")
 	}
-	// A name is of one profile in its account, whatever the path.
+	// Names of profiles are unique in an account, regardless of paths.
 	name := of.arn[strings.LastIndexByte(of.arn, '/')+1:]
 	answer, err := p.request(ctx, &awsiam.GetInstanceProfileInput{InstanceProfileName: aws.String(name)})
 	switch {
@@ -94,10 +94,11 @@ func unknownProfile(err error) bool {
 
 func rolesIn(answer *types.InstanceProfile, of profile) ([]string, error) {
 	if answer == nil {
-		return nil, fmt.Errorf("IAM answered a request about %s with nothing", of.arn)
+		return nil, fmt.Errorf("IAM answered a request about %s without a profile", of.arn)
 	}
 	if arn := aws.ToString(answer.Arn); arn != of.arn {
-		return nil, fmt.Errorf("IAM answered a request about %s with %s: EC2 and IAM have to be asked with the credentials of one account", of.arn, arn)
+		return nil, fmt.Errorf("IAM answered a request about %s with %s: requests to EC2 and IAM must use credentials of the same account",
+			of.arn, arn)
 	}
 	if aws.ToString(answer.InstanceProfileId) != of.id {
 		return nil, nil

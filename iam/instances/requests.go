@@ -14,13 +14,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// request asks IAM when the rate limit allows it. That there is no such profile is an
-// error of IAM's, and an answer as well; other errors say what to do.
+// request sends a request to IAM within the rate limit. The error for a missing profile
+// is an answer; errors of permissions say what to do.
 func (p *profiles) request(ctx context.Context, input *awsiam.GetInstanceProfileInput) (*awsiam.GetInstanceProfileOutput, error) {
 	observe := p.options.Observe
 	if err := p.limiter.Wait(ctx); err != nil {
 		observe(ec2instances.OutcomeLimited)
-		return nil, &iam.Throttled{Service: serviceIAM, Detail: "the rate limit of this server leaves no time for a request"}
+		return nil, &iam.Throttled{Service: serviceIAM, Detail: "the rate limit of this server allows no request in time"}
 	}
 	answer, err := p.options.IAM(ctx, input)
 	switch {

@@ -20,7 +20,9 @@ import (
 )
 
 func identity(arn, account string) string {
-	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`, account, arn)
+	return fmt.Sprintf(`{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":%q,"Arn":%q,`+
+		`"UserId":"AIDAEXAMPLE"},"ResponseMetadata":{"RequestId":"x"}}}`,
+		account, arn)
 }
 
 func failure(code string) string {
@@ -46,21 +48,30 @@ func TestAnswers(t *testing.T) {
 		want       verdict.Code
 		detail     string
 	}{
-		{"the account of the ARN is not the account", identity(alice, "444455556666"), 200, iam.AccountMismatch, "of account 444455556666"},
+		{
+			"the account of the ARN is not the account", identity(alice, "444455556666"), 200, iam.AccountMismatch,
+			"with the account 444455556666",
+		},
 		{"refused", failure("InvalidClientTokenId"), 403, iam.STSRefused, "InvalidClientTokenId"},
 		{"expired", failure("ExpiredToken"), 403, iam.STSRefused, "ExpiredToken"},
-		{"refused in XML", "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>", 403, iam.STSRefused, "SignatureDoesNotMatch"},
+		{
+			"refused in XML", "<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>", 403,
+			iam.STSRefused, "SignatureDoesNotMatch",
+		},
 
 		{"too many requests", "", 429, throttled, "status 429, without an error code of STS"},
 		{"too many requests, with a page", "<html>", 429, throttled, "429"},
 		{"throttling with status 400", failure("Throttling"), 400, throttled, "status 400, Throttling"},
 		{"throttling with status 503", failure("RequestLimitExceeded"), 503, throttled, "status 503, RequestLimitExceeded"},
-		{"throttling in XML", "<ErrorResponse><Error><Code>RequestLimitExceeded</Code></Error></ErrorResponse>", 400, throttled, "RequestLimitExceeded"},
+		{
+			"throttling in XML", "<ErrorResponse><Error><Code>RequestLimitExceeded</Code></Error></ErrorResponse>", 400,
+			throttled, "RequestLimitExceeded",
+		},
 
 		{"a failure of STS", failure("InternalFailure"), 500, decidesNothing, "status 500, InternalFailure"},
 		{"STS is not available", failure("ServiceUnavailable"), 503, decidesNothing, "503"},
-		{"a refusal in no form of STS", "no", 403, decidesNothing, "status 403, without an error code of STS"},
-		{"a refusal with a code that is none", failure("a\nb"), 403, decidesNothing, "without an error code"},
+		{"a refusal that is not in STS's form", "no", 403, decidesNothing, "status 403, without an error code of STS"},
+		{"a refusal with an invalid code", failure("a\nb"), 403, decidesNothing, "without an error code"},
 		{"a request that took too long", failure("RequestTimeout"), 408, decidesNothing, "408"},
 		{"another success", good, 201, decidesNothing, "status 201"},
 		{"no content", "", 204, decidesNothing, "status 204"},
@@ -69,7 +80,10 @@ func TestAnswers(t *testing.T) {
 		{"XML", "<GetCallerIdentityResponse/>", 200, decidesNothing, "not the JSON"},
 		{"an answer cut off", good[:60], 200, decidesNothing, "not the JSON"},
 		{"two answers", good + good, 200, decidesNothing, "not the JSON"},
-		{"a key twice", strings.Replace(good, `"Arn"`, `"Arn":"arn:aws:iam::111122223333:root","Arn"`, 1), 200, decidesNothing, "not the JSON"},
+		{
+			"a key twice", strings.Replace(good, `"Arn"`, `"Arn":"arn:aws:iam::111122223333:root","Arn"`, 1), 200,
+			decidesNothing, "not the JSON",
+		},
 		{"a key in another case", strings.Replace(good, `"Arn"`, `"arn"`, 1), 200, decidesNothing, "not the JSON"},
 		{"an error with status 200", failure("InvalidClientTokenId"), 200, decidesNothing, "lacks an ARN"},
 		{"another action's answer", strings.ReplaceAll(good, "GetCallerIdentity", "GetSessionToken"), 200, decidesNothing, "lacks an ARN"},
@@ -77,7 +91,7 @@ func TestAnswers(t *testing.T) {
 		{"no account", identity(alice, ""), 200, decidesNothing, "lacks an ARN, an account"},
 		{"an account of letters", identity(alice, "11112222333x"), 200, decidesNothing, "an account"},
 		{"no user id", strings.Replace(good, "AIDAEXAMPLE", "", 1), 200, decidesNothing, "a user id"},
-		{"an ARN that is none", identity("alice", account), 200, decidesNothing, "not an ARN"},
+		{"an invalid ARN", identity("alice", account), 200, decidesNothing, "not an ARN"},
 		{"an endless answer", good[:len(good)-1] + strings.Repeat(" ", 65<<10) + "}", 200, decidesNothing, "more than 65536 bytes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -88,7 +102,7 @@ func TestAnswers(t *testing.T) {
 			switch test.want {
 			case decidesNothing:
 				failed(t, err, test.detail)
-				failed(t, err, "asking STS at sts.eu-west-1.amazonaws.com")
+				failed(t, err, "verify a token with STS at sts.eu-west-1.amazonaws.com")
 			case throttled:
 				if !errors.As(err, new(*iam.Throttled)) || !strings.Contains(err.Error(), test.detail) {
 					t.Errorf("error %v, want a throttling with %q", err, test.detail)
@@ -98,7 +112,7 @@ func TestAnswers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what all of them differ from", func(t *testing.T) {
+	t.Run("a valid answer", func(t *testing.T) {
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport = answering(200, good) })
 		if caller, err := verifier.Verify(t.Context(), someToken(t)); err != nil || caller.ARN != alice {
 			t.Errorf("%+v, %v", caller, err)
@@ -140,7 +154,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		}
 		text := someToken(t)
 		_, err := newVerifier(t, func(o *sts.Options) { o.Transport = transport }).Verify(t.Context(), text)
-		failed(t, err, fmt.Sprintf("it redirects, with status %d, and is not followed", status))
+		failed(t, err, fmt.Sprintf("it redirects, with status %d, which is not followed", status))
 		noSecret(t, err, text)
 		if asked != 1 || elsewhere.Load() != 0 {
 			t.Errorf("status %d: %d requests, and %d elsewhere", status, asked, elsewhere.Load())
@@ -149,8 +163,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestTheRequestIsTheOneThatWasSigned inspects the request that is sent.
-func TestTheRequestIsTheOneThatWasSigned(t *testing.T) {
+// TestRequestIsTheSignedOne inspects the request that is sent.
+func TestRequestIsTheSignedOne(t *testing.T) {
 	text := someToken(t)
 	want := decoded(t, text)
 	verifier := newVerifier(t, func(o *sts.Options) {
@@ -159,7 +173,7 @@ func TestTheRequestIsTheOneThatWasSigned(t *testing.T) {
 				t.Errorf("%s %s", r.Method, r.URL.Redacted())
 			}
 			if got := r.URL.Query(); got.Encode() != want.Query().Encode() {
-				t.Error("the query is another one")
+				t.Error("the query was changed")
 			}
 			if r.Header.Get(iam.ClusterHeader) != "blue" || r.Header.Get("Accept") != "application/json" || len(r.Header) != 3 {
 				t.Errorf("header %v", r.Header)

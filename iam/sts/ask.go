@@ -50,14 +50,14 @@ func (v *Verifier) send(ctx context.Context, request *iam.Request) (caller *iam.
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer within %s: %w", v.options.Timeout, context.DeadlineExceeded)
 		}
-		return nil, status, fmt.Errorf("asking STS at %s whose a token is: %w", request.Host, err)
+		return nil, status, fmt.Errorf("verify a token with STS at %s: %w", request.Host, err)
 	}
 	who, err := read(status, body)
 	if decided(err) {
 		return nil, status, err
 	}
 	if err != nil {
-		return nil, status, fmt.Errorf("asking STS at %s whose a token is: %w", request.Host, err)
+		return nil, status, fmt.Errorf("verify a token with STS at %s: %w", request.Host, err)
 	}
 	return &iam.Caller{
 		ARN: who.ARN, Account: who.Account, UserID: who.UserID,
@@ -80,7 +80,7 @@ func (v *Verifier) exchange(ctx context.Context, request *iam.Request) (status i
 func read(status int, body []byte) (*calleridentity.Identity, error) {
 	who, err := calleridentity.Read(status, body)
 	if refused, ok := errors.AsType[*calleridentity.Refused](err); ok {
-		return nil, iam.Refuse(iam.STSRefused, "STS does not take the token: %s", refused.Code)
+		return nil, iam.Refuse(iam.STSRefused, "STS rejects the token: %s", refused.Code)
 	}
 	if throttled, ok := errors.AsType[*calleridentity.Throttled](err); ok {
 		return nil, &iam.Throttled{Service: service, Detail: throttled.Error()}

@@ -37,16 +37,16 @@ func (o *observer) TokenCache(hit bool) {
 	}
 }
 
-// slowly is a stub that answers with success after a while, and counts requests. While is
-// the duration of a request; it ends early if its context ends.
-type slowly struct {
+// slowTransport is a stub that answers with success after a delay, and counts requests.
+// While is the duration of a request; it ends early if its context ends.
+type slowTransport struct {
 	while time.Duration
 
 	mu                    sync.Mutex
 	requests, now, atMost int
 }
 
-func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *slowTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.requests++
 	s.now++
@@ -65,7 +65,7 @@ func (s *slowly) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func (s *slowly) count() int {
+func (s *slowTransport) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
@@ -76,7 +76,9 @@ func (s *slowly) count() int {
 func tokens(t *testing.T, n int) (made []string) {
 	t.Helper()
 	for i := range n {
-		made = append(made, makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue", "eu-west-1"))
+		made = append(made,
+			makeToken(t, fakeaws.Credentials{AccessKeyID: fmt.Sprintf("AKIAEXAMPLE%09d", i), SecretAccessKey: "secret"}, "blue",
+				"eu-west-1"))
 	}
 	return made
 }
@@ -90,10 +92,10 @@ func clock() func() time.Time {
 // realNow is the start time of the tests, outside of all bubbles.
 var realNow = time.Now()
 
-func TestAnAnswerIsRemembered(t *testing.T) {
+func TestAnswerIsCached(t *testing.T) {
 	made := tokens(t, 2)
 	now := realNow
-	asked, seen := &slowly{}, &observer{}
+	asked, seen := &slowTransport{}, &observer{}
 	verifier := newVerifier(t, func(o *sts.Options) {
 		o.Transport, o.Observe, o.Now, o.CacheTTL = asked, seen, func() time.Time { return now }, time.Minute
 	})
@@ -110,7 +112,7 @@ func TestAnAnswerIsRemembered(t *testing.T) {
 	}
 	verify(made[0], 1).ARN = "changed by who got it"
 	if caller := verify(made[0], 1); caller.ARN != "arn:aws:iam::111122223333:user/alice" {
-		t.Errorf("what one caller does to an answer shows in the next: %s", caller.ARN)
+		t.Errorf("a caller's change of an answer affects the next: %s", caller.ARN)
 	}
 	verify(made[1], 2)
 	now = now.Add(time.Minute - time.Nanosecond)
@@ -122,9 +124,9 @@ func TestAnAnswerIsRemembered(t *testing.T) {
 	}
 }
 
-func TestNoAnswerOutlivesItsToken(t *testing.T) {
+func TestCachedAnswerExpiresWithItsToken(t *testing.T) {
 	text := tokens(t, 1)[0]
-	asked := &slowly{}
+	asked := &slowTransport{}
 	now := realNow
 	verifier := newVerifier(t, func(o *sts.Options) {
 		o.Transport, o.Now, o.CacheTTL = asked, func() time.Time { return now }, time.Hour
@@ -144,9 +146,9 @@ func TestNoAnswerOutlivesItsToken(t *testing.T) {
 	refused(t, err, iam.TokenTooOld, "")
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestCacheIsBounded(t *testing.T) {
 	made := tokens(t, 4)
-	asked := &slowly{}
+	asked := &slowTransport{}
 	verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.CacheSize = asked, 3 })
 	for _, text := range slices.Concat(made, made[1:]) {
 		if _, err := verifier.Verify(t.Context(), text); err != nil {
@@ -154,14 +156,14 @@ func TestTheCacheIsBounded(t *testing.T) {
 		}
 	}
 	if asked.count() != 4 {
-		t.Errorf("asked %d times: the newest are not all remembered", asked.count())
+		t.Errorf("asked %d times: the newest are not all cached", asked.count())
 	}
 	if _, err := verifier.Verify(t.Context(), made[0]); err != nil || asked.count() != 5 {
-		t.Errorf("%v, asked %d times: the oldest is still remembered", err, asked.count())
+		t.Errorf("%v, asked %d times: the oldest is still cached", err, asked.count())
 	}
 }
 
-func TestARefusalIsRememberedForAMoment(t *testing.T) {
+func TestRefusalIsCachedBriefly(t *testing.T) {
 	text := tokens(t, 1)[0]
 	now, requests, body := realNow, 0, failure("InvalidClientTokenId")
 	verifier := newVerifier(t, func(o *sts.Options) {
@@ -187,7 +189,7 @@ func TestARefusalIsRememberedForAMoment(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNotRemembered(t *testing.T) {
+func TestErrorsAreNotCached(t *testing.T) {
 	text := tokens(t, 1)[0]
 	for _, first := range []roundTripper{
 		answering(500, failure("InternalFailure")), answering(429, ""), answering(302, ""), answering(200, ""),
@@ -211,9 +213,9 @@ func TestErrorsAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestNothingIsRememberedWithoutACache(t *testing.T) {
+func TestNegativeTTLDisablesTheCache(t *testing.T) {
 	text := tokens(t, 1)[0]
-	asked := &slowly{}
+	asked := &slowTransport{}
 	verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.CacheTTL = asked, -1 })
 	for range 3 {
 		if _, err := verifier.Verify(t.Context(), text); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam/sts"
 )
 
-// A verifier asks only the hosts that STS has in the partition.
+// A verifier sends requests only to the hosts of STS in the partition.
 func Example() {
 	ctx := context.Background()
 	hosts, err := sts.NewHosts(ctx, "aws", nil)

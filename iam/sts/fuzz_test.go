@@ -11,7 +11,8 @@ import (
 func FuzzAnswer(f *testing.F) {
 	good := identity("arn:aws:iam::111122223333:user/alice", account)
 	for _, body := range []string{
-		good, identity("arn:aws:iam::111122223333:user/alice", "444455556666"), failure("ExpiredToken"), failure("Throttling"), "", "<html>",
+		good, identity("arn:aws:iam::111122223333:user/alice",
+			"444455556666"), failure("ExpiredToken"), failure("Throttling"), "", "<html>",
 		"<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code></Error></ErrorResponse>",
 	} {
 		for _, status := range []int{200, 302, 400, 403, 429, 503} {
@@ -29,7 +30,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		arn, err := iam.ParseARN(caller.ARN)
 		if status != 200 || err != nil || arn.Account != caller.Account || len(caller.Account) != 12 || caller.UserID == "" {
-			t.Errorf("status %d, %q is taken for %+v", status, body, caller)
+			t.Errorf("status %d, %q is accepted as %+v", status, body, caller)
 		}
 	})
 }

@@ -98,7 +98,7 @@ func readPartitions() (map[string][]string, error) {
 	}
 	var partitions map[string][]string
 	if err := json.Unmarshal(text, &partitions); err != nil {
-		return nil, fmt.Errorf("reading the regions of AWS: %w", err)
+		return nil, fmt.Errorf("read the regions of AWS: %w", err)
 	}
 	return partitions, nil
 }
@@ -111,10 +111,10 @@ func (h *Hosts) addRegional(ctx context.Context, region string, fips, dualStack 
 func (h *Hosts) resolve(ctx context.Context, parameters sts.EndpointParameters, scope string) error {
 	endpoint, err := sts.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, parameters)
 	if err != nil {
-		return fmt.Errorf("finding the host of STS in %s: %w", *parameters.Region, err)
+		return fmt.Errorf("find the host of STS in %s: %w", *parameters.Region, err)
 	}
 	if endpoint.URI.Scheme != "https" || endpoint.URI.Port() != "" {
-		return fmt.Errorf("finding the host of STS in %s: the SDK has %s", *parameters.Region, endpoint.URI.String())
+		return fmt.Errorf("find the host of STS in %s: the SDK has %s", *parameters.Region, endpoint.URI.String())
 	}
 	h.add(endpoint.URI.Host, scope)
 	return nil
@@ -128,13 +128,14 @@ var (
 func (h *Hosts) addExtra(extra ExtraHost, partitions map[string][]string) error {
 	switch {
 	case len(extra.Host) > 253 || !dnsName.MatchString(extra.Host):
-		return fmt.Errorf("the host %q of STS is no DNS name: want lower case, without scheme, port and path", extra.Host)
+		return fmt.Errorf("the host %q of STS is not a DNS name: want lower case, without scheme, port and path", extra.Host)
 	case !regionName.MatchString(extra.Region):
-		return fmt.Errorf("the region %q of the host %s of STS is none: want one as eu-west-1", extra.Region, extra.Host)
+		return fmt.Errorf("the region %q of the host %s of STS is invalid: want a region such as eu-west-1", extra.Region, extra.Host)
 	}
 	for partition, regions := range partitions {
 		if partition != h.partition && slices.Contains(regions, extra.Region) {
-			return fmt.Errorf("the region %s of the host %s of STS is in the partition %s, not in %s", extra.Region, extra.Host, partition, h.partition)
+			return fmt.Errorf("the region %s of the host %s of STS is in the partition %s, not in %s", extra.Region, extra.Host, partition,
+				h.partition)
 		}
 	}
 	h.add(extra.Host, extra.Region)

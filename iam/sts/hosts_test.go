@@ -26,8 +26,8 @@ func newHosts(t *testing.T, partition string, extra ...sts.ExtraHost) *sts.Hosts
 	return hosts
 }
 
-// TestRegionsAreThoseOfTheSDK compares with what the SDK has in a package of its
-// own. With UPDATE_GOLDEN=1 the regions are written anew.
+// TestRegionsAreThoseOfTheSDK compares the regions with a package of the SDK.
+// UPDATE_GOLDEN=1 rewrites them.
 func TestRegionsAreThoseOfTheSDK(t *testing.T) {
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/aws-sdk-go-v2").Output()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestRegionsAreThoseOfTheSDK(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile("regions.json"); err != nil || string(got) != string(want) {
-		t.Errorf("regions.json is not what the SDK knows; run this test with UPDATE_GOLDEN=1: %v", err)
+		t.Errorf("regions.json does not match the SDK; run this test with UPDATE_GOLDEN=1: %v", err)
 	}
 }
 
@@ -94,18 +94,18 @@ func TestHosts(t *testing.T) {
 		{"a commercial host in China", "aws-cn", "sts.eu-west-1.amazonaws.com", ""},
 		{"a host of China in a commercial cluster", "aws", "sts.cn-north-1.amazonaws.com.cn", ""},
 		{"a region of China under a commercial name", "aws", "sts.cn-north-1.amazonaws.com", ""},
-		{"a global host that there is none of", "aws-cn", "sts.amazonaws.com.cn", ""},
+		{"a global host that does not exist", "aws-cn", "sts.amazonaws.com.cn", ""},
 		{"no region: a bucket named sts would have this name", "aws", "sts.s3.amazonaws.com", ""},
 		{"a region that does not exist", "aws", "sts.eu-moon-1.amazonaws.com", ""},
 		{"another service", "aws", "ec2.eu-west-1.amazonaws.com", ""},
-		{"a host in front", "aws", "x.sts.eu-west-1.amazonaws.com", ""},
-		{"a host behind", "aws", "sts.eu-west-1.amazonaws.com.attacker.example", ""},
+		{"a prefix", "aws", "x.sts.eu-west-1.amazonaws.com", ""},
+		{"a suffix", "aws", "sts.eu-west-1.amazonaws.com.attacker.example", ""},
 		{"a port", "aws", "sts.eu-west-1.amazonaws.com:443", ""},
 		{"a dot at the end", "aws", "sts.eu-west-1.amazonaws.com.", ""},
 		{"upper case", "aws", "STS.eu-west-1.amazonaws.com", ""},
 		{"a letter that folds to s", "aws", "ſts.eu-west-1.amazonaws.com", ""},
 		{"nothing", "aws", "", ""},
-		{"a VPC endpoint that nobody configured", "aws", "vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com", ""},
+		{"a VPC endpoint that is not configured", "aws", "vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			regions, ok := newHosts(t, test.partition).Host(test.host)
@@ -137,7 +137,8 @@ func TestNoHostIsInTwoPartitions(t *testing.T) {
 
 func TestExtraHosts(t *testing.T) {
 	const endpoint = "vpce-0a1b2c-d3e4.sts.eu-west-1.vpce.amazonaws.com"
-	hosts := newHosts(t, "aws", sts.ExtraHost{Host: endpoint, Region: "eu-west-1"}, sts.ExtraHost{Host: "sts.eu-north-9.amazonaws.com", Region: "eu-north-9"})
+	hosts := newHosts(t, "aws", sts.ExtraHost{Host: endpoint, Region: "eu-west-1"},
+		sts.ExtraHost{Host: "sts.eu-north-9.amazonaws.com", Region: "eu-north-9"})
 	for host, want := range map[string]string{endpoint: "eu-west-1", "sts.eu-north-9.amazonaws.com": "eu-north-9"} {
 		if regions, ok := hosts.Host(host); !ok || !slices.Equal(regions, []string{want}) {
 			t.Errorf("%s: %v, %v", host, regions, ok)
@@ -149,16 +150,25 @@ func TestExtraHosts(t *testing.T) {
 		want            string
 	}{
 		{"an unknown partition", "aws-moon", sts.ExtraHost{}, `AWS has no partition "aws-moon": want aws, aws-cn, aws-eusc, `},
-		{"no host", "aws", sts.ExtraHost{Region: "eu-west-1"}, `the host "" of STS is no DNS name`},
-		{"a URL", "aws", sts.ExtraHost{Host: "https://" + endpoint, Region: "eu-west-1"}, "is no DNS name: want lower case, without scheme, port and path"},
-		{"a port", "aws", sts.ExtraHost{Host: endpoint + ":443", Region: "eu-west-1"}, "is no DNS name"},
-		{"upper case", "aws", sts.ExtraHost{Host: strings.ToUpper(endpoint), Region: "eu-west-1"}, "is no DNS name"},
-		{"an address", "aws", sts.ExtraHost{Host: "169.254.169.254", Region: "eu-west-1"}, "is no DNS name"},
+		{"no host", "aws", sts.ExtraHost{Region: "eu-west-1"}, `the host "" of STS is not a DNS name`},
+		{
+			"a URL", "aws",
+			sts.ExtraHost{Host: "https://" + endpoint, Region: "eu-west-1"},
+			"is not a DNS name: want lower case, without scheme, port and path",
+		},
+		{"a port", "aws", sts.ExtraHost{Host: endpoint + ":443", Region: "eu-west-1"}, "is not a DNS name"},
+		{"upper case", "aws", sts.ExtraHost{Host: strings.ToUpper(endpoint), Region: "eu-west-1"}, "is not a DNS name"},
+		{"an address", "aws", sts.ExtraHost{Host: "169.254.169.254", Region: "eu-west-1"}, "is not a DNS name"},
 		{"no region", "aws", sts.ExtraHost{Host: endpoint}, `the region "" of the host ` + endpoint},
-		{"a region of another partition", "aws", sts.ExtraHost{Host: endpoint, Region: "us-gov-west-1"}, "is in the partition aws-us-gov, not in aws"},
+		{
+			"a region of another partition", "aws",
+			sts.ExtraHost{Host: endpoint, Region: "us-gov-west-1"},
+			"is in the partition aws-us-gov, not in aws",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := sts.NewHosts(t.Context(), test.partition, []sts.ExtraHost{test.extra}); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := sts.NewHosts(t.Context(), test.partition, []sts.ExtraHost{test.extra}); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})

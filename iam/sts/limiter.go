@@ -127,7 +127,7 @@ func (l *limiter) acquireProbe(ctx context.Context, name string) (release func()
 	select {
 	case probe <- struct{}{}:
 	case <-ctx.Done():
-		return nil, &iam.Throttled{Service: service, Detail: name + " is asked a first question, and has not answered it in time"}
+		return nil, &iam.Throttled{Service: service, Detail: name + " has not answered its first request in time"}
 	}
 	release = func() { <-probe }
 	if _, answers := l.host(name); answers { // it answered another request meanwhile
@@ -177,7 +177,9 @@ func (l *limiter) acquireSlot(ctx context.Context, unknown bool) (release func()
 			acquired = append(acquired, slots)
 		case <-ctx.Done():
 			release()
-			return nil, &iam.Throttled{Service: service, Detail: fmt.Sprintf("none of %d requests that may be under way ended in time", l.options.MaxInFlight)}
+			return nil, &iam.Throttled{
+				Service: service, Detail: fmt.Sprintf("all %d slots for requests stayed in use", l.options.MaxInFlight),
+			}
 		}
 	}
 	return release, nil

@@ -30,10 +30,10 @@ func verifyLater(ctx context.Context, verifier *sts.Verifier, text string) <-cha
 	return later
 }
 
-func TestTheSameTokenIsAskedAboutOnce(t *testing.T) {
+func TestConcurrentRequestsForATokenAreCoalesced(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
-		asked, seen := &slowly{while: time.Second}, &observer{}
+		asked, seen := &slowTransport{while: time.Second}, &observer{}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.Observe, o.Now = asked, seen, clock() })
 		var all []<-chan result
 		for range 50 {
@@ -53,7 +53,7 @@ func TestTheSameTokenIsAskedAboutOnce(t *testing.T) {
 func TestACanceledCallerDoesNotFailTheOthers(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
-		asked := &slowly{while: time.Second}
+		asked := &slowTransport{while: time.Second}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.Now = asked, clock() })
 		ctx, cancel := context.WithCancel(t.Context())
 		first := verifyLater(ctx, verifier, text)
@@ -76,7 +76,7 @@ func TestACanceledCallerDoesNotFailTheOthers(t *testing.T) {
 func TestARequestWithoutWaitingCallersIsCanceled(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
-		asked, seen := &slowly{while: 5 * time.Second}, &observer{}
+		asked, seen := &slowTransport{while: 5 * time.Second}, &observer{}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.Observe, o.Now = asked, seen, clock() })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -120,15 +120,15 @@ func TestALaterCallerDoesNotJoinAnAbandonedRequest(t *testing.T) {
 	})
 }
 
-func TestARequestTakesNoLongerThanTheTimeout(t *testing.T) {
+func TestRequestTimesOut(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
 		seen := &observer{}
 		verifier := newVerifier(t, func(o *sts.Options) {
-			o.Transport, o.Observe, o.Now = &slowly{while: time.Hour}, seen, clock()
+			o.Transport, o.Observe, o.Now = &slowTransport{while: time.Hour}, seen, clock()
 		})
 		_, err := verifier.Verify(t.Context(), text)
-		failed(t, err, "asking STS at sts.eu-west-1.amazonaws.com whose a token is: no answer within 10s")
+		failed(t, err, "verify a token with STS at sts.eu-west-1.amazonaws.com: no answer within 10s")
 		noSecret(t, err, text)
 		if !slices.Equal(seen.outcomes, []string{"failed 0 10s"}) {
 			t.Errorf("outcomes %q", seen.outcomes)
@@ -149,7 +149,7 @@ func (r trickle) Read(p []byte) (int, error) {
 	}
 }
 
-func TestAnAnswerThatTricklesEndsWithTheTimeout(t *testing.T) {
+func TestSlowAnswerTimesOut(t *testing.T) {
 	text := tokens(t, 1)[0]
 	synctest.Test(t, func(t *testing.T) {
 		verifier := newVerifier(t, func(o *sts.Options) {
@@ -191,7 +191,7 @@ func TestTheSizeOfAnAnswerIsBounded(t *testing.T) {
 func TestRequestsInFlightAreBounded(t *testing.T) {
 	made := tokens(t, 30)
 	synctest.Test(t, func(t *testing.T) {
-		asked := &slowly{while: time.Second}
+		asked := &slowTransport{while: time.Second}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.MaxInFlight, o.Now = asked, 7, clock() })
 		var all []<-chan result
 		for _, text := range made {
@@ -213,7 +213,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 	made := tokens(t, 5)
 	synctest.Test(t, func(t *testing.T) {
-		asked, seen := &slowly{}, &observer{}
+		asked, seen := &slowTransport{}, &observer{}
 		verifier := newVerifier(t, func(o *sts.Options) {
 			o.Transport, o.MaxInFlight, o.Now, o.Timeout, o.Observe = asked, 1, clock(), 5*time.Second, seen
 		})
@@ -230,8 +230,8 @@ func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 		defer cancel()
 		fourth := verifyLater(ctx, verifier, made[3])
 		for text, later := range map[string]<-chan result{
-			"none of 1 requests that may be under way ended": third, // when the second is under way
-			"left no slot in time":                           fourth,
+			"all 1 slots for requests stayed in use": third, // while the second is in flight
+			"left no slot in time":                   fourth,
 		} {
 			if r := <-later; !errors.As(r.err, new(*iam.Throttled)) || !strings.Contains(r.err.Error(), text) {
 				t.Errorf("%v, want %q", r.err, text)
@@ -242,7 +242,9 @@ func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 			failed(t, r.err, "no answer within 5s")
 		}
 		slices.Sort(seen.outcomes)
-		if want := []string{"abandoned 0 0s", "answered 200 0s", "failed 0 5s", "failed 0 5s", "limited 0 0s"}; !slices.Equal(seen.outcomes, want) {
+		if want := []string{
+			"abandoned 0 0s", "answered 200 0s", "failed 0 5s", "failed 0 5s", "limited 0 0s",
+		}; !slices.Equal(seen.outcomes, want) {
 			t.Errorf("outcomes %q, want %q", seen.outcomes, want)
 		}
 	})
@@ -250,7 +252,7 @@ func TestACallerThatWaitsTooLongForASlotIsThrottled(t *testing.T) {
 
 func TestRequestsInASecondAreBounded(t *testing.T) {
 	made := tokens(t, 8)
-	asked, seen := &slowly{}, &observer{}
+	asked, seen := &slowTransport{}, &observer{}
 	now := realNow
 	verifier := newVerifier(t, func(o *sts.Options) {
 		o.Transport, o.Observe, o.PerSecond, o.Burst, o.Now = asked, seen, 2, 3, func() time.Time { return now }

@@ -91,7 +91,7 @@ func (o Options) complete() (Options, error) {
 		return Options{}, err
 	}
 	if o.Hosts == nil {
-		return Options{}, errors.New("verifying tokens: no hosts of STS are given")
+		return Options{}, errors.New("verify tokens: no hosts of STS are given")
 	}
 	setDefault(&o.Timeout, DefaultTimeout)
 	setDefault(&o.MaxInFlight, DefaultMaxInFlight)
@@ -109,7 +109,7 @@ func (o Options) complete() (Options, error) {
 		o.Observe = unobserved{}
 	}
 	if o.Timeout < 0 || o.MaxInFlight < 0 || o.PerSecond < 0 || o.Burst < 0 || o.CacheSize < 0 {
-		return Options{}, errors.New("verifying tokens: a limit is below zero")
+		return Options{}, errors.New("verify tokens: a limit is negative")
 	}
 	return o, nil
 }

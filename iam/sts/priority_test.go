@@ -50,9 +50,9 @@ func TestAnUnreachableHostDelaysNoOtherHost(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		asked := map[string]*slowly{}
+		asked := map[string]*slowTransport{}
 		for _, text := range append(unreachable, node) {
-			asked[decoded(t, text).Host] = &slowly{while: time.Hour}
+			asked[decoded(t, text).Host] = &slowTransport{while: time.Hour}
 		}
 		asked["sts.eu-west-1.amazonaws.com"].while = time.Second
 		verifier := newVerifier(t, func(o *sts.Options) {
@@ -75,7 +75,7 @@ func TestAnUnreachableHostDelaysNoOtherHost(t *testing.T) {
 		}
 		for host, s := range asked {
 			if s.atMost > 1 {
-				t.Errorf("%s was asked %d questions at once before it had answered one", host, s.atMost)
+				t.Errorf("%s got %d requests at once before its first answer", host, s.atMost)
 			}
 		}
 	})
@@ -97,7 +97,7 @@ func TestUnknownCallersLeaveTheReservedRateToKnownCallers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			now := realNow
-			asked := &slowly{}
+			asked := &slowTransport{}
 			verifier := newVerifier(t, func(o *sts.Options) {
 				o.Transport, o.PerSecond, o.Burst, o.Now = asked, 1, 40, func() time.Time { return now }
 			})
@@ -131,7 +131,7 @@ func TestForgedTokensOfOneNodeDoNotLimitAnother(t *testing.T) {
 	later := tokenOf(t, otherNodeKey, "eu-west-1", "later")
 	now := realNow
 	verifier := newVerifier(t, func(o *sts.Options) {
-		o.Transport, o.PerSecond, o.Burst, o.Now = &slowly{}, 1, 80, func() time.Time { return now }
+		o.Transport, o.PerSecond, o.Burst, o.Now = &slowTransport{}, 1, 80, func() time.Time { return now }
 	})
 	authenticate(t, verifier, node)
 	authenticate(t, verifier, other)
@@ -143,12 +143,12 @@ func TestForgedTokensOfOneNodeDoNotLimitAnother(t *testing.T) {
 	}
 }
 
-// TestUnknownCallersLeaveReservedSlotsToKnownCallers has STS answer slowly.
+// TestUnknownCallersLeaveReservedSlotsToKnownCallers has STS answer slowTransport.
 func TestUnknownCallersLeaveReservedSlotsToKnownCallers(t *testing.T) {
 	node, later := tokenOf(t, nodeKey, "eu-west-1", "secret"), tokenOf(t, nodeKey, "eu-west-1", "later")
 	unknown := tokens(t, 40)
 	synctest.Test(t, func(t *testing.T) {
-		asked := &slowly{while: 4 * time.Second}
+		asked := &slowTransport{while: 4 * time.Second}
 		verifier := newVerifier(t, func(o *sts.Options) { o.Transport, o.MaxInFlight, o.Now = asked, 8, clock() })
 		authenticate(t, verifier, node)
 		var waiting []<-chan result
@@ -184,7 +184,7 @@ func TestKnownCallersExpire(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			now := realNow.Add(-test.before)
 			verifier := newVerifier(t, func(o *sts.Options) {
-				o.Transport, o.PerSecond, o.Burst, o.CacheSize, o.Now = &slowly{}, 0.001, 8, 50, func() time.Time { return now }
+				o.Transport, o.PerSecond, o.Burst, o.CacheSize, o.Now = &slowTransport{}, 0.001, 8, 50, func() time.Time { return now }
 			})
 			verifier.Authenticated(nodeKey)
 			now = realNow

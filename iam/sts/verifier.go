@@ -67,7 +67,7 @@ func (v *Verifier) wait(ctx context.Context, c *call) (*iam.Caller, error) {
 	}
 	v.cache.leave(c)
 	if !c.sent.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, &iam.Throttled{Service: service, Detail: "the limits on requests of this server left no slot in time"}
+		return nil, &iam.Throttled{Service: service, Detail: "the limits of this server left no slot in time"}
 	}
-	return nil, fmt.Errorf("asking STS whose a token is: %w", context.Cause(ctx))
+	return nil, fmt.Errorf("verify a token with STS: %w", context.Cause(ctx))
 }

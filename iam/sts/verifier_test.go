@@ -149,7 +149,7 @@ func noSecret(t *testing.T, err error, text string) {
 	}
 }
 
-func TestSTSSaysWhoseATokenIs(t *testing.T) {
+func TestVerifyReturnsTheCaller(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	for _, test := range []struct {
@@ -157,12 +157,21 @@ func TestSTSSaysWhoseATokenIs(t *testing.T) {
 		credentials  fakeaws.Credentials
 		arn, userID  string // no user id: any
 	}{
-		{"an instance's role", "eu-west-1", w.Session(account, "node", "i-0123456789abcdef0"), "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", ""},
-		{"a session of another name", "us-east-2", w.Session(account, "admin", "alice"), "arn:aws:sts::111122223333:assumed-role/admin/alice", ""},
+		{
+			"an instance's role", "eu-west-1", w.Session(account, "node", "i-0123456789abcdef0"),
+			"arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0", "",
+		},
+		{
+			"a session of another name", "us-east-2", w.Session(account, "admin", "alice"),
+			"arn:aws:sts::111122223333:assumed-role/admin/alice", "",
+		},
 		{"a user", "eu-central-1", w.User(account, "alice"), "arn:aws:iam::111122223333:user/alice", ""},
 		{"no region: the global host", "", w.User(account, "alice"), "arn:aws:iam::111122223333:user/alice", ""},
 		{"root", "eu-west-1", w.Root(account), "arn:aws:iam::111122223333:root", account},
-		{"a federated user", "eu-west-1", w.FederatedUser(account, "bob"), "arn:aws:sts::111122223333:federated-user/bob", account + ":bob"},
+		{
+			"a federated user", "eu-west-1", w.FederatedUser(account, "bob"), "arn:aws:sts::111122223333:federated-user/bob",
+			account + ":bob",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := time.Now().Truncate(time.Second)
@@ -204,7 +213,7 @@ func TestAFederatedUserDoesNotCollideWithRoot(t *testing.T) {
 	}
 }
 
-func TestTokensThatSTSDoesNotTake(t *testing.T) {
+func TestTokensThatSTSRejects(t *testing.T) {
 	w := newWorld(t)
 	verifier := w.verifier(t, nil)
 	role := w.Session(account, "node", "i-0123456789abcdef0")
@@ -214,19 +223,27 @@ func TestTokensThatSTSDoesNotTake(t *testing.T) {
 	for _, test := range []struct{ name, token, detail string }{
 		{"for another cluster", makeToken(t, role, "shop", "eu-west-1"), "SignatureDoesNotMatch"},
 		{"of a wrong secret", makeToken(t, forged, "blue", "eu-west-1"), "SignatureDoesNotMatch"},
-		{"of nobody", makeToken(t, fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"), "InvalidClientTokenId"},
-		{"with another signature", changed(t, good, func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }), "SignatureDoesNotMatch"},
-		{"with somebody else's security token", changed(t, good, func(_ *url.URL, q url.Values) {
+		{
+			"of an unknown access key",
+			makeToken(t, fakeaws.Credentials{AccessKeyID: "AKIAUNKNOWN000000000", SecretAccessKey: "x"}, "blue", "eu-west-1"),
+			"InvalidClientTokenId",
+		},
+		{
+			"with another signature",
+			changed(t, good, func(_ *url.URL, q url.Values) { q.Set("X-Amz-Signature", strings.Repeat("0", 64)) }),
+			"SignatureDoesNotMatch",
+		},
+		{"with the security token of another caller", changed(t, good, func(_ *url.URL, q url.Values) {
 			q.Set("X-Amz-Security-Token", w.FederatedUser(account, "bob").Token)
 		}), "InvalidClientTokenId"},
-		{"sent elsewhere than it was signed for", changed(t, good, func(u *url.URL, q url.Values) {
+		{"sent to another host than it was signed for", changed(t, good, func(u *url.URL, q url.Values) {
 			u.Host = "sts.us-east-2.amazonaws.com"
 			q.Set("X-Amz-Credential", strings.Replace(q.Get("X-Amz-Credential"), "eu-west-1", "us-east-2", 1))
 		}), "SignatureDoesNotMatch"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := verifier.Verify(t.Context(), test.token)
-			refused(t, err, iam.STSRefused, "STS does not take the token: "+test.detail)
+			refused(t, err, iam.STSRefused, "STS rejects the token: "+test.detail)
 			noSecret(t, err, test.token)
 		})
 	}
@@ -235,9 +252,9 @@ func TestTokensThatSTSDoesNotTake(t *testing.T) {
 	}
 }
 
-// TestOtherPartitionsAreNotAsked is about tokens of GovCloud in a commercial cluster
+// TestHostsOfOtherPartitionsAreNotCalled is about tokens of GovCloud in a commercial cluster
 // and the other way round: their hosts look alike.
-func TestOtherPartitionsAreNotAsked(t *testing.T) {
+func TestHostsOfOtherPartitionsAreNotCalled(t *testing.T) {
 	w := newWorld(t)
 	for partition, region := range map[string]string{"aws": "us-gov-west-1", "aws-us-gov": "us-east-1", "aws-cn": "eu-west-1"} {
 		verifier := w.verifier(t, func(o *sts.Options) { o.Hosts = newHosts(t, partition) })
@@ -272,11 +289,11 @@ func TestAFailureOfSTSIsNotARefusal(t *testing.T) {
 			text := makeToken(t, w.FederatedUser(account, "bob"), "blue", "eu-west-1")
 			w.STS.Break(fakeaws.Fault{Kind: kind})
 			_, err := verifier.Verify(t.Context(), text)
-			failed(t, err, "asking STS at sts.eu-west-1.amazonaws.com whose a token is: ")
+			failed(t, err, "verify a token with STS at sts.eu-west-1.amazonaws.com: ")
 			noSecret(t, err, text)
 			w.STS.Heal()
 			if _, err := verifier.Verify(t.Context(), text); err != nil {
-				t.Errorf("healed: %v", err)
+				t.Errorf("recovered: %v", err)
 			}
 		})
 	}
@@ -297,8 +314,8 @@ func TestThrottlingBySTSIsReportedAsThrottled(t *testing.T) {
 	}
 }
 
-// TestAnUntrustedHostIsNotAsked: the token is sent only after the TLS handshake.
-func TestAnUntrustedHostIsNotAsked(t *testing.T) {
+// TestUntrustedHostReceivesNoToken: the token is sent only after the TLS handshake.
+func TestUntrustedHostReceivesNoToken(t *testing.T) {
 	w := newWorld(t)
 	transport := w.front.Transport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -321,7 +338,7 @@ func TestInvalidOptions(t *testing.T) {
 		"a space at the end of its id":     {Hosts: hosts, ClusterID: "blue "},
 		"an id that is not ASCII":          {Hosts: hosts, ClusterID: "blü"},
 		"no hosts":                         {ClusterID: "blue"},
-		"a limit below zero":               {ClusterID: "blue", Hosts: hosts, MaxInFlight: -1},
+		"a negative limit":                 {ClusterID: "blue", Hosts: hosts, MaxInFlight: -1},
 	} {
 		if _, err := sts.New(options); err == nil {
 			t.Errorf("%s: no error", name)

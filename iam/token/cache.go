@@ -21,10 +21,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// CacheFile is the variable with the path of the file, if it is not [DefaultCache].
+// CacheFile is the environment variable with the path of the file. The default is
+// [DefaultCache].
 const CacheFile = "NODE_AUTHORIZER_CACHE_FILE"
 
-// DefaultCache is the path of the file in which credentials are kept:
+// DefaultCache returns the path of the file with cached credentials:
 // ~/.kube/cache/node-authorizer/credentials.json.
 func DefaultCache() (string, error) {
 	if path := os.Getenv(CacheFile); path != "" {
@@ -32,32 +33,32 @@ func DefaultCache() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("finding the cache: %w; set %s", err, CacheFile)
+		return "", fmt.Errorf("find the cache: %w; set %s", err, CacheFile)
 	}
 	return filepath.Join(home, ".kube", "cache", "node-authorizer", "credentials.json"), nil
 }
 
 const (
 	cacheVersion = "node-authorizer-credentials/v1"
-	// maxCache is the size in bytes of the largest file that is read, and maxKept how
-	// many credentials are in it.
+	// maxCache is the maximum size of the file in bytes, and maxKept the maximum number
+	// of credentials in it.
 	maxCache = 1 << 20
 	maxKept  = 100
 )
 
-// cacheDocument is what the file has: credentials by the key of what they depend on.
+// cacheDocument is the content of the file: credentials by the key of their settings.
 type cacheDocument struct {
 	Version string          `json:"version"`
 	Kept    map[string]kept `json:"credentials"`
 }
 
-// kept are credentials in the file.
+// kept are cached credentials.
 type kept struct {
 	AccessKeyID     string    `json:"accessKeyID"`
 	SecretAccessKey string    `json:"secretAccessKey"`
 	SessionToken    string    `json:"sessionToken"`
 	Expires         time.Time `json:"expires"`
-	// Region is the one that was found with them.
+	// Region is the region that was resolved with them.
 	Region string `json:"region"`
 }
 
@@ -69,21 +70,21 @@ func (k kept) Retrieve(context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// good reports whether a token of the credentials is good for long enough. Clocks may
-// differ a little, and making the token takes time.
+// good reports whether the credentials are valid long enough for a token, with a margin
+// for clock skew and delays.
 func (k kept) good(now time.Time) bool {
 	return k.AccessKeyID != "" && k.SecretAccessKey != "" && k.SessionToken != "" && k.Expires.Sub(now) > MinLife+10*time.Second
 }
 
-// cache is the file, and the key of the credentials that are wanted. A nil one has
-// nothing and keeps nothing.
+// cache is the file and the key of the requested credentials. A nil cache is always
+// empty.
 type cache struct {
 	path, key string
 	document  cacheDocument
 }
 
-// openCache reads the file. The error says why it is not used; a file that is not there
-// is an empty one.
+// openCache reads the file. The error says why it is not used. A missing file is an empty
+// cache.
 func (o Options) openCache() (*cache, error) {
 	if o.Cache == "" || o.Credentials != nil {
 		return nil, nil
@@ -99,7 +100,7 @@ func (o Options) openCache() (*cache, error) {
 	return &cache{path: o.Cache, key: key, document: document}, nil
 }
 
-// find returns the credentials that are wanted, if they are good for long enough.
+// find returns the requested credentials if they are valid for long enough.
 func (c *cache) find(now time.Time) (kept, bool) {
 	if c == nil {
 		return kept{}, false
@@ -108,8 +109,8 @@ func (c *cache) find(now time.Time) (kept, bool) {
 	return found, found.good(now)
 }
 
-// put writes credentials into the file, without those that have ended. Credentials that
-// do not end are not kept: they are in a file of their own.
+// put adds credentials to the file and removes expired ones. Credentials without an
+// expiry are not cached: they are in a file of their own.
 func (c *cache) put(region string, credentials aws.Credentials, now time.Time) error {
 	fresh := kept{
 		AccessKeyID: credentials.AccessKeyID, SecretAccessKey: credentials.SecretAccessKey, SessionToken: credentials.SessionToken,
@@ -118,7 +119,7 @@ func (c *cache) put(region string, credentials aws.Credentials, now time.Time) e
 	if !credentials.CanExpire || !fresh.good(now) {
 		return nil
 	}
-	// Another program may have written since.
+	// Another program may have changed the file.
 	document, err := readCache(c.path)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (c *cache) put(region string, credentials aws.Credentials, now time.Time) e
 	return replace(c.path, text)
 }
 
-// shrink leaves the credentials that end last.
+// shrink keeps the credentials with the latest expiry.
 func (d *cacheDocument) shrink() {
 	keys := slices.SortedFunc(maps.Keys(d.Kept), func(a, b string) int { return d.Kept[b].Expires.Compare(d.Kept[a].Expires) })
 	for _, key := range keys[min(len(keys), maxKept):] {
@@ -141,7 +142,7 @@ func (d *cacheDocument) shrink() {
 	}
 }
 
-// readCache reads a file that nobody else may read.
+// readCache reads a file that only its owner may read.
 func readCache(path string) (cacheDocument, error) {
 	empty := cacheDocument{Version: cacheVersion, Kept: map[string]kept{}}
 	info, err := os.Stat(path)
@@ -171,7 +172,7 @@ func readCache(path string) (cacheDocument, error) {
 	return document, nil
 }
 
-// parseCache reads what is in a file. Its error quotes nothing of it.
+// parseCache parses the content of the file. Its error does not quote it.
 func parseCache(text []byte) (cacheDocument, error) {
 	document := cacheDocument{}
 	switch {
@@ -180,7 +181,7 @@ func parseCache(text []byte) (cacheDocument, error) {
 	case len(bytes.TrimSpace(text)) == 0:
 		document.Version = cacheVersion
 	case json.Unmarshal(text, &document) != nil || document.Version != cacheVersion:
-		return document, errors.New("is not one of this program")
+		return document, errors.New("was not written by this program")
 	}
 	if document.Kept == nil {
 		document.Kept = map[string]kept{}
@@ -188,7 +189,7 @@ func parseCache(text []byte) (cacheDocument, error) {
 	return document, nil
 }
 
-// replace writes a file for its owner alone, whole or not at all.
+// replace atomically writes a file that only its owner may read.
 func replace(path string, text []byte) (err error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -208,8 +209,8 @@ func replace(path string, text []byte) (err error) {
 	return nil
 }
 
-// key is a digest of what credentials depend on: the options, the environment, and the
-// files of the SDK. Other ones do not get these credentials.
+// key returns a digest of everything that credentials depend on: the options, the
+// environment, and the files of the SDK.
 func (o Options) key() (string, error) {
 	digest := sha256.New()
 	for _, text := range []string{o.ClusterID, o.Region, o.Profile, o.RoleARN, o.SessionName, o.ExternalID} {
@@ -223,7 +224,10 @@ func (o Options) key() (string, error) {
 	} {
 		fmt.Fprintf(digest, "%s=%q\n", name, os.Getenv(name))
 	}
-	files := []string{orDefault("AWS_CONFIG_FILE", config.DefaultSharedConfigFilename), orDefault("AWS_SHARED_CREDENTIALS_FILE", config.DefaultSharedCredentialsFilename)}
+	files := []string{
+		orDefault("AWS_CONFIG_FILE", config.DefaultSharedConfigFilename),
+		orDefault("AWS_SHARED_CREDENTIALS_FILE", config.DefaultSharedCredentialsFilename),
+	}
 	for _, path := range files {
 		if err := addFile(digest, path); err != nil {
 			return "", fmt.Errorf("the cache is not used: %w", err)
@@ -239,7 +243,7 @@ func orDefault(variable string, otherwise func() string) string {
 	return otherwise()
 }
 
-// addFile adds what is in a file, which may be missing.
+// addFile adds the content of a file, which may be missing.
 func addFile(digest io.Writer, path string) error {
 	fmt.Fprintf(digest, "file %q\n", path)
 	info, err := os.Stat(path)
@@ -249,7 +253,7 @@ func addFile(digest io.Writer, path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a file", path) // what is read of it is gone
+		return fmt.Errorf("%s is not a file", path) // a pipe could be read once only
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// counted counts the requests that a client makes.
+// counted is a transport that counts requests.
 type counted struct {
 	http.RoundTripper
 	requests atomic.Int64
@@ -24,7 +24,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// cached is a world with a role to assume, and a file for credentials.
+// cached is a fake AWS with a role to assume, and a file for credentials.
 type cached struct {
 	*world
 	asked  *counted
@@ -35,10 +35,13 @@ type cached struct {
 
 func newCached(t *testing.T) *cached { return cachedIn(t, newWorld(t)) }
 
-// cachedIn has a user and a file of its own in a world that exists.
+// cachedIn has its own user and file in an existing fake AWS.
 func cachedIn(t *testing.T, w *world) *cached {
 	t.Helper()
-	c := &cached{world: w, asked: &counted{RoundTripper: w.http.Transport}, alice: w.User(account, "alice"), file: filepath.Join(t.TempDir(), "kube", "cache", "credentials.json")}
+	c := &cached{
+		world: w, asked: &counted{RoundTripper: w.http.Transport}, alice: w.User(account, "alice"),
+		file: filepath.Join(t.TempDir(), "kube", "cache", "credentials.json"),
+	}
 	use(t, c.alice)
 	c.world = &world{w.Cloud, &http.Client{Transport: c.asked}}
 	return c
@@ -46,7 +49,7 @@ func cachedIn(t *testing.T, w *world) *cached {
 
 const cachedRole = "arn:aws:iam::444455556666:role/admin"
 
-// token makes a token and returns how many requests that took.
+// token makes a token and returns the number of requests.
 func (c *cached) token(t *testing.T, change func(*token.Options)) (text string, requests int) {
 	t.Helper()
 	options := token.Options{
@@ -67,7 +70,7 @@ func (c *cached) token(t *testing.T, change func(*token.Options)) (text string, 
 	return text, int(c.asked.requests.Load() - before)
 }
 
-func TestCredentialsAreKeptUntilTheyEnd(t *testing.T) {
+func TestCredentialsAreCachedUntilTheyExpire(t *testing.T) {
 	c := newCached(t)
 	first, asked := c.token(t, nil)
 	if asked != 1 {
@@ -95,7 +98,7 @@ func TestCredentialsAreKeptUntilTheyEnd(t *testing.T) {
 	}
 }
 
-func TestKeptCredentialsAreThoseOfTheSameSettings(t *testing.T) {
+func TestCachedCredentialsAreThoseOfTheSameSettings(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(*testing.T, *cached, *token.Options){
 		"another cluster":     func(_ *testing.T, _ *cached, o *token.Options) { o.ClusterID = "green" },
@@ -121,7 +124,7 @@ func TestKeptCredentialsAreThoseOfTheSameSettings(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatAboutEndAreAskedForAgain(t *testing.T) {
+func TestExpiringCredentialsAreRenewed(t *testing.T) {
 	c := newCached(t)
 	c.token(t, nil)
 	text, err := os.ReadFile(c.file)
@@ -142,7 +145,7 @@ func TestCredentialsThatAboutEndAreAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatDoNotEndAreNotKept(t *testing.T) {
+func TestCredentialsWithoutExpiryAreNotCached(t *testing.T) {
 	c := newCached(t)
 	c.token(t, func(o *token.Options) { o.RoleARN = "" })
 	if _, err := os.Stat(c.file); !os.IsNotExist(err) {
@@ -150,8 +153,9 @@ func TestCredentialsThatDoNotEndAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeUsedIsLeftAsItIs: the token is made without it.
-func TestAFileThatCannotBeUsedIsLeftAsItIs(t *testing.T) {
+// TestUnusableCacheFileIsIgnored: the token is made without it, and the file stays
+// unchanged.
+func TestUnusableCacheFileIsIgnored(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]struct {
 		text string
@@ -159,8 +163,8 @@ func TestAFileThatCannotBeUsedIsLeftAsItIs(t *testing.T) {
 		want string
 	}{
 		"one that others may read":   {"", 0o640, "can be read by others"},
-		"one of another program":     {"clusters:\n  blue: {}\n", 0o600, "is not one of this program"},
-		"JSON of another program":    {`{"version": "other"}`, 0o600, "is not one of this program"},
+		"one of another program":     {"clusters:\n  blue: {}\n", 0o600, "was not written by this program"},
+		"JSON of another program":    {`{"version": "other"}`, 0o600, "was not written by this program"},
 		"one that is much too large": {strings.Repeat(" ", 2<<20), 0o600, "is larger than"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// globalRegion makes the SDK take the host of STS that is in no region, for which
-// requests are signed as for globalScope.
+// globalRegion makes the SDK use the global host of STS. Requests to it are signed for
+// globalScope.
 const (
 	globalRegion = "aws-global"
 	globalScope  = "us-east-1"
 )
 
-// load reads the settings of the SDK, and makes them those of the options: where
-// STS is, and who signs.
+// load reads the settings of the SDK and applies the options: the region of STS, and the
+// credentials.
 func (o Options) load(ctx context.Context) (aws.Config, error) {
 	settings := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
@@ -40,7 +40,7 @@ func (o Options) load(ctx context.Context) (aws.Config, error) {
 	}
 	sdk, err := config.LoadDefaultConfig(ctx, settings...)
 	if err != nil {
-		return aws.Config{}, fmt.Errorf("reading the settings of the AWS SDK: %w", err)
+		return aws.Config{}, fmt.Errorf("read the settings of the AWS SDK: %w", err)
 	}
 	kept, err := o.openCache()
 	if err != nil && o.CacheFailed != nil {
@@ -62,7 +62,7 @@ func (o Options) load(ctx context.Context) (aws.Config, error) {
 	return sdk, o.keep(ctx, kept, sdk)
 }
 
-// keep puts credentials that end into the file.
+// keep caches credentials that expire.
 func (o Options) keep(ctx context.Context, kept *cache, sdk aws.Config) error {
 	if kept == nil {
 		return nil
@@ -84,8 +84,8 @@ func (o Options) assuming(role *stscreds.AssumeRoleOptions) {
 	}
 }
 
-// regionOf returns the region of the machine if the credentials are those of its
-// role. Elsewhere there may be no metadata service, and to find that out takes long.
+// regionOf returns the region of the machine if the credentials are those of its role.
+// Otherwise there may be no metadata service, and a timeout would take long.
 func regionOf(ctx context.Context, sdk aws.Config) (string, error) {
 	credentials, err := sdk.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func regionOf(ctx context.Context, sdk aws.Config) (string, error) {
 	}
 	answer, err := imds.NewFromConfig(sdk).GetRegion(ctx, &imds.GetRegionInput{})
 	if err != nil {
-		return "", fmt.Errorf("asking the metadata service of the instance for its region: %w", err)
+		return "", fmt.Errorf("get the region from the metadata service of the instance: %w", err)
 	}
 	return answer.Region, nil
 }

@@ -21,7 +21,7 @@ import (
 
 const account = "111122223333"
 
-// world is a cloud under AWS's own names, and the SDK's settings are empty.
+// world is a fake AWS under the real host names, with empty settings of the SDK.
 type world struct {
 	*fakeaws.Cloud
 	http *http.Client
@@ -42,7 +42,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(transport.CloseIdleConnections)
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT",
+		"AWS_CREDENTIAL_EXPIRATION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT",
+		"AWS_USE_DUALSTACK_ENDPOINT",
 	} {
 		t.Setenv(name, "")
 	}
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	return &world{cloud, &http.Client{Transport: transport}}
 }
 
-// use puts credentials into the environment.
+// use sets the credentials in the environment.
 func use(t *testing.T, c fakeaws.Credentials) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", c.AccessKeyID)
@@ -70,7 +71,7 @@ func (w *world) make(t *testing.T, options token.Options) (text string, end time
 	return text, end
 }
 
-// caller is whom our own verifier takes for who made a token.
+// caller returns the caller of a token by our own verifier.
 func (w *world) caller(t *testing.T, text string) *iam.Caller {
 	t.Helper()
 	hosts, err := sts.NewHosts(t.Context(), "aws", nil)
@@ -101,8 +102,8 @@ func decoded(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// TestTheParametersOfATokenAreDocumented compares with the package's documentation.
-func TestTheParametersOfATokenAreDocumented(t *testing.T) {
+// TestParametersOfTokensAreDocumented compares a token with the package's documentation.
+func TestParametersOfTokensAreDocumented(t *testing.T) {
 	w := newWorld(t)
 	role := w.Session(account, "node", "i-0123456789abcdef0")
 	use(t, role)
@@ -120,7 +121,8 @@ func TestTheParametersOfATokenAreDocumented(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if u.Scheme+"://"+u.Host+u.Path != "https://sts.eu-west-1.amazonaws.com/" || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(query.Get("X-Amz-Signature")) {
+	if u.Scheme+"://"+u.Host+u.Path != "https://sts.eu-west-1.amazonaws.com/" ||
+		!regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(query.Get("X-Amz-Signature")) {
 		t.Errorf("the token is for %s", u.Host)
 	}
 	signed, err := time.Parse("20060102T150405Z", date)
@@ -147,19 +149,39 @@ func TestTheParametersOfATokenAreDocumented(t *testing.T) {
 	}
 }
 
-func TestWhereATokenIsFor(t *testing.T) {
+func TestHostAndRegionOfToken(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		options     token.Options
 		environment map[string]string
 		host, scope string
 	}{
-		{"the region that is given", token.Options{Region: "us-east-2"}, map[string]string{"AWS_REGION": "eu-west-1"}, "sts.us-east-2.amazonaws.com", "us-east-2"},
-		{"the region of the environment", token.Options{}, map[string]string{"AWS_REGION": "eu-west-1"}, "sts.eu-west-1.amazonaws.com", "eu-west-1"},
+		{
+			"the region that is given",
+			token.Options{Region: "us-east-2"},
+			map[string]string{"AWS_REGION": "eu-west-1"},
+			"sts.us-east-2.amazonaws.com", "us-east-2",
+		},
+		{
+			"the region of the environment",
+			token.Options{},
+			map[string]string{"AWS_REGION": "eu-west-1"},
+			"sts.eu-west-1.amazonaws.com", "eu-west-1",
+		},
 		{"no region", token.Options{}, nil, "sts.amazonaws.com", "us-east-1"},
 		{"the region that the global host signs for", token.Options{Region: "us-east-1"}, nil, "sts.us-east-1.amazonaws.com", "us-east-1"},
-		{"FIPS", token.Options{Region: "us-east-2"}, map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"}, "sts-fips.us-east-2.amazonaws.com", "us-east-2"},
-		{"dual stack", token.Options{Region: "eu-west-1"}, map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "sts.eu-west-1.api.aws", "eu-west-1"},
+		{
+			"FIPS",
+			token.Options{Region: "us-east-2"},
+			map[string]string{"AWS_USE_FIPS_ENDPOINT": "true"},
+			"sts-fips.us-east-2.amazonaws.com", "us-east-2",
+		},
+		{
+			"dual stack",
+			token.Options{Region: "eu-west-1"},
+			map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+			"sts.eu-west-1.api.aws", "eu-west-1",
+		},
 		{"China", token.Options{Region: "cn-north-1"}, nil, "sts.cn-north-1.amazonaws.com.cn", "cn-north-1"},
 		{"GovCloud", token.Options{Region: "us-gov-west-1"}, nil, "sts.us-gov-west-1.amazonaws.com", "us-gov-west-1"},
 		{
@@ -185,13 +207,13 @@ func TestWhereATokenIsFor(t *testing.T) {
 				return // the verifier below is for the partition aws and its own hosts
 			}
 			if caller := w.caller(t, text); caller.ARN != "arn:aws:iam::111122223333:user/alice" {
-				t.Errorf("the token is taken for that of %s", caller.ARN)
+				t.Errorf("the token is that of %s", caller.ARN)
 			}
 		})
 	}
 }
 
-func TestAnInstanceSignsForItsOwnRegion(t *testing.T) {
+func TestInstanceSignsForItsOwnRegion(t *testing.T) {
 	w := newWorld(t)
 	instance := w.Launch(fakeaws.Instance{Region: "eu-central-1", Role: "node", Profile: "arn:aws:iam::111122223333:instance-profile/node"})
 	metadata, err := w.Metadata(instance.ID)
@@ -209,7 +231,7 @@ func TestAnInstanceSignsForItsOwnRegion(t *testing.T) {
 	}
 }
 
-func TestARoleIsAssumedFirst(t *testing.T) {
+func TestRoleIsAssumed(t *testing.T) {
 	w := newWorld(t)
 	const role = "arn:aws:iam::444455556666:role/teams/admin"
 	w.DemandExternalID(role, "shop-7")
@@ -240,12 +262,13 @@ func TestAProfileHasCredentialsAndRegion(t *testing.T) {
 	w.caller(t, text)
 }
 
-func TestATokenEndsWithItsCredentials(t *testing.T) {
+func TestTokenExpiresWithItsCredentials(t *testing.T) {
 	w := newWorld(t)
 	alice := w.User(account, "alice")
 	end := time.Now().UTC().Truncate(time.Second).Add(7 * time.Minute)
 	folder := t.TempDir()
-	answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
+	answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey +
+		`","Expiration":"` + end.Format(time.RFC3339) + `"}`
 	for name, text := range map[string]string{
 		"answer": answer, "config": "[default]\nregion = eu-west-1\ncredential_process = cat " + filepath.Join(folder, "answer") + "\n",
 	} {
@@ -259,14 +282,15 @@ func TestATokenEndsWithItsCredentials(t *testing.T) {
 	}
 }
 
-// TestNoTokenOfCredentialsThatAboutEnd: the token would end before it is used.
-func TestNoTokenOfCredentialsThatAboutEnd(t *testing.T) {
+// TestExpiringCredentialsMakeNoToken: the token would expire before it is used.
+func TestExpiringCredentialsMakeNoToken(t *testing.T) {
 	w := newWorld(t)
 	alice := w.User(account, "alice")
 	for _, left := range []time.Duration{-time.Hour, 50 * time.Second} {
 		end := time.Now().UTC().Truncate(time.Second).Add(left)
 		folder := t.TempDir()
-		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey + `","Expiration":"` + end.Format(time.RFC3339) + `"}`
+		answer := `{"Version":1,"AccessKeyId":"` + alice.AccessKeyID + `","SecretAccessKey":"` + alice.SecretAccessKey +
+			`","Expiration":"` + end.Format(time.RFC3339) + `"}`
 		for name, text := range map[string]string{
 			"answer": answer, "config": "[default]\nregion = eu-west-1\ncredential_process = cat " + filepath.Join(folder, "answer") + "\n",
 		} {
@@ -276,14 +300,16 @@ func TestNoTokenOfCredentialsThatAboutEnd(t *testing.T) {
 		}
 		t.Setenv("AWS_CONFIG_FILE", filepath.Join(folder, "config"))
 		text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", HTTP: w.http})
-		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(), "the credentials of AWS end at "+end.Format(time.RFC3339)) {
+		if err == nil || text != "" || left > 0 && !strings.Contains(err.Error(),
+			"the AWS credentials expire at "+end.Format(time.RFC3339)) {
 			t.Errorf("%s before their end: %q, %v", left, text, err)
 		}
 	}
 }
 
-// TestTheEndOfCredentialsOfTheEnvironment is what aws configure export-credentials writes.
-func TestTheEndOfCredentialsOfTheEnvironment(t *testing.T) {
+// TestExpiryOfCredentialsOfTheEnvironment uses the variables that aws configure
+// export-credentials writes.
+func TestExpiryOfCredentialsOfTheEnvironment(t *testing.T) {
 	w := newWorld(t)
 	use(t, w.Session(account, "node", "ada"))
 	end := time.Now().UTC().Truncate(time.Second).Add(5 * time.Minute)
@@ -293,13 +319,13 @@ func TestTheEndOfCredentialsOfTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("AWS_CREDENTIAL_EXPIRATION", time.Now().Add(30*time.Second).Format(time.RFC3339))
 	text, _, err := token.Make(t.Context(), token.Options{ClusterID: "blue", Region: "eu-west-1", HTTP: w.http})
-	if err == nil || text != "" || !strings.Contains(err.Error(), "the credentials of AWS end at ") {
+	if err == nil || text != "" || !strings.Contains(err.Error(), "the AWS credentials expire at ") {
 		t.Errorf("%q, %v", text, err)
 	}
 }
 
-// TestMistakesAreFoundBeforeAnybodyIsAsked has no network at all.
-func TestMistakesAreFoundBeforeAnybodyIsAsked(t *testing.T) {
+// TestMistakesAreFoundWithoutRequests has no network.
+func TestMistakesAreFoundWithoutRequests(t *testing.T) {
 	w := newWorld(t)
 	use(t, w.User(account, "alice"))
 	const role = "arn:aws:iam::444455556666:role/admin"
@@ -307,19 +333,23 @@ func TestMistakesAreFoundBeforeAnybodyIsAsked(t *testing.T) {
 		options token.Options
 		want    string
 	}{
-		"a name":                     {token.Options{RoleARN: "admin"}, `the role "admin" is not an ARN`},
-		"no account":                 {token.Options{RoleARN: "arn:aws:iam:::role/admin"}, "is not 12 digits"},
-		"a user":                     {token.Options{RoleARN: "arn:aws:iam::444455556666:user/ada"}, "is not a role, and only roles are assumed"},
-		"an instance profile":        {token.Options{RoleARN: "arn:aws:iam::444455556666:instance-profile/node"}, "is not the ARN of a role"},
-		"a session":                  {token.Options{RoleARN: "arn:aws:sts::444455556666:assumed-role/admin/ada"}, "write " + role},
-		"a space":                    {token.Options{RoleARN: role + " "}, "characters that no ARN has"},
-		"a session name with spaces": {token.Options{RoleARN: role, SessionName: "ada lovelace"}, `the session name "ada lovelace" is none of STS`},
+		"a name":     {token.Options{RoleARN: "admin"}, `the role "admin" is not an ARN`},
+		"no account": {token.Options{RoleARN: "arn:aws:iam:::role/admin"}, "is not 12 digits"},
+		"a user":     {token.Options{RoleARN: "arn:aws:iam::444455556666:user/ada"}, "is not a role: "},
+		"an instance profile": {
+			token.Options{RoleARN: "arn:aws:iam::444455556666:instance-profile/node"}, "is not the ARN of a role",
+		},
+		"a session": {token.Options{RoleARN: "arn:aws:sts::444455556666:assumed-role/admin/ada"}, "write " + role},
+		"a space":   {token.Options{RoleARN: role + " "}, "not allowed in ARNs"},
+		"a session name with spaces": {
+			token.Options{RoleARN: role, SessionName: "ada lovelace"}, `the session name "ada lovelace" is invalid`,
+		},
 		"a session name of a letter": {token.Options{RoleARN: role, SessionName: "a"}, "want 2 to 64"},
-		"an external id":             {token.Options{RoleARN: role, ExternalID: "se cret"}, "the external id is none of STS"},
-		"a cluster with a space":     {token.Options{ClusterID: "blue "}, "no server takes a token for that cluster"},
-		"a cluster with two spaces":  {token.Options{ClusterID: "a  b"}, "no server takes a token for that cluster"},
-		"a cluster on two lines":     {token.Options{ClusterID: "blue\r\nx: y"}, "no server takes a token for that cluster"},
-		"a cluster in other letters": {token.Options{ClusterID: "bl\u00fc"}, "no server takes a token for that cluster"},
+		"an external id":             {token.Options{RoleARN: role, ExternalID: "se cret"}, "the external id is invalid"},
+		"a cluster with a space":     {token.Options{ClusterID: "blue "}, "invalid cluster"},
+		"a cluster with two spaces":  {token.Options{ClusterID: "a  b"}, "invalid cluster"},
+		"a cluster on two lines":     {token.Options{ClusterID: "blue\r\nx: y"}, "invalid cluster"},
+		"a cluster in other letters": {token.Options{ClusterID: "bl\u00fc"}, "invalid cluster"},
 		"a cluster without end":      {token.Options{ClusterID: strings.Repeat("a", 1025)}, "1025 characters: want up to 1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,9 +372,12 @@ func TestMistakesAreFoundBeforeAnybodyIsAsked(t *testing.T) {
 	}
 }
 
-func TestTokensThatCannotBeMade(t *testing.T) {
+func TestMakeFails(t *testing.T) {
 	const role = "arn:aws:iam::444455556666:role/admin"
-	secretive := fakeaws.Credentials{AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key", Token: strings.Repeat("a-security-token", 20)}
+	secretive := fakeaws.Credentials{
+		AccessKeyID: "ASIAEXAMPLE000000000", SecretAccessKey: "a-secret-access-key",
+		Token: strings.Repeat("a-security-token", 20),
+	}
 	oversized := secretive
 	oversized.Token = strings.Repeat("a-security-token", 250)
 	for _, test := range []struct {
@@ -354,16 +387,42 @@ func TestTokensThatCannotBeMade(t *testing.T) {
 		environment map[string]string
 		want        string
 	}{
-		{"no cluster", token.Options{}, secretive, nil, "a token needs the id of the cluster"},
-		{"a session name without a role", token.Options{ClusterID: "blue", SessionName: "alice"}, secretive, nil, "are for a role to assume, and none is given"},
-		{"an external id without a role", token.Options{ClusterID: "blue", ExternalID: "x"}, secretive, nil, "are for a role to assume, and none is given"},
-		{"no credentials", token.Options{ClusterID: "blue", Region: "eu-west-1"}, fakeaws.Credentials{}, nil, "getting credentials of AWS: "},
-		{"no credentials and no region", token.Options{ClusterID: "blue"}, fakeaws.Credentials{}, nil, "getting credentials of AWS: "},
-		{"a profile that is not there", token.Options{ClusterID: "blue", Profile: "none"}, secretive, nil, "reading the settings of the AWS SDK: "},
-		{"a role that does not trust the caller", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, fakeaws.Credentials{AccessKeyID: "alice"}, nil, "assuming the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized"},
-		{"credentials that STS does not know", token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role}, secretive, nil, "assuming the role " + role + ": InvalidClientTokenId"},
-		{"a host without TLS", token.Options{ClusterID: "blue", Region: "eu-west-1"}, secretive, map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"}, "the token would not be taken: TokenNotHTTPS"},
-		{"a security token that is too long", token.Options{ClusterID: "blue", Region: "eu-west-1"}, oversized, nil, "the token would not be taken: TokenTooLong"},
+		{"no cluster", token.Options{}, secretive, nil, "the id of the cluster is required"},
+		{
+			"a session name without a role",
+			token.Options{ClusterID: "blue", SessionName: "alice"},
+			secretive, nil,
+			"requires a role to assume",
+		},
+		{"an external id without a role", token.Options{ClusterID: "blue", ExternalID: "x"}, secretive, nil, "requires a role to assume"},
+		{"no credentials", token.Options{ClusterID: "blue", Region: "eu-west-1"}, fakeaws.Credentials{}, nil, "get AWS credentials: "},
+		{"no credentials and no region", token.Options{ClusterID: "blue"}, fakeaws.Credentials{}, nil, "get AWS credentials: "},
+		{"a missing profile", token.Options{ClusterID: "blue", Profile: "none"}, secretive, nil, "read the settings of the AWS SDK: "},
+		{
+			"a role that does not trust the caller",
+			token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			fakeaws.Credentials{AccessKeyID: "alice"},
+			nil,
+			"assume the role " + role + ": AccessDenied: User: arn:aws:iam::111122223333:user/alice is not authorized",
+		},
+		{
+			"credentials that STS does not know",
+			token.Options{ClusterID: "blue", Region: "eu-west-1", RoleARN: role},
+			secretive, nil, "assume the role " + role + ": InvalidClientTokenId",
+		},
+		{
+			"a host without TLS",
+			token.Options{ClusterID: "blue", Region: "eu-west-1"},
+			secretive,
+			map[string]string{"AWS_ENDPOINT_URL_STS": "http://127.0.0.1:1"},
+			"servers would refuse the token: TokenNotHTTPS",
+		},
+		{
+			"a security token that is too long",
+			token.Options{ClusterID: "blue", Region: "eu-west-1"},
+			oversized, nil,
+			"servers would refuse the token: TokenTooLong",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -43,12 +43,12 @@ type Refused struct {
 }
 
 // Error implements error.
-func (r *Refused) Error() string { return "STS does not take the signed request: " + r.Code }
+func (r *Refused) Error() string { return "STS rejects the signed request: " + r.Code }
 
 // Throttled is the error of a request that STS throttled. The request may be valid.
 type Throttled struct {
 	Status int
-	// Code is STS's; empty for none.
+	// Code is STS's error code, if any.
 	Code string
 }
 
@@ -62,7 +62,7 @@ type Mismatch struct {
 
 // Error implements error.
 func (m *Mismatch) Error() string {
-	return fmt.Sprintf("STS says that %s is of account %s", m.ARN, m.Account)
+	return fmt.Sprintf("STS returned %s with the account %s", m.ARN, m.Account)
 }
 
 // Send sends a signed request and returns the answer, up to one byte more than
@@ -83,7 +83,7 @@ func Send(ctx context.Context, transport http.RoundTripper, target *url.URL, hea
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
 	if err != nil {
-		return resp.StatusCode, nil, fmt.Errorf("reading the answer: %w", withoutSecrets(err, target.RawQuery))
+		return resp.StatusCode, nil, fmt.Errorf("read the answer: %w", withoutSecrets(err, target.RawQuery))
 	}
 	return resp.StatusCode, answer, nil
 }
@@ -117,7 +117,7 @@ func Read(status int, answer []byte) (*Identity, error) {
 	case status == http.StatusTooManyRequests || isThrottling(code):
 		return nil, &Throttled{status, code}
 	case status >= 300 && status < 400:
-		return nil, fmt.Errorf("it redirects, with status %d, and is not followed", status)
+		return nil, fmt.Errorf("it redirects, with status %d, which is not followed", status)
 	case status < 400 || status >= 500 || status == http.StatusRequestTimeout || code == "":
 		return nil, errors.New(answered(status, code))
 	}
@@ -132,7 +132,7 @@ func answered(status int, code string) string {
 	return fmt.Sprintf("it answered with status %d, %s", status, code)
 }
 
-// isThrottling reports whether an error code means throttling, whatever the status.
+// isThrottling reports whether an error code means throttling, with any status.
 func isThrottling(code string) bool {
 	_, throttling := retry.DefaultThrottleErrorCodes[code]
 	return throttling

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	alice = `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333","Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDAEXAMPLE"}}}`
+	alice = `{"GetCallerIdentityResponse":{"GetCallerIdentityResult":{"Account":"111122223333",` +
+		`"Arn":"arn:aws:iam::111122223333:user/alice","UserId":"AIDAEXAMPLE"}}}`
 	fault = `{"Error":{"Code":"CODE"}}`
 )
 
-func TestAnAnswerIsAnIdentityARefusalAThrottlingOrNothing(t *testing.T) {
+func TestRead(t *testing.T) {
 	code := func(code string) string { return strings.Replace(fault, "CODE", code, 1) }
 	const identity, refused, throttled, mismatch, nothing = "identity", "refusal", "throttling", "mismatch", "nothing"
 	for _, test := range []struct {
@@ -25,17 +26,17 @@ func TestAnAnswerIsAnIdentityARefusalAThrottlingOrNothing(t *testing.T) {
 		answer string
 		want   string
 	}{
-		{"who signed", 200, alice, identity},
+		{"an identity", 200, alice, identity},
 		{"an account that is not that of the ARN", 200, strings.Replace(alice, `"111122223333"`, `"444455556666"`, 1), mismatch},
-		{"a signature that STS does not take", 403, code("SignatureDoesNotMatch"), refused},
+		{"an invalid signature", 403, code("SignatureDoesNotMatch"), refused},
 		{"too many requests", 429, "", throttled},
 		{"too many requests, by the code", 400, code("Throttling"), throttled},
 		{"a failure", 500, code("InternalFailure"), nothing},
 		{"a timeout", 408, code("RequestTimeout"), nothing},
 		{"a redirect with a code", 302, code("ExpiredToken"), nothing},
-		{"a refusal of no known form", 403, "no", nothing},
+		{"a refusal in an unknown form", 403, "no", nothing},
 		{"an ARN twice", 200, strings.Replace(alice, `"Arn"`, `"Arn":"arn:aws:iam::111122223333:root","Arn"`, 1), nothing},
-		{"an ARN that is none", 200, strings.Replace(alice, "arn:aws", "aws", 1), nothing},
+		{"an invalid ARN", 200, strings.Replace(alice, "arn:aws", "aws", 1), nothing},
 		{"no user id", 200, strings.Replace(alice, "AIDAEXAMPLE", "", 1), nothing},
 		{"too long an answer", 200, strings.Repeat(" ", calleridentity.MaxAnswer) + alice, nothing},
 	} {
@@ -62,7 +63,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhatIsSentIsWhatWasSigned(t *testing.T) {
+func TestSentRequestIsTheSignedOne(t *testing.T) {
 	target := &url.URL{Scheme: "https", Host: "sts.eu-west-1.amazonaws.com", Path: "/", RawQuery: "Action=GetCallerIdentity"}
 	header := http.Header{"X-Signed": {"value"}}
 	status, answer, err := calleridentity.Send(t.Context(), transport(func(r *http.Request) (*http.Response, error) {
@@ -82,7 +83,7 @@ func TestWhatIsSentIsWhatWasSigned(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveNothingOfTheRequest(t *testing.T) {
+func TestErrorsContainNothingOfTheRequest(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	target := &url.URL{Scheme: "https", Host: "sts.eu-west-1.amazonaws.com", Path: "/", RawQuery: "X-Amz-Signature=" + secret}
 	for name, failing := range map[string]transport{

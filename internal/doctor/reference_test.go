@@ -97,7 +97,7 @@ func TestTheTableNamesWhoseOutcomesItHas(t *testing.T) {
 	for _, want := range []string{
 		"as taken by      aws-iam-authenticator, as on EKS",
 		"node-authorizer  no   refuses its nodes: the entry at ",
-		`cannot be used (a group is the number "1": a text is wanted), and no other entry about this ARN counts`,
+		`cannot be used (a group is the number "1": want a text), and no other entry about this ARN counts`,
 		"unknown  refuses its nodes if it asks ConfigMap kube-system/aws-auth before ",
 	} {
 		if !strings.Contains(text, want) {

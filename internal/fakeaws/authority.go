@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// authority issues certificates for the hosts that it is asked about.
+// authority issues certificates for the hosts of the fake AWS on demand.
 type authority struct {
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
@@ -26,14 +26,14 @@ type authority struct {
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the key of the fake AWS: %w", err)
+		return nil, fmt.Errorf("make the key of the fake AWS: %w", err)
 	}
 	a := &authority{key: key, issued: map[string]*tls.Certificate{}}
 	template := certificateTemplate("Fake AWS")
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the fake AWS: %w", err)
+		return nil, fmt.Errorf("make the certificate of the fake AWS: %w", err)
 	}
 	if a.root, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func newAuthority() (*authority, error) {
 	return a, nil
 }
 
-// certificate is that of a host.
+// certificate returns the certificate of a host.
 func (a *authority) certificate(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// Cloud is a set of instances with the services around them. It is safe for
-// concurrent use.
+// Cloud has instances and the services of AWS around them. It is safe for concurrent use.
 type Cloud struct {
-	// EC2, STS and IAM are the services that all share.
+	// EC2, STS and IAM are the services. They share the cloud's state.
 	EC2, STS, IAM *Service
 
 	signer *Signer
@@ -28,16 +27,17 @@ type Cloud struct {
 	metadata   []*Metadata
 	closers    []func() // of what was opened beside the services
 	emptyPages int
-	// profiles are those that a test set, by ARN; nil for those that it deleted.
+	// profiles are the instance profiles that a test has set, by ARN. The value is nil
+	// for a deleted one.
 	profiles map[string]*InstanceProfile
-	// externalIDs are those that roles demand of who assumes them, by ARN.
+	// externalIDs are the external ids that roles require, by ARN.
 	externalIDs map[string]string
 }
 
-// State is that of an instance, in EC2's words.
+// State is the state of an instance, with the names of EC2.
 type State string
 
-// The states that EC2 knows.
+// The states of EC2.
 const (
 	Pending      State = "pending"
 	Running      State = "running"
@@ -47,13 +47,13 @@ const (
 	Stopped      State = "stopped"
 )
 
-// code is the number that EC2 gives a state.
+// code returns the number of a state in EC2.
 func (s State) code() int {
 	return map[State]int{Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48, Stopping: 64, Stopped: 80}[s]
 }
 
-// Instance is one virtual machine. What is empty when it is launched gets a value
-// of the kind that AWS gives.
+// Instance is one virtual machine. Launch sets empty fields to values of the form that
+// AWS uses.
 type Instance struct {
 	// ID is "i-" and 17 hexadecimal digits.
 	ID      string
@@ -63,30 +63,30 @@ type Instance struct {
 	Region, Zone, VPC, Subnet string
 	Type, Image, Architecture string
 	Tags                      map[string]string
-	// Profile is the ARN of the instance profile, and Role the name of the role in
-	// it, for which the machine gets credentials; both empty for none.
+	// Profile is the ARN of the instance profile. Role is the name of its role, for which
+	// the machine gets credentials. Both can be empty.
 	Profile, Role string
 	// Interfaces are the network interfaces; the first is the primary one.
 	Interfaces []Interface
-	// PrivateDNSName is that of the primary address, or of the instance, as its
-	// subnet has it.
+	// PrivateDNSName is the name of the primary address or of the instance, depending on
+	// its subnet.
 	PrivateDNSName string
 	State          State
-	// PendingTime is when the instance was started last.
+	// PendingTime is the last start of the instance.
 	PendingTime time.Time
 }
 
 // Interface is one network interface.
 type Interface struct {
 	ID, MAC string
-	// Private are its private IPv4 addresses, the primary one first, and IPv6 the
-	// others.
+	// Private are its private IPv4 addresses, the primary one first. IPv6 are its IPv6
+	// addresses.
 	Private, IPv6 []netip.Addr
-	// PrivateDNSName is that of the primary address.
+	// PrivateDNSName is the name of the primary address.
 	PrivateDNSName string
 }
 
-// DefaultAccount is the account of instances that are launched without one.
+// DefaultAccount is the default account of new instances.
 const DefaultAccount = "111122223333"
 
 // New returns an empty cloud whose services listen on loopback addresses.
@@ -115,7 +115,7 @@ func New() (*Cloud, error) {
 	return c, nil
 }
 
-// Close ends all services, with the requests that they are busy with.
+// Close stops all services and aborts their requests.
 func (c *Cloud) Close() {
 	c.mu.Lock()
 	services := []*Service{c.EC2, c.STS, c.IAM}
@@ -132,20 +132,20 @@ func (c *Cloud) Close() {
 	}
 }
 
-// service is the one that AWS's host names call so, nil for those that the fake
-// does not have.
+// service returns the service with a name in AWS's host names, or nil if the fake does
+// not have it.
 func (c *Cloud) service(name string) *Service {
 	return map[string]*Service{"ec2": c.EC2, "sts": c.STS, "iam": c.IAM}[name]
 }
 
-// Signer has the keys that the identity documents are signed with.
+// Signer returns the keys that sign the identity documents.
 func (c *Cloud) Signer() *Signer { return c.signer }
 
-// Certificates are those that the identity documents verify against: of the DSA,
-// the RSA-1024 and the RSA-2048 key.
+// Certificates returns the certificates for identity documents: of the DSA, the RSA-1024
+// and the RSA-2048 key.
 func (c *Cloud) Certificates() []*x509.Certificate { return c.signer.Certificates() }
 
-// Launch starts an instance and returns it with what it was given.
+// Launch starts an instance and returns it with all fields set.
 func (c *Cloud) Launch(instance Instance) Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *Cloud) Instance(id string) (Instance, bool) {
 	return instance.clone(), true
 }
 
-// Change lets a function change an instance. It panics for one that is not there,
-// as do the other changes: the test is wrong.
+// Change changes an instance with a function. Like the other changes, it panics if the
+// instance does not exist, because that is a mistake in the test.
 func (c *Cloud) Change(id string, change func(*Instance)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,11 +179,11 @@ func (c *Cloud) Change(id string, change func(*Instance)) {
 	change(instance)
 }
 
-// Stop stops an instance; it keeps its addresses.
+// Stop stops an instance. It keeps its addresses.
 func (c *Cloud) Stop(id string) { c.Change(id, func(i *Instance) { i.State = Stopped }) }
 
-// Start starts a stopped instance: its identity document is another one, with a
-// later pending time.
+// Start starts a stopped instance. Its identity document changes: it has a later pending
+// time.
 func (c *Cloud) Start(id string) {
 	c.Change(id, func(i *Instance) {
 		next := time.Now().UTC().Truncate(time.Second)
@@ -194,11 +194,12 @@ func (c *Cloud) Start(id string) {
 	})
 }
 
-// Terminate ends an instance for good. EC2 still shows it for a while, without its
-// addresses; see [Cloud.Forget].
+// Terminate terminates an instance. EC2 still returns it without its addresses; see
+// [Cloud.Forget].
 func (c *Cloud) Terminate(id string) { c.Change(id, func(i *Instance) { i.State = Terminated }) }
 
-// Forget lets EC2 know an instance no more, as about an hour after its end.
+// Forget removes an instance from EC2, which AWS does about an hour after its
+// termination.
 func (c *Cloud) Forget(id string) {
 	c.Change(id, func(*Instance) {})
 	c.mu.Lock()
@@ -206,8 +207,8 @@ func (c *Cloud) Forget(id string) {
 	delete(c.instances, id)
 }
 
-// PrecedeByEmptyPages makes EC2 answer a DescribeInstances with so many pages
-// without any instance before the one that has them, which it may do.
+// PrecedeByEmptyPages makes EC2 answer a DescribeInstances with a number of empty pages
+// before the one with instances. The real EC2 may do so.
 func (c *Cloud) PrecedeByEmptyPages(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +226,7 @@ func (i *Instance) clone() Instance {
 	return copied
 }
 
-// complete gives the nth instance what its launch left open.
+// complete sets the empty fields of the nth instance.
 func (i *Instance) complete(n int) {
 	setDefault(&i.ID, fmt.Sprintf("i-%017x", 0x0f000000+n))
 	setDefault(&i.Account, DefaultAccount)
@@ -262,8 +263,8 @@ func setDefault(field *string, value string) {
 	}
 }
 
-// addressName is the private DNS name of an address, by the rule of the page
-// "Amazon EC2 instance hostname types".
+// addressName returns the private DNS name of an address, by the rule on the page "Amazon
+// EC2 instance hostname types".
 func addressName(addr netip.Addr, region string) string {
 	return "ip-" + strings.ReplaceAll(addr.String(), ".", "-") + "." + privateDomain(region)
 }
@@ -275,7 +276,7 @@ func privateDomain(region string) string {
 	return region + ".compute.internal"
 }
 
-// randomText returns n characters out of an alphabet.
+// randomText returns n random characters of an alphabet.
 func randomText(n int, alphabet string) string {
 	text := make([]byte, n)
 	if _, err := rand.Read(text); err != nil {

@@ -1,23 +1,22 @@
-// Package fakeaws is a fake of AWS for tests. It has the parts that a machine joins a
-// cluster through: the instance metadata service of each machine, EC2, STS and IAM.
-// They are HTTP servers in this process that speak the protocols of the real ones, so
-// that the AWS SDK needs nothing but its endpoint settings to talk to them.
+// Package fakeaws is a fake of AWS for tests. It has the services that a machine needs to
+// join a cluster: the instance metadata service of each machine, EC2, STS and IAM. They
+// are HTTP servers in this process with the real protocols, so that the AWS SDK needs
+// only endpoint settings to use them.
 //
-// A [Cloud] holds instances, which a test launches, stops, changes and
-// terminates. Each has its own [Metadata] service, which demands session tokens
-// (IMDSv2), signs the instance's identity document in the three forms that AWS
-// has, with keys that the cloud made for itself ([Signer]), and hands out
-// credentials of the instance's role. [Cloud.EC2], [Cloud.STS] and [Cloud.IAM] check
-// the signature of every request (AWS Signature Version 4) against these credentials
-// and show of the cloud what an account sees in a region. Each service can be told
-// to fail ([Fault]).
+// A [Cloud] has instances, which a test launches, stops, changes and terminates. Each has
+// its own [Metadata] service, which requires session tokens (IMDSv2), signs the
+// instance's identity document in the three forms of AWS with the keys of the cloud
+// ([Signer]), and issues credentials of the instance's role. [Cloud.EC2], [Cloud.STS] and
+// [Cloud.IAM] verify the signature of every request (AWS Signature Version 4) against
+// these credentials, and return what the account can see in the region. A test can make
+// each service fail ([Fault]).
 //
-// A [Front] has these services under AWS's own host names over TLS, behind a proxy, so
-// that a program is pointed there by its environment alone. STS knows instances' roles,
-// and whomever else a test makes credentials for ([Principal]): users, root, federated
-// users, sessions of roles under any name, and principals that AWS would not have.
+// A [Front] serves them under AWS's own host names over TLS, behind a proxy, so that a
+// program needs only environment variables to use them. STS knows the roles of instances,
+// and other [Principal]s for which a test makes credentials: users, root, federated
+// users, sessions of roles with any name, and principals that AWS does not have.
 //
-// The signed forms have the structure of the genuine ones, element by element:
-// PKCS #7 with content, without certificates, in BER of indefinite length, its
-// base64 in lines of 76 characters.
+// The signed forms have the structure of the genuine ones, element by element: PKCS #7
+// with content, without certificates, in BER of indefinite length, with base64 in lines
+// of 76 characters.
 package fakeaws

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Document is the instance's identity document, written as AWS writes it: two
-// blanks before each key, one before and after each colon, and no line end at the
-// end.
+// Document returns the instance's identity document in AWS's format: two spaces before
+// each key, one before and after each colon, and no final line end.
 func (i *Instance) Document() []byte {
 	var b strings.Builder
 	b.WriteString("{\n")
@@ -48,10 +47,10 @@ func (i *Instance) Document() []byte {
 	return []byte(b.String())
 }
 
-// Signed is when the identity document was signed: shortly after the start.
+// Signed returns the time of the document's signature: shortly after the start.
 func (i *Instance) Signed() time.Time { return i.PendingTime.Add(3 * time.Second) }
 
-// address is the primary private address.
+// address returns the primary private address.
 func (i *Instance) address() string {
 	if len(i.Interfaces) == 0 || len(i.Interfaces[0].Private) == 0 {
 		return ""

@@ -19,8 +19,8 @@ type ec2Error struct {
 	Request string   `xml:"RequestID"`
 }
 
-// handleEC2 answers DescribeInstances about the instances that the caller's
-// account has in the region.
+// handleEC2 answers DescribeInstances with the instances of the caller's account in the
+// region.
 func (c *Cloud) handleEC2(w http.ResponseWriter, r *http.Request) {
 	who, region, refused := c.authenticate(r, "ec2")
 	if refused != nil {
@@ -40,10 +40,10 @@ func (c *Cloud) handleEC2(w http.ResponseWriter, r *http.Request) {
 	writeXML(w, http.StatusOK, answer)
 }
 
-// pageToken begins the tokens of further pages; the number of the page follows.
+// pageToken is the prefix of page tokens. The number of the page follows.
 const pageToken = "fake-page-"
 
-// describe returns one page. Instances are in the order of their ids.
+// describe returns one page. Instances are ordered by their ids.
 func (c *Cloud) describe(form url.Values, account, region string) (*describeInstancesResponse, *refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,9 +80,8 @@ func pageOf(token string) (int, *refusal) {
 	return page, nil
 }
 
-// find returns the instances that a query is about: by id, by a filter of ids, or
-// all. As EC2 does, it refuses the whole query for one id that it does not know, and
-// leaves out what a filter names and it does not know.
+// find returns the instances of a query: by id, by a filter of ids, or all. Like EC2, it
+// refuses the whole query for one unknown id, and omits unknown ids in a filter.
 func (c *Cloud) find(form url.Values, account, region string) ([]*Instance, *refusal) {
 	visible := func(i *Instance) bool { return i != nil && i.Account == account && i.Region == region }
 	var found []*Instance
@@ -110,7 +109,7 @@ func (c *Cloud) find(form url.Values, account, region string) ([]*Instance, *ref
 	return found, nil
 }
 
-// filteredIDs are the values of the filter instance-id, nil without a filter.
+// filteredIDs returns the values of the filter instance-id, or nil without a filter.
 func filteredIDs(form url.Values) ([]string, *refusal) {
 	if !form.Has("Filter.1.Name") {
 		return nil, nil
@@ -127,7 +126,7 @@ func filteredIDs(form url.Values) ([]string, *refusal) {
 
 var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
-// list returns NAME.1, NAME.2, … of a query.
+// list returns the parameters NAME.1, NAME.2, … of a query.
 func list(form url.Values, name string) []string {
 	var values []string
 	for n := 1; form.Has(name + "." + strconv.Itoa(n)); n++ {

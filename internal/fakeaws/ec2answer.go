@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The answer of DescribeInstances (EC2 API, version 2016-11-15), with the elements
-// that say what and where an instance is.
+// The answer of DescribeInstances (EC2 API, version 2016-11-15), with the elements that
+// describe an instance.
 type (
 	describeInstancesResponse struct {
 		XMLName      xml.Name             `xml:"http://ec2.amazonaws.com/doc/2016-11-15/ DescribeInstancesResponse"`
@@ -70,8 +70,8 @@ type (
 	}
 )
 
-// reservation is an instance as EC2 shows it. A terminated one has lost its
-// network and its profile.
+// reservation returns an instance as in EC2's answers. A terminated one has no network
+// and no profile.
 func reservation(i *Instance) reservationElement {
 	element := instanceElement{
 		ID: i.ID, Image: i.Image, StateCode: i.State.code(), StateName: i.State, Type: i.Type,

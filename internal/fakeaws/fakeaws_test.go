@@ -67,7 +67,7 @@ func describe(t *testing.T, client *ec2.Client, id string) (types.Instance, erro
 	return found[0], nil
 }
 
-// code is the error code that a service answered with.
+// code returns the error code of a service.
 func code(err error) string {
 	var failure smithy.APIError
 	if errors.As(err, &failure) {
@@ -76,7 +76,7 @@ func code(err error) string {
 	return ""
 }
 
-func TestEC2ShowsAnInstanceToItsAccountInItsRegion(t *testing.T) {
+func TestEC2ReturnsInstancesOfTheAccountAndRegion(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{
 		Tags:    map[string]string{"KubernetesCluster": "blue"},
@@ -118,7 +118,7 @@ func TestEC2ShowsAnInstanceToItsAccountInItsRegion(t *testing.T) {
 	}
 }
 
-func TestEC2FollowsTheLifeOfAnInstance(t *testing.T) {
+func TestStatesOfAnInstance(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{})
 	client := ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region)
@@ -176,7 +176,7 @@ func TestEC2PagesAndFails(t *testing.T) {
 	}
 }
 
-func TestAHangingServiceEndsWithTheCallerOrWhenHealed(t *testing.T) {
+func TestHangingServiceWaitsForCallerOrHeal(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{})
 	client := ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region)
@@ -191,7 +191,7 @@ func TestAHangingServiceEndsWithTheCallerOrWhenHealed(t *testing.T) {
 	go ask(ctx)
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller gave up: %v", err)
+		t.Errorf("the canceled caller: %v", err)
 	}
 	before := cloud.EC2.Requests()
 	go ask(t.Context())
@@ -204,11 +204,11 @@ func TestAHangingServiceEndsWithTheCallerOrWhenHealed(t *testing.T) {
 	}
 	cloud.EC2.Heal()
 	if err := <-failed; err != nil {
-		t.Errorf("healed: %v", err)
+		t.Errorf("after Heal: %v", err)
 	}
 }
 
-func TestSTSKnowsWhoSigned(t *testing.T) {
+func TestSTSReturnsTheSigner(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	role, user := cloud.Role(launched.ID), cloud.User("444455556666", "alice")
@@ -234,7 +234,7 @@ func TestSTSKnowsWhoSigned(t *testing.T) {
 	}
 }
 
-func TestMetadataDemandsASession(t *testing.T) {
+func TestMetadataRequiresASession(t *testing.T) {
 	cloud := newCloud(t)
 	m, err := cloud.Metadata(cloud.Launch(fakeaws.Instance{}).ID)
 	if err != nil {
@@ -249,7 +249,11 @@ func TestMetadataDemandsASession(t *testing.T) {
 		{"an invented token", "GET", "/latest/meta-data/instance-id", map[string]string{"X-aws-ec2-metadata-token": "x"}, 401},
 		{"a session without a lifetime", "PUT", "/latest/api/token", nil, 400},
 		{"a session of seven hours", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "25200"}, 400},
-		{"a session through a proxy", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"}, 403},
+		{
+			"a session through a proxy", "PUT", "/latest/api/token",
+			map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60", "X-Forwarded-For": "10.0.0.9"},
+			403,
+		},
 		{"a session by GET", "GET", "/latest/api/token", nil, 405},
 		{"a session", "PUT", "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"}, 200},
 	} {
@@ -338,7 +342,7 @@ func TestEachCloudHasItsOwnKeys(t *testing.T) {
 	}
 }
 
-func TestSignaturesComeInLines(t *testing.T) {
+func TestSignaturesAreInLines(t *testing.T) {
 	cloud := newCloud(t)
 	m, err := cloud.Metadata(cloud.Launch(fakeaws.Instance{}).ID)
 	if err != nil {
@@ -357,12 +361,13 @@ func TestSignaturesComeInLines(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	if got, want := sha256.Sum256([]byte(read(t, client, "instance-identity/document"))), sha256.Sum256(instance(t, cloud).Document()); got != want {
+	if got, want := sha256.Sum256([]byte(read(t, client,
+		"instance-identity/document"))), sha256.Sum256(instance(t, cloud).Document()); got != want {
 		t.Error("the document is not the instance's")
 	}
 }
 
-// instance is the only one of a cloud.
+// instance returns the only instance of a cloud.
 func instance(t *testing.T, cloud *fakeaws.Cloud) *fakeaws.Instance {
 	t.Helper()
 	only, ok := cloud.Instance("i-0000000000f000001")

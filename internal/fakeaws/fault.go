@@ -28,40 +28,40 @@ type Service struct {
 	requests int
 }
 
-// FaultKind is a way to fail.
+// FaultKind is a kind of fault.
 type FaultKind int
 
-// What a service can do wrong.
+// The faults of a service.
 const (
 	// Healthy is no fault.
 	Healthy FaultKind = iota
-	// Throttled answers that there were too many requests.
+	// Throttled answers with a throttling error.
 	Throttled
-	// Broken answers that the service failed within.
+	// Broken answers with an internal error.
 	Broken
-	// Forbidden answers that the caller may not do this.
+	// Forbidden answers that the caller has no permission.
 	Forbidden
 	// Down closes the connection without an answer.
 	Down
-	// Slow answers after the fault's delay.
+	// Slow answers after a delay.
 	Slow
-	// Hanging does not answer until the service is healed or the caller gives up.
+	// Hanging does not answer until Heal is called or the caller cancels.
 	Hanging
-	// Empty answers with status 200 and nothing else.
+	// Empty answers with status 200 and an empty body.
 	Empty
 )
 
-// Fault is what a service does instead of answering well.
+// Fault is a fault of a service.
 type Fault struct {
 	Kind FaultKind
-	// Times is how many requests meet the fault; 0 means all, until it is healed.
+	// Times is the number of requests with the fault; 0 means all, until Heal is called.
 	Times int
-	// Delay is how long a slow answer takes.
+	// Delay is the delay of a slow answer.
 	Delay time.Duration
 }
 
-// Break makes a service fail from the next request on. The requests that hang go
-// on, and are answered well.
+// Break makes a service fail from the next request. Hanging requests continue and
+// succeed.
 func (s *Service) Break(fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,19 +73,19 @@ func (s *Service) Break(fault Fault) {
 // Heal ends a fault.
 func (s *Service) Heal() { s.Break(Fault{}) }
 
-// Requests is how many requests came, answered or not.
+// Requests returns the number of received requests.
 func (s *Service) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
 }
 
-// serve starts a service. The second function writes the answers of the faults
-// that the service's protocol has an answer for.
+// serve starts a service. The second function writes the answers for faults that the
+// service's protocol has an answer for.
 func serve(handle http.HandlerFunc, throttled func(http.ResponseWriter, *http.Request, FaultKind)) (*Service, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening as a fake of AWS: %w", err)
+		return nil, fmt.Errorf("listen as a fake of AWS: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Service{
@@ -109,9 +109,9 @@ func (s *Service) close() {
 	_ = s.server.Close()
 }
 
-// ServeHTTP answers a request, or fails as it was told to.
+// ServeHTTP answers a request, or fails with the current fault.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// net/http notices that a caller has gone only after the body has been read.
+	// net/http detects a canceled request only after the body has been read.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -136,7 +136,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns the fault that a new request meets.
+// next returns the fault for a new request.
 func (s *Service) next() (Fault, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,8 +151,8 @@ func (s *Service) next() (Fault, <-chan struct{}) {
 	return fault, s.healed
 }
 
-// afterwards answers well once the channel lets it. A caller who has gone by then
-// gets nothing.
+// afterwards answers when the channel is ready. It does nothing if the caller has
+// canceled by then.
 func afterwards[T any](s *Service, w http.ResponseWriter, r *http.Request, ready <-chan T) {
 	select {
 	case <-ready:

@@ -17,28 +17,27 @@ import (
 	"time"
 )
 
-// Front is how a program reaches the cloud under AWS's own names: a proxy on
-// loopback that answers, for every host of STS, EC2 and IAM in any region, over TLS
-// with certificates of its own authority. Two variables of the environment point a
-// program at it; nothing of the program knows.
+// Front serves the cloud under AWS's own host names: a proxy on loopback that answers,
+// for every host of STS, EC2 and IAM in any region, over TLS with certificates of its own
+// authority. Two environment variables make a program use it.
 type Front struct {
-	// URL is that of the proxy: "http://127.0.0.1:12345".
+	// URL is the URL of the proxy: "http://127.0.0.1:12345".
 	URL string
-	// AuthorityFile has the certificate of the authority, PEM.
+	// AuthorityFile is the path of the authority's certificate, PEM.
 	AuthorityFile string
 
 	cloud     *Cloud
 	authority *authority
 	proxy     *http.Server
-	endpoint  *http.Server // what answers within the tunnels
+	endpoint  *http.Server // answers within the tunnels
 	tunnels   *tunnels
 
 	mu    sync.Mutex
 	asked map[string]int // requests by host
 }
 
-// Front opens a front, which ends with the cloud. The folder gets the certificate
-// of its authority.
+// Front opens a front, which closes with the cloud. It writes the certificate of its
+// authority to the folder.
 func (c *Cloud) Front(folder string) (*Front, error) {
 	authority, err := newAuthority()
 	if err != nil {
@@ -49,11 +48,11 @@ func (c *Cloud) Front(folder string) (*Front, error) {
 		AuthorityFile: filepath.Join(folder, "aws-authority.pem"),
 	}
 	if err := os.WriteFile(f.AuthorityFile, authority.pem(), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the certificate of the fake AWS: %w", err)
+		return nil, fmt.Errorf("write the certificate of the fake AWS: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening as a fake of AWS: %w", err)
+		return nil, fmt.Errorf("listen as a fake of AWS: %w", err)
 	}
 	f.URL = "http://" + listener.Addr().String()
 	f.tunnels = &tunnels{address: listener.Addr(), opened: make(chan net.Conn), closed: make(chan struct{})}
@@ -61,7 +60,7 @@ func (c *Cloud) Front(folder string) (*Front, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.endpoint = &http.Server{
 		Handler: http.HandlerFunc(f.answer), ReadHeaderTimeout: time.Minute,
-		// A client that does not trust the authority is the client's own matter.
+		// Errors of clients that do not trust the authority are not logged.
 		ErrorLog:    log.New(discard{}, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
@@ -82,14 +81,13 @@ func (c *Cloud) Front(folder string) (*Front, error) {
 	return f, nil
 }
 
-// Environment is what points a program in Go at the front: "NAME=VALUE" each. The
-// program goes directly to loopback addresses as before.
+// Environment returns the variables that make a Go program use the front: "NAME=VALUE"
+// each. The program still connects to loopback addresses directly.
 func (f *Front) Environment() []string {
 	return []string{"HTTPS_PROXY=" + f.URL, "NO_PROXY=", "no_proxy=", "AWS_CA_BUNDLE=", "SSL_CERT_FILE=" + f.AuthorityFile}
 }
 
-// Transport takes the requests over HTTPS of this process to the front, and others
-// where they want to go.
+// Transport sends the HTTPS requests of this process to the front, and others directly.
 func (f *Front) Transport() *http.Transport {
 	proxy, err := url.Parse(f.URL)
 	if err != nil {
@@ -107,14 +105,14 @@ func (f *Front) Transport() *http.Transport {
 	}
 }
 
-// Requests is how many requests came for a host, answered or not.
+// Requests returns the number of requests received for a host.
 func (f *Front) Requests(host string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked[host]
 }
 
-// connect opens a tunnel to a host of AWS, and to no other.
+// connect opens a tunnel to a host of AWS. Other hosts are refused.
 func (f *Front) connect(w http.ResponseWriter, r *http.Request) {
 	host, port, err := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect || err != nil || port != "443" || f.service(host) == nil {
@@ -152,8 +150,8 @@ func (f *Front) answer(w http.ResponseWriter, r *http.Request) {
 	service.ServeHTTP(w, r)
 }
 
-// service is the one that a host of AWS belongs to: its name begins with that of
-// the service, or has it in the middle if it is that of a VPC endpoint
+// service returns the service of a host: the host name begins with the name of the
+// service, or has it in the middle if it is a VPC endpoint
 // (vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com).
 func (f *Front) service(host string) *Service {
 	labels := strings.Split(host, ".")
@@ -166,7 +164,7 @@ func (f *Front) service(host string) *Service {
 	return f.cloud.service(strings.TrimSuffix(labels[0], "-fips"))
 }
 
-// tunnels are a listener that is handed its connections.
+// tunnels is a listener for connections that are passed to it.
 type tunnels struct {
 	address net.Addr
 	opened  chan net.Conn

@@ -40,7 +40,7 @@ func through(client *http.Client, c fakeaws.Credentials, region string) aws.Conf
 	return config
 }
 
-func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
+func TestFrontServesTheHostsOfAWS(t *testing.T) {
 	cloud, front, client := newFront(t)
 	launched := cloud.Launch(fakeaws.Instance{Region: "eu-central-1"})
 	alice := cloud.User(launched.Account, "alice")
@@ -56,7 +56,8 @@ func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
 			o.BaseEndpoint = aws.String("https://vpce-0a1b2c.sts.eu-west-1.vpce.amazonaws.com")
 		},
 	} {
-		answer, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}, options)
+		answer, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{},
+			options)
 		if err != nil || aws.ToString(answer.Arn) != "arn:aws:iam::111122223333:user/alice" {
 			t.Errorf("%+v, %v", answer, err)
 		}
@@ -71,9 +72,12 @@ func TestTheFrontHasTheNamesOfAWS(t *testing.T) {
 	}
 }
 
-func TestTheFrontIsForAWSAlone(t *testing.T) {
+func TestFrontRefusesOtherHosts(t *testing.T) {
 	_, _, client := newFront(t)
-	for _, target := range []string{"https://api.example.com", "https://sts", "https://s3.eu-west-1.amazonaws.com", "https://sts.eu-west-1.amazonaws.com:8443"} {
+	for _, target := range []string{
+		"https://api.example.com", "https://sts", "https://s3.eu-west-1.amazonaws.com",
+		"https://sts.eu-west-1.amazonaws.com:8443",
+	} {
 		resp, err := client.Get(target)
 		if err == nil {
 			resp.Body.Close()
@@ -84,7 +88,7 @@ func TestTheFrontIsForAWSAlone(t *testing.T) {
 	}
 }
 
-func TestARequestForOneHostDoesNotReachAnother(t *testing.T) {
+func TestMisdirectedRequestsAreRefused(t *testing.T) {
 	_, _, client := newFront(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://sts.eu-west-1.amazonaws.com/", nil)
 	if err != nil {
@@ -101,16 +105,17 @@ func TestARequestForOneHostDoesNotReachAnother(t *testing.T) {
 	}
 }
 
-// TestAProgramReachesTheFrontByItsEnvironmentAlone runs this test again as another
-// program, which knows nothing of the front.
-func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
+// TestProgramUsesTheFrontByItsEnvironment runs this test again as another program that
+// has only the environment.
+func TestProgramUsesTheFrontByItsEnvironment(t *testing.T) {
 	if os.Getenv("FAKEAWS_PROGRAM") != "" {
 		resp, err := http.Get("https://sts.eu-west-1.amazonaws.com/")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
-		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 403 || !strings.Contains(string(text), "MissingAuthenticationToken") {
+		if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 403 ||
+			!strings.Contains(string(text), "MissingAuthenticationToken") {
 			t.Errorf("status %d, %v, %s", resp.StatusCode, err, text)
 		}
 		resp, err = http.Get(os.Getenv("FAKEAWS_PROGRAM"))
@@ -127,7 +132,7 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 	loopback.Config.ErrorLog = log.New(io.Discard, "", 0)
 	loopback.StartTLS()
 	defer loopback.Close()
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProgramReachesTheFrontByItsEnvironmentAlone$")
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProgramUsesTheFrontByItsEnvironment$")
 	program.Env = append(append(os.Environ(), front.Environment()...), "FAKEAWS_PROGRAM="+loopback.URL)
 	if out, err := program.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -137,11 +142,12 @@ func TestAProgramReachesTheFrontByItsEnvironmentAlone(t *testing.T) {
 	}
 }
 
-func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
+func TestHostsOfARegionRequireItsSignatures(t *testing.T) {
 	cloud, _, client := newFront(t)
 	alice := cloud.User(fakeaws.DefaultAccount, "alice")
 	for host, good := range map[string]bool{
-		"sts.eu-west-1.amazonaws.com": true, "sts.us-east-2.amazonaws.com": false, "sts-fips.us-east-2.amazonaws.com": false, "sts.amazonaws.com": false,
+		"sts.eu-west-1.amazonaws.com": true, "sts.us-east-2.amazonaws.com": false, "sts-fips.us-east-2.amazonaws.com": false,
+		"sts.amazonaws.com": false,
 	} {
 		_, err := sts.NewFromConfig(through(client, alice, "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{},
 			func(o *sts.Options) { o.BaseEndpoint = aws.String("https://" + host) })
@@ -151,11 +157,12 @@ func TestHostsOfARegionTakeItsSignaturesOnly(t *testing.T) {
 	}
 }
 
-func TestSTSAnswersInJSONIfItIsAsked(t *testing.T) {
+func TestSTSAnswersInJSONOnRequest(t *testing.T) {
 	cloud, _, client := newFront(t)
 	ask := func(c fakeaws.Credentials) (int, string, map[string]map[string]any) {
 		t.Helper()
-		signed, err := sts.NewPresignClient(sts.NewFromConfig(config(c, "eu-west-1"))).PresignGetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+		signed, err := sts.NewPresignClient(sts.NewFromConfig(config(c, "eu-west-1"))).PresignGetCallerIdentity(t.Context(),
+			&sts.GetCallerIdentityInput{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,13 +230,14 @@ func TestPrincipals(t *testing.T) {
 	one, _, oneID := identity(cloud.Session(account, "node", "i-0123456789abcdef0"))
 	two, _, twoID := identity(cloud.Session(account, "node", "alice"))
 	oneRole, _, _ := strings.Cut(oneID, ":")
-	if one != "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0" || two != "arn:aws:sts::111122223333:assumed-role/node/alice" ||
+	if one != "arn:aws:sts::111122223333:assumed-role/node/i-0123456789abcdef0" ||
+		two != "arn:aws:sts::111122223333:assumed-role/node/alice" ||
 		twoID != oneRole+":alice" {
 		t.Errorf("sessions of a role: %s %s, %s %s", one, oneID, two, twoID)
 	}
 }
 
-func TestARoleIsAssumedUnderAnyName(t *testing.T) {
+func TestSessionsMayHaveAnyName(t *testing.T) {
 	cloud, _, client := newFront(t)
 	const role = "arn:aws:iam::444455556666:role/teams/node"
 	alice := sts.NewFromConfig(through(client, cloud.User(fakeaws.DefaultAccount, "alice"), "eu-west-1"))
@@ -247,7 +255,8 @@ func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 		AccessKeyID: *got.AccessKeyId, SecretAccessKey: *got.SecretAccessKey, Token: *got.SessionToken,
 	}, "eu-west-1"))
 	who, err := assumed.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil || aws.ToString(who.Arn) != "arn:aws:sts::444455556666:assumed-role/node/i-0123456789abcdef0" || aws.ToString(who.UserId) != *answer.AssumedRoleUser.AssumedRoleId {
+	if err != nil || aws.ToString(who.Arn) != "arn:aws:sts::444455556666:assumed-role/node/i-0123456789abcdef0" ||
+		aws.ToString(who.UserId) != *answer.AssumedRoleUser.AssumedRoleId {
 		t.Errorf("%+v, %v", who, err)
 	}
 
@@ -263,10 +272,11 @@ func TestARoleIsAssumedUnderAnyName(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAServiceShowInTheFront(t *testing.T) {
+func TestFaultsApplyInTheFront(t *testing.T) {
 	cloud, _, client := newFront(t)
 	cloud.STS.Break(fakeaws.Fault{Kind: fakeaws.Down, Times: 2}) // the client tries once more by itself
-	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	_, err := sts.NewFromConfig(through(client, cloud.Root(fakeaws.DefaultAccount), "eu-west-1")).GetCallerIdentity(t.Context(),
+		&sts.GetCallerIdentityInput{})
 	broken := new(url.Error)
 	if !errors.As(err, &broken) {
 		t.Errorf("error %v", err)

@@ -12,9 +12,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// skeleton is the structure of BER: for each element its depth, its tag and
-// whether its length is definite, and the value of object identifiers and of what
-// is in the name of a signer.
+// skeleton returns the structure of BER: for each element its depth, its tag and whether
+// its length is definite, and the values of object identifiers and of the name of a
+// signer.
 func skeleton(t *testing.T, data []byte, depth int) (lines []string, rest []byte) {
 	t.Helper()
 	for len(data) > 1 {
@@ -65,8 +65,8 @@ func structure(t *testing.T, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSignedFormsAreBuiltAsTheGenuineOnes compares with what AWS once signed.
-func TestSignedFormsAreBuiltAsTheGenuineOnes(t *testing.T) {
+// TestSignedFormsHaveTheGenuineStructure compares with documents that AWS signed.
+func TestSignedFormsHaveTheGenuineStructure(t *testing.T) {
 	cloud := newCloud(t)
 	instance := cloud.Launch(fakeaws.Instance{})
 	for form, ours := range map[string]string{
@@ -75,7 +75,7 @@ func TestSignedFormsAreBuiltAsTheGenuineOnes(t *testing.T) {
 	} {
 		theirs := genuine(t, "ap-southeast-2."+form+".txt")
 		if got, want := structure(t, ours), structure(t, theirs); got != want {
-			t.Errorf("%s is built as\n%s\nthe genuine one as\n%s", form, got, want)
+			t.Errorf("the structure of %s is\n%s\nthe genuine one is\n%s", form, got, want)
 		}
 		if got, want := strings.IndexByte(ours, '\n'), strings.IndexByte(theirs, '\n'); got != want {
 			t.Errorf("%s: lines of %d characters, the genuine ones have %d", form, got, want)
@@ -83,8 +83,8 @@ func TestSignedFormsAreBuiltAsTheGenuineOnes(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreWrittenAsTheGenuineOnes compares all but the values.
-func TestDocumentsAreWrittenAsTheGenuineOnes(t *testing.T) {
+// TestDocumentsHaveTheGenuineFormat compares everything except the values.
+func TestDocumentsHaveTheGenuineFormat(t *testing.T) {
 	blank := func(document string) string {
 		lines := strings.Split(document, "\n")
 		for i, line := range lines {
@@ -96,7 +96,7 @@ func TestDocumentsAreWrittenAsTheGenuineOnes(t *testing.T) {
 	}
 	instance := newCloud(t).Launch(fakeaws.Instance{})
 	if got, want := blank(string(instance.Document())), blank(genuine(t, "ap-southeast-2.document.json")); got != want {
-		t.Errorf("documents are written as\n%s\nthe genuine one as\n%s", got, want)
+		t.Errorf("the format of documents is\n%s\nthe genuine one is\n%s", got, want)
 	}
 }
 

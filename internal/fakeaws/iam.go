@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// InstanceProfile is one of IAM's.
+// InstanceProfile is an instance profile in IAM.
 type InstanceProfile struct {
 	// ARN may have a path: "arn:aws:iam::111122223333:instance-profile/kubernetes/nodes".
 	ARN string
-	// ID is that of EC2's answers if it is empty; a profile that was made anew under the
-	// same name has another.
+	// ID is the profile's id. The default is that in EC2's answers. A profile that was
+	// created again under the same name has another.
 	ID string
-	// Roles are the ARNs of its roles, one or none, with their paths.
+	// Roles are the ARNs of its roles, at most one, with their paths.
 	Roles []string
 }
 
-// profileID is the id of all instance profiles that a test gives none of their own.
+// profileID is the default id of instance profiles.
 const profileID = "AIPA0A1B2C3D4E5F60718"
 
-// SetInstanceProfile makes IAM show a profile as it is given, in place of what
-// follows from the instances: that each has a profile with its role in it.
+// SetInstanceProfile sets a profile in IAM. By default, each instance has a profile with
+// its role.
 func (c *Cloud) SetInstanceProfile(profile InstanceProfile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *Cloud) SetInstanceProfile(profile InstanceProfile) {
 	c.profiles[profile.ARN] = &profile
 }
 
-// DeleteInstanceProfile lets IAM know a profile no more, whatever instances have it.
+// DeleteInstanceProfile deletes a profile from IAM, even if instances have it.
 func (c *Cloud) DeleteInstanceProfile(arn string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ type (
 	}
 )
 
-// handleIAM answers GetInstanceProfile about the profiles of the caller's account.
+// handleIAM answers GetInstanceProfile for the profiles of the caller's account.
 func (c *Cloud) handleIAM(w http.ResponseWriter, r *http.Request) {
 	who, region, refused := c.authenticate(r, "iam")
 	if refused == nil && r.Host == "iam.amazonaws.com" && region != "us-east-1" {
@@ -82,7 +82,8 @@ func (c *Cloud) handleIAM(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := r.ParseForm(); err != nil || r.URL.Path != "/" ||
 		r.Form.Get("Action") != "GetInstanceProfile" || r.Form.Get("Version") != "2010-05-08" {
-		writeIAMError(w, refusal{400, "InvalidAction", "Could not find operation " + r.Form.Get("Action") + " for version " + r.Form.Get("Version")})
+		writeIAMError(w,
+			refusal{400, "InvalidAction", "Could not find operation " + r.Form.Get("Action") + " for version " + r.Form.Get("Version")})
 		return
 	}
 	name := r.Form.Get("InstanceProfileName")
@@ -94,8 +95,8 @@ func (c *Cloud) handleIAM(w http.ResponseWriter, r *http.Request) {
 	writeXML(w, http.StatusOK, getInstanceProfileResponse{Profile: profileOf(profile), Request: requestID()})
 }
 
-// instanceProfile finds a profile by its name, which is the only one in its account
-// whatever the path.
+// instanceProfile finds a profile by its name, which is unique in its account regardless
+// of the path.
 func (c *Cloud) instanceProfile(account, name string) (InstanceProfile, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,8 +124,8 @@ func (c *Cloud) instanceProfile(account, name string) (InstanceProfile, bool) {
 	return InstanceProfile{}, false
 }
 
-// splitResource returns the path and the name of what an ARN of IAM is about:
-// "/kubernetes/" and "nodes".
+// splitResource returns the path and the name in an ARN of IAM: "/kubernetes/" and
+// "nodes".
 func splitResource(arn string) (path, name string) {
 	_, resource, _ := strings.Cut(arn, "/")
 	at := strings.LastIndexByte(resource, '/') + 1

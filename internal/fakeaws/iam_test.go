@@ -24,7 +24,7 @@ func profile(t *testing.T, client *iam.Client, name string) (*types.InstanceProf
 	return answer.InstanceProfile, nil
 }
 
-func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
+func TestIAMReturnsTheProfileOfAnInstance(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	client := iamClient(cloud, cloud.User(launched.Account, "server"))
@@ -32,8 +32,9 @@ func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if aws.ToString(got.Arn) != launched.Profile || aws.ToString(got.InstanceProfileName) != "nodes" || aws.ToString(got.Path) != "/" || got.CreateDate == nil ||
-		len(got.Roles) != 1 || aws.ToString(got.Roles[0].Arn) != "arn:aws:iam::111122223333:role/node" || aws.ToString(got.Roles[0].RoleName) != "node" {
+	if aws.ToString(got.Arn) != launched.Profile || aws.ToString(got.InstanceProfileName) != "nodes" || aws.ToString(got.Path) != "/" ||
+		got.CreateDate == nil || len(got.Roles) != 1 ||
+		aws.ToString(got.Roles[0].Arn) != "arn:aws:iam::111122223333:role/node" || aws.ToString(got.Roles[0].RoleName) != "node" {
 		t.Errorf("profile %+v", got)
 	}
 	shown, err := describe(t, ec2Client(cloud, cloud.User(launched.Account, "server"), launched.Region), launched.ID)
@@ -45,7 +46,7 @@ func TestIAMShowsTheProfileOfAnInstance(t *testing.T) {
 	}
 }
 
-func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
+func TestIAMReturnsProfilesThatAreSet(t *testing.T) {
 	cloud := newCloud(t)
 	const arn = "arn:aws:iam::111122223333:instance-profile/kubernetes/blue/nodes"
 	cloud.SetInstanceProfile(fakeaws.InstanceProfile{ARN: arn, Roles: []string{"arn:aws:iam::111122223333:role/kubernetes/node"}})
@@ -64,7 +65,7 @@ func TestIAMShowsProfilesAsTheyAreSet(t *testing.T) {
 	}
 }
 
-func TestIAMRefusesAsTheRealOne(t *testing.T) {
+func TestIAMRefusesLikeTheRealOne(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	good := cloud.User(launched.Account, "server")
@@ -100,9 +101,9 @@ func TestIAMRefusesAsTheRealOne(t *testing.T) {
 	}
 }
 
-// Under its own name, IAM is one service for all regions, and its signatures are
-// those of one.
-func TestIAMIsSignedForItsOwnRegion(t *testing.T) {
+// Under its own name, IAM is one service for all regions, and requests are signed for one
+// region.
+func TestIAMRequiresSignaturesForItsRegion(t *testing.T) {
 	cloud := newCloud(t)
 	cloud.Launch(fakeaws.Instance{Profile: "arn:aws:iam::111122223333:instance-profile/nodes", Role: "node"})
 	front, err := cloud.Front(t.TempDir())

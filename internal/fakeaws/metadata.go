@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Metadata is the instance metadata service of one instance, which answers only
-// to requests with a session token (IMDSv2).
+// Metadata is the instance metadata service of one instance. It requires session tokens
+// (IMDSv2).
 type Metadata struct {
 	*Service
 
@@ -29,8 +29,8 @@ const (
 	lifetimeHeader = "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
 )
 
-// Metadata starts a metadata service for an instance. While the instance does not
-// run, connections to it end without an answer.
+// Metadata starts a metadata service for an instance. While the instance does not run, it
+// closes connections without an answer.
 func (c *Cloud) Metadata(id string) (*Metadata, error) {
 	m := &Metadata{cloud: c, id: id, tokens: map[string]time.Time{}}
 	service, err := serve(m.handle, throttledMetadata)
@@ -44,14 +44,14 @@ func (c *Cloud) Metadata(id string) (*Metadata, error) {
 	return m, nil
 }
 
-// Environment is what makes the AWS SDK of a program talk to this cloud, and take
-// it for running on this instance: "NAME=VALUE" each.
+// Environment returns the variables that make the AWS SDK of a program use this cloud and
+// run on this instance: "NAME=VALUE" each.
 func (m *Metadata) Environment() []string {
 	return append(m.cloud.Environment(), "AWS_EC2_METADATA_SERVICE_ENDPOINT="+m.URL)
 }
 
-// Environment is what makes the AWS SDK of a program talk to this cloud's EC2, STS
-// and IAM: "NAME=VALUE" each.
+// Environment returns the variables that make the AWS SDK of a program use this cloud's
+// EC2, STS and IAM: "NAME=VALUE" each.
 func (c *Cloud) Environment() []string {
 	return []string{"AWS_ENDPOINT_URL_EC2=" + c.EC2.URL, "AWS_ENDPOINT_URL_STS=" + c.STS.URL, "AWS_ENDPOINT_URL_IAM=" + c.IAM.URL}
 }
@@ -72,8 +72,8 @@ func (m *Metadata) handle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openSession gives a token for as many seconds as are asked for, from one to six
-// hours. What came through a proxy gets none.
+// openSession issues a token for the requested number of seconds, from one to six hours.
+// Requests through a proxy are refused.
 func (m *Metadata) openSession(w http.ResponseWriter, r *http.Request) {
 	lifetime, err := strconv.Atoi(r.Header.Get(lifetimeHeader))
 	switch {
@@ -115,7 +115,7 @@ func (m *Metadata) answer(w http.ResponseWriter, r *http.Request, instance *Inst
 	_, _ = io.WriteString(w, text)
 }
 
-// identity is the document or one of its signatures, made on demand.
+// identity returns the document or one of its signatures, made on demand.
 func (m *Metadata) identity(i *Instance, path string) (string, bool) {
 	switch strings.TrimPrefix(path, "/latest/dynamic/instance-identity") {
 	case "":
@@ -132,7 +132,7 @@ func (m *Metadata) identity(i *Instance, path string) (string, bool) {
 	return "", false
 }
 
-// tree is the instance's metadata, by path.
+// tree returns the instance's metadata, by path.
 func (m *Metadata) tree(i *Instance) map[string]string {
 	tree := map[string]string{
 		"/latest/meta-data/ami-id":                      i.Image,

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The tags of ASN.1 that signed data needs (X.690).
+// The ASN.1 tags of signed data (X.690).
 const (
 	tagInteger         = 0x02
 	tagBitString       = 0x03
@@ -37,7 +37,7 @@ var (
 	oidDSAWithSHA1         = asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 3}
 )
 
-// signerInfo is what one signer adds to signed data. Its parts are encoded.
+// signerInfo is the part of one signer in signed data, encoded.
 type signerInfo struct {
 	certificate       *x509.Certificate
 	digest, algorithm []byte
@@ -45,8 +45,8 @@ type signerInfo struct {
 	signature         []byte
 }
 
-// signedData is a PKCS #7 message with its content, without certificates. As in
-// AWS's, what holds the content is of indefinite length and the signer is in DER.
+// signedData returns a PKCS #7 message with its content, without certificates. As in
+// AWS's messages, the content is in values of indefinite length and the signer is in DER.
 func signedData(content []byte, signer signerInfo) []byte {
 	serial := marshal(signer.certificate.SerialNumber)
 	info := der(tagSequence,
@@ -68,11 +68,11 @@ func attribute(kind asn1.ObjectIdentifier, value []byte) []byte {
 	return der(tagSequence, oid(kind), der(tagSet, value))
 }
 
-// setOf is what is signed of attributes: their DER as a SET (RFC 2315, 9.3). AWS's
-// attributes are in its order already.
+// setOf returns the bytes that are signed of attributes: their DER as a SET (RFC 2315,
+// 9.3). AWS's attributes are already in its order.
 func setOf(attributes [][]byte) []byte { return der(tagSet, attributes...) }
 
-// der is an element of definite length.
+// der encodes an element of definite length.
 func der(tag byte, parts ...[]byte) []byte {
 	content := slices.Concat(parts...)
 	head := []byte{tag}
@@ -87,7 +87,7 @@ func der(tag byte, parts ...[]byte) []byte {
 	return append(head, content...)
 }
 
-// indefinite is an element of indefinite length, which two zero bytes end.
+// indefinite encodes an element of indefinite length, which two zero bytes end.
 func indefinite(tag byte, parts ...[]byte) []byte {
 	return slices.Concat([]byte{tag, 0x80}, slices.Concat(parts...), []byte{0, 0})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-func TestSTSTakesARequestThatWasSignedForAnotherToSend(t *testing.T) {
+func TestSTSAcceptsPresignedRequests(t *testing.T) {
 	cloud := newCloud(t)
 	launched := cloud.Launch(fakeaws.Instance{Role: "nodes", Profile: "arn:aws:iam::111122223333:instance-profile/nodes"})
 	client := sts.NewFromConfig(config(cloud.Role(launched.ID), "eu-west-1"), func(o *sts.Options) { o.BaseEndpoint = &cloud.STS.URL })

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Principal is somebody whom STS knows.
+// Principal is a principal in STS.
 type Principal struct {
-	// ARN, Account and UserID are what STS answers, whatever they are.
+	// ARN, Account and UserID are the answer of STS. They are not checked.
 	ARN, Account, UserID string
 	// Temporary credentials have a session token.
 	Temporary bool
@@ -23,7 +23,7 @@ func (c *Cloud) Principal(p Principal) Credentials {
 	return c.issue(p)
 }
 
-// issue makes credentials; the caller holds the lock.
+// issue makes credentials. The caller holds the lock.
 func (c *Cloud) issue(p Principal) Credentials {
 	credentials := Credentials{
 		AccessKeyID: "AKIA" + randomText(16, base32Digits), SecretAccessKey: randomText(40, base64Digits),
@@ -38,7 +38,7 @@ func (c *Cloud) issue(p Principal) Credentials {
 	return credentials
 }
 
-// User makes credentials of an IAM user, for a program that runs on no instance.
+// User makes credentials of an IAM user, for a program that does not run on an instance.
 func (c *Cloud) User(account, name string) Credentials {
 	return c.Principal(Principal{
 		ARN: "arn:aws:iam::" + account + ":user/" + name, Account: account, UserID: "AIDA" + randomText(17, base32Digits),
@@ -57,8 +57,8 @@ func (c *Cloud) FederatedUser(account, name string) Credentials {
 	})
 }
 
-// Session makes credentials of a role's session, under any name: who may assume a
-// role names its sessions.
+// Session makes credentials of a role's session with any name: the principal that assumes
+// a role names the session.
 func (c *Cloud) Session(account, role, session string) Credentials {
 	return c.Principal(Principal{
 		ARN:     "arn:aws:sts::" + account + ":assumed-role/" + role + "/" + session,
@@ -66,13 +66,13 @@ func (c *Cloud) Session(account, role, session string) Credentials {
 	})
 }
 
-// roleID is STS's unique id of a role: "AROA…".
+// roleID returns STS's unique id of a role: "AROA…".
 func roleID(account, role string) string {
 	return "AROA" + strings.ToUpper(hexSHA256([]byte(account + "/" + role))[:17])
 }
 
-// Role returns the credentials of an instance's role, as its metadata service has
-// them: their session has the name of the instance.
+// Role returns the credentials of an instance's role, which its metadata service has: the
+// session is named after the instance.
 func (c *Cloud) Role(id string) Credentials {
 	instance, ok := c.Instance(id)
 	if !ok || instance.Role == "" {
@@ -89,7 +89,7 @@ func (c *Cloud) Role(id string) Credentials {
 	return c.roles[id]
 }
 
-// DemandExternalID lets a role be assumed with this external id only.
+// DemandExternalID makes a role require an external id.
 func (c *Cloud) DemandExternalID(role, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +107,8 @@ type assumeRoleResponse struct {
 	Metadata metadataElement `xml:"ResponseMetadata"`
 }
 
-// assumeRole lets everybody assume every role, except for those that demand an
-// external id: what roles trust is not part of the fake.
+// assumeRole lets every caller assume every role, unless it requires an external id. The
+// fake has no trust policies.
 func (c *Cloud) assumeRole(w http.ResponseWriter, r *http.Request, who principal) {
 	role, session := r.Form.Get("RoleArn"), r.Form.Get("RoleSessionName")
 	parts := strings.SplitN(role, ":", 6)
@@ -120,7 +120,8 @@ func (c *Cloud) assumeRole(w http.ResponseWriter, r *http.Request, who principal
 	demanded, demands := c.externalIDs[role]
 	c.mu.Unlock()
 	if demands && r.Form.Get("ExternalId") != demanded {
-		writeSTSError(w, r, refusal{403, "AccessDenied", "User: " + who.arn + " is not authorized to perform: sts:AssumeRole on resource: " + role})
+		writeSTSError(w, r,
+			refusal{403, "AccessDenied", "User: " + who.arn + " is not authorized to perform: sts:AssumeRole on resource: " + role})
 		return
 	}
 	partition, account, name := parts[1], parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:]

@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Credentials are what requests to EC2 and STS are signed with.
+// Credentials are the credentials that sign requests.
 type Credentials struct {
 	AccessKeyID, SecretAccessKey string
-	// Token belongs to credentials of a role; those of a user have none.
+	// Token is the session token of temporary credentials. It is empty for a user.
 	Token      string
 	Expiration time.Time
 }
 
-// principal is who credentials belong to.
+// principal is the owner of credentials.
 type principal struct {
 	Credentials
 	account, arn, userID string
 }
 
-// refusal is an error that a service answers with.
+// refusal is an error answer of a service.
 type refusal struct {
 	status        int
 	code, message string
@@ -50,8 +50,8 @@ func partition(region string) string {
 	return "aws"
 }
 
-// authorization is what a request has of Signature Version 4, in its Authorization
-// header or, if it was signed beforehand for somebody else to send, in its query.
+// authorization has the parts of Signature Version 4 of a request, from its Authorization
+// header or, if it was presigned, from its query.
 type authorization struct {
 	accessKeyID, region, service string
 	token                        string
@@ -60,8 +60,7 @@ type authorization struct {
 	signature                    string
 }
 
-// authenticate checks a request's signature and returns whose it is, and the
-// region that it is for.
+// authenticate verifies a request's signature and returns its signer and region.
 func (c *Cloud) authenticate(r *http.Request, service string) (principal, string, *refusal) {
 	auth, ok := readAuthorization(r)
 	if !ok {
@@ -88,14 +87,15 @@ func (c *Cloud) authenticate(r *http.Request, service string) (principal, string
 	if err != nil || !hmac.Equal([]byte(want), []byte(auth.signature)) {
 		return principal{}, "", &refusal{
 			403, "SignatureDoesNotMatch",
-			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method.",
+			"The request signature we calculated does not match the signature you provided. Check your AWS Secret Access " +
+				"Key and signing method.",
 		}
 	}
 	return who, auth.region, nil
 }
 
-// lifetime is how long a signature holds, whatever X-Amz-Expires says, and how far
-// the clocks of a caller and of AWS may be apart.
+// lifetime is how long a signature is valid, regardless of X-Amz-Expires, and the maximum
+// clock skew between a caller and AWS.
 const lifetime = 15 * time.Minute
 
 func readAuthorization(r *http.Request) (authorization, bool) {
@@ -141,7 +141,7 @@ func (a *authorization) setScope(credential string) bool {
 	return true
 }
 
-// signsEnough reports whether the host and every header of AWS are signed.
+// signsEnough reports whether the host and all headers of AWS are signed.
 func signsEnough(r *http.Request, signed []string) bool {
 	if !slices.IsSorted(signed) || !slices.Contains(signed, "host") {
 		return false
@@ -155,8 +155,8 @@ func signsEnough(r *http.Request, signed []string) bool {
 	return true
 }
 
-// sign is the signature that the request should have (AWS's page "Create a signed
-// AWS API request").
+// sign returns the correct signature of the request (AWS's page "Create a signed AWS API
+// request").
 func (a authorization) sign(r *http.Request, secret string) (string, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -184,15 +184,14 @@ func canonicalPath(u *url.URL) string {
 	return u.EscapedPath()
 }
 
-// canonicalQuery is the query in order, without the signature that is being
-// checked.
+// canonicalQuery returns the sorted query without the signature.
 func canonicalQuery(u *url.URL) string {
 	query := u.Query()
 	query.Del("X-Amz-Signature")
 	return strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-// canonicalHeaders is a line for each signed header.
+// canonicalHeaders returns a line for each signed header.
 func canonicalHeaders(r *http.Request, signed []string) string {
 	var b strings.Builder
 	for _, name := range signed {

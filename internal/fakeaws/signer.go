@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Signer signs identity documents as AWS does in one region: each form with a key
-// of its own.
+// Signer signs identity documents like AWS in one region: each form with a key of its
+// own.
 type Signer struct {
 	dsa     *dsa.PrivateKey
 	rsa1024 *rsa.PrivateKey
@@ -26,8 +26,8 @@ type Signer struct {
 	dsaCertificate, rsa1024Certificate, rsa2048Certificate *x509.Certificate
 }
 
-// The DSA domain parameters, made once for this package: making them takes long,
-// and they are not secret.
+// The DSA domain parameters. They are constant because generating them takes long, and
+// they are not secret.
 const (
 	dsaP = "826e4092056ade6e48b83bf87703a4ff65032a793304923ccb782dde41aae62d7f0fbb0a953bf8ff66f78023aa6ec6a6" +
 		"f408a97c26ceb0c0593d4fd5c8b05a56b53a109804ec953fad41702bb00dae5b50b4798ae4ed7dfa9379eb89b4e1b37f" +
@@ -38,20 +38,19 @@ const (
 		"926e25820d2f54f125437e2d6ed0f3ca3bc0ce3a02eded03286b47d4ba88c6ac"
 )
 
-// NewSigner makes keys and their self-signed certificates, which bear the name
-// that is in AWS's own.
+// NewSigner makes keys and their self-signed certificates, with the name in AWS's own.
 func NewSigner() (*Signer, error) {
 	s := &Signer{dsa: &dsa.PrivateKey{}}
 	s.dsa.P, s.dsa.Q, s.dsa.G = hexInt(dsaP), hexInt(dsaQ), hexInt(dsaG)
 	err := dsa.GenerateKey(s.dsa, rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a DSA key: %w", err)
+		return nil, fmt.Errorf("make a DSA key: %w", err)
 	}
 	if s.rsa1024, err = rsa.GenerateKey(rand.Reader, 1024); err != nil {
-		return nil, fmt.Errorf("making an RSA-1024 key: %w", err)
+		return nil, fmt.Errorf("make an RSA-1024 key: %w", err)
 	}
 	if s.rsa2048, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
-		return nil, fmt.Errorf("making an RSA-2048 key: %w", err)
+		return nil, fmt.Errorf("make an RSA-2048 key: %w", err)
 	}
 	if s.dsaCertificate, err = s.certifyDSA(); err != nil {
 		return nil, err
@@ -63,25 +62,25 @@ func NewSigner() (*Signer, error) {
 	return s, err
 }
 
-// Certificates are those of the DSA, the RSA-1024 and the RSA-2048 key.
+// Certificates returns the certificates of the DSA, the RSA-1024 and the RSA-2048 key.
 func (s *Signer) Certificates() []*x509.Certificate {
 	return []*x509.Certificate{s.dsaCertificate, s.rsa1024Certificate, s.rsa2048Certificate}
 }
 
-// PKCS7 is what /latest/dynamic/instance-identity/pkcs7 has for a document: signed
-// with DSA and SHA-1.
+// PKCS7 returns /latest/dynamic/instance-identity/pkcs7 for a document: signed with DSA
+// and SHA-1.
 func (s *Signer) PKCS7(document []byte, signed time.Time) string {
 	return base64Lines(s.PKCS7DER(document, signed))
 }
 
-// RSA2048 is what /latest/dynamic/instance-identity/rsa2048 has for a document:
-// signed with RSA and SHA-256.
+// RSA2048 returns /latest/dynamic/instance-identity/rsa2048 for a document: signed with
+// RSA and SHA-256.
 func (s *Signer) RSA2048(document []byte, signed time.Time) string {
 	return base64Lines(s.RSA2048DER(document, signed))
 }
 
-// Signature is what /latest/dynamic/instance-identity/signature has for a
-// document: its bare signature with RSA-1024 and SHA-256.
+// Signature returns /latest/dynamic/instance-identity/signature for a document: its bare
+// signature with RSA-1024 and SHA-256.
 func (s *Signer) Signature(document []byte) string {
 	hash := sha256.Sum256(document)
 	signature, err := rsa.SignPKCS1v15(rand.Reader, s.rsa1024, crypto.SHA256, hash[:])
@@ -91,7 +90,7 @@ func (s *Signer) Signature(document []byte) string {
 	return base64Lines(signature)
 }
 
-// PKCS7DER is [Signer.PKCS7] without its base64.
+// PKCS7DER returns [Signer.PKCS7] without base64.
 func (s *Signer) PKCS7DER(document []byte, signed time.Time) []byte {
 	digest := sha1.Sum(document)
 	sha1Identifier := der(tagSequence, oid(oidSHA1), der(tagNull))
@@ -108,10 +107,10 @@ func (s *Signer) PKCS7DER(document []byte, signed time.Time) []byte {
 	})
 }
 
-// RSA2048DER is [Signer.RSA2048] without its base64.
+// RSA2048DER returns [Signer.RSA2048] without base64.
 func (s *Signer) RSA2048DER(document []byte, signed time.Time) []byte {
 	digest := sha256.Sum256(document)
-	// AWS gives no parameters; it gave null in documents of 2021.
+	// AWS has no parameters here; it had NULL in documents of 2021.
 	sha256Identifier := der(tagSequence, oid(oidSHA256))
 	protection := der(tagSequence, sha256Identifier, der(tagContext1, oid(oidSHA256WithRSA), der(tagNull)))
 	attributes := [][]byte{
@@ -131,7 +130,7 @@ func (s *Signer) RSA2048DER(document []byte, signed time.Time) []byte {
 	})
 }
 
-// signDSA signs with DSA and SHA-1; the signature is in DER.
+// signDSA signs with DSA and SHA-1. The signature is in DER.
 func (s *Signer) signDSA(message []byte) []byte {
 	hash := sha1.Sum(message)
 	r, z, err := dsa.Sign(rand.Reader, s.dsa, hash[:])
@@ -141,8 +140,8 @@ func (s *Signer) signDSA(message []byte) []byte {
 	return marshal(struct{ R, S *big.Int }{r, z})
 }
 
-// certifyDSA makes a certificate of version 1, as AWS's DSA certificates are; the
-// standard library makes none for DSA keys.
+// certifyDSA makes a certificate of version 1, like AWS's DSA certificates. The standard
+// library makes none for DSA keys.
 func (s *Signer) certifyDSA() (*x509.Certificate, error) {
 	from, until := validity()
 	name := amazonName()
@@ -154,7 +153,7 @@ func (s *Signer) certifyDSA() (*x509.Certificate, error) {
 		marshal(serialNumber()), algorithm, name, der(tagSequence, utcTime(from), utcTime(until)), name, key)
 	certificate, err := x509.ParseCertificate(der(tagSequence, body, algorithm, der(tagBitString, []byte{0}, s.signDSA(body))))
 	if err != nil {
-		return nil, fmt.Errorf("making a DSA certificate: %w", err)
+		return nil, fmt.Errorf("make a DSA certificate: %w", err)
 	}
 	return certificate, nil
 }
@@ -167,7 +166,7 @@ func certifyRSA(key *rsa.PrivateKey) (*x509.Certificate, error) {
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("making an RSA certificate: %w", err)
+		return nil, fmt.Errorf("make an RSA certificate: %w", err)
 	}
 	return x509.ParseCertificate(raw)
 }
@@ -186,7 +185,7 @@ func serialNumber() *big.Int {
 	return new(big.Int).SetBytes(serial)
 }
 
-// amazonName is the subject and issuer of all of AWS's certificates for identity
+// amazonName returns the subject and issuer of all certificates of AWS for identity
 // documents.
 func amazonName() []byte {
 	var relative [][]byte
@@ -213,8 +212,8 @@ func hexInt(digits string) *big.Int {
 	return n
 }
 
-// base64Lines is the base64 of bytes in lines of 76 characters, without a line end
-// at the end, as the metadata service gives it.
+// base64Lines returns base64 in lines of 76 characters without a final line end, like the
+// metadata service.
 func base64Lines(data []byte) string {
 	text := base64.StdEncoding.EncodeToString(data)
 	var lines []string

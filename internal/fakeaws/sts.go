@@ -31,7 +31,7 @@ type stsError struct {
 	Request string `xml:"RequestId" json:"RequestId"`
 }
 
-// handleSTS answers whoever signed the request.
+// handleSTS answers requests to STS.
 func (c *Cloud) handleSTS(w http.ResponseWriter, r *http.Request) {
 	who, region, refused := c.authenticate(r, "sts")
 	if refused == nil && !scopeFits(region, r.Host) {
@@ -61,8 +61,8 @@ func callerIdentity(who principal) getCallerIdentityResponse {
 	return answer
 }
 
-// scopeFits reports whether a signature for a region is good at a host under AWS's
-// own names; other hosts take any.
+// scopeFits reports whether a host accepts signatures for a region. Hosts that are not
+// AWS's accept any.
 func scopeFits(region, host string) bool {
 	labels := strings.Split(host, ".")
 	if len(labels) < 3 || labels[0] != "sts" && labels[0] != "sts-fips" {
@@ -91,8 +91,8 @@ func throttledSTS(w http.ResponseWriter, r *http.Request, kind FaultKind) {
 	}[kind])
 }
 
-// writeSTS answers in XML, or in JSON if that is asked for, then as the value of a
-// key if it has a name.
+// writeSTS answers in XML, or in JSON on request. In JSON, a name makes the value that of
+// a key.
 func writeSTS(w http.ResponseWriter, r *http.Request, status int, name string, value any) {
 	if r.Header.Get("Accept") != "application/json" {
 		writeXML(w, status, value)

@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 )
 
-// clock is moved by hand.
+// clock is a clock that the test controls.
 type clock struct{ elapsed atomic.Int64 }
 
 func (c *clock) now() time.Time {
@@ -24,19 +24,20 @@ func (c *clock) pass(d time.Duration) { c.elapsed.Add(int64(d)) }
 
 const limit = 2 * time.Minute
 
-// tooOld expects that nobody is mapped, that this is an error, and what it says.
+// tooOld expects that a look-up is an error that contains a text.
 func tooOld(t *testing.T, live *mappings.Live, arn, says string) {
 	t.Helper()
 	mapping, found, err := live.Find(arn, account)
-	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: the copy of ") || !strings.Contains(err.Error(), says) {
-		t.Errorf("got %+v, %v, %v; want an error that says %q", mapping, found, err, says)
+	if err == nil || found || mapping.Username != "" || !strings.Contains(err.Error(), "not decided: the copy of ") ||
+		!strings.Contains(err.Error(), says) {
+		t.Errorf("got %+v, %v, %v; want an error with %q", mapping, found, err, says)
 	}
 	if err := live.TooOld(); err == nil {
 		t.Error("nothing is too old")
 	}
 }
 
-func TestASourceThatIsNotHeardFromMapsNobody(t *testing.T) {
+func TestSilentSourceIsAnError(t *testing.T) {
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes})
 	c.identity("ops", opsRole, "ops")
@@ -48,8 +49,7 @@ func TestASourceThatIsNotHeardFromMapsNobody(t *testing.T) {
 	mapped(t, live, nodeRole, nodeName)
 	mapped(t, live, opsRole, "ops")
 
-	// The watches stay open, and nothing comes: a silent network, or an API server
-	// that is stopped.
+	// The watches stay open, and no event arrives: the network or the API server hangs.
 	clock.pass(limit)
 	mapped(t, live, nodeRole, nodeName)
 	clock.pass(1)
@@ -62,16 +62,16 @@ func TestASourceThatIsNotHeardFromMapsNobody(t *testing.T) {
 		}
 	}
 
-	// What an earlier source knows does not depend on a later one.
+	// A match in an earlier source does not depend on later sources.
 	c.set(map[string]string{"mapRoles": nodes, "mapUsers": "- userarn: " + ada + "\n  username: ada\n"})
-	eventually(t, "the ConfigMap is heard from", func() bool { return live.Sources()[0].Age == 0 })
+	eventually(t, "the ConfigMap is up to date", func() bool { return live.Sources()[0].Age == 0 })
 	clock.pass(2 * time.Second)
 	mapped(t, live, nodeRole, nodeName)
 	mapped(t, live, ada, "ada")
 	tooOld(t, live, opsRole, "IAMIdentityMappings is 2m2s old")
 
 	c.identity("ops", opsRole, "other")
-	eventually(t, "the custom resource is heard from", func() bool { return live.Sources()[1].Age == 0 })
+	eventually(t, "the custom resource is up to date", func() bool { return live.Sources()[1].Age == 0 })
 	clock.pass(2 * time.Second)
 	mapped(t, live, opsRole, "other")
 	if err := live.TooOld(); err != nil {
@@ -79,7 +79,7 @@ func TestASourceThatIsNotHeardFromMapsNobody(t *testing.T) {
 	}
 }
 
-func TestTheCauseIsWhatTheAPIServerAnswers(t *testing.T) {
+func TestErrorHasTheAnswerOfTheAPIServer(t *testing.T) {
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes})
 	clock := &clock{}
@@ -96,13 +96,13 @@ func TestTheCauseIsWhatTheAPIServerAnswers(t *testing.T) {
 	c.outage("")
 	eventually(t, "it can be read again", func() bool { return live.Sources()[0].Err == nil })
 	c.set(map[string]string{"mapRoles": nodes, "more": ""})
-	eventually(t, "it is heard from", func() bool { return live.Sources()[0].Age == 0 })
+	eventually(t, "it is up to date", func() bool { return live.Sources()[0].Age == 0 })
 	clock.pass(2 * time.Second)
 	mapped(t, live, nodeRole, nodeName)
 	observer.expect(t, "ConfigMap kube-system/aws-auth true", "ConfigMap kube-system/aws-auth false")
 }
 
-func TestAFileThatCannotBeReadForTooLongMapsNobody(t *testing.T) {
+func TestUnreadableFileIsAnErrorWhenItIsTooOld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write := func(text string) {
 		t.Helper()
@@ -116,8 +116,8 @@ func TestAFileThatCannotBeReadForTooLongMapsNobody(t *testing.T) {
 	live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File}, File: path, MaxStaleness: limit, Now: clock.now})
 	mapped(t, live, nodeRole, nodeName)
 
-	// A file that is read stays young, also with broken content: then what was good
-	// last is in use.
+	// A file that can be read is not old, even if its content is broken: its last valid
+	// content is in use.
 	clock.pass(10 * limit)
 	eventually(t, "the file is read again", func() bool { return live.Sources()[0].Age == 0 })
 	clock.pass(2 * time.Second)
@@ -131,7 +131,7 @@ func TestAFileThatCannotBeReadForTooLongMapsNobody(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the file is missed", func() bool { return live.Sources()[0].Err != nil })
+	eventually(t, "the missing file is noticed", func() bool { return live.Sources()[0].Err != nil })
 	mapped(t, live, nodeRole, nodeName)
 	clock.pass(limit + time.Second)
 	tooOld(t, live, nodeRole, "no such file")
@@ -141,9 +141,9 @@ func TestAFileThatCannotBeReadForTooLongMapsNobody(t *testing.T) {
 	mapped(t, live, nodeRole, nodeName)
 }
 
-// An API server that has lost its store answers lists with a version from its cache,
-// however old that is. Lists of mappings have none.
-func TestListsAreAnsweredFromTheStore(t *testing.T) {
+// An API server that has lost its store may answer lists with a resource version from its
+// cache, however old. Lists of mappings have no resource version.
+func TestListsAreReadFromTheStore(t *testing.T) {
 	c := newCluster(t)
 	var mu sync.Mutex
 	var versions []string

@@ -20,7 +20,8 @@ import (
 // mappings.
 const SourceMissing finding.Code = "MappingSourceMissing"
 
-// followConfigMap follows the ConfigMap by its name: the role grants no other.
+// followConfigMap follows the ConfigMap by its name, because the role grants access to no
+// other.
 func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes.Interface) {
 	all := client.CoreV1().ConfigMaps(l.opts.Namespace)
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, l.opts.Name).String()
@@ -34,7 +35,8 @@ func (l *Live) followConfigMap(ctx context.Context, s *source, client kubernetes
 			options.FieldSelector = byName
 			return all.Watch(ctx, options)
 		},
-		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name, l.opts.Namespace),
+		remedy: fmt.Sprintf("let the server's user list and watch the ConfigMap %s in namespace %s, by its name", l.opts.Name,
+			l.opts.Namespace),
 	}, func(store cache.Store) { l.readConfigMap(s, store) })
 }
 
@@ -42,18 +44,18 @@ func (l *Live) readConfigMap(s *source, store cache.Store) {
 	object, found, err := store.GetByKey(l.opts.Namespace + "/" + l.opts.Name)
 	if err != nil || !found {
 		nothing, _ := iam.Collect(nil)
-		s.take(nothing, []finding.Finding{l.missing(s)})
+		s.apply(nothing, []finding.Finding{l.missing(s)})
 		return
 	}
 	read := object.(*corev1.ConfigMap)
-	l.events.queue(read, s.take(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
+	l.events.queue(read, s.apply(iam.ParseConfigMap(read.Data, s.name, finding.Place{Object: s.name})))
 }
 
 func (l *Live) missing(s *source) finding.Finding {
 	return finding.Finding{
 		Code: SourceMissing, Severity: finding.Warning, Place: finding.Place{Object: s.name},
 		Message:     "there is no such ConfigMap",
-		Consequence: "nobody is recognised by it",
+		Consequence: "it maps no caller: no caller is authenticated by this source",
 		Remedy:      "create it, or remove ConfigMap from iam.sources",
 	}
 }

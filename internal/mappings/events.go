@@ -22,14 +22,14 @@ import (
 const (
 	// eventsOfChange is the maximum number of events for one change of a ConfigMap.
 	eventsOfChange = 10
-	// eventsAtOnce and eventInterval are the rate limit of events: an attacker may edit a
-	// ConfigMap all the time.
+	// eventsAtOnce and eventInterval are the rate limit of events. An attacker may edit a
+	// ConfigMap constantly.
 	eventsAtOnce  = 25
 	eventInterval = 10 * time.Second
 	// eventsWaiting is the length of the queue.
 	eventsWaiting = 50
 	eventTimeout  = 10 * time.Second
-	// eventMessage is the longest message, in bytes, that API servers take.
+	// eventMessage is the maximum size of a message in API servers, in bytes.
 	eventMessage = 1024
 )
 

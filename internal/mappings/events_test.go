@@ -22,11 +22,13 @@ func TestFindingsAreEventsOfTheConfigMap(t *testing.T) {
 	eventually(t, "there is an event", func() bool { return len(c.events()) == 1 })
 	event := c.events()[0]
 	about := event.InvolvedObject
-	if event.Reason != "MappingInvalid" || event.Type != corev1.EventTypeWarning || about.Kind != "ConfigMap" || about.Namespace != "kube-system" ||
-		about.Name != "aws-auth" || about.UID == "" || !strings.HasPrefix(event.Message, "data.mapRoles[1]") || event.FirstTimestamp.IsZero() {
+	if event.Reason != "MappingInvalid" || event.Type != corev1.EventTypeWarning || about.Kind != "ConfigMap" ||
+		about.Namespace != "kube-system" ||
+		about.Name != "aws-auth" || about.UID == "" || !strings.HasPrefix(event.Message,
+		"data.mapRoles[1]") || event.FirstTimestamp.IsZero() {
 		t.Errorf("the event is %+v", event)
 	}
-	// What is known already is no news, whatever else is edited.
+	// A known finding makes no new event, whatever else is edited.
 	c.set(map[string]string{"mapRoles": nodes + "- {username: nobody}\n", "mapusers": "[]"})
 	eventually(t, "there is another event", func() bool { return len(c.events()) == 2 })
 	for _, e := range c.events() {
@@ -39,7 +41,7 @@ func TestFindingsAreEventsOfTheConfigMap(t *testing.T) {
 	}
 }
 
-func TestEventsOfAChangeAreFew(t *testing.T) {
+func TestEventsOfAChangeAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	var roles strings.Builder
@@ -50,7 +52,7 @@ func TestEventsOfAChangeAreFew(t *testing.T) {
 	live, _ := follow(t, ofConfigMap(c))
 	eventually(t, "all mistakes are found", func() bool { return len(live.Findings()) >= 40 })
 	eventually(t, "ten events are written", func() bool { return len(c.events()) == 10 })
-	// A last one, after which no more can be waiting.
+	// A last one, after which no event can be in the queue.
 	c.set(map[string]string{"mapusers": "[]"})
 	eventually(t, "the next change has its event", func() bool { return len(c.events()) > 10 })
 	if got := len(c.events()); got != 11 {
@@ -58,7 +60,7 @@ func TestEventsOfAChangeAreFew(t *testing.T) {
 	}
 }
 
-func TestEventsThatCannotBeWrittenAreTold(t *testing.T) {
+func TestFailedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.outage("/events")
@@ -68,12 +70,13 @@ func TestEventsThatCannotBeWrittenAreTold(t *testing.T) {
 	eventually(t, "the observer is notified", func() bool {
 		observer.mu.Lock()
 		defer observer.mu.Unlock()
-		return len(observer.events) == 1 && strings.HasPrefix(observer.events[0].Error(), "create an event of ConfigMap kube-system/aws-auth: ")
+		return len(observer.events) == 1 &&
+			strings.HasPrefix(observer.events[0].Error(), "create an event of ConfigMap kube-system/aws-auth: ")
 	})
 }
 
-func TestSourcesHaveToBeKnown(t *testing.T) {
+func TestUnknownSourceIsAnError(t *testing.T) {
 	if _, err := mappings.New(mappings.Options{Sources: []mappings.Kind{"Table"}}); err == nil {
-		t.Error("there is no such source")
+		t.Error("an unknown source is accepted")
 	}
 }

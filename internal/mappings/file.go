@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// fileInterval is how often the file is looked at.
+	// fileInterval is the interval between checks of the file.
 	fileInterval = 2 * time.Second
-	// maxFile is the size in bytes beyond which a file is not read: that of the
-	// largest ConfigMap.
+	// maxFile is the maximum size of the file in bytes: that of the largest ConfigMap.
 	maxFile = 1 << 20
 )
 
-// followFile reads the file when it has changed and then stayed as it is, so that
-// it is not read while it is being written. At the start it is read as it is.
+// followFile reads the file when it has changed and then stayed the same, so that it is
+// not read while it is being written. At the start, it is read at once.
 func (l *Live) followFile(ctx context.Context, s *source) {
 	ticker := time.NewTicker(l.opts.Interval)
 	defer ticker.Stop()
@@ -34,7 +33,8 @@ func (l *Live) followFile(ctx context.Context, s *source) {
 	}
 }
 
-// file is what was seen at the last look, and what was dealt with; nil for nothing.
+// file has the content at the last check, and the content that was last used. Both can be
+// nil.
 type file struct {
 	path        string
 	seen, taken []byte
@@ -57,11 +57,11 @@ func (f *file) look(s *source, atOnce bool) {
 	case settled:
 		f.taken = text
 		s.age.MarkCurrent()
-		s.take(iam.ParseFile(text, f.path))
+		s.apply(iam.ParseFile(text, f.path))
 	}
 }
 
-// readFile returns what is in the file, never nil without an error.
+// readFile returns the content of the file. It is never nil without an error.
 func readFile(path string) ([]byte, error) {
 	opened, err := os.Open(path)
 	if err != nil {

@@ -8,15 +8,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// TestAFileThatIsBeingWrittenIsNotTaken looks at a file as often as it says.
-func TestAFileThatIsBeingWrittenIsNotTaken(t *testing.T) {
+// TestFileIsNotReadWhileItIsWritten checks a file several times.
+func TestFileIsNotReadWhileItIsWritten(t *testing.T) {
 	const (
 		first  = "mapRoles:\n- {rolearn: 'arn:aws:iam::111122223333:role/node', username: a}\n"
 		second = "- {rolearn: 'arn:aws:iam::111122223333:role/ops', username: b}\n"
 		third  = "- {rolearn: 'arn:aws:iam::111122223333:role/web', username: c}\n"
 	)
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
-	live, err := New(Options{Sources: []Kind{File}, File: path, Rules: iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()}})
+	live, err := New(Options{
+		Sources: []Kind{File}, File: path,
+		Rules: iam.Rules{Partition: "aws", RolePaths: iam.MatchName, Reserved: iam.DefaultReserved()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,15 +29,15 @@ func TestAFileThatIsBeingWrittenIsNotTaken(t *testing.T) {
 		atOnce     bool
 		want       int
 	}{
-		{"at the start it is read as it is", first, true, 1},
-		{"as it stays, nothing changes", first, false, 1},
+		{"at the start it is read at once", first, true, 1},
+		{"without a change, nothing changes", first, false, 1},
 		{"it is being written", first + second, false, 1},
 		{"it is still being written", first + second + third, false, 1},
-		{"it has stayed as it is", first + second + third, false, 3},
-		{"it is being written anew", first, false, 3},
-		{"it is gone, and what is known stays", "", false, 3},
-		{"it is there again as it was seen last, and may be half-written", first, false, 3},
-		{"it has stayed as it is there", first, false, 1},
+		{"it has stayed the same", first + second + third, false, 3},
+		{"it is being written again", first, false, 3},
+		{"it is missing, and the last content stays", "", false, 3},
+		{"it is back with the last seen content, and may be half-written", first, false, 3},
+		{"it has stayed the same again", first, false, 1},
 	} {
 		if look.text == "" {
 			err = os.Remove(path)

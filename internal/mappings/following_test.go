@@ -27,7 +27,8 @@ const (
 	opsRole  = "arn:aws:iam::111122223333:role/ops"
 	ada      = "arn:aws:iam::111122223333:user/ada"
 	awsAuth  = "/api/v1/namespaces/kube-system/configmaps/aws-auth"
-	nodes    = "- rolearn: " + nodeRole + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	nodes    = "- rolearn: " + nodeRole + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: " +
+		"[system:bootstrappers, system:nodes]\n"
 	nodeName = "system:node:{{EC2PrivateDNSName}}"
 )
 
@@ -37,7 +38,7 @@ type cluster struct {
 	t *testing.T
 
 	mu   sync.Mutex
-	down string // a part of the paths that are not served; empty for none
+	down string // a part of the paths that are not served; it can be empty
 	seen func(*http.Request)
 }
 
@@ -129,8 +130,8 @@ func (o *recorder) reached() []string {
 	return slices.Clone(o.reach)
 }
 
-// expect waits until the wanted number of calls of MappingsUnreachable was recorded, and
-// compares them. A source is read before the call.
+// expect waits until a number of calls of MappingsUnreachable was recorded, and compares
+// them. A source is read before the call.
 func (o *recorder) expect(t *testing.T, want ...string) {
 	t.Helper()
 	eventually(t, "the observer is notified", func() bool { return len(o.reached()) >= len(want) })
@@ -169,13 +170,14 @@ func ofConfigMap(c *cluster) mappings.Options {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
 
-// username is whom a caller is mapped to: "" for nobody, "?" if that is open.
+// username returns the user of a caller: "" if it is not mapped, "?" for an error.
 func username(live *mappings.Live, arn string) string {
 	mapping, found, err := live.Find(arn, account)
 	switch {

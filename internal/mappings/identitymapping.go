@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// identityMappings is the custom resource, which is that of aws-iam-authenticator.
+// identityMappings is the custom resource of aws-iam-authenticator.
 func identityMappings() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "iamauthenticator.k8s.aws", Version: "v1alpha1", Resource: "iamidentitymappings"}
 }
@@ -32,11 +32,12 @@ func (l *Live) followIdentityMappings(ctx context.Context, s *source, client dyn
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return resource.Watch(ctx, options)
 		},
-		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove IdentityMapping from iam.sources",
-	}, func(store cache.Store) { s.take(readIdentityMappings(store.List())) })
+		remedy: "install the custom resource IAMIdentityMapping and let the server's user list and watch it, or remove " +
+			"IdentityMapping from iam.sources",
+	}, func(store cache.Store) { s.apply(readIdentityMappings(store.List())) })
 }
 
-// readIdentityMappings takes the objects in the order of their names.
+// readIdentityMappings parses the objects in the order of their names.
 func readIdentityMappings(objects []any) (*iam.Mappings, []finding.Finding) {
 	sorted := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, object := range objects {
@@ -70,8 +71,8 @@ func readIdentityMapping(object *unstructured.Unstructured) (iam.Mapping, []find
 		unusable, _, _ := iam.ParseIdentityMapping(name, arn, "", nil)
 		return unusable, []finding.Finding{{
 			Code: iam.MappingInvalid, Severity: finding.Error, Place: finding.Place{Object: "IAMIdentityMapping " + name, Key: "spec"},
-			Message:     "it has another form than its schema: " + err.Error(),
-			Consequence: "the mapping is not used, and no other one about the same ARN counts",
+			Message:     "it does not match its schema: " + err.Error(),
+			Consequence: "the mapping is not used, and no other one for the same ARN counts",
 			Remedy:      "write strings into arn and username, and a list of strings into groups",
 		}}, false
 	}

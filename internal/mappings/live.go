@@ -28,85 +28,82 @@ const (
 	IdentityMapping Kind = "IdentityMapping"
 )
 
-// Options say what is followed.
+// Options are the settings of [Live].
 type Options struct {
-	// Sources are asked in this order, each once.
+	// Sources are tried in this order, each once.
 	Sources []Kind
 	// File is the path of the source File.
 	File string
-	// Namespace and Name are those of the ConfigMap.
+	// Namespace and Name identify the ConfigMap.
 	Namespace, Name string
-	// Cluster is where the ConfigMap and the custom resource are; nil if neither
-	// is a source.
+	// Cluster is the API server with the ConfigMap and the custom resource. It is nil if
+	// neither is a source.
 	Cluster *rest.Config
-	// Rules are how mappings are used.
+	// Rules are how mappings are applied.
 	Rules iam.Rules
-	// Observer may be nil.
+	// Observer is optional.
 	Observer Observer
-	// MaxStaleness is how long a source may not have been read or heard from while
-	// what was read of it is in use; 0 for no limit.
+	// MaxStaleness is the maximum age of a source whose mappings are used; 0 means no limit.
 	MaxStaleness time.Duration
-	// Interval is how often the file is looked at; 0 for two seconds.
+	// Interval is the interval between checks of the file; 0 means two seconds.
 	Interval time.Duration
-	// Now may be nil.
+	// Now is optional.
 	Now func() time.Time
 }
 
-// Observer is notified of changes of sources, one call at a time for each source.
+// Observer is notified of changes of sources. Calls for the same source are sequential.
 type Observer interface {
-	// MappingsChanged reports that a source was read and has other mappings or
-	// findings than before.
+	// MappingsChanged reports that a source was read and has new mappings or findings.
 	MappingsChanged(Change)
-	// MappingsUnreachable reports that a source cannot be read or followed, once
-	// until it can be again, which is reported with nil.
+	// MappingsUnreachable reports once that a source cannot be read or followed, and with
+	// nil that it can be again.
 	MappingsUnreachable(source string, err error)
 	// EventFailed reports that an Event could not be created.
 	EventFailed(err error)
 }
 
-// Change is what is new in a source.
+// Change is a change of a source.
 type Change struct {
 	Source Source
-	// Found are the findings that were not there before, Mended those that are
-	// no more.
-	Found, Mended []finding.Finding
+	// Found are the new findings, Fixed those that are gone.
+	Found, Fixed []finding.Finding
 }
 
 // Source is the state of a source.
 type Source struct {
-	// Name is that of the mappings: "ConfigMap kube-system/aws-auth".
+	// Name is the name of the mappings: "ConfigMap kube-system/aws-auth".
 	Name string
 	Kind Kind
-	// Read is whether the source was ever read.
+	// Read is whether the source has ever been read.
 	Read bool
-	// Mappings is how many are in use.
+	// Mappings are the numbers of mappings in use.
 	Mappings map[iam.MappingKind]int
-	// Findings are in order, the gravest first.
+	// Findings are sorted, the most severe first.
 	Findings []finding.Finding
-	// Stale are the keys whose last good state is in use instead of what they
-	// hold, and Unknown those that have not had a good one yet.
+	// Stale are the broken keys whose last valid content is in use. Unknown are the
+	// broken keys without valid content so far.
 	Stale, Unknown []string
 	// Err is why the source cannot be read or followed now.
 	Err error
-	// Age is how long ago the source was last heard from; TooOld is set when that is
-	// so long that nobody is mapped by it.
+	// Age is the time since the source was last known to be current. TooOld is set when
+	// it exceeds the limit, so that look-ups are errors.
 	Age    time.Duration
 	TooOld error
 }
 
-// Healthy reports whether what is in use is what is there.
+// Healthy reports whether the mappings in use are current.
 func (s *Source) Healthy() bool {
 	return s.Read && s.Err == nil && s.TooOld == nil && len(s.Stale) == 0 && len(s.Unknown) == 0
 }
 
-// Live are mappings that are followed. It is safe for concurrent use.
+// Live has mappings that follow their sources. It is safe for concurrent use.
 type Live struct {
 	opts    Options
 	sources []*source
 	events  *events
 }
 
-// New returns mappings that follow nothing until they run.
+// New returns a Live that follows its sources when Run is called.
 func New(opts Options) (*Live, error) {
 	if opts.Interval == 0 {
 		opts.Interval = fileInterval
@@ -175,8 +172,8 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// Find implements iam.Mapper. The error means that a source that may know the
-// caller has not been read well yet, or was not heard from for too long.
+// Find implements iam.Mapper. The error means that a source that may have the caller has
+// no valid content yet, or is too old.
 func (l *Live) Find(canonical, account string) (iam.Mapping, bool, error) {
 	if err := l.notRead(); err != nil {
 		return iam.Mapping{}, false, err
@@ -188,7 +185,7 @@ func (l *Live) Find(canonical, account string) (iam.Mapping, bool, error) {
 		now := s.state.Load()
 		mapping, found := now.mappings.Find(canonical, account, l.opts.Rules.RolePaths)
 		if key := now.hides(canonical, mapping, found); key != "" {
-			return iam.Mapping{}, false, fmt.Errorf("%s: %s has not been readable since the server started: mend it", s.name, key)
+			return iam.Mapping{}, false, fmt.Errorf("%s: %s has not been readable since the server started: fix it", s.name, key)
 		}
 		if found {
 			return mapping, true, nil
@@ -197,8 +194,7 @@ func (l *Live) Find(canonical, account string) (iam.Mapping, bool, error) {
 	return iam.Mapping{}, false, nil
 }
 
-// TooOld returns which sources were not heard from for too long: nobody is mapped by
-// them.
+// TooOld returns an error if sources are too old.
 func (l *Live) TooOld() error {
 	var old []error
 	for _, s := range l.sources {
@@ -207,7 +203,7 @@ func (l *Live) TooOld() error {
 	return errors.Join(old...)
 }
 
-// Ages returns those of the sources, in their order.
+// Ages returns the ages of the sources, in their order.
 func (l *Live) Ages() []staleness.Aged {
 	all := make([]staleness.Aged, len(l.sources))
 	for i, s := range l.sources {
@@ -216,8 +212,7 @@ func (l *Live) Ages() []staleness.Aged {
 	return all
 }
 
-// Synced returns nil when every source, and every key of it, has been read well
-// once.
+// Synced returns nil when every key of every source has had valid content.
 func (l *Live) Synced() error {
 	if err := l.notRead(); err != nil {
 		return err
@@ -225,7 +220,7 @@ func (l *Live) Synced() error {
 	var missing []error
 	for _, s := range l.sources {
 		for _, key := range s.state.Load().unknown {
-			missing = append(missing, fmt.Errorf("%s: %s has not been readable since the server started: mend it", s.name, key))
+			missing = append(missing, fmt.Errorf("%s: %s has not been readable since the server started: fix it", s.name, key))
 		}
 	}
 	return errors.Join(missing...)
@@ -244,8 +239,7 @@ func (l *Live) notRead() error {
 	return nil
 }
 
-// Sources returns the state of each source, in their order. It is shared and not
-// to be changed.
+// Sources returns the state of each source, in their order. The result is shared and must not be changed.
 func (l *Live) Sources() []Source {
 	all := make([]Source, len(l.sources))
 	for i, s := range l.sources {
@@ -254,7 +248,7 @@ func (l *Live) Sources() []Source {
 	return all
 }
 
-// Findings returns those of all sources, in order.
+// Findings returns the findings of all sources, sorted.
 func (l *Live) Findings() []finding.Finding {
 	var all []finding.Finding
 	for _, s := range l.sources {
@@ -273,7 +267,7 @@ func (s *source) describe(now *state) Source {
 	}
 }
 
-// unobserved is the Observer of those who want to know nothing.
+// unobserved is the default Observer.
 type unobserved struct{}
 
 func (unobserved) MappingsChanged(Change)            {}

@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/mappings"
 )
 
-func TestTheConfigMapIsFollowed(t *testing.T) {
+func TestConfigMapIsFollowed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes, "mapUsers": "- userarn: " + ada + "\n  username: ada\n"})
@@ -33,13 +33,27 @@ func TestTheConfigMapIsFollowed(t *testing.T) {
 		stale           []string
 	}{
 		{"an entry that is added", text(nodes + "- {rolearn: " + opsRole + ", username: ops}\n"), "ada", nodeName, "ops", "ada", nil, nil},
-		{"an entry that cannot be used is left out, the others are kept", text(nodes + "- {username: nobody}\n"), "ada", nodeName, "", "ada", []string{"MappingInvalid"}, nil},
-		{"a list that cannot be read stays as it was, the other is read", text("- rolearn: [\n"), "eve", nodeName, "", "eve", []string{"MappingSyntax"}, []string{"mapRoles"}},
-		{"it stays so however often it is edited", text("rolearn\n\t- x"), "ada", nodeName, "", "ada", []string{"MappingSyntax"}, []string{"mapRoles"}},
-		{"a good edit ends that", text("- {rolearn: " + opsRole + ", username: ops}\n"), "ada", "", "ops", "ada", nil, nil},
+		{
+			"an entry that cannot be used is left out, the others are kept", text(nodes + "- {username: nobody}\n"), "ada",
+			nodeName, "", "ada",
+			[]string{"MappingInvalid"},
+			nil,
+		},
+		{
+			"a list that cannot be read keeps its content, the other is read", text("- rolearn: [\n"), "eve", nodeName, "",
+			"eve",
+			[]string{"MappingSyntax"},
+			[]string{"mapRoles"},
+		},
+		{
+			"it keeps its content after another broken edit", text("rolearn\n\t- x"), "ada", nodeName, "", "ada",
+			[]string{"MappingSyntax"},
+			[]string{"mapRoles"},
+		},
+		{"a valid edit replaces it", text("- {rolearn: " + opsRole + ", username: ops}\n"), "ada", "", "ops", "ada", nil, nil},
 		{"a deletion is an edit", nil, "", "", "", "", []string{"MappingSourceMissing"}, nil},
-		{"so is a restoration", text(nodes), "ada", nodeName, "", "ada", nil, nil},
-		{"so is an empty list", text(""), "ada", "", "", "ada", nil, nil},
+		{"a restoration is an edit", text(nodes), "ada", nodeName, "", "ada", nil, nil},
+		{"an empty list is an edit", text(""), "ada", "", "", "ada", nil, nil},
 	} {
 		if step.roles == nil {
 			c.Remove(awsAuth)
@@ -48,7 +62,8 @@ func TestTheConfigMapIsFollowed(t *testing.T) {
 		}
 		mapped(t, live, ada, step.user)
 		eventually(t, step.rule, func() bool {
-			return slices.Equal(codes(live.Findings()), step.codes) && username(live, opsRole) == step.ops && username(live, nodeRole) == step.node
+			return slices.Equal(codes(live.Findings()), step.codes) && username(live, opsRole) == step.ops &&
+				username(live, nodeRole) == step.node
 		})
 		now := live.Sources()[0]
 		if !slices.Equal(now.Stale, step.stale) || now.Healthy() != (step.stale == nil) || !now.Read || now.Unknown != nil {
@@ -62,14 +77,15 @@ func TestTheConfigMapIsFollowed(t *testing.T) {
 
 func text(s string) *string { return &s }
 
-func TestNobodyIsUnknownBeforeEverySourceIsRead(t *testing.T) {
+func TestLookupIsAnErrorBeforeEverySourceIsRead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes})
 	c.outage("/configmaps")
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapRoles:\n- {rolearn: "+opsRole+", username: ops}\n")
-	live, observer := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File, mappings.ConfigMap}, File: path, Cluster: c.Config()})
+	live, observer := follow(t,
+		mappings.Options{Sources: []mappings.Kind{mappings.File, mappings.ConfigMap}, File: path, Cluster: c.Config()})
 	eventually(t, "the file is read", func() bool { return live.Sources()[0].Read })
 	eventually(t, "the outage is noticed", func() bool { return len(observer.reached()) > 0 })
 	for _, arn := range []string{nodeRole, opsRole, ada} {
@@ -78,7 +94,8 @@ func TestNobodyIsUnknownBeforeEverySourceIsRead(t *testing.T) {
 		}
 	}
 	err := live.Synced()
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap kube-system/aws-auth has not been read yet: ") || !strings.Contains(err.Error(), "by its name") {
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap kube-system/aws-auth has not been read yet: ") ||
+		!strings.Contains(err.Error(), "by its name") {
 		t.Errorf("error is %v", err)
 	}
 	c.outage("")
@@ -88,16 +105,16 @@ func TestNobodyIsUnknownBeforeEverySourceIsRead(t *testing.T) {
 	observer.expect(t, "ConfigMap kube-system/aws-auth true", "ConfigMap kube-system/aws-auth false")
 }
 
-func TestWhatHasNeverBeenReadableMakesCallersAnError(t *testing.T) {
+func TestLookupIsAnErrorIfAKeyWasNeverReadable(t *testing.T) {
 	t.Parallel()
 	for rule, tc := range map[string]struct {
 		broken, node, ops, user, unknown string
 	}{
-		"roles come before all others":                   {"mapRoles", "?", "?", "?", "?"},
-		"users come after roles by the whole ARN":        {"mapUsers", nodeName, "?", "?", "?"},
-		"accounts come last":                             {"mapAccounts", nodeName, "ops", "ada", "?"},
-		"a list that is not there has nothing to say":    {"", nodeName, "ops", "ada", "account"},
-		"a key that nobody looks at has nothing to say,": {"other", nodeName, "ops", "ada", "account"},
+		"roles come before all others":            {"mapRoles", "?", "?", "?", "?"},
+		"users come after roles by the whole ARN": {"mapUsers", nodeName, "?", "?", "?"},
+		"accounts come last":                      {"mapAccounts", nodeName, "ops", "ada", "?"},
+		"a missing list has no mappings":          {"", nodeName, "ops", "ada", "account"},
+		"an unknown key has no mappings":          {"other", nodeName, "ops", "ada", "account"},
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +130,9 @@ func TestWhatHasNeverBeenReadableMakesCallersAnError(t *testing.T) {
 			c.set(data)
 			live, _ := follow(t, ofConfigMap(c))
 			eventually(t, "it is read", func() bool { return live.Sources()[0].Read })
-			for arn, want := range map[string]string{nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.unknown} {
+			for arn, want := range map[string]string{
+				nodeRole: tc.node, opsRole: tc.ops, ada: tc.user, strings.Replace(ada, "ada", "eve", 1): tc.unknown,
+			} {
 				if got := username(live, arn); got != want {
 					t.Errorf("%s is %q, want %q", arn, got, want)
 				}
@@ -132,7 +151,7 @@ func TestWhatHasNeverBeenReadableMakesCallersAnError(t *testing.T) {
 	}
 }
 
-func TestAnOutageKeepsWhatIsKnown(t *testing.T) {
+func TestMappingsStayDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes})
@@ -154,11 +173,11 @@ func TestAnOutageKeepsWhatIsKnown(t *testing.T) {
 	eventually(t, "it is healthy again", func() bool { return live.Sources()[0].Healthy() })
 }
 
-func TestTheFileIsFollowed(t *testing.T) {
+func TestFileIsFollowed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	live, observer := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.File}, File: path})
-	eventually(t, "it is missed", func() bool { return live.Sources()[0].Err != nil })
+	eventually(t, "the missing file is noticed", func() bool { return live.Sources()[0].Err != nil })
 	if err := live.Synced(); err == nil || !strings.Contains(err.Error(), "read iam.file: open "+path) {
 		t.Errorf("error is %v", err)
 	}
@@ -173,7 +192,7 @@ func TestTheFileIsFollowed(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is missed again", func() bool { return live.Sources()[0].Err != nil })
+	eventually(t, "it is missing again", func() bool { return live.Sources()[0].Err != nil })
 	mapped(t, live, opsRole, "ops")
 	write(t, path, strings.Repeat("#", 1<<20)+"\n")
 	eventually(t, "it is too large", func() bool {
@@ -187,7 +206,7 @@ func TestTheFileIsFollowed(t *testing.T) {
 	observer.expect(t, name+" true", name+" false", name+" true", name+" false")
 }
 
-// write replaces a file, which is never seen half-written.
+// write atomically replaces a file.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
@@ -198,10 +217,12 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestTheFirstSourceWins(t *testing.T) {
+func TestFirstSourceWins(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.set(map[string]string{"mapRoles": "- {rolearn: " + opsRole + ", username: ops-of-map}\n- {rolearn: " + nodeRole + ", username: node-of-map}\n"})
+	c.set(map[string]string{
+		"mapRoles": "- {rolearn: " + opsRole + ", username: ops-of-map}\n- {rolearn: " + nodeRole + ", username: node-of-map}\n",
+	})
 	c.identity("ops", opsRole, "ops-of-resource")
 	path := filepath.Join(t.TempDir(), "mappings.yaml")
 	write(t, path, "mapAccounts: ['"+account+"']\n")
@@ -220,9 +241,9 @@ func TestTheFirstSourceWins(t *testing.T) {
 	}
 }
 
-// TestAnEntryThatCannotBeUsedHidesLaterSources: what it said before it was edited may be
-// what another source still says.
-func TestAnEntryThatCannotBeUsedHidesLaterSources(t *testing.T) {
+// TestUnusableEntryHidesLaterSources: another source may still have the rights that an
+// edit removed.
+func TestUnusableEntryHidesLaterSources(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": "- {rolearn: " + opsRole + ", username: ops}\n"})
@@ -256,7 +277,8 @@ func TestIdentityMappingsAreFollowed(t *testing.T) {
 	c.identity("nodes", nodeRole, nodeName, "system:bootstrappers", "system:nodes")
 	live, _ := follow(t, mappings.Options{Sources: []mappings.Kind{mappings.IdentityMapping}, Cluster: c.Config()})
 	mapped(t, live, nodeRole, nodeName)
-	if found, _, _ := live.Find(nodeRole, account); !slices.Equal(found.Groups, []string{"system:bootstrappers", "system:nodes"}) || found.Place.Object != "IAMIdentityMapping nodes" {
+	if found, _, _ := live.Find(nodeRole, account); !slices.Equal(found.Groups, []string{"system:bootstrappers", "system:nodes"}) ||
+		found.Place.Object != "IAMIdentityMapping nodes" {
 		t.Errorf("found %+v", found)
 	}
 	c.identity("ada", ada, "ada")
@@ -278,7 +300,7 @@ func TestIdentityMappingsAreFollowed(t *testing.T) {
 	mapped(t, live, nodeRole, "")
 }
 
-func TestChangesAreToldOnce(t *testing.T) {
+func TestChangesAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.set(map[string]string{"mapRoles": nodes})
@@ -286,9 +308,11 @@ func TestChangesAreToldOnce(t *testing.T) {
 	mapped(t, live, nodeRole, nodeName)
 	c.set(map[string]string{"mapRoles": nodes, "mapUsers": "- {username: nobody}\n"})
 	eventually(t, "the mistake is reported", func() bool { return len(observer.all()) == 2 })
-	// An edit of what nobody reads is no change, nor is the same finding.
+	// An edit of ignored fields is no change, nor is the same finding.
 	if err := c.Put(awsAuth, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Data: map[string]string{"mapRoles": nodes, "mapUsers": "- {username: nobody}\n"},
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Data: map[string]string{
+			"mapRoles": nodes, "mapUsers": "- {username: nobody}\n",
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -301,10 +325,10 @@ func TestChangesAreToldOnce(t *testing.T) {
 	if changes[0].Source.Mappings[iam.RoleMapping] != 1 || changes[0].Found != nil {
 		t.Errorf("first change: %+v", changes[0])
 	}
-	if !slices.Equal(codes(changes[1].Found), []string{"MappingInvalid"}) || changes[1].Mended != nil {
+	if !slices.Equal(codes(changes[1].Found), []string{"MappingInvalid"}) || changes[1].Fixed != nil {
 		t.Errorf("change with the mistake: %+v", changes[1])
 	}
-	if !slices.Equal(codes(changes[2].Mended), []string{"MappingInvalid"}) || changes[2].Found != nil {
+	if !slices.Equal(codes(changes[2].Fixed), []string{"MappingInvalid"}) || changes[2].Found != nil {
 		t.Errorf("change with the correction: %+v", changes[2])
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// source is one place of mappings.
+// source is one source of mappings.
 type source struct {
 	name     string
 	kind     Kind
 	rules    iam.Rules
 	observer Observer
-	// follow calls take and unreachable until the context ends.
+	// follow calls apply and unreachable until the context ends.
 	follow func(context.Context, *source)
 
 	// writing is held while the state is replaced, and while the observer is called.
@@ -28,18 +28,18 @@ type source struct {
 	state   atomic.Pointer[state]
 }
 
-// state is what is known of a source. It is not changed, but replaced.
+// state is the state of a source. It is immutable, and replaced as a whole.
 type state struct {
 	read     bool
 	mappings *iam.Mappings
 	findings []finding.Finding
-	// stale are broken keys whose last good state is used, unknown those without.
+	// stale are broken keys whose last valid content is used, unknown those without.
 	stale, unknown []string
 	err            error
 }
 
-// take uses what was read. What is broken in it stays as it was.
-func (s *source) take(parsed *iam.Mappings, findings []finding.Finding) (found []finding.Finding) {
+// apply replaces the mappings. Broken lists keep their content.
+func (s *source) apply(parsed *iam.Mappings, findings []finding.Finding) (found []finding.Finding) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	was := s.state.Load()
@@ -58,16 +58,16 @@ func (s *source) take(parsed *iam.Mappings, findings []finding.Finding) (found [
 		s.observer.MappingsUnreachable(s.name, nil)
 	}
 	change := Change{
-		Source: s.describe(next), Found: without(next.findings, was.findings), Mended: without(was.findings, next.findings),
+		Source: s.describe(next), Found: without(next.findings, was.findings), Fixed: without(was.findings, next.findings),
 	}
-	if !was.read || len(change.Found) > 0 || len(change.Mended) > 0 || !reflect.DeepEqual(was.mappings.All(), next.mappings.All()) {
+	if !was.read || len(change.Found) > 0 || len(change.Fixed) > 0 || !reflect.DeepEqual(was.mappings.All(), next.mappings.All()) {
 		s.observer.MappingsChanged(change)
 	}
 	return change.Found
 }
 
-// unreachable notes that the source cannot be read now, or, with nil, that it can
-// be again.
+// unreachable records that the source cannot be read now, or with nil that it can be
+// again.
 func (s *source) unreachable(err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -83,10 +83,9 @@ func (s *source) unreachable(err error) {
 	}
 }
 
-// hides returns the list that could not be read yet and that might have a say in
-// an answer; empty if the answer holds whatever is in it. The lists are asked in
-// this order: roles and users by the whole ARN, both by the names of roles with
-// paths, accounts.
+// hides returns the list without valid content that could change a result, or an empty
+// text. Lists are tried in this order: roles and users by the whole ARN, both by the
+// names of roles with paths, accounts.
 func (s *state) hides(canonical string, mapping iam.Mapping, found bool) string {
 	for _, list := range s.unknown {
 		exactRole := found && mapping.Kind == iam.RoleMapping && strings.EqualFold(mapping.ARN, canonical)

@@ -12,25 +12,25 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
 
-// objects is how objects of an API server are read.
+// objects is a set of objects in an API server.
 type objects struct {
-	// example is of their type.
+	// example is an object of their type.
 	example runtime.Object
 	list    func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch   func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// remedy is what to do when they may not be read.
+	// remedy is what to do without permission to read them.
 	remedy string
 }
 
-// followObjects calls read with all objects once these are known, and again
-// after every change.
+// followObjects calls read with all objects after the first list and after every change.
 func (s *source) followObjects(ctx context.Context, o objects, read func(cache.Store)) {
-	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example, cache.SharedIndexInformerOptions{ObjectDescription: s.name})
+	informer := cache.NewSharedIndexInformerWithOptions(s.reported(o), o.example,
+		cache.SharedIndexInformerOptions{ObjectDescription: s.name})
 	changed := make(chan struct{}, 1)
 	notify := func(any) {
 		select {
 		case changed <- struct{}{}:
-		default: // it is known already
+		default: // a change is already signaled
 		}
 	}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -59,7 +59,7 @@ func (s *source) followObjects(ctx context.Context, o objects, read func(cache.S
 	}
 }
 
-// reported lists and watches, and notes whether that works.
+// reported lists and watches, and reports errors.
 func (s *source) reported(o objects) *cache.ListWatch {
 	note := func(ctx context.Context, err error) {
 		switch {
@@ -80,13 +80,13 @@ func (s *source) reported(o objects) *cache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			if err := s.age.Begin(options); err != nil {
-				return nil, err // a list comes next
+				return nil, err // client-go lists next
 			}
 			if options.SendInitialEvents != nil {
 				options = staleness.FromStore(options)
 			}
 			watch, err := o.watch(ctx, options)
-			if err == nil || options.SendInitialEvents == nil { // or else a list comes next
+			if err == nil || options.SendInitialEvents == nil { // otherwise client-go lists next
 				note(ctx, err)
 			}
 			if err != nil {

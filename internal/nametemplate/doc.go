@@ -1,11 +1,10 @@
 // Package nametemplate makes names of nodes from templates, such as
 // "{{.ClusterName}}-{{.DashedIP}}".
 //
-// A template is written as for text/template, and read by the parser of that package.
-// What follows from it is worked out here, because text/template looks methods up by
-// their names: a program that calls it keeps every exported method of every type, and
-// node-authorizer then has more than twice its size. A field is a string, and a name is
-// made of strings, so that little of text/template is needed:
+// Templates have the syntax of text/template and are parsed by that package. They are
+// evaluated here, because text/template looks up methods by their names: the linker then
+// keeps every exported method of every type in a program, which doubles the size of
+// node-authorizer. Fields are strings, so that a small part of text/template suffices:
 //
 //   - fields ({{.InstanceID}}), constants, variables ({{$zone := .Zone}}) and pipelines
 //     ({{.Zone | printf "%s.example"}});
@@ -13,6 +12,6 @@
 //   - the functions and, or, not, eq, ne, lt, le, gt, ge, index, len, slice, print,
 //     printf and println.
 //
-// All else is an error: range, template, define and block, methods, and the functions
-// call, html, js and urlquery.
+// Everything else is an error: range, template, define and block, methods, and the
+// functions call, html, js and urlquery.
 package nametemplate

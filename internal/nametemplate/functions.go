@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// functions are those of text/template that make sense for strings, with the same
+// functions are those of text/template that are useful for strings, with the same
 // meaning.
 func functions() map[string]func([]any) (any, error) {
 	return map[string]func([]any) (any, error){
@@ -26,13 +26,13 @@ func functions() map[string]func([]any) (any, error) {
 	}
 }
 
-var errArguments = errors.New("it has the wrong number of arguments")
+var errArguments = errors.New("wrong number of arguments")
 
-// onlyValues refuses {{print .}}: what it shows is of no use in a name.
+// onlyValues rejects {{print .}}, which makes no valid name.
 func onlyValues(args []any) error {
 	for _, arg := range args {
 		if arg == (record{}) {
-			return errors.New(". is not one value: name a field")
+			return errors.New(". is not a single value: use a field")
 		}
 	}
 	return nil
@@ -51,7 +51,7 @@ func length(args []any) (any, error) {
 	}
 	text, ok := args[0].(string)
 	if !ok {
-		return nil, errors.New("it is for strings")
+		return nil, errors.New("want a string")
 	}
 	return len(text), nil
 }
@@ -62,7 +62,7 @@ func printf(args []any) (any, error) {
 	}
 	format, ok := args[0].(string)
 	if !ok {
-		return nil, errors.New("its first argument has to be a string")
+		return nil, errors.New("the first argument must be a string")
 	}
 	return fmt.Sprintf(format, args[1:]...), onlyValues(args)
 }
@@ -78,7 +78,7 @@ func index(args []any) (any, error) {
 	case len(positions) > 1:
 		return nil, errArguments
 	case positions[0] >= len(text):
-		return nil, fmt.Errorf("%d is beyond the end of %q", positions[0], text)
+		return nil, fmt.Errorf("%d is after the end of %q", positions[0], text)
 	}
 	return int(text[positions[0]]), nil
 }
@@ -105,14 +105,14 @@ func slice(args []any) (any, error) {
 	return text[from:to], nil
 }
 
-// textAndPositions are the arguments of index and slice.
+// textAndPositions returns the arguments of index and slice.
 func textAndPositions(args []any) (text string, positions []int, err error) {
 	if len(args) == 0 {
 		return "", nil, errArguments
 	}
 	text, ok := args[0].(string)
 	if !ok {
-		return "", nil, errors.New("it is for strings")
+		return "", nil, errors.New("want a string")
 	}
 	for _, arg := range args[1:] {
 		position, ok := arg.(int)
@@ -153,8 +153,8 @@ func comparison(holds func(order int) bool, booleans bool) func([]any) (any, err
 	}
 }
 
-// compare orders two strings or two numbers. Of booleans it says only whether they are
-// the same, where that is asked.
+// compare compares two strings or two numbers, and booleans for equality only, if that is
+// allowed.
 func compare(a, b any, booleans bool) (int, error) {
 	switch a := a.(type) {
 	case string:
@@ -173,5 +173,5 @@ func compare(a, b any, booleans bool) (int, error) {
 			return 1, nil
 		}
 	}
-	return 0, errors.New("it compares values of one kind")
+	return 0, errors.New("want values of the same type")
 }

@@ -9,19 +9,18 @@ import (
 	"text/template/parse"
 )
 
-// Template is a template that has been read. It does not change, and is safe for
-// concurrent use.
+// Template is a parsed template. It is immutable and safe for concurrent use.
 type Template struct {
 	root *parse.ListNode
 }
 
-// Parse reads a template. The error says what is wrong with it, and where.
+// Parse parses a template. The error has the mistake and its place.
 func Parse(text string) (*Template, error) {
 	known := map[string]any{}
 	for name := range functions() {
 		known[name] = true
 	}
-	// and and or are not among the functions: they leave arguments unevaluated.
+	// and and or are not in the list: they do not evaluate all arguments.
 	known["and"], known["or"] = true, true
 	const name = "naming"
 	trees, err := parse.Parse(name, text, "", "", known)
@@ -29,16 +28,16 @@ func Parse(text string) (*Template, error) {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
 	}
 	if len(trees) > 1 {
-		return nil, errors.New("a name has no templates within its template: remove define and block")
+		return nil, errors.New("nested templates are not supported: remove define and block")
 	}
 	tree := trees[name]
 	if tree == nil {
-		return nil, errors.New("a name has no templates within its template, and this one has nothing else")
+		return nil, errors.New("nested templates are not supported, and this template has nothing else")
 	}
 	return &Template{root: tree.Root}, nil
 }
 
-// Execute returns what a template makes of fields.
+// Execute applies a template to fields.
 func (t *Template) Execute(fields map[string]string) (string, error) {
 	e := execution{fields: fields, variables: []variable{{"$", record{}}}}
 	if err := e.list(record{}, t.root); err != nil {
@@ -47,17 +46,17 @@ func (t *Template) Execute(fields map[string]string) (string, error) {
 	return e.out.String(), nil
 }
 
-// record is the value of {{.}} outside of with: it has the fields.
+// record is the value of {{.}} outside of with. It has the fields.
 type record struct{}
 
-// variable is one that a template declares.
+// variable is a declared variable.
 type variable struct {
 	name  string
 	value any
 }
 
-// execution is one walk through a template. Its values are strings, booleans, whole
-// numbers and the record.
+// execution is the evaluation of a template. Values are strings, booleans, integers and
+// the record.
 type execution struct {
 	fields    map[string]string
 	variables []variable
@@ -87,7 +86,7 @@ func (e *execution) node(dot any, node parse.Node) error {
 			return err
 		}
 		if value == (record{}) {
-			return fmt.Errorf("%s is not one value: name a field", node)
+			return fmt.Errorf("%s is not a single value: use a field", node)
 		}
 		_, err = fmt.Fprint(&e.out, value)
 		return err
@@ -96,10 +95,10 @@ func (e *execution) node(dot any, node parse.Node) error {
 	case *parse.WithNode:
 		return e.branch(dot, true, &node.BranchNode)
 	}
-	return fmt.Errorf("%s: names are made without it", node)
+	return fmt.Errorf("%s is not supported in templates of names", node)
 }
 
-// branch evaluates if and with. Variables that are declared within end with it.
+// branch evaluates if and with. Variables that are declared inside end with it.
 func (e *execution) branch(dot any, with bool, node *parse.BranchNode) error {
 	outer := len(e.variables)
 	defer func() { e.variables = e.variables[:outer] }()
@@ -154,7 +153,7 @@ func (e *execution) command(dot any, command *parse.CommandNode, last []any) (an
 	return value, nil
 }
 
-// call calls a function with arguments, and after them the last ones.
+// call calls a function. The last arguments follow the others.
 func (e *execution) call(dot any, name string, args []parse.Node, last []any) (any, error) {
 	if name == "and" || name == "or" {
 		return e.choose(dot, name == "or", args, last)
@@ -170,7 +169,7 @@ func (e *execution) call(dot any, name string, args []parse.Node, last []any) (a
 	return functions()[name](append(values, last...))
 }
 
-// choose returns the first argument whose truth is as wanted, or else the last one.
+// choose returns the first argument with the wanted truth value, or else the last one.
 func (e *execution) choose(dot any, wanted bool, args []parse.Node, last []any) (any, error) {
 	for n, arg := range args {
 		value, err := e.value(dot, arg)
@@ -179,12 +178,12 @@ func (e *execution) choose(dot any, wanted bool, args []parse.Node, last []any) 
 		}
 	}
 	if len(last) == 0 {
-		return nil, errors.New("it has no arguments")
+		return nil, errors.New("missing arguments")
 	}
 	return last[0], nil
 }
 
-// value returns what one operand stands for.
+// value returns the value of an operand.
 func (e *execution) value(dot any, node parse.Node) (any, error) {
 	switch node := node.(type) {
 	case *parse.DotNode:
@@ -214,10 +213,10 @@ func (e *execution) value(dot any, node parse.Node) (any, error) {
 			return int(node.Int64), nil
 		}
 	}
-	return nil, fmt.Errorf("%s is none of the values that names are made of", node)
+	return nil, fmt.Errorf("%s is not a supported value", node)
 }
 
-// fieldOrAll returns a field of a value, or with an empty path the value.
+// fieldOrAll returns a field of a value, or the value itself for an empty path.
 func (e *execution) fieldOrAll(of any, path []string) (any, error) {
 	if len(path) == 0 {
 		return of, nil
@@ -236,8 +235,8 @@ func (e *execution) field(of any, path []string) (string, error) {
 	return value, nil
 }
 
-// find returns the variable that was declared last under a name. The parser
-// sees most names that are not declared, but not where they are assigned to.
+// find returns the last declared variable with a name. The parser detects most undeclared
+// names, but not in assignments.
 func (e *execution) find(name string) (*variable, error) {
 	for n := len(e.variables) - 1; n >= 0; n-- {
 		if e.variables[n].name == name {

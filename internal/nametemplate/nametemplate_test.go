@@ -8,14 +8,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
-// fields are those of an instance, one of them empty.
+// fields are those of an instance. One is empty.
 var fields = map[string]string{
 	"InstanceID": "i-0123456789abcdef0", "PrivateDNSName": "ip-10-0-0-7.eu-west-1.compute.internal",
 	"Zone": "eu-west-1a", "Region": "eu-west-1", "None": "",
 }
 
-// reference is what text/template makes of the fields. An unknown one is an error there
-// as well if the fields are those of a struct.
+// reference returns the result of text/template. The fields are those of a struct, so
+// that an unknown one is an error.
 func reference(text string) (string, error) {
 	parsed, err := template.New("naming").Parse(text)
 	if err != nil {
@@ -36,7 +36,7 @@ func ours(text string) (string, error) {
 	return parsed.Execute(fields)
 }
 
-// templates are of the language that this package has.
+// templates are in the supported language.
 var templates = []string{
 	"plain",
 	"{{.InstanceID}}",
@@ -53,15 +53,19 @@ var templates = []string{
 	`{{with .Zone}}{{.}}-{{$.Region}}{{end}}`, `{{with .None}}x{{else}}none{{end}}`, `{{with .None}}x{{else with .Zone}}{{.}}{{end}}`,
 	`{{$zone := .Zone}}{{$zone}}{{$zone = "x"}}{{$zone}}`, `{{$z := .Zone}}{{if true}}{{$z := "inner"}}{{$z}}{{end}}{{$z}}`,
 	`{{$z := .Zone}}{{if true}}{{$z = "inner"}}{{end}}{{$z}}`,
-	`{{and .Zone .Region}}`, `{{or .None .Zone}}`, `{{and .None .Zone}}|`, `{{or .None ""}}|`, `{{.Zone | or .None}}`, `{{or .Zone (slice .None 7)}}`,
+	`{{and .Zone .Region}}`, `{{or .None .Zone}}`, `{{and .None .Zone}}|`, `{{or .None ""}}|`, `{{.Zone | or .None}}`,
+	`{{or .Zone (slice .None 7)}}`,
 	`{{eq 1 1}} {{ne "a" "b"}} {{lt 1 2}} {{le "b" "a"}} {{gt "b" "a"}} {{ge 2 2}} {{eq true false}} {{ne true false}}`,
 	`{{(slice .InstanceID 2) | printf "n-%s"}}`, "{{true}}", "{{1}}", `{{"text"}}`, "{{`raw`}}",
 	`{{if lt (len .Zone) 5}}short{{else}}long{{end}}`, `{{and 1 0}}`, `{{or 0 false "x"}}`, `{{print}}`, `{{len "äö"}}`,
-	// Errors in both.
+	// Errors in both packages.
 	"{{.InstanceID", "{{.Tags}}", "{{.InstanceID.Part}}", "{{nothing .InstanceID}}", "{{slice .Zone 100}}", "{{slice .Zone 3 2}}",
-	"{{slice .Zone 1 2 3}}", "{{slice .Zone -1}}", "{{index .Zone 100}}", "{{index .Zone 1 1}}", "{{.Zone .Region}}", "{{.Zone | .Region}}", "{{len 1}}", "{{len}}",
-	`{{eq 1 "1"}}`, "{{eq 1}}", "{{lt true false}}", "{{not}}", "{{not 1 2}}", "{{nil}}", "{{$x}}", "{{if}}x{{end}}", "{{with .Zone}}{{.Region}}{{end}}",
-	`{{printf 1}}`, `{{printf}}`, `{{"a" | "b"}}`, "{{and}}", "{{slice}}", "{{(.Zone).Region}}", "{{$.Zone.Region}}", `{{$z := .Zone}}{{$z.Region}}`, `{{slice .Zone "1"}}`,
+	"{{slice .Zone 1 2 3}}", "{{slice .Zone -1}}", "{{index .Zone 100}}", "{{index .Zone 1 1}}", "{{.Zone .Region}}",
+	"{{.Zone | .Region}}", "{{len 1}}", "{{len}}",
+	`{{eq 1 "1"}}`, "{{eq 1}}", "{{lt true false}}", "{{not}}", "{{not 1 2}}", "{{nil}}", "{{$x}}", "{{if}}x{{end}}",
+	"{{with .Zone}}{{.Region}}{{end}}",
+	`{{printf 1}}`, `{{printf}}`, `{{"a" | "b"}}`, "{{and}}", "{{slice}}", "{{(.Zone).Region}}", "{{$.Zone.Region}}",
+	`{{$z := .Zone}}{{$z.Region}}`, `{{slice .Zone "1"}}`,
 	"{{ne 1 2 3}}", "{{$0 = 1}}", "{{$ = 1}}", "{{(and)}}", "{{and .Zone (slice .None 7)}}",
 }
 
@@ -75,7 +79,7 @@ func TestNamesAreThoseOfTextTemplate(t *testing.T) {
 	}
 }
 
-func TestWhatNamesAreNotMadeOfIsAnError(t *testing.T) {
+func TestUnsupportedTemplatesAreErrors(t *testing.T) {
 	for name, text := range map[string]string{
 		"a loop":                       "{{range 3}}x{{end}}",
 		"a template in it":             `{{define "x"}}y{{end}}{{template "x"}}`,
@@ -99,21 +103,21 @@ func TestWhatNamesAreNotMadeOfIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheErrorNamesTheFieldsThereAre(t *testing.T) {
+func TestErrorListsTheFields(t *testing.T) {
 	_, err := ours("{{.Tags}}")
 	if want := "there is no field .Tags: want .InstanceID, .None, .PrivateDNSName, .Region, .Zone"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// FuzzTemplate: what is a name here is the same name by text/template.
+// FuzzTemplate checks that a valid name here is the same name in text/template.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range templates {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1000 || strings.Contains(text, "printf") {
-			return // formats of whole numbers tell int from uint8
+			return // formats of integers distinguish int from uint8
 		}
 		got, err := ours(text)
 		if err != nil {

@@ -1,10 +1,10 @@
-// Package presigned reads the query of a URL for GetCallerIdentity that somebody else has
-// signed, so that it can be sent: a URL is sent with the credentials of who signed it, and
-// must ask for nothing else.
+// Package presigned parses and checks the query of a presigned GetCallerIdentity URL, so
+// that it can be sent safely: a URL is sent with the credentials of its signer, and must
+// not be another request.
 //
-// Readers of queries disagree on what is doubled, encoded in vain, or written in another
-// case, and the one that checks is not the one that answers. So a query is taken in its
-// plain form only, and written anew from what was read.
+// Parsers of queries disagree on repeated and needlessly encoded parameters, and on
+// letter case, and the parser that checks is not the one that answers. So a query is
+// accepted in its plain form only, and encoded again from the parsed parameters.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-authentication-methods.html
 package presigned
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// The parameters of a signed request for GetCallerIdentity, in lower case.
+// The parameters of a presigned GetCallerIdentity request, in lower case.
 const (
 	Action        = "action"
 	Version       = "version"
@@ -28,7 +28,7 @@ const (
 	SignedHeaders = "x-amz-signedheaders"
 )
 
-// spelling is how AWS writes a parameter.
+// spelling returns a parameter's name as AWS writes it.
 func spelling(lower string) string {
 	return map[string]string{
 		Action: "Action", Version: "Version", Algorithm: "X-Amz-Algorithm", Credential: "X-Amz-Credential", Date: "X-Amz-Date",
@@ -36,19 +36,18 @@ func spelling(lower string) string {
 	}[lower]
 }
 
-// Rules say which parameters a query has.
+// Rules are the allowed parameters of a query.
 type Rules struct {
-	// Required are the parameters that have to be there, and Optional those that may, in
-	// lower case.
+	// Required are the required parameters, and Optional the optional ones, in lower case.
 	Required, Optional []string
-	// Exact takes names only as AWS writes them. Otherwise they are known in any case, and
-	// sent as they are written, because the signature is about that.
+	// Exact requires names as AWS writes them. Otherwise any letter case is accepted and
+	// kept, because names are part of the signature.
 	Exact bool
 }
 
-// Parameter is one of a query.
+// Parameter is a parameter of a query.
 type Parameter struct {
-	// Name is as it is written: letters, digits and dashes.
+	// Name is as in the query: letters, digits and dashes.
 	Name string
 	// Value is decoded: printable ASCII without spaces.
 	Value string
@@ -56,45 +55,45 @@ type Parameter struct {
 	lower string
 }
 
-// Query has each of its parameters once.
+// Query is a query without repeated parameters.
 type Query []Parameter
 
-// Kind is what is wrong with a query.
+// Kind is the kind of a problem of a query.
 type Kind int
 
-// The kinds of problems, in the order in which they are looked for.
+// The kinds of problems, in the order of the checks.
 const (
 	// Malformed: a parameter is not NAME=VALUE in its plain form.
 	Malformed Kind = iota
-	// Twice: a parameter is there twice.
+	// Twice: a parameter is repeated.
 	Twice
-	// InTwoCases: a parameter is there twice, in upper and lower case.
+	// InTwoCases: a parameter is repeated with other letter case.
 	InTwoCases
 	// Empty: a parameter has no value.
 	Empty
-	// NotAllowed: no such request has a parameter of this name.
+	// NotAllowed: a parameter is not in the rules.
 	NotAllowed
 	// Missing: a required parameter is missing.
 	Missing
-	// WrongValue: the value is not the only one that the parameter may have.
+	// WrongValue: a parameter does not have its only allowed value.
 	WrongValue
 )
 
-// Problem is what is wrong with a query.
+// Problem is a problem of a query.
 type Problem struct {
 	Kind Kind
-	// Position is that of a malformed parameter, from 1.
+	// Position is the position of a malformed parameter, from 1.
 	Position int
-	// Parameter is in lower case, and Name as it is written, or as AWS writes it if it is
-	// missing; both empty for a malformed one.
+	// Parameter is in lower case. Name is as in the query, or as AWS writes it if it is
+	// missing. Both are empty for a malformed parameter.
 	Parameter, Name string
-	// Earlier is the name that is there before, in another case.
+	// Earlier is the earlier name with other letter case.
 	Earlier string
-	// Value is a wrong one, and Want what it must be.
+	// Value is a wrong value, and Want the allowed one.
 	Value, Want string
 }
 
-// Parse reads a query. The problem is nil if there is none.
+// Parse parses a query. The problem is nil if there is none.
 func Parse(query string, rules Rules) (Query, *Problem) {
 	var parsed Query
 	if query != "" {
@@ -114,9 +113,8 @@ func Parse(query string, rules Rules) (Query, *Problem) {
 	return parsed, nil
 }
 
-// parse reads NAME=VALUE. Of what readers of queries understand in different ways, it
-// takes nothing: encoded names, "+", ";", and values that are not printable ASCII when
-// they are decoded.
+// parse parses NAME=VALUE. It rejects everything that parsers interpret differently:
+// encoded names, "+", ";", and values that are not printable ASCII after decoding.
 func parse(piece string) (Parameter, bool) {
 	name, encoded, ok := strings.Cut(piece, "=")
 	if !ok || name == "" || strings.IndexFunc(name, notInName) >= 0 || strings.ContainsAny(encoded, "+;[]") {
@@ -129,8 +127,8 @@ func parse(piece string) (Parameter, bool) {
 	return Parameter{Name: name, Value: value, lower: strings.ToLower(name)}, true
 }
 
-// notInName reports whether a character is in no parameter's name. Of those that are,
-// only ASCII letters have a case.
+// notInName reports whether a character is not allowed in names of parameters. Of the
+// allowed ones, only ASCII letters have a case.
 func notInName(r rune) bool {
 	return ('a' > r || r > 'z') && ('A' > r || r > 'Z') && ('0' > r || r > '9') && r != '-'
 }
@@ -177,8 +175,8 @@ func (q Query) checkMissing(rules Rules) *Problem {
 	return nil
 }
 
-// CheckCall finds a query that asks for something else than GetCallerIdentity, or is
-// signed in another way than with AWS Signature Version 4.
+// CheckCall checks that a query is GetCallerIdentity, signed with AWS Signature Version
+// 4.
 func (q Query) CheckCall() *Problem {
 	for _, fixed := range [][2]string{{Action, "GetCallerIdentity"}, {Version, "2011-06-15"}, {Algorithm, "AWS4-HMAC-SHA256"}} {
 		if problem := q.CheckValue(fixed[0], fixed[1]); problem != nil {
@@ -188,7 +186,7 @@ func (q Query) CheckCall() *Problem {
 	return nil
 }
 
-// CheckValue finds a parameter that has another value than it must have.
+// CheckValue checks that a parameter has a value.
 func (q Query) CheckValue(lower, want string) *Problem {
 	for _, p := range q {
 		if p.lower == lower && p.Value == want {
@@ -198,7 +196,7 @@ func (q Query) CheckValue(lower, want string) *Problem {
 	return &Problem{Kind: WrongValue, Parameter: lower, Name: spelling(lower), Value: q.Value(lower), Want: want}
 }
 
-// Value returns the value of a parameter, or nothing.
+// Value returns the value of a parameter, or an empty text.
 func (q Query) Value(lower string) string {
 	if i := slices.IndexFunc(q, func(p Parameter) bool { return p.lower == lower }); i >= 0 {
 		return q[i].Value
@@ -206,8 +204,8 @@ func (q Query) Value(lower string) string {
 	return ""
 }
 
-// Encode writes the query as AWS does before it compares signatures: all but letters,
-// digits and "-._~" is encoded. Parameters stay in their order.
+// Encode encodes the query as AWS does to compare signatures: everything except letters,
+// digits and "-._~" is encoded. The order of parameters is kept.
 func (q Query) Encode() string {
 	var query strings.Builder
 	for i, p := range q {

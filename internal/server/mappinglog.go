@@ -31,7 +31,7 @@ func (l mappingLog) MappingsChanged(c mappings.Change) {
 		l.logger.Info("finding in mappings", "severity", string(f.Severity), "code", string(f.Code), "place", f.Place.String(),
 			"message", f.Message, "consequence", f.Consequence, "remedy", f.Remedy)
 	}
-	for _, f := range c.Mended[:min(len(c.Mended), findingsLogged)] {
+	for _, f := range c.Fixed[:min(len(c.Fixed), findingsLogged)] {
 		l.logger.Info("finding in mappings is fixed", "code", string(f.Code), "place", f.Place.String())
 	}
 }

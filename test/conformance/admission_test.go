@@ -21,9 +21,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestRandomWrites puts the same writes about the same states, under random
-// feature gates, to the in-tree NodeRestriction and to ours: as a function, as
-// an admission plugin with internal objects, and as a webhook with a document.
+// TestRandomWrites sends the same writes about the same states, under random feature
+// gates, to the in-tree NodeRestriction and to ours: as a function, as an admission
+// plugin with internal objects, and as a webhook with a document.
 func TestRandomWrites(t *testing.T) {
 	b := readBudget(t)
 	covered := newWriteCoverage()
@@ -47,7 +47,7 @@ type writeTrial struct {
 	ours     *noderestriction.Restriction
 	asked    *ourGrants
 	theirs   *intree.Restriction
-	// spared is theirs over the state that spare returns.
+	// spared is the in-tree plugin over the state that spare returns.
 	spared  *intree.Restriction
 	theyAsk *theirGrants
 }
@@ -75,7 +75,7 @@ func latestWritesWith(t *testing.T, seed uint64, features kubeversion.Features, 
 	return tr
 }
 
-// run puts n writes to both.
+// run sends n writes to both.
 func (tr *writeTrial) run(t *testing.T, n int, covered *writeCoverage) {
 	t.Helper()
 	writer := generate.NewWriter(tr.seed, tr.state)
@@ -105,13 +105,14 @@ func (tr *writeTrial) run(t *testing.T, n int, covered *writeCoverage) {
 	}
 }
 
-// theirAnswer asks the in-tree plugin. Where it panics, it is asked again about
-// a state in which the volume that it panics on just fails to translate.
+// theirAnswer calls the in-tree plugin. If it panics, it is called again with a state in
+// which the volume that causes the panic fails to translate.
 func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writeCoverage) intree.Admitted {
 	t.Helper()
 	theirs, err := tr.theirs.Admit(w)
 	if err == nil && theirs.Panicked {
-		covered.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a translation fails"]++
+		covered.listed["csi-translation-lib panics on an inline vSphere volume with a storage policy; we answer as when a "+
+			"translation fails"]++
 		theirs, err = tr.spared.Admit(w)
 	}
 	if err != nil || theirs.Panicked {
@@ -120,8 +121,8 @@ func (tr *writeTrial) theirAnswer(t *testing.T, w *generate.Write, covered *writ
 	return theirs
 }
 
-// spare returns the state without the volumes that Kubernetes' translation
-// panics on; others that fail to translate are in their place.
+// spare returns the state with volumes that make Kubernetes' translation panic replaced
+// by others that fail to translate.
 func spare(s *generate.State) *generate.State {
 	spared := *s
 	spared.Pods = nil
@@ -137,7 +138,7 @@ func spare(s *generate.State) *generate.State {
 	return &spared
 }
 
-// compare says how both answers differ, if they do.
+// compare describes the difference between both answers, if any.
 func (tr *writeTrial) compare(w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) string {
 	allowed := ours.Decision == verdict.Allow
 	switch {
@@ -153,12 +154,13 @@ func (tr *writeTrial) compare(w *generate.Write, ours noderestriction.Answer, th
 	return ""
 }
 
-// listedDifference names the difference between both answers, if it is one that
-// is meant to be.
+// listedDifference returns the name of an intended difference between both answers.
 func listedDifference(w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) string {
 	pod, _ := w.Object.(*corev1.Pod)
-	if theirs.Status == 200 && ours.Code == noderestriction.MirrorPodRefersToObject && pod != nil && slices.ContainsFunc(pod.Spec.Volumes, hasTwoSources) {
-		return "a volume with two sources: in-tree one source that is free of references will do, and validation refuses the pod; we refuse it"
+	if theirs.Status == 200 && ours.Code == noderestriction.MirrorPodRefersToObject && pod != nil &&
+		slices.ContainsFunc(pod.Spec.Volumes, hasTwoSources) {
+		return "a volume with two sources: in-tree one source that is free of references will do, and validation refuses " +
+			"the pod; we refuse it"
 	}
 	return ""
 }
@@ -173,7 +175,7 @@ func hasTwoSources(v corev1.Volume) bool {
 	return set > 1
 }
 
-// asPlugin puts the write to our admission plugin as an API server would.
+// asPlugin sends the write to our admission plugin like an API server.
 func (tr *writeTrial) asPlugin(t *testing.T, w *generate.Write, ours noderestriction.Answer) int {
 	t.Helper()
 	attributes, err := intree.WriteAttributes(w)
@@ -182,7 +184,8 @@ func (tr *writeTrial) asPlugin(t *testing.T, w *generate.Write, ours noderestric
 	}
 	got := intree.Admitted{Status: 200}
 	if tr.ours.Handles(attributes.GetOperation()) {
-		got = intree.StatusOf(tr.ours.Validate(context.Background(), attributes, admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
+		got = intree.StatusOf(tr.ours.Validate(context.Background(), attributes,
+			admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
 	}
 	if got.Status == ours.Status && got.Reason == ours.StatusReason {
 		return 0
@@ -203,7 +206,8 @@ func writeRequest(w *generate.Write) *noderestriction.Request {
 // report prints a divergence with what is needed to repeat it.
 func (tr *writeTrial) report(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted, problem string) {
 	t.Helper()
-	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s (%s; %v)\n  object: %s\n  old object: %s",
+	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s "+
+		"(%s; %v)\n  object: %s\n  old object: %s",
 		tr.seed, tr.features.Minor(), tr.gates, w, problem, theirs.Status, theirs.Reason, theirs.Message,
 		ours.Status, ours.StatusReason, ours.Code, ours.Reason.Message, ours.Rule, ours.Err, text(w.Object), text(w.OldObject))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
 )
 
-// asDocument puts the write to us as an API server does to a webhook.
+// asDocument sends the write to us like an API server to a webhook.
 func (tr *writeTrial) asDocument(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs intree.Admitted) int {
 	t.Helper()
 	in, err := review.DecodeAdmission(documentOf(t, w), tr.ours.Reads)
@@ -38,7 +38,8 @@ func (tr *writeTrial) asDocument(t *testing.T, w *generate.Write, ours noderestr
 		int(r.Result.Code) == ours.Status && r.Result.Reason == ours.StatusReason {
 		return 0
 	}
-	t.Errorf("seed %d: %s\n  as a document: %s\n  as a function: %d %s %s", tr.seed, w, text(r), ours.Status, ours.StatusReason, ours.Reason.Message)
+	t.Errorf("seed %d: %s\n  as a document: %s\n  as a function: %d %s %s", tr.seed, w, text(r), ours.Status, ours.StatusReason,
+		ours.Reason.Message)
 	return 1
 }
 
@@ -49,9 +50,13 @@ func documentOf(t *testing.T, w *generate.Write) []byte {
 	request := &admissionv1.AdmissionRequest{
 		UID: types.UID("uid-of-" + w.Name), Kind: kind, RequestKind: &kind, Resource: resource, RequestResource: &resource,
 		SubResource: w.Subresource, RequestSubResource: w.Subresource, Name: w.Name, Namespace: w.Namespace,
-		Operation: admissionv1.Operation(w.Operation), Options: runtime.RawExtension{Raw: []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}`)},
-		UserInfo: authenticationv1.UserInfo{Username: w.User, UID: w.UID, Groups: w.Groups, Extra: make(map[string]authenticationv1.ExtraValue)},
-		Object:   rawObject(t, intree.WithDefaults(w, w.Object)), OldObject: rawObject(t, intree.WithDefaults(w, w.OldObject)),
+		Operation: admissionv1.Operation(w.Operation), Options: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"meta.k8s.io/v1","kind":"CreateOptions"}`),
+		},
+		UserInfo: authenticationv1.UserInfo{
+			Username: w.User, UID: w.UID, Groups: w.Groups, Extra: make(map[string]authenticationv1.ExtraValue),
+		},
+		Object: rawObject(t, intree.WithDefaults(w, w.Object)), OldObject: rawObject(t, intree.WithDefaults(w, w.OldObject)),
 	}
 	for key, values := range w.Extra {
 		request.UserInfo.Extra[key] = values
@@ -65,8 +70,8 @@ func documentOf(t *testing.T, w *generate.Write) []byte {
 	return document
 }
 
-// rawObject renders an object with its kind, as API servers do. It sets the kind
-// of the one that it is given, if it has none.
+// rawObject renders an object with its kind, like API servers. It sets the kind of the
+// given object, if it has none.
 func rawObject(t *testing.T, o runtime.Object) runtime.RawExtension {
 	t.Helper()
 	if o == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/intree"
 )
 
-// branch is one refusal in the in-tree plugin, known by its text. Where texts
-// are alike, the resource tells them apart.
+// branch is one refusal in the in-tree plugin, identified by its text. If texts are the
+// same, the resource distinguishes them.
 type branch struct {
 	name     string
 	resource string
@@ -16,7 +16,7 @@ type branch struct {
 	last     bool // the text is the end of the message
 }
 
-// branches are all refusals of the in-tree plugin; the first that fits counts.
+// branches are all refusals of the in-tree plugin. The first match counts.
 var branches = []branch{
 	{name: "node that cannot be named", text: "could not determine node from user"},
 

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// fixedSeeds are always run; the fresh seed follows them.
+// fixedSeeds are always run, before the fresh seed.
 var fixedSeeds = []uint64{1, 2, 3, 5, 8, 13, 21, 34, 55, 89}
 
-// sizes of a run: how many clusters, and how many questions about each; and how
-// many writes to each of as many states.
+// Sizes of a run: the number of clusters, of questions about each, and of writes to each
+// of as many states.
 const (
 	shortClusters, shortRequests, shortWrites = 60, 2000, 1000
 	fullClusters, fullRequests, fullWrites    = 200, 5000, 3000
 )
 
-// versionsDocument is where a run with all minors writes what differs.
+// versionsDocument is the file with the differences that a run with all minors writes.
 const versionsDocument = "../../docs/kubernetes-versions.md"
 
 // mode is "" for the short run, "full", or "minors" for a full run that

@@ -63,8 +63,8 @@ type requestDraft struct {
 	request  *certificatesv1.CertificateSigningRequest
 }
 
-// draft makes a request: one in four as a kubelet does, the others with one mutation
-// or two.
+// draft makes a request: one in four like a kubelet's, the others with one or two
+// mutations.
 func (w *requestGenerator) draft(r *rand.Rand, n int) *requestDraft {
 	w.t.Helper()
 	d := w.plain(r, fmt.Sprintf("csr-%d", n))
@@ -91,7 +91,7 @@ func (w *requestGenerator) draft(r *rand.Rand, n int) *requestDraft {
 	return d
 }
 
-// plain is what a kubelet asks for.
+// plain returns a request of a kubelet.
 func (w *requestGenerator) plain(r *rand.Rand, name string) *requestDraft {
 	d := &requestDraft{
 		kind: []approve.Kind{approve.Client, approve.Renewal, approve.Serving}[r.IntN(3)], key: w.keys[r.IntN(len(w.keys))],
@@ -103,7 +103,9 @@ func (w *requestGenerator) plain(r *rand.Rand, name string) *requestDraft {
 	spec.Username, spec.Groups = nodeidentity.User("worker-1")
 	switch d.kind {
 	case approve.Client:
-		spec.Username, spec.Groups = v1alpha1.TokenUser("abc123"), []string{"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated"}
+		spec.Username, spec.Groups = v1alpha1.TokenUser("abc123"), []string{
+			"system:bootstrappers", v1alpha1.TokenGroup, "system:authenticated",
+		}
 	case approve.Serving:
 		spec.SignerName, spec.Usages = certificatesv1.KubeletServingSignerName, certificate.DefaultKubeletServingGetUsages(d.key)
 		d.template.DNSNames = attestedNames()[:r.IntN(3)]
@@ -125,18 +127,26 @@ type requestMutation struct {
 func requestMutations() []requestMutation {
 	return []requestMutation{
 		{name: "organizations", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
-			d.template.Subject.Organization = pick(r, nil, []string{"system:masters"}, []string{"system:nodes", "system:masters"}, []string{"system:nodes", "system:nodes"}, []string{"System:Nodes"}, []string{""})
+			d.template.Subject.Organization = pick(r, nil, []string{"system:masters"}, []string{"system:nodes", "system:masters"},
+				[]string{"system:nodes", "system:nodes"}, []string{"System:Nodes"}, []string{""})
 		}},
 		{name: "common name", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
-			d.template.Subject.CommonName = pick(r, "", "worker-1", "system:node:", "system:node:worker-2", "System:Node:worker-1", "system:node:worker-1.", "system:node:Worker-1", "kubernetes-admin")
+			d.template.Subject.CommonName = pick(r, "", "worker-1", "system:node:", "system:node:worker-2", "System:Node:worker-1",
+				"system:node:worker-1.", "system:node:Worker-1", "kubernetes-admin")
 		}},
 		{name: "more in the subject", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.Subject.ExtraNames = append(d.template.Subject.ExtraNames, pkix.AttributeTypeAndValue{
-				Type: pick(r, asn1.ObjectIdentifier{2, 5, 4, 11}, asn1.ObjectIdentifier{2, 5, 4, 5}, asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}), Value: "system:node:worker-1",
+				Type: pick(r, asn1.ObjectIdentifier{2, 5, 4, 11}, asn1.ObjectIdentifier{2, 5, 4, 5}, asn1.ObjectIdentifier{2, 5, 4, 3},
+					asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}), Value: "system:node:worker-1",
 			})
 		}},
 		{name: "a set of two in the subject", draft: func(w *requestGenerator, _ *rand.Rand, d *requestDraft) {
-			raw, err := asn1.Marshal(pkix.RDNSequence{{{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: "system:nodes"}, {Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "system:node:worker-1"}}})
+			raw, err := asn1.Marshal(pkix.RDNSequence{
+				{
+					{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: "system:nodes"},
+					{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "system:node:worker-1"},
+				},
+			})
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -144,7 +154,8 @@ func requestMutations() []requestMutation {
 		}},
 		{name: "a weak key", draft: func(w *requestGenerator, _ *rand.Rand, d *requestDraft) { d.key = w.weak }},
 		{name: "a DNS name", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
-			d.template.DNSNames = append(d.template.DNSNames, pick(r, "worker-1", "worker-2", "kubernetes.default", "*", "Worker-1", "worker-1."))
+			d.template.DNSNames = append(d.template.DNSNames,
+				pick(r, "worker-1", "worker-2", "kubernetes.default", "*", "Worker-1", "worker-1."))
 		}},
 		{name: "an address", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.IPAddresses = append(d.template.IPAddresses, net.ParseIP(pick(r, "10.0.0.7", "10.0.0.8", "10.96.0.1", "fd00::8")))
@@ -159,13 +170,15 @@ func requestMutations() []requestMutation {
 			d.template.DNSNames, d.template.IPAddresses = nil, nil
 		}},
 		{name: "names that Go does not read", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
-			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: pick(r,
+			names := pick(r,
 				[]byte{0x30, 4, 0x88, 2, 0x2a, 3},                                                   // a registered id
 				[]byte{0x30, 10, 0x88, 2, 0x2a, 3, 0x87, 4, 10, 0, 0, 7},                            // and an address
 				[]byte{0x30, 6, 0xa4, 4, 0x30, 2, 0x31, 0},                                          // a directory name
 				[]byte{0x30, 14, 0x88, 2, 0x2a, 3, 0x82, 8, 'w', 'o', 'r', 'k', 'e', 'r', '-', '1'}, // and a DNS name
 				[]byte{0x30, 0}, []byte{4, 0}, []byte{0x30, 3, 0x87, 1, 7},
-			)})
+			)
+			extension := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}
+			d.template.ExtraExtensions = append(d.template.ExtraExtensions, extension)
 		}},
 		{name: "an extension", draft: func(_ *requestGenerator, r *rand.Rand, d *requestDraft) {
 			d.template.ExtraExtensions = append(d.template.ExtraExtensions, pick(r,
@@ -174,12 +187,17 @@ func requestMutations() []requestMutation {
 				pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Critical: true, Value: []byte{5, 0}}))
 		}},
 		{name: "usages", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
-			all := []certificatesv1.KeyUsage{"digital signature", "client auth", "server auth", "key encipherment", "cert sign", "any", "Client Auth", "digital signature"}
+			all := []certificatesv1.KeyUsage{
+				"digital signature", "client auth", "server auth", "key encipherment", "cert sign", "any", "Client Auth",
+				"digital signature",
+			}
 			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			s.Usages = all[:r.IntN(5)]
 		}},
 		{name: "a usage more", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
-			s.Usages = append(s.Usages, pick[certificatesv1.KeyUsage](r, "key encipherment", "digital signature", "client auth", "server auth", "signing", "crl sign"))
+			s.Usages = append(s.Usages,
+				pick[certificatesv1.KeyUsage](r, "key encipherment", "digital signature", "client auth", "server auth", "signing",
+					"crl sign"))
 		}},
 		{name: "another signer", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
 			s.SignerName = pick(r, certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName)
@@ -197,7 +215,8 @@ func requestMutations() []requestMutation {
 			}
 		}},
 		{name: "text around the block", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
-			s.Request = pick(r, append([]byte("x\n"), s.Request...), append(s.Request, "x"...), bytes.Repeat(s.Request, 2), append([]byte(" \n"), s.Request...))
+			s.Request = pick(r, append([]byte("x\n"), s.Request...), append(s.Request, "x"...), bytes.Repeat(s.Request, 2),
+				append([]byte(" \n"), s.Request...))
 		}},
 		{name: "another block", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {
 			block, _ := pem.Decode(s.Request)
@@ -205,7 +224,9 @@ func requestMutations() []requestMutation {
 				return
 			}
 			s.Request = pem.EncodeToMemory(pick(r,
-				&pem.Block{Type: "NEW CERTIFICATE REQUEST", Bytes: block.Bytes}, &pem.Block{Type: "CERTIFICATE REQUEST", Headers: map[string]string{"a": "b"}, Bytes: block.Bytes},
+				&pem.Block{Type: "NEW CERTIFICATE REQUEST", Bytes: block.Bytes}, &pem.Block{
+					Type: "CERTIFICATE REQUEST", Headers: map[string]string{"a": "b"}, Bytes: block.Bytes,
+				},
 				&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: append(block.Bytes, 0)}))
 		}},
 		{name: "a byte changed", spec: func(r *rand.Rand, s *certificatesv1.CertificateSigningRequestSpec) {

@@ -21,8 +21,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// stricter are the denials of requests whose shape kube-controller-manager
-// accepts, and what it does not look at. There are no other differences.
+// stricter are our denials of requests whose shape kube-controller-manager accepts, with
+// what it does not check. There are no other differences.
 func stricter() map[verdict.Code]string {
 	return map[verdict.Code]string{
 		approve.CSRMalformed:              "what is around the PEM block, further attributes, the signature",
@@ -37,11 +37,11 @@ func stricter() map[verdict.Code]string {
 	}
 }
 
-// TestRandomCertificateRequests puts random requests to package approve, with
-// everything known of their machine being in order, and to the rules and
-// controllers of kube-controller-manager. What we approve, its rules accept, its
-// csrapproving recognizes, and its signers sign, with nothing in the certificate
-// that we did not look at. What a kubelet asks for, both accept.
+// TestRandomCertificateRequests sends random requests to package approve, with valid data
+// about their machine, and to the rules and controllers of kube-controller-manager. If we
+// approve a request, its rules accept it, its csrapproving recognizes it, and its signers
+// sign it, with a certificate that has only what we checked. Both accept the requests of
+// a kubelet.
 func TestRandomCertificateRequests(t *testing.T) {
 	b := readBudget(t)
 	r := rand.New(rand.NewPCG(b.fresh, 5))
@@ -70,13 +70,15 @@ func TestRandomCertificateRequests(t *testing.T) {
 			denied[answer.Code]++
 		}
 		if why != "" {
-			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.mutation, shape, answer.Outcome, answer.Code, answer.Message, d.request.Spec.Request)
+			t.Errorf("%s: %s with %q\n  in-tree: %v\n  ours: %v %s: %s\n%s", why, d.kind, d.mutation, shape, answer.Outcome, answer.Code,
+				answer.Message, d.request.Spec.Request)
 			if divergences++; divergences > maxDivergences {
 				t.FailNow()
 			}
 		}
 	}
-	t.Logf("certificate requests: in-tree accepts %d and refuses %d, we approve %d, and deny more strictly %v: %d divergences", accepted, refused, len(approved), denied, divergences)
+	t.Logf("certificate requests: in-tree accepts %d and refuses %d, we approve %d, and deny more strictly %v: %d divergences", accepted,
+		refused, len(approved), denied, divergences)
 	for code, what := range stricter() {
 		if denied[code] == 0 {
 			t.Errorf("no request was denied with %s because of %s", code, what)
@@ -89,7 +91,7 @@ func TestRandomCertificateRequests(t *testing.T) {
 	checkSigned(t, approved)
 }
 
-// intreeShape is what the signers of kube-controller-manager say of a request.
+// intreeShape returns the error of kube-controller-manager's signers for a request.
 func intreeShape(csr *certificatesv1.CertificateSigningRequest) error {
 	parsed, err := certificates.ParseCSR(csr.Spec.Request)
 	if err != nil {
@@ -105,7 +107,7 @@ func intreeShape(csr *certificatesv1.CertificateSigningRequest) error {
 	return certificates.ValidateKubeletClientCSR(parsed, usages)
 }
 
-// checkRecognized has csrapproving look at what we approved.
+// checkRecognized runs csrapproving on approved requests.
 func checkRecognized(t *testing.T, approved map[string]*certificatesv1.CertificateSigningRequest) {
 	t.Helper()
 	recognized, err := intree.Recognized(t.Context(), slices.Collect(maps.Values(approved)))
@@ -127,8 +129,8 @@ func checkRecognized(t *testing.T, approved map[string]*certificatesv1.Certifica
 	}
 }
 
-// checkSigned has the signers of kube-controller-manager sign what we approved,
-// and compares the certificates with what was attested.
+// checkSigned runs the signers of kube-controller-manager on approved requests, and
+// compares the certificates with the attested data.
 func checkSigned(t *testing.T, approved map[string]*certificatesv1.CertificateSigningRequest) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -147,8 +149,10 @@ func checkSigned(t *testing.T, approved map[string]*certificatesv1.CertificateSi
 		if csr.Spec.SignerName == certificatesv1.KubeletServingSignerName {
 			want = x509.ExtKeyUsageServerAuth
 		}
-		if c.Subject.CommonName != "system:node:worker-1" || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) || len(c.Subject.Names) != 2 ||
-			c.IsCA || c.KeyUsage&^(x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment) != 0 || !slices.Equal(c.ExtKeyUsage, []x509.ExtKeyUsage{want}) {
+		if c.Subject.CommonName != "system:node:worker-1" || !slices.Equal(c.Subject.Organization, []string{"system:nodes"}) ||
+			len(c.Subject.Names) != 2 ||
+			c.IsCA || c.KeyUsage&^(x509.KeyUsageDigitalSignature|x509.KeyUsageKeyEncipherment) != 0 || !slices.Equal(c.ExtKeyUsage,
+			[]x509.ExtKeyUsage{want}) {
 			t.Errorf("the certificate is of %s, authority %t, usages %v and %v", c.Subject, c.IsCA, c.KeyUsage, c.ExtKeyUsage)
 		}
 		for _, dns := range c.DNSNames {
@@ -157,7 +161,8 @@ func checkSigned(t *testing.T, approved map[string]*certificatesv1.CertificateSi
 			}
 		}
 		for _, ip := range c.IPAddresses {
-			if want == x509.ExtKeyUsageClientAuth || !slices.ContainsFunc(attestedAddresses(), func(a string) bool { return net.ParseIP(a).Equal(ip) }) {
+			if want == x509.ExtKeyUsageClientAuth ||
+				!slices.ContainsFunc(attestedAddresses(), func(a string) bool { return net.ParseIP(a).Equal(ip) }) {
 				t.Errorf("the certificate has the address %s", ip)
 			}
 		}
@@ -171,7 +176,7 @@ func attestedNames() []string { return []string{"worker-1", "worker-1.internal"}
 
 func attestedAddresses() []string { return []string{"10.0.0.7", "fd00::7"} }
 
-// question asks for a request with everything in order beside it.
+// question returns the question about a request with otherwise valid data.
 func (w *requestGenerator) question(d *requestDraft) *approve.Question {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	entry := &v1alpha1.NodeAttestation{

@@ -11,8 +11,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol"
 )
 
-// TestRandomClusters puts the same questions about the same clusters, under
-// random feature gates, to the newest in-tree authorizer and to ours.
+// TestRandomClusters puts the same questions about the same clusters, under random
+// feature gates, to the newest in-tree authorizer and to ours.
 func TestRandomClusters(t *testing.T) {
 	b := readBudget(t)
 	counts, divergences := make(shares), 0
@@ -43,8 +43,8 @@ func latestTrialWith(t *testing.T, seed uint64, features kubeversion.Features, g
 	return newLatestTrial("cluster", seed, features, gates, c, nodeauthz.New(graphOf(c), features))
 }
 
-// newLatestTrial shows ours the whole cluster, as a snapshot may have it that was taken
-// with other gates, and theirs what reaches the graph of an API server.
+// newLatestTrial gives ours the whole cluster, as in a snapshot with other gates, and
+// theirs what reaches the graph of an API server.
 func newLatestTrial(name string, seed uint64, features kubeversion.Features, gates map[string]bool,
 	c *generate.Cluster, ours *nodeauthz.Authorizer,
 ) *trial {

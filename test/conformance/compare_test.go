@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// maxDivergences ends a run that has found enough.
+// maxDivergences ends a run that has found enough divergences.
 const maxDivergences = 5
 
 // trial is one comparison of one cluster.
@@ -31,7 +31,7 @@ type trial struct {
 	// ours and theirs answer for the cluster.
 	ours   *nodeauthz.Authorizer
 	theirs func(*testing.T, []generate.Request) []protocol.Decision
-	// rebuild asks both, anew, about another cluster.
+	// rebuild asks both again about another cluster.
 	rebuild func(*testing.T, *generate.Cluster, generate.Request) (ours, theirs protocol.Decision)
 }
 
@@ -64,8 +64,7 @@ func (tr *trial) questions(n int) []generate.Request {
 	return requests
 }
 
-// decide asks ours; with check it asks in every way that there is and expects
-// one answer.
+// decide asks ours. With check, it uses every function and compares the answers.
 func (tr *trial) decide(t *testing.T, r *generate.Request, check bool) protocol.Decision {
 	t.Helper()
 	req := requestOf(r)
@@ -118,8 +117,8 @@ func theirDecision(d authorizer.Decision, err error) protocol.Decision {
 	return protocol.Deny
 }
 
-// report prints a divergence with everything that is needed to repeat it, and
-// the smallest cluster that shows it.
+// report prints a divergence with everything needed to repeat it, and the smallest
+// cluster that shows it.
 func (tr *trial) report(t *testing.T, r *generate.Request, ours, theirs protocol.Decision) {
 	t.Helper()
 	reason := tr.ours.Explain(requestOf(r)).Reason
@@ -128,7 +127,7 @@ func (tr *trial) report(t *testing.T, r *generate.Request, ours, theirs protocol
 		tr.smallest(t, r))
 }
 
-// smallest renders the smallest cluster over which both still differ.
+// smallest returns the smallest cluster with the divergence.
 func (tr *trial) smallest(t *testing.T, r *generate.Request) string {
 	t.Helper()
 	diverges := func(objects []any) bool {
@@ -150,8 +149,7 @@ func (tr *trial) smallest(t *testing.T, r *generate.Request) string {
 	return strings.Join(lines, "\n    ")
 }
 
-// reduce drops objects, by ever smaller blocks, as long as the rest still
-// diverges.
+// reduce drops blocks of objects of decreasing size, as long as the rest still diverges.
 func reduce(objects []any, diverges func([]any) bool) []any {
 	for size := (len(objects) + 1) / 2; size > 0; size /= 2 {
 		for i := 0; i+size <= len(objects); {

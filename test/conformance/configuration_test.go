@@ -14,9 +14,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 )
 
-// TestRandomConfigurations gives random AuthorizationConfigurations to
-// kube-apiserver's loader and to ours: what one refuses, the other refuses. ABAC
-// and kubeconfigs that cannot be used, which only ours refuses, are left out.
+// TestRandomConfigurations loads random AuthorizationConfigurations with kube-apiserver's
+// loader and with ours: both must accept or both refuse. ABAC and unusable kubeconfigs,
+// which only ours refuses, are left out.
 func TestRandomConfigurations(t *testing.T) {
 	b := readBudget(t)
 	kubeconfig := filepath.Join(t.TempDir(), "webhook.kubeconfig")
@@ -58,7 +58,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}]
 current-context: a
 `
 
-// seldom returns the first choice mostly.
+// seldom returns the first choice most of the time.
 func seldom(r *rand.Rand, usual string, others ...string) string {
 	if r.IntN(20) > 0 {
 		return usual
@@ -69,7 +69,8 @@ func seldom(r *rand.Rand, usual string, others ...string) string {
 func randomConfiguration(r *rand.Rand, kubeconfig string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "apiVersion: apiserver.config.k8s.io/%s\nkind: %s\nauthorizers:\n",
-		seldom(r, oneOf(r, "v1", "v1beta1", "v1alpha1"), "v2", "v1beta2"), seldom(r, "AuthorizationConfiguration", "AuthenticationConfiguration", "Pod"))
+		seldom(r, oneOf(r, "v1", "v1beta1", "v1alpha1"), "v2", "v1beta2"),
+		seldom(r, "AuthorizationConfiguration", "AuthenticationConfiguration", "Pod"))
 	for range r.IntN(5) {
 		kind := seldom(r, oneOf(r, "Node", "RBAC", "Webhook", "Webhook", "AlwaysAllow", "AlwaysDeny"), "node", "Other", "")
 		name := seldom(r, strings.ToLower(kind), "node", "a", "a.b", "A_B", "")
@@ -95,14 +96,16 @@ func randomWebhook(r *rand.Rand, text *strings.Builder, kubeconfig string) {
 		"failurePolicy: " + seldom(r, oneOf(r, "Deny", "NoOpinion"), "Allow"),
 		"matchConditionSubjectAccessReviewVersion: " + seldom(r, "v1", "v1beta1"),
 		"connectionInfo: " + seldom(r, "{type: KubeConfigFile, kubeConfigFile: "+kubeconfig+"}",
-			"{type: InClusterConfig}", "{type: URL}", "{type: KubeConfigFile}", "{type: KubeConfigFile, kubeConfigFile: x}", "{type: InClusterConfig, kubeConfigFile: "+kubeconfig+"}"),
+			"{type: InClusterConfig}", "{type: URL}", "{type: KubeConfigFile}", "{type: KubeConfigFile, kubeConfigFile: x}",
+			"{type: InClusterConfig, kubeConfigFile: "+kubeconfig+"}"),
 	} {
 		if seldom(r, "", "left out") == "" {
 			text.WriteString("    " + field + "\n")
 		}
 	}
 	for _, field := range []string{
-		"authorizedTTL: " + oneOf(r, "1s", "0s", "-1s"), "unauthorizedTTL: " + oneOf(r, "5m", "-1s"), "cacheAuthorizedRequests: " + oneOf(r, "true", "false", "1"),
+		"authorizedTTL: " + oneOf(r, "1s", "0s", "-1s"), "unauthorizedTTL: " +
+			oneOf(r, "5m", "-1s"), "cacheAuthorizedRequests: " + oneOf(r, "true", "false", "1"),
 	} {
 		if r.IntN(10) == 0 {
 			text.WriteString("    " + field + "\n")
@@ -114,7 +117,8 @@ func randomWebhook(r *rand.Rand, text *strings.Builder, kubeconfig string) {
 	text.WriteString("    matchConditions:\n")
 	for range r.IntN(3) {
 		fmt.Fprintf(text, "    - expression: %q\n", seldom(r,
-			oneOf(r, "request.user == 'a'", "has(request.resourceAttributes)", "'a' in request.groups", "request.resourceAttributes.labelSelector.requirements.size() > 0"),
+			oneOf(r, "request.user == 'a'", "has(request.resourceAttributes)", "'a' in request.groups",
+				"request.resourceAttributes.labelSelector.requirements.size() > 0"),
 			"", "request.user", "request.nobody == ''", "request.user =="))
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// writeCoverage counts what a run of writes has covered, so that a rule that is no
-// longer tested fails the run.
+// writeCoverage counts the coverage of a run of writes, so that an untested rule fails
+// the run.
 type writeCoverage struct {
 	total, documents, plugins, divergences int
 	aims                                   map[string]*share
 	branches                               map[string]int
 	codes                                  map[verdict.Code]int
 	codesOf                                map[string]map[verdict.Code]bool
-	// listed counts the differences that are meant to be.
+	// listed counts the intended differences.
 	listed map[string]int
 }
 
@@ -61,9 +61,9 @@ func (c *writeCoverage) count(t *testing.T, w *generate.Write, ours noderestrict
 	c.codesOf[branch][ours.Code] = true
 }
 
-// check prints how often each branch of the in-tree plugin, each of our codes and,
-// in a full run, each aim of the writes was covered, and fails if one was covered too rarely,
-// or has not led to the outcomes that it can lead to.
+// check prints how often each branch of the in-tree plugin, each of our codes and, in a
+// full run, each aim of the writes was covered. It fails if one was covered too rarely,
+// or did not have its possible outcomes.
 func (c *writeCoverage) check(t *testing.T) {
 	t.Helper()
 	enough := max(1, c.total/40000)
@@ -132,7 +132,7 @@ func (c *writeCoverage) checkCodes(t *testing.T, enough int) {
 	t.Logf("our codes:\n%s", table.String())
 }
 
-// restrictionCodes reads the codes of package noderestriction from its source.
+// restrictionCodes returns the codes in the source of package noderestriction.
 func restrictionCodes(t *testing.T) []verdict.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../../noderestriction/codes.go", nil, 0)

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// defaultPolicyFile is the policy in which the doctor must find nothing.
+// defaultPolicyFile is the policy for which the doctor must have no findings.
 const defaultPolicyFile = "../../internal/doctor/testdata/default/kubernetes-1.37.yaml"
 
-// TestDefaultPolicy compares the file with the roles and bindings that Kubernetes
-// makes in every cluster.
+// TestDefaultPolicy compares the file with the roles and bindings that Kubernetes creates
+// in every cluster.
 func TestDefaultPolicy(t *testing.T) {
 	file, err := os.ReadFile(defaultPolicyFile)
 	if err != nil {

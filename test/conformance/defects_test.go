@@ -17,10 +17,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol"
 )
 
-// TestInTreeDefects applies histories after which the in-tree graph answers
-// otherwise than one that is built from the final state. Ours answers as the final
-// state does. If a newer in-tree graph does so too, the test reports that the defect
-// is fixed and that its entry can be removed.
+// TestInTreeDefects applies histories after which the in-tree graph gives other answers
+// than one built from the final state. Ours answers like the final state. If a newer
+// in-tree graph does too, the test reports that the defect is fixed and that its entry
+// can be removed.
 func TestInTreeDefects(t *testing.T) {
 	if err := intree.SetGates(map[string]bool{"PodCertificateRequest": true, "DynamicResourceAllocation": true}); err != nil {
 		t.Fatal(err)
@@ -81,9 +81,9 @@ func TestInTreeDefects(t *testing.T) {
 	}
 }
 
-// mentionsTwice has 250 nodes with a pod each that mentions secret shop/db, at
-// which the in-tree graph keeps an index for the secret; then the first of the
-// given pods, mentioning it twice, comes and goes among the others.
+// mentionsTwice has 250 nodes with a pod each that mentions secret shop/db, enough for
+// the in-tree graph to keep an index for the secret. Then the first given pod, which
+// mentions it twice, is created and deleted among the others.
 func mentionsTwice(pod *corev1.Pod, others ...*corev1.Pod) []generate.Event {
 	var events []generate.Event
 	for i := range 250 {

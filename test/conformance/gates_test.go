@@ -14,8 +14,8 @@ type position struct {
 	gates    map[string]bool
 }
 
-// positions are the defaults of a minor, and each gate that it lets one set in both
-// positions, all others at their defaults.
+// positions returns the defaults of a minor, and each settable gate in both positions,
+// with all others at their defaults.
 func positions(t *testing.T, m kubeversion.Minor) []position {
 	t.Helper()
 	defaults := kubeversion.For(m)
@@ -35,7 +35,7 @@ func positions(t *testing.T, m kubeversion.Minor) []position {
 	return all
 }
 
-// gateMinors are the newest minor, and those that the run is for.
+// gateMinors returns the newest minor, and those that the run is for.
 func gateMinors(t *testing.T) []kubeversion.Minor {
 	t.Helper()
 	if mode(t) == "minors" || minorsGiven() {
@@ -44,8 +44,8 @@ func gateMinors(t *testing.T) []kubeversion.Minor {
 	return []kubeversion.Minor{kubeversion.Latest}
 }
 
-// gateBudget is how many clusters or states each position of each gate gets: a twentieth
-// of those of a run, for there are up to twenty positions.
+// gateBudget is the number of clusters or states for each position of each gate: a
+// twentieth of those of a run, because there are up to twenty positions.
 func (b budget) gateBudget() int { return max(b.clusters/20, 2) }
 
 // TestEveryGateInBothPositions puts the same questions to ours and to the in-tree

@@ -131,5 +131,6 @@ func (h *history) compareWhole(t *testing.T, a arrival, g *graph.Graph) int {
 }
 
 func sameReach(a, b graph.Reached) bool {
-	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name && slices.EqualFunc(a.Paths, b.Paths, slices.Equal[verdict.Path])
+	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
+		slices.EqualFunc(a.Paths, b.Paths, slices.Equal[verdict.Path])
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/generate"
 )
 
-// writeServed returns a write as an API server of a minor would get it: its
-// objects are in a version that the minor serves. Kinds that it does not have
-// are left out.
+// writeServed returns a write as an API server of a minor would receive it: with objects
+// in a version that the minor serves. Unknown kinds are omitted.
 func writeServed(t *testing.T, r *rand.Rand, w *generate.Write, m kubeversion.Minor) *generate.Write {
 	t.Helper()
 	version := sliceVersion(r, m)
@@ -57,18 +56,19 @@ func objectServed(t *testing.T, o runtime.Object, m kubeversion.Minor, sliceVers
 			Driver: o.Spec.Driver, NodeName: &o.Spec.NodeName,
 		}}, sliceVersion)
 	case *certificatesv1.PodCertificateRequest:
-		return certificateServed(&certificatesv1beta1.PodCertificateRequest{ObjectMeta: o.ObjectMeta, Spec: certificatesv1beta1.PodCertificateRequestSpec{
+		spec := certificatesv1beta1.PodCertificateRequestSpec{
 			SignerName: o.Spec.SignerName, PodName: o.Spec.PodName, PodUID: o.Spec.PodUID, ServiceAccountName: o.Spec.ServiceAccountName,
 			ServiceAccountUID: o.Spec.ServiceAccountUID, NodeName: o.Spec.NodeName, NodeUID: o.Spec.NodeUID,
-		}}, m)
+		}
+		return certificateServed(&certificatesv1beta1.PodCertificateRequest{ObjectMeta: o.ObjectMeta, Spec: spec}, m)
 	case *certificatesv1beta1.PodCertificateRequest:
 		return certificateServed(o, m)
 	}
 	return o
 }
 
-// sliceServed returns a slice in a version. The first had the node beside the
-// resources, without a spec; the alpha versions have no Go type any more.
+// sliceServed returns a slice in a version. In the first, the node is in the same object
+// as the resources, without a spec. The alpha versions have no Go type any more.
 func sliceServed(t *testing.T, o *resourcev1.ResourceSlice, version string) runtime.Object {
 	t.Helper()
 	node := ""
@@ -79,9 +79,14 @@ func sliceServed(t *testing.T, o *resourcev1.ResourceSlice, version string) runt
 	case "v1":
 		return o
 	case "v1beta2":
-		return &resourcev1beta2.ResourceSlice{ObjectMeta: o.ObjectMeta, Spec: resourcev1beta2.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: o.Spec.NodeName}}
+		return &resourcev1beta2.ResourceSlice{
+			ObjectMeta: o.ObjectMeta,
+			Spec:       resourcev1beta2.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: o.Spec.NodeName},
+		}
 	}
-	beta := &resourcev1beta1.ResourceSlice{ObjectMeta: o.ObjectMeta, Spec: resourcev1beta1.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: node}}
+	beta := &resourcev1beta1.ResourceSlice{
+		ObjectMeta: o.ObjectMeta, Spec: resourcev1beta1.ResourceSliceSpec{Driver: o.Spec.Driver, NodeName: node},
+	}
 	if version == "v1beta1" {
 		return beta
 	}

@@ -104,7 +104,8 @@ func (tr *minorWrites) run(t *testing.T, n int, covered *minorCoverage) {
 
 func (tr *minorWrites) report(t *testing.T, w *generate.Write, ours noderestriction.Answer, theirs protocol.Admitted, problem string) {
 	t.Helper()
-	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s (%s; %v)\n  object: %s\n  old object: %s",
+	t.Errorf("seed %d, Kubernetes %s, gates %v\n  asked: %s\n  differs: %s\n  in-tree: %d %s %s\n  ours: %d %s %s: %s "+
+		"(%s; %v)\n  object: %s\n  old object: %s",
 		tr.seed, tr.features.Minor(), tr.gates, w, problem, theirs.Status, theirs.Reason, theirs.Message,
 		ours.Status, ours.StatusReason, ours.Code, ours.Reason.Message, ours.Rule, ours.Err, text(w.Object), text(w.OldObject))
 }
@@ -171,8 +172,8 @@ func (m *minorCoverage) count(w *generate.Write, ours noderestriction.Answer, th
 	m.resources.count(&generate.Request{Group: w.Group, Resource: w.Resource}, decision)
 }
 
-// check prints how often each of our codes was covered, and fails where a resource
-// that is restricted was covered too rarely or in every minor's way alike.
+// check prints how often each of our codes was covered. It fails if a restricted resource
+// was covered too rarely or with one outcome only.
 func (m *minorCoverage) check(t *testing.T) {
 	t.Helper()
 	var table strings.Builder

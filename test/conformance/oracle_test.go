@@ -122,7 +122,7 @@ func buildOracle(t *testing.T, m kubeversion.Minor) string {
 	return path
 }
 
-// sourceHash hashes what the oracle is built from.
+// sourceHash returns a hash of the source of the oracle.
 func sourceHash(t *testing.T, module string) string {
 	t.Helper()
 	hash := sha256.New()

@@ -25,7 +25,7 @@ func graphOf(c *generate.Cluster) *graph.Graph {
 	return g
 }
 
-// apply tells our graph of an event.
+// apply applies an event to our graph.
 func apply(g *graph.Graph, e generate.Event) {
 	switch o := e.Object.(type) {
 	case *corev1.Pod:
@@ -99,8 +99,8 @@ func randomFeatures(t *testing.T, r *rand.Rand, m kubeversion.Minor) (kubeversio
 	return features, settings(features)
 }
 
-// served returns what of a cluster reaches the in-tree graph in a minor with its
-// gates: API servers look at resource slices and pod certificate requests with their
+// served returns the part of a cluster that reaches the in-tree graph in a minor with its
+// gates: API servers read resource slices and pod certificate requests only with their
 // gates on (pkg/kubeapiserver/authorizer/config.go), and pods have had a claim for
 // extended resources since 1.34.
 func served(c *generate.Cluster, f kubeversion.Features) *generate.Cluster {

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol"
 )
 
-// known is a state as our rules see it.
+// known is the state that our rules read.
 type known struct {
 	pods     map[types.NamespacedName]*corev1.Pod
 	nodes    map[string]*corev1.Node
@@ -90,7 +90,7 @@ func (k *known) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
 
 var errFault = errors.New("the authorizer was told to fail")
 
-// ourGrants asks our RBAC, with faults, and notes what it was asked last.
+// ourGrants is our RBAC with faults. It records its last question.
 type ourGrants struct {
 	policy *rbac.Policy
 	asked  *access.Request
@@ -108,8 +108,8 @@ func (g *ourGrants) Authorize(_ context.Context, a *access.Request) (bool, strin
 	}
 }
 
-// theirGrants asks the in-tree RBAC authorizer, with the same faults, and notes
-// what it was asked last.
+// theirGrants is the in-tree RBAC authorizer with the same faults. It records its last
+// question.
 type theirGrants struct {
 	authorizer.UnconditionalAuthorizer
 	asked *access.Request

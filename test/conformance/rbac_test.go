@@ -124,7 +124,8 @@ func compareRules(t *testing.T, seed uint64, ours *rbac.Policy, theirs *intreerb
 	if slices.Equal(got, want) && (err == nil) == (theirErr == nil) {
 		return 0
 	}
-	t.Errorf("seed %d: rules of %q %q in %q:\n  in-tree: %q (%v)\n  ours: %q (%v)", seed, r.User, r.Groups, r.Namespace, want, theirErr, got, err)
+	t.Errorf("seed %d: rules of %q %q in %q:\n  in-tree: %q (%v)\n  ours: %q (%v)", seed, r.User, r.Groups, r.Namespace, want, theirErr,
+		got, err)
 	return 1
 }
 

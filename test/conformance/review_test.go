@@ -77,7 +77,8 @@ type attributes struct {
 func inTreeAttributes(t *testing.T, spec *authorizationv1.SubjectAccessReviewSpec) attributes {
 	t.Helper()
 	var internal authorization.SubjectAccessReviewSpec
-	if err := authorizationconversion.Convert_v1_SubjectAccessReviewSpec_To_authorization_SubjectAccessReviewSpec(spec, &internal, nil); err != nil {
+	convert := authorizationconversion.Convert_v1_SubjectAccessReviewSpec_To_authorization_SubjectAccessReviewSpec
+	if err := convert(spec, &internal, nil); err != nil {
 		t.Fatal(err)
 	}
 	record := util.AuthorizationAttributesFrom(internal)
@@ -108,7 +109,8 @@ func randomReview(r *rand.Rand) *authorizationv1.SubjectAccessReviewSpec {
 		User:   oneOf(r, "system:node:node-1", "alice", ""),
 		Groups: oneOf(r, nil, []string{"system:nodes"}, []string{"a", "system:nodes"}),
 		UID:    oneOf(r, "", "7"),
-		Extra:  oneOf(r, nil, map[string]authorizationv1.ExtraValue{}, map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}, "empty": nil}),
+		Extra: oneOf(r, nil, map[string]authorizationv1.ExtraValue{},
+			map[string]authorizationv1.ExtraValue{"scope": {"a", "b"}, "empty": nil}),
 	}
 	if r.IntN(10) == 0 {
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: "get", Path: oneOf(r, "/healthz", "/")}
@@ -131,7 +133,8 @@ func randomFieldSelector(r *rand.Rand) *authorizationv1.FieldSelectorAttributes 
 	if r.IntN(3) == 0 {
 		return &authorizationv1.FieldSelectorAttributes{RawSelector: oneOf(r,
 			"spec.nodeName=node-1", "spec.nodeName==node-1", "spec.nodeName!=node-1", "spec.nodeName=node-1,metadata.name=db",
-			"spec.nodeName", "=", ",", "spec.nodeName=", "spec.nodeName=a=b", `spec.nodeName=a\=b`, `a\`, " spec.nodeName=node-1 ", "!spec.nodeName")}
+			"spec.nodeName", "=", ",", "spec.nodeName=", "spec.nodeName=a=b", `spec.nodeName=a\=b`, `a\`,
+			" spec.nodeName=node-1 ", "!spec.nodeName")}
 	}
 	selector := &authorizationv1.FieldSelectorAttributes{}
 	for range 1 + r.IntN(3) {

@@ -14,8 +14,7 @@ type shares map[[2]string]*share
 
 type share struct{ asked, allowed int }
 
-// enough is the number of questions about a resource from which on both
-// outcomes must occur.
+// enough is the number of questions about a resource for which both outcomes must occur.
 const enough = 300
 
 func (s shares) count(r *generate.Request, d protocol.Decision) {
@@ -38,8 +37,8 @@ func (s shares) total() int {
 	return n
 }
 
-// check prints the share of allowed answers, and fails where a resource has one
-// outcome only although a node of the minor can have both.
+// check prints the share of allowed answers, and fails if a resource has only one outcome
+// although a node of the minor can have both.
 func (s shares) check(t *testing.T, minor int) {
 	t.Helper()
 	var table strings.Builder

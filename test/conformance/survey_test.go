@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/conformance/minors/protocol"
 )
 
-// The survey's size and seeds are fixed, so that its result is.
+// The size and seeds of the survey are fixed, so that its result is deterministic.
 const (
 	surveyClusters = 60
 	surveyRequests = 3000
@@ -24,8 +24,8 @@ type survey struct {
 	known   map[kubeversion.Minor]map[string]protocol.Gate
 	asked   int
 
-	changes map[change]*finding
-	effects map[effect]map[kubeversion.Minor]*finding
+	changes map[change]*difference
+	effects map[effect]map[kubeversion.Minor]*difference
 }
 
 // change is a difference between a minor and the one before, both with their
@@ -38,7 +38,7 @@ type change struct {
 	causeRank int
 }
 
-// effect is what turning a gate on does.
+// effect is the effect of turning a gate on.
 type effect struct {
 	gate    kubeversion.Gate
 	object  string
@@ -48,24 +48,24 @@ type effect struct {
 // outcome is "allowed" or "refused".
 type outcome string
 
-// finding collects the verbs of the questions with one difference, and the
-// plainest of the questions.
-type finding struct {
+// difference has the verbs of the questions with the same difference, and the
+// simplest of the questions.
+type difference struct {
 	verbs   []string
 	example generate.Request
 }
 
-func (f *finding) add(r *generate.Request) {
-	if i, found := slices.BinarySearch(f.verbs, r.Verb); !found {
-		f.verbs = slices.Insert(f.verbs, i, r.Verb)
+func (d *difference) add(r *generate.Request) {
+	if i, found := slices.BinarySearch(d.verbs, r.Verb); !found {
+		d.verbs = slices.Insert(d.verbs, i, r.Verb)
 	}
-	if f.example.User == "" || plainness(r, &f.example) < 0 {
-		f.example = *r
+	if d.example.User == "" || simplicity(r, &d.example) < 0 {
+		d.example = *r
 	}
 }
 
-// plainness orders questions for examples: few groups and selectors, short.
-func plainness(a, b *generate.Request) int {
+// simplicity orders questions for examples: few groups and selectors, short.
+func simplicity(a, b *generate.Request) int {
 	return cmp.Or(
 		cmp.Compare(len(a.FieldSelector), len(b.FieldSelector)),
 		cmp.Compare(len(a.String()), len(b.String())),
@@ -78,8 +78,8 @@ func newSurvey(t *testing.T) *survey {
 		minors:  kubeversion.Minors(),
 		oracles: make(map[kubeversion.Minor]oracle),
 		known:   make(map[kubeversion.Minor]map[string]protocol.Gate),
-		changes: make(map[change]*finding),
-		effects: make(map[effect]map[kubeversion.Minor]*finding),
+		changes: make(map[change]*difference),
+		effects: make(map[effect]map[kubeversion.Minor]*difference),
 	}
 	for _, m := range s.minors {
 		s.oracles[m] = startOracle(t, m)
@@ -91,7 +91,7 @@ func newSurvey(t *testing.T) *survey {
 	return s
 }
 
-// answers are what one minor says to the questions about one cluster.
+// answers are the answers of one minor to the questions about one cluster.
 type answers struct {
 	byDefault []protocol.Decision
 	// older is what the minor says about the state that the minor before can
@@ -157,10 +157,10 @@ func (s *survey) noteEffects(m kubeversion.Minor, requests []generate.Request, a
 			}
 			e := effect{gate, objectOf(&requests[i]), outcomeOf(on[i])}
 			if s.effects[e] == nil {
-				s.effects[e] = make(map[kubeversion.Minor]*finding)
+				s.effects[e] = make(map[kubeversion.Minor]*difference)
 			}
 			if s.effects[e][m] == nil {
-				s.effects[e][m] = &finding{}
+				s.effects[e][m] = &difference{}
 			}
 			s.effects[e][m].add(&requests[i])
 		}
@@ -175,7 +175,7 @@ func (s *survey) noteChanges(m kubeversion.Minor, requests []generate.Request, b
 		c := change{minor: m, object: objectOf(&requests[i]), outcome: outcomeOf(now.byDefault[i])}
 		c.cause, c.causeRank = causeOf(i, m, before, now)
 		if s.changes[c] == nil {
-			s.changes[c] = &finding{}
+			s.changes[c] = &difference{}
 		}
 		s.changes[c].add(&requests[i])
 	}

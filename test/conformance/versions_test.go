@@ -80,7 +80,8 @@ const notCompared = `
   ` + "`AuthorizeNodeWithSelectors`" + ` asks for.
 - State of a newer cluster is taken as the older API server would see it: slices count only while the gate is on, and
   claims in ` + "`status.extendedResourceClaimStatus`" + ` since 1.34.
-- Up to 1.30 a pod names its resource claims in ` + "`spec.resourceClaims[].source`" + `, since then in ` + "`spec.resourceClaims[]`" + ` itself.
+- Up to 1.30 a pod names its resource claims in ` + "`spec.resourceClaims[].source`" + `, since then in ` +
+	"`spec.resourceClaims[]`" + ` itself.
 - 1.32.0 was released with ` + "`ServiceAccountNodeAudienceRestriction`" + ` on; later patches of 1.32 have it off.
 `
 
@@ -104,12 +105,12 @@ func (s *survey) effectLines() []string {
 		verbs string
 	}
 	minors := make(map[row][]kubeversion.Minor)
-	examples := make(map[row]*finding)
-	for e, findings := range s.effects {
-		for m, f := range findings {
+	examples := make(map[row]*difference)
+	for e, differences := range s.effects {
+		for m, f := range differences {
 			r := row{e, strings.Join(f.verbs, ", ")}
 			minors[r] = append(minors[r], m)
-			if examples[r] == nil || plainness(&f.example, &examples[r].example) < 0 {
+			if examples[r] == nil || simplicity(&f.example, &examples[r].example) < 0 {
 				examples[r] = f
 			}
 		}

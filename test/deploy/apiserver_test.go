@@ -34,10 +34,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 )
 
-// apiserverFolder is where kube-apiserver finds its files.
+// apiserverFolder is the folder of kube-apiserver's files.
 const apiserverFolder = "/etc/kubernetes/node-authorizer/apiserver"
 
-// authorization loads and validates what kube-apiserver reads, as it does.
+// authorization loads and validates a configuration as kube-apiserver does.
 func authorization(t *testing.T, document string) *apiserverapi.AuthorizationConfiguration {
 	t.Helper()
 	document = strings.ReplaceAll(document, apiserverFolder, installed(t, "static-pod/apiserver"))
@@ -46,14 +46,15 @@ func authorization(t *testing.T, document string) *apiserverapi.AuthorizationCon
 		t.Fatal(err)
 	}
 	types := sets.New("Node", "RBAC", "Webhook")
-	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, config, types, sets.New("Webhook")); len(errs) > 0 {
+	if errs := validation.ValidateAuthorizationConfiguration(authorizationcel.NewDefaultCompiler(), nil, config, types,
+		sets.New("Webhook")); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	return config
 }
 
-// installed is a folder as an administrator makes it: the files of deploy, with
-// the certificates beside them.
+// installed returns a folder with the files of deploy and the certificates, as an
+// administrator makes it.
 func installed(t *testing.T, folder string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,7 +109,7 @@ func TestAuthorizationConfiguration(t *testing.T) {
 			if webhook.FailurePolicy != apiserverapi.FailurePolicyNoOpinion {
 				t.Errorf("failurePolicy is %s", webhook.FailurePolicy)
 			}
-			// Kubernetes before 1.34 has no other way to keep answers from being cached.
+			// Before Kubernetes 1.34, this is the only way to disable caching of answers.
 			if webhook.AuthorizedTTL.Duration > time.Millisecond || webhook.UnauthorizedTTL.Duration > time.Millisecond {
 				t.Error("answers are cached")
 			}
@@ -128,7 +129,8 @@ func TestAuthorizationConfiguration(t *testing.T) {
 func TestOnlyNodesAreSentToTheAuthorizer(t *testing.T) {
 	for _, form := range forms {
 		config := authorization(t, read(t, deployFolder, form, "apiserver/authorization.yaml"))
-		matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(), config.Authorizers[0].Webhook.MatchConditions)
+		matcher, errs := validation.ValidateAndCompileMatchConditions(authorizationcel.NewDefaultCompiler(),
+			config.Authorizers[0].Webhook.MatchConditions)
 		if len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
@@ -158,7 +160,7 @@ func TestOnlyNodesAreSentToTheAuthorizer(t *testing.T) {
 	}
 }
 
-// The chain that the server answers is one that package chain takes.
+// Package chain accepts the chain of the server.
 func TestChainConfiguration(t *testing.T) {
 	document := read(t, deployFolder, "chain/authorization.yaml")
 	authorization(t, document)
@@ -171,8 +173,8 @@ func TestChainConfiguration(t *testing.T) {
 	}
 }
 
-// kube-apiserver shows its certificate at /authorize, over TLS whose name the
-// server's certificate has.
+// kube-apiserver presents its certificate to /authorize, over TLS with a name in the
+// server's certificate.
 func TestAuthorizerKubeconfigs(t *testing.T) {
 	for form, want := range map[string]struct{ host, name string }{
 		"static-pod": {"https://127.0.0.1:10270/authorize", ""},
@@ -193,7 +195,7 @@ func TestAuthorizerKubeconfigs(t *testing.T) {
 	}
 }
 
-// checkCredentials checks that the certificates are found beside the kubeconfig.
+// checkCredentials checks that the certificates are in the folder of the kubeconfig.
 func checkCredentials(t *testing.T, config *rest.Config) {
 	t.Helper()
 	if config.CertFile == "" || config.KeyFile == "" {
@@ -216,8 +218,8 @@ func TestServerKubeconfig(t *testing.T) {
 	checkCredentials(t, config)
 }
 
-// The admission plugins find the certificate for the very address that the
-// webhook configurations name.
+// The admission plugins find the certificate by the address in the webhook
+// configurations.
 func TestAdmissionConfiguration(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form, func(t *testing.T) {
@@ -252,7 +254,7 @@ func admissionPlugins(t *testing.T, document string) map[string]string {
 	return plugins
 }
 
-// admissionClient is how a webhook is called whose configurations name it.
+// admissionClient returns the client configuration for a webhook.
 func admissionClient(t *testing.T, form, kubeconfig string) *rest.Config {
 	t.Helper()
 	resolver, err := webhookutil.NewDefaultAuthenticationInfoResolver(kubeconfig)

@@ -27,7 +27,7 @@ const (
 	autoApprovalRoles = "system:certificates.k8s.io:certificatesigningrequests:"
 )
 
-// The custom resource is written once, beside its types.
+// The custom resource has one source, next to its types.
 func TestCustomResourceIsThatOfTheTypes(t *testing.T) {
 	want := read(t, "../../api/v1alpha1/nodeattestations.yaml")
 	for _, path := range []string{deployFolder + "/bootstrap/cluster/nodeattestations.yaml", chartFolder + "/files/nodeattestations.yaml"} {
@@ -46,8 +46,8 @@ func bootstrapConfiguration(t *testing.T) *v1alpha1.ServerConfiguration {
 	return config
 }
 
-// A name that was forgotten would be that of some other cluster's machines.
-func TestTheClustersNameIsToBeFilledIn(t *testing.T) {
+// A placeholder that is not replaced must not be the name of another cluster.
+func TestClusterNameIsAPlaceholder(t *testing.T) {
 	if !strings.Contains(read(t, deployFolder, "bootstrap/config.yaml"), "\n    clusterName: CLUSTER_NAME\n") {
 		t.Error("the cluster's name is not a placeholder")
 	}
@@ -58,13 +58,14 @@ func TestBootstrapConfiguration(t *testing.T) {
 	if config.Webhook.Address != "" {
 		t.Error("webhooks are served, which need rights that the service does not have")
 	}
-	if config.Bootstrap.Attestor != v1alpha1.AWSAttestor || !config.Bootstrap.AWS.VerifySignature || !config.Bootstrap.AWS.VerifySourceAddress || !config.Bootstrap.VerifyRegistration {
+	if config.Bootstrap.Attestor != v1alpha1.AWSAttestor || !config.Bootstrap.AWS.VerifySignature ||
+		!config.Bootstrap.AWS.VerifySourceAddress || !config.Bootstrap.VerifyRegistration {
 		t.Errorf("evidence is not checked: %+v", config.Bootstrap)
 	}
 	if config.Bootstrap.Reattestation != v1alpha1.NeverReattest {
 		t.Errorf("reattestation is %s", config.Bootstrap.Reattestation)
 	}
-	// Deny would end the nodes of a control plane that kubeadm made.
+	// Deny would stop the nodes of a control plane of kubeadm.
 	if !config.Approver.Enabled || config.Approver.UnattestedNodes != v1alpha1.LeaveUnattested {
 		t.Errorf("the approver is %+v", config.Approver)
 	}
@@ -119,7 +120,7 @@ func checkDaemonSet(t *testing.T, d *appsv1.DaemonSet, config *v1alpha1.ServerCo
 	checkRestricted(t, template)
 }
 
-// checkTolerates checks that the pods run where nothing else does yet.
+// checkTolerates checks that the pods run before other pods.
 func checkTolerates(t *testing.T, pod *corev1.PodSpec) {
 	t.Helper()
 	for _, key := range []string{
@@ -128,7 +129,8 @@ func checkTolerates(t *testing.T, pod *corev1.PodSpec) {
 	} {
 		taint := corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}
 		if !slices.ContainsFunc(pod.Tolerations, func(o corev1.Toleration) bool {
-			return (o.Key == "" || o.Key == taint.Key) && o.Operator == corev1.TolerationOpExists && (o.Effect == "" || o.Effect == taint.Effect)
+			return (o.Key == "" || o.Key == taint.Key) && o.Operator == corev1.TolerationOpExists &&
+				(o.Effect == "" || o.Effect == taint.Effect)
 		}) {
 			t.Errorf("the pods do not tolerate %s", key)
 		}
@@ -148,7 +150,7 @@ func checkPorts(t *testing.T, container *corev1.Container, config *v1alpha1.Serv
 	}
 }
 
-// clusterRole is the one whose name ends in the suffix.
+// clusterRole returns the cluster role whose name ends in the suffix.
 func clusterRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.ClusterRole {
 	t.Helper()
 	for _, o := range objects {
@@ -160,7 +162,7 @@ func clusterRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.
 	return nil
 }
 
-// systemRole is the role in kube-system whose name ends in the suffix.
+// systemRole returns the role in kube-system whose name ends in the suffix.
 func systemRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.Role {
 	t.Helper()
 	for _, o := range objects {
@@ -172,7 +174,7 @@ func systemRole(t *testing.T, objects []runtime.Object, suffix string) *rbacv1.R
 	return nil
 }
 
-// subjectsOf are those that a role is bound to, anywhere.
+// subjectsOf returns the subjects of all bindings of a role.
 func subjectsOf(objects []runtime.Object, role string) (subjects []rbacv1.Subject) {
 	for _, o := range objects {
 		switch b := o.(type) {
@@ -210,8 +212,8 @@ func TestBootstrapBindings(t *testing.T) {
 	}
 }
 
-// The approver's rights are bound where it runs, by a folder of their own.
-func TestTheApproversRightsAreAFolder(t *testing.T) {
+// The approver's rights are bound by a separate folder.
+func TestApproverRightsAreInTheirOwnFolder(t *testing.T) {
 	if config := bootstrapConfiguration(t); !config.Approver.Enabled {
 		t.Error("the approver does not run, and its rights are bound")
 	}
@@ -226,10 +228,10 @@ func TestTheApproversRightsAreAFolder(t *testing.T) {
 	}
 }
 
-// The policy is for the service account and for everybody with the roles. It is not
-// in what kops' clusters apply first, because it would keep the service that still
-// runs there from making tokens.
-func TestThePolicyIsForWhoeverHasTheRoles(t *testing.T) {
+// The policy applies to the service account and to all users with the roles. It is not in
+// the first step for clusters of kops, because it would stop the old service from making
+// tokens.
+func TestPolicyAppliesToAllUsersWithTheRoles(t *testing.T) {
 	for _, folder := range []string{"bootstrap", "bootstrap/policy"} {
 		got := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, built(t, folder)).Spec.MatchConditions
 		for _, want := range []string{
@@ -251,7 +253,8 @@ func TestThePolicyIsForWhoeverHasTheRoles(t *testing.T) {
 		writes, marked := false, false
 		for _, rule := range systemRole(t, objects, role).Rules {
 			writes = writes || slices.Contains(rule.Resources, "secrets")
-			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) && slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
+			marked = marked || slices.Equal(rule.APIGroups, []string{"node-authorizer.io"}) &&
+				slices.Equal(rule.Resources, []string{"bootstraptokens"}) && slices.Equal(rule.Verbs, []string{"write"})
 		}
 		if writes != want || marked != want {
 			t.Errorf("role %s has rights on secrets: %v, and is known to the policy: %v, want %v", role, writes, marked, want)
@@ -259,15 +262,15 @@ func TestThePolicyIsForWhoeverHasTheRoles(t *testing.T) {
 	}
 }
 
-// kube-controller-manager approves what the holders of these roles ask for,
-// whatever the approver thinks of it.
-func TestNothingLetsTokensApproveThemselves(t *testing.T) {
+// kube-controller-manager approves the requests of the holders of these roles, regardless
+// of the approver.
+func TestNoBindingAutoApprovesTokens(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		// What tests read is not what users install.
+		// The tests' own manifests are not installed.
 		if entry.IsDir() && slices.Contains([]string{"test", "testdata", ".git"}, entry.Name()) {
 			return fs.SkipDir
 		}
@@ -288,7 +291,7 @@ func TestNothingLetsTokensApproveThemselves(t *testing.T) {
 	}
 }
 
-// The least that a thief of the service account's token gets.
+// These are the rights of a stolen token of the service account.
 func TestBootstrapRightsAreNarrow(t *testing.T) {
 	objects := built(t, "bootstrap")
 	inCluster := slices.Concat(clusterRole(t, objects, ":bootstrap").Rules, clusterRole(t, objects, ":approver").Rules)
@@ -313,7 +316,7 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 			t.Errorf("rule %v holds in every namespace", rule)
 		}
 	}
-	// Only the approver approves, asks about rights and takes part in an election,
+	// Only the approver approves, sends access reviews and takes part in leader election,
 	// and only the service creates.
 	for suffix, forbidden := range map[string][]string{
 		":bootstrap": {"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews", "leases"},
@@ -327,15 +330,18 @@ func TestBootstrapRightsAreNarrow(t *testing.T) {
 		}
 	}
 	for _, rule := range slices.Concat(clusterRole(t, objects, ":approver").Rules, systemRole(t, objects, ":approver").Rules) {
-		if slices.Contains(rule.Verbs, "create") && !slices.Contains(rule.Resources, "leases") && !slices.Contains(rule.Resources, "subjectaccessreviews") {
+		if slices.Contains(rule.Verbs, "create") && !slices.Contains(rule.Resources, "leases") &&
+			!slices.Contains(rule.Resources, "subjectaccessreviews") {
 			t.Errorf("the approver may create %v", rule.Resources)
 		}
 	}
 }
 
-// The policy compares with the group as Secrets hold it.
+// The policy compares with the group in the format of Secrets.
 func TestPolicyNamesTheGroupOfTokens(t *testing.T) {
-	if want := "'" + base64.StdEncoding.EncodeToString([]byte(tokenGroup)) + "'"; !strings.Contains(read(t, deployFolder, "bootstrap/policy/policy.yaml"), want) {
+	if want := "'" + base64.StdEncoding.EncodeToString([]byte(tokenGroup)) + "'"; !strings.Contains(read(t, deployFolder,
+		"bootstrap/policy/policy.yaml"),
+		want) {
 		t.Errorf("the policy does not name %s", want)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// joinsOnly is the service without the server.
+// joinsOnly has the bootstrap service without the webhook server.
 const joinsOnly = image + `
 server: {enabled: false}
 bootstrap:
@@ -29,7 +29,11 @@ bootstrap:
 
 func TestChartOfTheBootstrapService(t *testing.T) {
 	approver := []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-	rights := append([]string{"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"}, approver...)
+	rights := append([]string{
+		"ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "Role",
+		"RoleBinding", "ServiceAccount",
+	},
+		approver...)
 	service := []string{"ConfigMap", "DaemonSet"}
 	policy := []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 	with := func(lists ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(lists...))) }
@@ -40,7 +44,8 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 		"alone": {joinsOnly, with(rights, service, policy, []string{"CustomResourceDefinition", "Secret"})},
 		"for kubeadm": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  kubeadm: true", 1),
-			with(rights, service, policy, []string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
+			with(rights, service, policy,
+				[]string{"CustomResourceDefinition", "Secret", "ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"}),
 		},
 		"without what is installed already": {
 			strings.Replace(joinsOnly, "enabled: true", "enabled: true\n  customResource: false\n  admissionPolicy: false", 1),
@@ -50,7 +55,8 @@ func TestChartOfTheBootstrapService(t *testing.T) {
 			strings.Replace(joinsOnly, "server: {enabled: false}", "", 1),
 			with(rights, service, policy, []string{
 				"CustomResourceDefinition", "Secret",
-				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret", "Service", "ServiceAccount",
+				"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "Secret", "Secret",
+				"Service", "ServiceAccount",
 			}),
 		},
 	} {
@@ -72,26 +78,28 @@ func TestChartWithoutTheBootstrapService(t *testing.T) {
 			t.Errorf("%s is not empty:\n%s", name, content)
 		}
 		if strings.Contains(content, "nodeattestations") {
-			t.Errorf("%s speaks of the ledger", name)
+			t.Errorf("%s mentions the ledger", name)
 		}
 	}
 }
 
 func TestChartRefusesBadValuesOfTheBootstrapService(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
-		"no attestor":                        {"attestor: aws,", "", "bootstrap.config.bootstrap.attestor is required"},
-		"an attestor that there is not":      {"attestor: aws", "attestor: floppy", "attestor"},
-		"no name to reach it by":             {"names: [join.shop.example.com], addresses: [10.0.0.5]", "", "bootstrap.certificates.names is required"},
-		"client certificates of nobody":      {"addresses: [10.0.0.5]", "requireClient: true", "existingSecret is required with requireClient"},
-		"an address that the pods lack":      {"attestor: aws", "attestor: aws, address: ':1'", "address"},
-		"webhooks":                           {"config: {", "config: {webhook: {}, ", "webhook"},
-		"a misspelt field":                   {"enabled: true", "enabled: true\n  kubeadmn: true", "kubeadmn"},
-		"what becomes of nodes is not known": {"config: {", "config: {approver: {unattestedNodes: Maybe}, ", "unattestedNodes"},
+		"no attestor":         {"attestor: aws,", "", "bootstrap.config.bootstrap.attestor is required"},
+		"an unknown attestor": {"attestor: aws", "attestor: floppy", "attestor"},
+		"no names or addresses": {
+			"names: [join.shop.example.com], addresses: [10.0.0.5]", "", "bootstrap.certificates.names is required",
+		},
+		"clients without an authority":  {"addresses: [10.0.0.5]", "requireClient: true", "existingSecret is required with requireClient"},
+		"an address that the pods lack": {"attestor: aws", "attestor: aws, address: ':1'", "address"},
+		"webhooks":                      {"config: {", "config: {webhook: {}, ", "webhook"},
+		"a misspelt field":              {"enabled: true", "enabled: true\n  kubeadmn: true", "kubeadmn"},
+		"an unknown policy for nodes":   {"config: {", "config: {approver: {unattestedNodes: Maybe}, ", "unattestedNodes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			values := strings.Replace(joinsOnly, c.from, c.to, 1)
 			if values == joinsOnly {
-				t.Fatal("nothing is bad")
+				t.Fatal("the values did not change")
 			}
 			if _, err := render(values); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want one about %s", err, c.want)
@@ -100,7 +108,7 @@ func TestChartRefusesBadValuesOfTheBootstrapService(t *testing.T) {
 	}
 }
 
-// What the chart installs may and does the same as what deploy holds.
+// The chart installs the same rights and settings as the manifests in deploy.
 func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 	chart, manifests := rendered(t, joinsOnly), built(t, "bootstrap")
 	checkDaemonSet(t, only[*appsv1.DaemonSet](t, chart), chartBootstrapConfiguration(t, chart))
@@ -127,7 +135,9 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 			t.Errorf("they differ:\n%v\n%v", a, b)
 		}
 	}
-	for o, role := range map[*[]runtime.Object]string{&chart: "shop-node-authorizer:selfnodeserver", &manifests: "node-authorizer:selfnodeserver"} {
+	for o, role := range map[*[]runtime.Object]string{
+		&chart: "shop-node-authorizer:selfnodeserver", &manifests: "node-authorizer:selfnodeserver",
+	} {
 		if got := subjectsOf(*o, role); len(got) != 1 || got[0].Name != "system:nodes" {
 			t.Errorf("serving certificates may be asked for by %v", got)
 		}
@@ -139,7 +149,8 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 		}
 	}
 	policy := only[*admissionregistrationv1.ValidatingAdmissionPolicy](t, chart)
-	if got, want := policy.Spec.MatchConditions[0].Expression, "'system:serviceaccount:guards:"+account.Name+"' ||"; !strings.Contains(got, want) {
+	want := "'system:serviceaccount:guards:" + account.Name + "' ||"
+	if got := policy.Spec.MatchConditions[0].Expression; !strings.Contains(got, want) {
 		t.Errorf("the policy is for %s, want %s", got, want)
 	}
 	if binding := only[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, chart); binding.Spec.PolicyName != policy.Name {
@@ -147,7 +158,7 @@ func TestChartOfTheBootstrapServiceAgreesWithTheManifests(t *testing.T) {
 	}
 }
 
-// The rights to approve come and go with the approver.
+// The rights to approve are installed only with the approver.
 func TestChartGivesTheRightsOfTheApproverToApproversOnly(t *testing.T) {
 	objects := rendered(t, strings.Replace(joinsOnly, "config: {", "config: {approver: {enabled: false}, ", 1))
 	for _, o := range objects {
@@ -167,7 +178,10 @@ func TestChartGivesTheRightsOfTheApproverToApproversOnly(t *testing.T) {
 			t.Errorf("there is %s", name)
 		}
 		for _, rule := range rules {
-			for _, resource := range []string{"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews", "leases"} {
+			for _, resource := range []string{
+				"signers", "certificatesigningrequests", "certificatesigningrequests/approval", "subjectaccessreviews",
+				"leases",
+			} {
 				if slices.Contains(rule.Resources, resource) {
 					t.Errorf("%s has rights on %s", name, resource)
 				}
@@ -205,7 +219,7 @@ func policyWithoutAccount(t *testing.T, objects []runtime.Object) admissionregis
 	return *spec
 }
 
-// The ledger outlives the release: who joined is not forgotten by mistake.
+// The ledger is kept when the release is deleted, so that joined machines stay recorded.
 func TestChartKeepsTheLedger(t *testing.T) {
 	resource := only[*apiextensionsv1.CustomResourceDefinition](t, rendered(t, joinsOnly))
 	if resource.Annotations["helm.sh/resource-policy"] != "keep" {
@@ -213,8 +227,8 @@ func TestChartKeepsTheLedger(t *testing.T) {
 	}
 }
 
-// Helm's certificate is for the names and addresses by which machines come.
-func TestChartMakesACertificateForMachinesToCheck(t *testing.T) {
+// Helm's certificate is valid for the names and addresses that machines use.
+func TestChartMakesAServingCertificateForMachines(t *testing.T) {
 	secret := only[*corev1.Secret](t, rendered(t, joinsOnly))
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(secret.Data["ca.crt"])
@@ -223,13 +237,16 @@ func TestChartMakesACertificateForMachinesToCheck(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if mounted := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly)).Spec.Template.Spec.Volumes[1].Secret.SecretName; mounted != secret.Name {
+	pod := only[*appsv1.DaemonSet](t, rendered(t, joinsOnly)).Spec.Template.Spec
+	if mounted := pod.Volumes[1].Secret.SecretName; mounted != secret.Name {
 		t.Errorf("the pods mount %s", mounted)
 	}
 }
 
-func TestChartTakesACertificateOfTheUser(t *testing.T) {
-	objects := rendered(t, strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true", 1))
+func TestChartUsesACertificateOfTheUser(t *testing.T) {
+	objects := rendered(t,
+		strings.Replace(joinsOnly, "names: [join.shop.example.com], addresses: [10.0.0.5]", "existingSecret: joins, requireClient: true",
+			1))
 	if got := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Volumes[1].Secret.SecretName; got != "joins" {
 		t.Errorf("the pods mount %s", got)
 	}
@@ -257,7 +274,7 @@ func TestChartNotesOfTheBootstrapService(t *testing.T) {
 	}
 	for _, other := range []string{"webhooks", "docs/install.md"} {
 		if strings.Contains(notes, other) {
-			t.Errorf("the notes speak of %q without a server:\n%s", other, notes)
+			t.Errorf("the notes mention %q without a server:\n%s", other, notes)
 		}
 	}
 }

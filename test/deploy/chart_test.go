@@ -26,8 +26,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/chain"
 )
 
-// render is `helm template shop` in the namespace guards, without a cluster. It
-// returns the files by name.
+// render runs `helm template shop` in the namespace guards, without a cluster. It returns
+// the files by name.
 func render(values string) (map[string]string, error) {
 	c, err := loader.Load(chartFolder)
 	if err != nil {
@@ -53,7 +53,7 @@ func render(values string) (map[string]string, error) {
 	return byName, nil
 }
 
-// rendered are the objects of the API server's own kinds.
+// rendered returns the rendered objects of the API server's own kinds.
 func rendered(t *testing.T, values string) []runtime.Object {
 	t.Helper()
 	files, err := render(values)
@@ -94,7 +94,9 @@ func TestChartRenders(t *testing.T) {
 		want   []string
 	}{
 		"the server, before its webhooks": {image, with(server, rights)},
-		"with its webhooks":               {image + "webhooks: {enabled: true}", with(server, rights, []string{"MutatingWebhookConfiguration"})},
+		"with its webhooks": {
+			image + "webhooks: {enabled: true}", with(server, rights, []string{"MutatingWebhookConfiguration"}),
+		},
 		"with tolerations": {
 			image + "webhooks: {enabled: true, extendedResourceToleration: true}",
 			with(server, rights, []string{"MutatingWebhookConfiguration", "MutatingWebhookConfiguration"}),
@@ -110,15 +112,21 @@ func TestChartRenders(t *testing.T) {
 			image + "server: {replicas: 1}",
 			with(rights, []string{"ConfigMap", "Deployment", "Secret", "Secret", "Service", "ServiceAccount"}),
 		},
-		"for another cluster":                {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
-		"rights for a server elsewhere":      {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
-		"webhooks for one that is elsewhere": {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}", []string{"MutatingWebhookConfiguration"}},
+		"for another cluster":           {image + "server: {kubeconfigSecret: hosted}\nrbac: {create: false}", server},
+		"rights for a server elsewhere": {"server: {enabled: false}\nrbac: {user: node-authorizer}", rights},
+		"webhooks for a server elsewhere": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270', caBundle: Zm9v}",
+			[]string{"MutatingWebhookConfiguration"},
+		},
 		"everything that can be set": {
 			image + `
 imagePullSecrets: [{name: pull}]
 fullnameOverride: guard
 server:
-  config: {log: {format: json, verbosity: 2}, cluster: {kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true}}, shutdown: {delay: 10s}}
+  config:
+    log: {format: json, verbosity: 2}
+    cluster: {kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true}}
+    shutdown: {delay: 10s}
   resources: {requests: {cpu: "1"}, limits: {memory: 1Gi}}
   nodeSelector: {node-role.kubernetes.io/control-plane: ""}
   tolerations: []
@@ -160,10 +168,18 @@ func TestChartRefusesBadValues(t *testing.T) {
 		"an authority that is not base64": {image + "webhooks: {enabled: true, caBundle: '-----BEGIN'}", "caBundle"},
 		"a pull policy of its own":        {"image: {repository: a, pullPolicy: Sometimes}", "pullPolicy"},
 		"a node as the server's user":     {image + "rbac: {user: 'system:node:worker-1'}", "user"},
-		"a Secret that cannot be read":    {image + "certificates: {existingSecret: serving}\nwebhooks: {enabled: true}", "webhooks.caBundle is required"},
-		"webhooks without an address":     {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, caBundle: Zm9v}", "webhooks.url is required"},
-		"webhooks without an authority":   {"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270'}", "webhooks.caBundle is required"},
-		"rights for nobody":               {"server: {enabled: false}", "rbac.user is required"},
+		"a Secret that cannot be read": {
+			image + "certificates: {existingSecret: serving}\nwebhooks: {enabled: true}", "webhooks.caBundle is required",
+		},
+		"webhooks without an address": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, caBundle: Zm9v}",
+			"webhooks.url is required",
+		},
+		"webhooks without an authority": {
+			"server: {enabled: false}\nrbac: {create: false}\nwebhooks: {enabled: true, url: 'https://127.0.0.1:10270'}",
+			"webhooks.caBundle is required",
+		},
+		"rights for nobody": {"server: {enabled: false}", "rbac.user is required"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -173,7 +189,7 @@ func TestChartRefusesBadValues(t *testing.T) {
 	}
 }
 
-// What the chart installs decides as what deploy holds.
+// The chart makes the same decisions as the manifests in deploy.
 func TestChartAgreesWithTheManifests(t *testing.T) {
 	objects := rendered(t, image+"webhooks: {enabled: true, extendedResourceToleration: true, caBundle: Zm9v}")
 	restriction, tolerations := webhooks(t, "service")
@@ -213,7 +229,7 @@ func TestChartAgreesWithTheManifests(t *testing.T) {
 	}
 }
 
-// podOf leaves out names that depend on the release.
+// podOf omits names that depend on the release.
 func podOf(d *appsv1.Deployment) *corev1.PodSpec {
 	pod := d.Spec.Template.Spec.DeepCopy()
 	pod.ServiceAccountName, pod.Affinity = "", nil
@@ -255,8 +271,8 @@ server:
 	}
 }
 
-// Helm's certificates let kube-apiserver and the server trust each other, and
-// nobody else: both chain to the authority that the webhooks name.
+// Helm's certificates let only kube-apiserver and the server trust each other: both are
+// signed by the authority in the webhooks.
 func TestChartMakesCertificates(t *testing.T) {
 	objects := rendered(t, image+"webhooks: {enabled: true}")
 	secrets := map[string]*corev1.Secret{}
@@ -289,12 +305,13 @@ func TestChartMakesCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkCallers(t, config)
-	if names := config.Webhook.AllowedClientNames; !slices.Contains(names, caller.Subject.CommonName) || slices.Contains(names, certificate(t, server).Subject.CommonName) {
+	if names := config.Webhook.AllowedClientNames; !slices.Contains(names, caller.Subject.CommonName) ||
+		slices.Contains(names, certificate(t, server).Subject.CommonName) {
 		t.Errorf("%v may call, the certificate for kube-apiserver is of %s", names, caller.Subject.CommonName)
 	}
 }
 
-// certificate is that of a Secret. Its key is one with which handshakes are cheap.
+// certificate returns the certificate of a Secret. Its key must make handshakes cheap.
 func certificate(t *testing.T, secret *corev1.Secret) *x509.Certificate {
 	t.Helper()
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
@@ -308,7 +325,8 @@ func certificate(t *testing.T, secret *corev1.Secret) *x509.Certificate {
 }
 
 func TestChartMonitoring(t *testing.T) {
-	files, err := render(image + "podMonitor: {enabled: true}\nprometheusRule: {enabled: true, labels: {release: prometheus}}\ndashboard: {enabled: true}")
+	files, err := render(image + "podMonitor: {enabled: true}\nprometheusRule: {enabled: true, labels: {release: " +
+		"prometheus}}\ndashboard: {enabled: true}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +358,8 @@ func TestChartMonitoring(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(documents["ConfigMap"]), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.TrimSpace(dashboard.Data["node-authorizer.json"]); got != strings.TrimSpace(read(t, chartFolder, "files/dashboard.json")) {
+	if got := strings.TrimSpace(dashboard.Data["node-authorizer.json"]); got != strings.TrimSpace(read(t, chartFolder,
+		"files/dashboard.json")) {
 		t.Error("the dashboard is not that of the chart's files")
 	}
 	var monitor struct {

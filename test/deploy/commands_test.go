@@ -23,8 +23,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// host is a control plane node, and an administrator's folder with a checkout:
-// paths of the pages lead into it.
+// host is a control plane node with an administrator's folder and a checkout, to which
+// paths of the pages are mapped.
 type host struct{ dir string }
 
 func newHost(t *testing.T) *host {
@@ -44,8 +44,8 @@ func newHost(t *testing.T) *host {
 
 func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
-// run runs the one block of commands of the pages that contains the text. Commands
-// that need a cluster, or the rights of root, are left out.
+// run runs the only block of commands of the pages that contains a text, without commands
+// that need a cluster or root.
 func (h *host) run(t *testing.T, containing string) {
 	t.Helper()
 	all := slices.DeleteFunc(blocks(t), func(b block) bool {
@@ -62,7 +62,7 @@ func (h *host) run(t *testing.T, containing string) {
 	}
 }
 
-// install makes the certificates and files, as far as no cluster is needed.
+// install makes the certificates and files that need no cluster.
 func (h *host) install(t *testing.T) {
 	t.Helper()
 	h.run(t, "-subj /CN=node-authorizer-ca")
@@ -89,11 +89,14 @@ func TestCommandsThatMakeCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pair.Leaf.Subject.CommonName != c.commonName || !slices.Equal(pair.Leaf.ExtKeyUsage, []x509.ExtKeyUsage{c.usage}) || pair.Leaf.IsCA {
+		if pair.Leaf.Subject.CommonName != c.commonName || !slices.Equal(pair.Leaf.ExtKeyUsage, []x509.ExtKeyUsage{c.usage}) ||
+			pair.Leaf.IsCA {
 			t.Errorf("%s.crt is of %s for %v, authority: %v", c.name, pair.Leaf.Subject.CommonName, pair.Leaf.ExtKeyUsage, pair.Leaf.IsCA)
 		}
 		for _, host := range c.hosts {
-			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, KeyUsages: []x509.ExtKeyUsage{c.usage}}); err != nil {
+			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
+				Roots: roots, DNSName: host, KeyUsages: []x509.ExtKeyUsage{c.usage},
+			}); err != nil {
 				t.Errorf("%s.crt: %v", c.name, err)
 			}
 		}
@@ -109,7 +112,8 @@ func (h *host) kubeAPIServer(t *testing.T) *corev1.PodSpec {
 
 func (h *host) authorizers(t *testing.T) (types []string) {
 	t.Helper()
-	for _, a := range authorization(t, strings.ReplaceAll(read(t, h.path("etc/kubernetes/node-authorizer/apiserver/authorization.yaml")), h.path(""), "/")).Authorizers {
+	for _, a := range authorization(t,
+		strings.ReplaceAll(read(t, h.path("etc/kubernetes/node-authorizer/apiserver/authorization.yaml")), h.path(""), "/")).Authorizers {
 		types = append(types, string(a.Type))
 	}
 	return types
@@ -121,7 +125,7 @@ const (
 	rbacType    = "RBAC"
 )
 
-// The commands of the kubeadm part, to the end and back.
+// The commands of the kubeadm part, including the way back.
 func TestCommandsThatChangeAControlPlaneNode(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
@@ -132,11 +136,13 @@ func TestCommandsThatChangeAControlPlaneNode(t *testing.T) {
 	folder := h.path("etc/kubernetes/node-authorizer/apiserver")
 	pod := h.kubeAPIServer(t)
 	flags := sets.New(pod.Containers[0].Command...)
-	if !flags.HasAll("--authorization-config="+folder+"/authorization.yaml", "--admission-control-config-file="+folder+"/admission.yaml", "--enable-admission-plugins=NodeRestriction") ||
+	if !flags.HasAll("--authorization-config="+folder+"/authorization.yaml", "--admission-control-config-file="+folder+"/admission.yaml",
+		"--enable-admission-plugins=NodeRestriction") ||
 		flags.Has("--authorization-mode=Node,RBAC") {
 		t.Errorf("flags of kube-apiserver are %v", pod.Containers[0].Command)
 	}
-	mounted := slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == folder && m.ReadOnly })
+	mounted := slices.ContainsFunc(pod.Containers[0].VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == folder && m.ReadOnly })
 	if !mounted || len(pod.Volumes) != 2 || len(pod.Containers[0].VolumeMounts) != 2 {
 		t.Errorf("volumes of kube-apiserver are %v", pod.Volumes)
 	}
@@ -161,13 +167,16 @@ func TestCommandsThatChangeAControlPlaneNode(t *testing.T) {
 	}
 }
 
-// What is named in the static pod's files is there, and nothing else.
+// The folders have exactly the files that the static pod's files refer to.
 func TestCommandsThatCopyFiles(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
 	for folder, want := range map[string][]string{
-		"server":    {"ca.crt", "client.crt", "client.key", "cluster-ca.crt", "config.yaml", "kubeconfig", "tls.crt", "tls.key"},
-		"apiserver": {"admission.kubeconfig", "admission.yaml", "authorization.yaml", "authorize.kubeconfig", "ca.crt", "client.crt", "client.key"},
+		"server": {"ca.crt", "client.crt", "client.key", "cluster-ca.crt", "config.yaml", "kubeconfig", "tls.crt", "tls.key"},
+		"apiserver": {
+			"admission.kubeconfig", "admission.yaml", "authorization.yaml", "authorize.kubeconfig", "ca.crt", "client.crt",
+			"client.key",
+		},
 	} {
 		entries, err := os.ReadDir(h.path("host/" + folder))
 		if err != nil {
@@ -187,7 +196,7 @@ func TestCommandsThatCopyFiles(t *testing.T) {
 	}
 }
 
-// Kubernetes 1.37 takes the webhook from a file too.
+// Kubernetes 1.37 can also read webhooks from a file.
 func TestCommandsThatMakeAWebhookOfAFile(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
@@ -205,7 +214,7 @@ func TestCommandsThatMakeAWebhookOfAFile(t *testing.T) {
 	}
 }
 
-// The certificates that machines check, and that they show.
+// The serving and client certificates for machines.
 func TestCommandsThatMakeCertificatesForMachines(t *testing.T) {
 	h := newHost(t)
 	h.run(t, "-subj /CN=node-authorizer-bootstrap-ca")
@@ -222,7 +231,9 @@ func TestCommandsThatMakeCertificatesForMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: c.host, KeyUsages: []x509.ExtKeyUsage{c.usage}}); err != nil || pair.Leaf.IsCA {
+		if _, err := pair.Leaf.Verify(x509.VerifyOptions{
+			Roots: roots, DNSName: c.host, KeyUsages: []x509.ExtKeyUsage{c.usage},
+		}); err != nil || pair.Leaf.IsCA {
 			t.Errorf("%s.crt: %v, authority: %v", name, err, pair.Leaf.IsCA)
 		}
 		if name == "client" && pair.Leaf.Subject.CommonName != v1alpha1.Defaults().Bootstrap.ClientCommonName {

@@ -15,7 +15,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// pages are what operators read.
+// pages are the pages for operators.
 var pages = []string{"install.md", "bootstrap.md", "iam.md", "migration.md", "audit.md", "metrics.md"}
 
 // block is a fenced block of a page.
@@ -46,7 +46,7 @@ func TestYAMLInThePagesIsValid(t *testing.T) {
 			t.Errorf("%s: %v\n%s", b.page, err, b.text)
 			continue
 		}
-		document, _ := content.(map[string]any) // or a piece of one
+		document, _ := content.(map[string]any) // or a part of one
 		switch document["kind"] {
 		case "AuthorizationConfiguration":
 			authorization(t, b.text)
@@ -61,7 +61,7 @@ func TestYAMLInThePagesIsValid(t *testing.T) {
 	}
 }
 
-// Commands are checked for their syntax.
+// The syntax of commands is checked.
 func TestCommandsInThePagesParse(t *testing.T) {
 	seen := 0
 	for _, b := range blocks(t) {
@@ -80,8 +80,8 @@ func TestCommandsInThePagesParse(t *testing.T) {
 	}
 }
 
-// Files of the repository that the pages name exist.
-func TestFilesThatThePagesNameExist(t *testing.T) {
+// The repository has the files that the pages name.
+func TestFilesInThePagesExist(t *testing.T) {
 	named := regexp.MustCompile(`(?:deploy|charts|docs)/[a-z0-9_./-]*[a-z0-9]`)
 	seen := 0
 	for _, page := range append(slices.Clone(pages), "../deploy/README.md") {
@@ -104,8 +104,8 @@ func TestFilesThatThePagesNameExist(t *testing.T) {
 	}
 }
 
-// Tests that a page names as proof exist.
-func TestTestsThatThePagesNameExist(t *testing.T) {
+// The repository has the tests that a page names.
+func TestTestsInThePagesExist(t *testing.T) {
 	declared := map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {

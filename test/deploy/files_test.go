@@ -25,10 +25,10 @@ const (
 	docsFolder   = "../../docs"
 )
 
-// forms are the folders of deploy that hold a whole installation.
+// forms are the folders of deploy with a whole installation.
 var forms = []string{"static-pod", "service"}
 
-// filledIn is what a user puts for the placeholders of the manifests.
+// filledIn replaces the placeholders of the manifests.
 var filledIn = strings.NewReplacer(
 	"CA_BUNDLE", base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----")),
 	"CLUSTER_NAME", "shop.example.com",
@@ -48,7 +48,7 @@ func read(t *testing.T, path ...string) string {
 	return string(content)
 }
 
-// kindsServed are those of an API server that the manifests are for.
+// kindsServed returns the kinds of an API server that the manifests need.
 func kindsServed() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := scheme.AddToScheme(s); err != nil {
@@ -57,8 +57,8 @@ func kindsServed() (*runtime.Scheme, error) {
 	return s, apiextensionsv1.AddToScheme(s)
 }
 
-// decode reads YAML documents as the API server would: fields that a type does
-// not have, and fields that are given twice, are errors.
+// decode decodes YAML documents like the API server: unknown and repeated fields are
+// errors.
 func decode(documents string) ([]runtime.Object, error) {
 	served, err := kindsServed()
 	if err != nil {
@@ -87,7 +87,7 @@ func decode(documents string) ([]runtime.Object, error) {
 	}
 }
 
-// hasContent reports whether a document is more than comments.
+// hasContent reports whether a document has more than comments.
 func hasContent(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -121,7 +121,7 @@ func only[T runtime.Object](t *testing.T, objects []runtime.Object) T {
 	return found[0]
 }
 
-// built are the objects that kustomize makes of a folder of deploy.
+// built returns the objects that kustomize makes of a folder of deploy.
 func built(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(deployFolder, folder))

@@ -16,11 +16,11 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// history is what Prometheus has scraped: one sample a minute from the beginning.
+// history is what Prometheus has scraped: one sample a minute.
 type history []storage.Series
 
-// readHistory reads lines of the form "name{labels} 0 1x5 _x3": values, values
-// that are repeated, and minutes without a scrape.
+// readHistory reads lines of the form "name{labels} 0 1x5 _x3": values, repeated values,
+// and minutes without a scrape.
 func readHistory(t *testing.T, text string) (h history) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -39,7 +39,7 @@ func readHistory(t *testing.T, text string) (h history) {
 	return h
 }
 
-// sample is a number at a time in milliseconds.
+// sample is a value at a time in milliseconds.
 type sample struct {
 	at    int64
 	value float64

@@ -50,7 +50,8 @@ func TestAuthenticatorKubeconfigs(t *testing.T) {
 	}
 }
 
-// The config differs from that of deploy/static-pod in what it serves besides.
+// The config differs from that of deploy/static-pod only in the settings for
+// authentication.
 func TestConfigurationOfAuthentication(t *testing.T) {
 	config, err := v1alpha1.Parse([]byte(filledIn.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"))))
 	if err != nil {
@@ -68,14 +69,15 @@ func TestConfigurationOfAuthentication(t *testing.T) {
 	}
 	config.Webhook.Serves, config.IAM = base.Webhook.Serves, base.IAM
 	if !reflect.DeepEqual(config, base) {
-		t.Errorf("otherwise it is\n%+v\nwant\n%+v", config, base)
+		t.Errorf("the other settings are\n%+v\nwant\n%+v", config, base)
 	}
-	if _, err := v1alpha1.Parse([]byte(strings.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"), "CLUSTER_ID", `""`, 1))); err == nil {
+	if _, err := v1alpha1.Parse([]byte(strings.Replace(read(t, deployFolder, "iam/static-pod/config.yaml"), "CLUSTER_ID", `""`,
+		1))); err == nil {
 		t.Error("it is valid without the id of the cluster")
 	}
 }
 
-// A kubelet runs our program, and nothing of its kubeconfig is secret.
+// A kubelet runs our program. Its kubeconfig has no secrets.
 func TestKubeconfigOfANode(t *testing.T) {
 	config, err := clientcmd.Load([]byte(filledIn.Replace(read(t, deployFolder, "iam/node.kubeconfig"))))
 	if err != nil {
@@ -89,12 +91,14 @@ func TestKubeconfigOfANode(t *testing.T) {
 		t.Fatalf("the user is %+v", user)
 	}
 	want := []string{"token", "--cluster-id", "blue"}
-	if user.Exec.InteractiveMode != clientcmdapi.NeverExecInteractiveMode || !slices.Equal(user.Exec.Args, want) || filepath.Base(user.Exec.Command) != "node-authorizer" {
+	if user.Exec.InteractiveMode != clientcmdapi.NeverExecInteractiveMode || !slices.Equal(user.Exec.Args, want) ||
+		filepath.Base(user.Exec.Command) != "node-authorizer" {
 		t.Errorf("it runs %s %v", user.Exec.Command, user.Exec.Args)
 	}
 }
 
-// The example is what the server reads without a finding, and its nodes are nodes.
+// The server reads the example without a finding, and its nodes are authenticated as
+// nodes.
 func TestExampleOfAWSAuth(t *testing.T) {
 	example := only[*corev1.ConfigMap](t, mustDecode(t, read(t, deployFolder, "iam/aws-auth.yaml")))
 	defaults := v1alpha1.Defaults().IAM
@@ -132,8 +136,8 @@ func TestRightsInAWS(t *testing.T) {
 	}
 }
 
-// asksOfMappings are what live mappings ask a cluster for whose ConfigMap has a
-// mistake in it.
+// asksOfMappings returns the requests of live mappings to a cluster with a mistake in its
+// ConfigMap.
 func asksOfMappings(t *testing.T) []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -153,11 +157,14 @@ func asksOfMappings(t *testing.T) []string {
 		return fakeapiserver.NoFault
 	}})
 	t.Cleanup(cluster.Close)
-	if err := cluster.Put("/api/v1/namespaces/kube-system/configmaps/aws-auth", &corev1.ConfigMap{Data: map[string]string{"mapRoles": "["}}); err != nil {
+	if err := cluster.Put("/api/v1/namespaces/kube-system/configmaps/aws-auth",
+		&corev1.ConfigMap{Data: map[string]string{"mapRoles": "["}}); err != nil {
 		t.Fatal(err)
 	}
 	live, err := mappings.New(mappings.Options{
-		Sources: []mappings.Kind{mappings.ConfigMap, mappings.IdentityMapping}, Namespace: "kube-system", Name: "aws-auth", Cluster: cluster.Config(),
+		Sources: []mappings.Kind{
+			mappings.ConfigMap, mappings.IdentityMapping,
+		}, Namespace: "kube-system", Name: "aws-auth", Cluster: cluster.Config(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -172,14 +179,15 @@ func asksOfMappings(t *testing.T) []string {
 		defer mu.Unlock()
 		return slices.Sorted(maps.Keys(asked))
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return len(all()) == 5, nil })
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return len(all()) == 5, nil })
 	if err != nil {
 		t.Fatalf("asked for %v: %v", all(), err)
 	}
 	return all()
 }
 
-// namedRights are the rights of rules: "list configmaps/aws-auth".
+// namedRights returns the rights of rules: "list configmaps/aws-auth".
 func namedRights(rules ...rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -207,11 +215,12 @@ func TestRightsOfAuthenticationAreThoseThatTheServerUses(t *testing.T) {
 	if role.Namespace != "kube-system" {
 		t.Errorf("the role is in %s", role.Namespace)
 	}
-	// Those who read the cluster besides.
+	// The subjects that also read the cluster.
 	user := only[*rbacv1.ClusterRoleBinding](t, built(t, "static-pod")).Subjects[0]
 	account := only[*rbacv1.ClusterRoleBinding](t, built(t, "service")).Subjects[0]
 	for _, subjects := range [][]rbacv1.Subject{
-		only[*rbacv1.RoleBinding](t, built(t, "iam/rbac")).Subjects, only[*rbacv1.ClusterRoleBinding](t, built(t, "iam/identitymappings")).Subjects,
+		only[*rbacv1.RoleBinding](t, built(t, "iam/rbac")).Subjects, only[*rbacv1.ClusterRoleBinding](t,
+			built(t, "iam/identitymappings")).Subjects,
 	} {
 		if !slices.Equal(subjects, []rbacv1.Subject{user, account}) {
 			t.Errorf("the subjects are %v", subjects)
@@ -227,11 +236,20 @@ func TestChartOfAuthentication(t *testing.T) {
 		values string
 		want   []string
 	}{
-		"alone, it reads no pods":      {alone + "}}}", with("Role", "RoleBinding")},
-		"of custom resources too":      {alone + ", sources: [ConfigMap, IdentityMapping]}}}", with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
-		"of a file, it reads nothing":  {alone + ", sources: [File]}}, mappings: {mapAccounts: ['111122223333']}}", with()},
-		"beside authorization":         {strings.Replace(alone, "[Auth", "[Authorization, Auth", 1) + "}}}", with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")},
-		"with rights of its own there": {alone + "}}}\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/authorizer'}}", with("Role", "RoleBinding")},
+		"alone, it reads no pods": {alone + "}}}", with("Role", "RoleBinding")},
+		"of custom resources too": {
+			alone + ", sources: [ConfigMap, IdentityMapping]}}}",
+			with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+		},
+		"of a file, it reads nothing": {alone + ", sources: [File]}}, mappings: {mapAccounts: ['111122223333']}}", with()},
+		"beside authorization": {
+			strings.Replace(alone, "[Auth", "[Authorization, Auth", 1) + "}}}",
+			with("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+		},
+		"with rights of its own there": {
+			alone + "}}}\nserviceAccount: {annotations: {eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/authorizer'}}",
+			with("Role", "RoleBinding"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, c.values)
@@ -253,10 +271,11 @@ func TestChartOfAuthentication(t *testing.T) {
 	}
 }
 
-// checkMappingsFile finds the file where the config says, and mappings in it.
+// checkMappingsFile checks the path of the file in the config, and the mappings in it.
 func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map[string]string) {
 	t.Helper()
-	mounted := slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(path) })
+	mounted := slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == filepath.Dir(path) })
 	parsed, findings := iam.ParseFile([]byte(data[filepath.Base(path)]), path)
 	if !mounted || len(findings) > 0 || len(parsed.Accounts) != 1 {
 		t.Errorf("%s has %+v, %v", path, parsed, findings)
@@ -264,14 +283,18 @@ func checkMappingsFile(t *testing.T, d *appsv1.Deployment, path string, data map
 }
 
 func TestChartGrantsWhatTheManifestsGrant(t *testing.T) {
-	objects := rendered(t, image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, sources: [ConfigMap, IdentityMapping]}}}")
-	if got, want := only[*rbacv1.Role](t, objects), only[*rbacv1.Role](t, built(t, "iam/rbac")); !reflect.DeepEqual(got.Rules, want.Rules) || got.Namespace != want.Namespace {
+	objects := rendered(t,
+		image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, sources: [ConfigMap, IdentityMapping]}}}")
+	got, want := only[*rbacv1.Role](t, objects), only[*rbacv1.Role](t, built(t, "iam/rbac"))
+	if !reflect.DeepEqual(got.Rules, want.Rules) || got.Namespace != want.Namespace {
 		t.Errorf("the role is %v", got)
 	}
-	if got, want := only[*rbacv1.ClusterRole](t, objects), only[*rbacv1.ClusterRole](t, built(t, "iam/identitymappings")); !reflect.DeepEqual(got.Rules, want.Rules) {
+	if got, want := only[*rbacv1.ClusterRole](t, objects), only[*rbacv1.ClusterRole](t,
+		built(t, "iam/identitymappings")); !reflect.DeepEqual(got.Rules, want.Rules) {
 		t.Errorf("the cluster role is %v", got)
 	}
-	elsewhere := rendered(t, image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, configMap: {namespace: nodes, name: who}}}}")
+	elsewhere := rendered(t,
+		image+"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue, configMap: {namespace: nodes, name: who}}}}")
 	if got := only[*rbacv1.Role](t, elsewhere); got.Namespace != "nodes" || !slices.Equal(got.Rules[0].ResourceNames, []string{"who"}) {
 		t.Errorf("the role of another ConfigMap is %v", got)
 	}
@@ -279,13 +302,16 @@ func TestChartGrantsWhatTheManifestsGrant(t *testing.T) {
 
 func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
-		"another question":             {"server: {config: {webhook: {serves: [Authenticate]}}}", "serves"},
-		"no question":                  {"server: {config: {webhook: {serves: []}}}", "serves"},
-		"another source":               {"server: {config: {iam: {sources: [Table]}}}", "sources"},
-		"a file of the user":           {"server: {config: {iam: {file: /etc/mappings.yaml}}}", "file"},
-		"mappings that nobody reads":   {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
-		"misspelt mappings":            {"server: {mappings: {maproles: []}}", "maproles"},
-		"webhooks that nobody answers": {"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}", "webhooks.enabled needs Admission"},
+		"another question":            {"server: {config: {webhook: {serves: [Authenticate]}}}", "serves"},
+		"no question":                 {"server: {config: {webhook: {serves: []}}}", "serves"},
+		"another source":              {"server: {config: {iam: {sources: [Table]}}}", "sources"},
+		"a file of the user":          {"server: {config: {iam: {file: /etc/mappings.yaml}}}", "file"},
+		"mappings without the source": {"server: {mappings: {mapAccounts: ['111122223333']}}", "server.mappings has no effect"},
+		"misspelt mappings":           {"server: {mappings: {maproles: []}}", "maproles"},
+		"webhooks that are not served": {
+			"server: {config: {webhook: {serves: [Authentication]}, iam: {clusterID: blue}}}\nwebhooks: {enabled: true}",
+			"webhooks.enabled needs Admission",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := render(image + c.values); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -295,16 +321,21 @@ func TestChartRefusesBadValuesOfAuthentication(t *testing.T) {
 	}
 }
 
-// The commands of docs/iam.md that give kube-apiserver its flags, and a node its
+// The commands of docs/iam.md that set kube-apiserver's flags and write a node's
 // kubeconfig.
 func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	h := newHost(t)
 	h.install(t)
-	h.run(t, "cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\nchown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\ncp host/node-authorizer.yaml /etc/kubernetes/manifests/")
+	h.run(t,
+		"cp -r host/server host/apiserver /etc/kubernetes/node-authorizer/\n"+
+			"chown -R 65532:65532 /etc/kubernetes/node-authorizer/server\nchmod -R go= /etc/kubernetes/node-authorizer/*\n"+
+			"cp host/node-authorizer.yaml /etc/kubernetes/manifests/")
 	h.run(t, "kube-apiserver.yaml.before-iam")
 	folder := h.path("etc/kubernetes/node-authorizer/apiserver")
 	flags := sets.New(h.kubeAPIServer(t).Containers[0].Command...)
-	if !flags.HasAll("kube-apiserver", "--authentication-token-webhook-config-file="+folder+"/authenticate.kubeconfig", "--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=30s", "--authorization-mode=Node,RBAC") {
+	if !flags.HasAll("kube-apiserver", "--authentication-token-webhook-config-file="+folder+"/authenticate.kubeconfig",
+		"--authentication-token-webhook-version=v1", "--authentication-token-webhook-cache-ttl=30s",
+		"--authorization-mode=Node,RBAC") {
 		t.Errorf("flags of kube-apiserver are %v", h.kubeAPIServer(t).Containers[0].Command)
 	}
 	if _, err := webhookutil.LoadKubeconfig(folder+"/authenticate.kubeconfig", nil); err != nil {
@@ -315,7 +346,8 @@ func TestCommandsThatSetUpAuthentication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Clusters["cluster"].Server != "https://api.blue.example.com:6443" || !slices.Contains(config.AuthInfos["kubelet"].Exec.Args, "blue") {
+	if config.Clusters["cluster"].Server != "https://api.blue.example.com:6443" ||
+		!slices.Contains(config.AuthInfos["kubelet"].Exec.Args, "blue") {
 		t.Errorf("the kubeconfig is %+v", config)
 	}
 }

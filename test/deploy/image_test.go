@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// stages are the stages of the Dockerfile, each with the instruction that it begins
-// with.
+// stages returns the stages of the Dockerfile, each with its first instruction.
 func stages(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -21,8 +20,8 @@ func stages(t *testing.T) []string {
 	return found
 }
 
-// The image that is built if nobody says another runs as nobody. The units of kops
-// run it without a user, with files of root: for them there is a target of its own.
+// The default image runs as a user without rights. The units of kops run it with files of
+// root, without setting a user: for them there is a separate target.
 func TestImages(t *testing.T) {
 	all := stages(t)
 	last := all[len(all)-1]

@@ -14,16 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// What a server takes under hostile bodies is far below its limit, which must leave room
-// for the state of a large cluster. Processor time has no limit.
+// The memory of a server under hostile bodies is far below its limit, which must leave
+// space for the state of a large cluster. Processor time has no limit.
 func TestServersHaveALimitOfMemory(t *testing.T) {
-	chart := rendered(t, image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow}}, certificates: {names: [join.example.com]}}")
+	chart := rendered(t,
+		image+"bootstrap: {enabled: true, config: {bootstrap: {attestor: alwaysallow}}, certificates: {names: [join.example.com]}}")
 	for name, c := range map[string]struct {
 		pod  *corev1.PodSpec
 		want string
 	}{
-		"service":         {podOf(only[*appsv1.Deployment](t, built(t, "service"))), "2Gi"},
-		"static pod":      {&only[*corev1.Pod](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "static-pod/server/node-authorizer.yaml")))).Spec, "2Gi"},
+		"service": {podOf(only[*appsv1.Deployment](t, built(t, "service"))), "2Gi"},
+		"static pod": {
+			&only[*corev1.Pod](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "static-pod/server/node-authorizer.yaml")))).Spec,
+			"2Gi",
+		},
 		"bootstrap":       {&only[*appsv1.DaemonSet](t, built(t, "bootstrap")).Spec.Template.Spec, "512Mi"},
 		"chart":           {podOf(only[*appsv1.Deployment](t, chart)), "2Gi"},
 		"chart bootstrap": {&only[*appsv1.DaemonSet](t, chart).Spec.Template.Spec, "512Mi"},
@@ -32,7 +36,7 @@ func TestServersHaveALimitOfMemory(t *testing.T) {
 		if want := (corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(c.want)}); !reflect.DeepEqual(limits, want) {
 			t.Errorf("%s: limits are %v, want %v", name, limits, want)
 		}
-		// The server reads the limit of its cgroup, and leaves a part of it free.
+		// The server reads the limit of its cgroup, and uses a part of it.
 		if slices.ContainsFunc(c.pod.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" }) {
 			t.Errorf("%s: GOMEMLIMIT hides the limit from the server", name)
 		}
@@ -40,10 +44,12 @@ func TestServersHaveALimitOfMemory(t *testing.T) {
 }
 
 func TestNetworkPolicies(t *testing.T) {
-	shipped := only[*networkingv1.NetworkPolicy](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "service/networkpolicy/networkpolicy.yaml"))))
+	shipped := only[*networkingv1.NetworkPolicy](t,
+		mustDecode(t, filledIn.Replace(read(t, deployFolder, "service/networkpolicy/networkpolicy.yaml"))))
 	chart := rendered(t, image+"networkPolicy: {enabled: true, apiServers: [10.0.0.0/24]}")
 	ofChart := only[*networkingv1.NetworkPolicy](t, chart)
-	if !reflect.DeepEqual(shipped.Spec.Ingress, ofChart.Spec.Ingress) || !reflect.DeepEqual(shipped.Spec.PolicyTypes, ofChart.Spec.PolicyTypes) {
+	if !reflect.DeepEqual(shipped.Spec.Ingress, ofChart.Spec.Ingress) ||
+		!reflect.DeepEqual(shipped.Spec.PolicyTypes, ofChart.Spec.PolicyTypes) {
 		t.Errorf("they differ:\n%+v\n%+v", shipped.Spec, ofChart.Spec)
 	}
 	for name, c := range map[string]struct {
@@ -67,7 +73,7 @@ func TestNetworkPolicies(t *testing.T) {
 		var ports []string
 		for _, rule := range c.policy.Spec.Ingress {
 			if len(rule.From) == 0 {
-				t.Errorf("%s: a rule lets everybody in", name)
+				t.Errorf("%s: a rule allows all sources", name)
 			}
 			for _, port := range rule.Ports {
 				ports = append(ports, port.Port.String())
@@ -83,12 +89,13 @@ func TestNetworkPolicies(t *testing.T) {
 	}
 }
 
-// A placeholder that was forgotten must not install a policy without API servers.
+// A placeholder that is not replaced must not install a policy without API servers.
 func TestNetworkPoliciesNameAPIServers(t *testing.T) {
-	if _, err := render(image + "networkPolicy: {enabled: true}"); err == nil || !strings.Contains(err.Error(), "networkPolicy.apiServers is empty") {
+	if _, err := render(image + "networkPolicy: {enabled: true}"); err == nil ||
+		!strings.Contains(err.Error(), "networkPolicy.apiServers is empty") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := render(image + "networkPolicy: {enabled: true, apiServers: [everybody]}"); err == nil {
-		t.Error("an address that is none is taken")
+		t.Error("an invalid address is accepted")
 	}
 }

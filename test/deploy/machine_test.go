@@ -12,7 +12,7 @@ import (
 
 const machineFolder = deployFolder + "/machine"
 
-// cloudConfig is what is read of a cloud-init document.
+// cloudConfig has the fields of a cloud-init document that the test needs.
 type cloudConfig struct {
 	WriteFiles []struct {
 		Path        string `json:"path"`
@@ -23,11 +23,11 @@ type cloudConfig struct {
 	RunCmd [][]string `json:"runcmd"`
 }
 
-// A machine is set up alike by hand and by cloud-init.
+// Manual setup and cloud-init give the same files.
 func TestCloudInitWritesTheFilesOfTheFolder(t *testing.T) {
 	text := read(t, machineFolder, "cloud-init.yaml")
 	if !strings.HasPrefix(text, "#cloud-config\n") {
-		t.Error("cloud-init does not take it for its own")
+		t.Error("the file has no cloud-config header")
 	}
 	var config cloudConfig
 	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
@@ -59,7 +59,7 @@ func TestCloudInitWritesTheFilesOfTheFolder(t *testing.T) {
 	}
 }
 
-// variable is the value of a line NAME=VALUE.
+// variable returns the value of a line NAME=VALUE.
 func variable(t *testing.T, text, name string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?m)^" + name + "=(.*)$").FindStringSubmatch(text)
@@ -69,11 +69,11 @@ func variable(t *testing.T, text, name string) string {
 	return m[1]
 }
 
-// What the client writes is what the kubelet begins with, and the certificate that
-// the kubelet gets is what keeps the client from asking again. Its kubeconfig would
-// not do: a kubelet that renews its certificates writes that before it has the
-// first one, and a machine that stopped in between could not join any more.
-func TestUnitAndDropInNameTheSameFiles(t *testing.T) {
+// The client writes the bootstrap kubeconfig of the kubelet, and the kubelet's
+// certificate stops the client from asking again. The kubelet's kubeconfig cannot be used
+// for that: a kubelet that renews its certificates writes it before it has the first one,
+// and a machine that stopped in between could not join any more.
+func TestUnitAndDropInUseTheSameFiles(t *testing.T) {
 	dropIn := read(t, machineFolder, "kubelet.service.d/20-node-authorizer.conf")
 	unit := read(t, machineFolder, "node-authorizer.service")
 	bootstrap := variable(t, read(t, machineFolder, "client.env"), "KUBECONFIG_BOOTSTRAP")

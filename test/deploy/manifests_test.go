@@ -20,7 +20,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 )
 
-// Every file is either decoded here or is of a kind that another test reads.
+// Every file is either decoded here or of a kind that another test reads.
 func TestEveryManifestIsOfAKnownKind(t *testing.T) {
 	elsewhere := []string{
 		"kind: AuthorizationConfiguration", "kind: AdmissionConfiguration", "kind: ServerConfiguration",
@@ -46,9 +46,8 @@ func TestEveryManifestIsOfAKnownKind(t *testing.T) {
 	}
 }
 
-// A webhook whose placeholder was forgotten is refused by the API server, not
-// installed with an authority that nobody has.
-func TestAForgottenAuthorityIsRefused(t *testing.T) {
+// The API server refuses a webhook whose placeholder was not replaced.
+func TestPlaceholderOfTheAuthorityIsRefused(t *testing.T) {
 	for _, form := range forms {
 		for _, file := range []string{"noderestriction.yaml", "tolerations.yaml"} {
 			if _, err := decode(read(t, deployFolder, form, "webhooks", file)); err == nil {
@@ -60,24 +59,33 @@ func TestAForgottenAuthorityIsRefused(t *testing.T) {
 
 func TestKustomizeBuildsEachFolder(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"rbac":                 {"ClusterRole"},
-		"chain":                {"ClusterRole"},
-		"static-pod":           {"ClusterRole", "ClusterRoleBinding"},
-		"static-pod/webhooks":  {"MutatingWebhookConfiguration"},
-		"service":              {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service", "ServiceAccount"},
+		"rbac":                {"ClusterRole"},
+		"chain":               {"ClusterRole"},
+		"static-pod":          {"ClusterRole", "ClusterRoleBinding"},
+		"static-pod/webhooks": {"MutatingWebhookConfiguration"},
+		"service": {
+			"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "Namespace", "PodDisruptionBudget", "Service",
+			"ServiceAccount",
+		},
 		"service/webhooks":     {"MutatingWebhookConfiguration"},
 		"iam/rbac":             {"Role", "RoleBinding"},
 		"iam/identitymappings": {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"},
-		"bootstrap/cluster":    {"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "CustomResourceDefinition", "Role", "Role"},
-		"bootstrap/policy":     {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"bootstrap/kubeadm":    {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
+		"bootstrap/cluster": {
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding",
+			"CustomResourceDefinition", "Role", "Role",
+		},
+		"bootstrap/policy":  {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"bootstrap/kubeadm": {"ClusterRoleBinding", "RoleBinding", "RoleBinding", "RoleBinding"},
 		"bootstrap/kops": {
-			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRoleBinding",
 			"CustomResourceDefinition", "Role", "Role", "RoleBinding", "RoleBinding",
 		},
 		"bootstrap": {
-			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
-			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"ClusterRole", "ClusterRole", "ClusterRole", "ClusterRoleBinding", "ClusterRoleBinding", "ClusterRoleBinding",
+			"ClusterRoleBinding",
+			"ConfigMap", "CustomResourceDefinition", "DaemonSet", "Role", "Role", "RoleBinding", "RoleBinding",
+			"ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 		},
 	} {
 		t.Run(folder, func(t *testing.T) {
@@ -104,7 +112,7 @@ func TestServerConfigurationsAreValid(t *testing.T) {
 	}
 }
 
-// checkCallers checks that only the API server may ask.
+// checkCallers checks that only the API server may call.
 func checkCallers(t *testing.T, config *v1alpha1.ServerConfiguration) {
 	t.Helper()
 	if config.Webhook.ClientAuthentication != v1alpha1.ClientCertificateRequired {
@@ -118,7 +126,8 @@ func checkCallers(t *testing.T, config *v1alpha1.ServerConfiguration) {
 func TestDeployment(t *testing.T) {
 	objects := built(t, "service")
 	checkDeployment(t, only[*appsv1.Deployment](t, objects))
-	checkSelectors(t, only[*appsv1.Deployment](t, objects), only[*corev1.Service](t, objects), only[*policyv1.PodDisruptionBudget](t, objects))
+	checkSelectors(t, only[*appsv1.Deployment](t, objects), only[*corev1.Service](t, objects),
+		only[*policyv1.PodDisruptionBudget](t, objects))
 	config := only[*corev1.ConfigMap](t, objects)
 	if _, err := v1alpha1.Parse([]byte(config.Data["config.yaml"])); err != nil {
 		t.Error(err)
@@ -184,7 +193,8 @@ func checkProbes(t *testing.T, pod *corev1.PodSpec) {
 func checkSelectors(t *testing.T, d *appsv1.Deployment, s *corev1.Service, budget *policyv1.PodDisruptionBudget) {
 	t.Helper()
 	pods := d.Spec.Template.Labels
-	if !selects(t, d.Spec.Selector, pods) || !selects(t, budget.Spec.Selector, pods) || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pods)) {
+	if !selects(t, d.Spec.Selector, pods) || !selects(t, budget.Spec.Selector, pods) ||
+		!labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pods)) {
 		t.Errorf("pods with the labels %v are not selected by all of the Deployment, the Service and the budget", pods)
 	}
 	for _, port := range s.Spec.Ports {
@@ -204,8 +214,8 @@ func selects(t *testing.T, selector *metav1.LabelSelector, pods map[string]strin
 	return !s.Empty() && s.Matches(labels.Set(pods))
 }
 
-// A static pod may refer to no API object: the kubelet could not read it, and
-// the API server would refuse its mirror.
+// A static pod must not refer to API objects: the kubelet could not read them, and the
+// API server would refuse its mirror pod.
 func TestStaticPod(t *testing.T) {
 	pod := only[*corev1.Pod](t, mustDecode(t, filledIn.Replace(read(t, deployFolder, "static-pod/server/node-authorizer.yaml"))))
 	if pod.Spec.ServiceAccountName != "" {
@@ -233,8 +243,8 @@ func TestStaticPod(t *testing.T) {
 	checkRestricted(t, template)
 }
 
-// The binding of the static pod names the user of its certificate; that of the
-// Deployment its service account.
+// The binding of the static pod has the user of its certificate; that of the Deployment
+// has its service account.
 func TestBindings(t *testing.T) {
 	for form, want := range map[string]rbacv1.Subject{
 		"static-pod": {Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "node-authorizer"},
@@ -256,7 +266,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// webhooks returns that of NodeRestriction and that of tolerations.
+// webhooks returns the webhooks of NodeRestriction and of tolerations.
 func webhooks(t *testing.T, form string) (restriction, tolerations *admissionregistrationv1.MutatingWebhook) {
 	t.Helper()
 	one := func(file string) *admissionregistrationv1.MutatingWebhook {

@@ -37,13 +37,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// family is a metric: "counter" and the names of its labels.
+// family is the type of a metric, such as "counter", and the names of its labels.
 type family struct {
 	kind   string
 	labels []string
 }
 
-// families are the metrics by name.
+// families returns the metrics by name.
 func families(all []*dto.MetricFamily) map[string]family {
 	found := map[string]family{}
 	for _, f := range all {
@@ -58,7 +58,7 @@ func families(all []*dto.MetricFamily) map[string]family {
 	return found
 }
 
-// served are the metrics of a server that has seen one of everything.
+// served returns the metrics of a server that has recorded each of them.
 func served(t *testing.T) map[string]family {
 	t.Helper()
 	m := observe.NewMetrics()
@@ -94,9 +94,12 @@ func served(t *testing.T) map[string]family {
 	age.MarkCurrent()
 	m.WatchAges([]staleness.Aged{age})
 	m.TooOld(observe.EndpointApprover)
-	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
+	m.HTTP("authorize", http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequest(http.MethodPost, "/authorize", http.NoBody))
 
-	live, err := source.Watch(t.Context(), &rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, source.LiveOptions{})
+	live, err := source.Watch(t.Context(),
+		&rest.Config{Host: newEmptyCluster(t).URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}},
+		source.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +119,19 @@ func served(t *testing.T) map[string]family {
 	return families(slices.Collect(maps.Values(parsed)))
 }
 
-// ofAPIServers are the metrics that kube-apiserver has of webhooks.
+// ofAPIServers returns kube-apiserver's metrics of webhooks.
 func ofAPIServers(t *testing.T) map[string]family {
 	t.Helper()
 	authorization := webhookmetrics.NewWebhookMetrics()
 	authorization.RecordWebhookEvaluation(t.Context(), "node-authorizer", "error")
 	authorization.RecordWebhookDuration(t.Context(), "node-authorizer", "success", 0.001)
 	authorization.RecordWebhookFailOpen(t.Context(), "node-authorizer", "timeout")
-	write := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, "", admission.Create, nil, false, nil)
-	admissionmetrics.Metrics.ObserveWebhook(t.Context(), "noderestriction.node-authorizer.io", time.Millisecond, false, write, "admit", http.StatusOK)
-	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "noderestriction.node-authorizer.io", "admit", "CREATE", admissionmetrics.WebhookRejectionCallingWebhookError, 0)
+	write := admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "", "", schema.GroupVersionResource{}, "", admission.Create,
+		nil, false, nil)
+	admissionmetrics.Metrics.ObserveWebhook(t.Context(), "noderestriction.node-authorizer.io", time.Millisecond, false, write, "admit",
+		http.StatusOK)
+	admissionmetrics.Metrics.ObserveWebhookRejection(t.Context(), "noderestriction.node-authorizer.io", "admit", "CREATE",
+		admissionmetrics.WebhookRejectionCallingWebhookError, 0)
 	all, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)

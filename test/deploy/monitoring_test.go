@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// expression is one of PromQL, and where it stands.
+// expression is a PromQL expression and its place.
 type expression struct{ where, text string }
 
 func parsedRules(content string) (*rulefmt.RuleGroups, []error) {
@@ -43,7 +43,7 @@ func ruleExpressions(t *testing.T) (all []expression, recorded []string) {
 	return all, recorded
 }
 
-// panel is what is read of a dashboard's panel.
+// panel has the fields of a dashboard's panel that the test needs.
 type panel struct {
 	ID          int
 	Title       string
@@ -72,7 +72,7 @@ func panels(t *testing.T) []panel {
 // grafana fills in the variables of a dashboard.
 var grafana = strings.NewReplacer("$__rate_interval", "5m", "$job", ".*")
 
-// pageExpressions are the queries that operators are told of.
+// pageExpressions returns the queries in the pages for operators.
 func pageExpressions(t *testing.T) (all []expression) {
 	t.Helper()
 	for _, b := range blocks(t) {
@@ -93,7 +93,7 @@ func dashboardExpressions(t *testing.T) (all []expression) {
 	return all
 }
 
-// selectors are the time series that an expression reads.
+// selectors returns the time series that an expression reads.
 func selectors(t *testing.T, e expression) (all []*parser.VectorSelector) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(e.text)
@@ -110,7 +110,7 @@ func selectors(t *testing.T, e expression) (all []*parser.VectorSelector) {
 	return all
 }
 
-// familyOf finds the metric of a time series: of histograms there are three.
+// familyOf returns the metric of a time series. A histogram has three.
 func familyOf(series string, known map[string]family) (family, bool) {
 	if f, ok := known[series]; ok {
 		return f, f.kind != "histogram"
@@ -152,8 +152,7 @@ func TestRulesAndDashboardReadMetricsThatExist(t *testing.T) {
 	}
 }
 
-// Labels that are grouped by must be those of what is read, or come from
-// Prometheus.
+// Labels in group by must be labels of the metric, or of Prometheus.
 func TestRulesAndDashboardGroupByLabelsThatExist(t *testing.T) {
 	known := served(t)
 	maps.Copy(known, ofAPIServers(t))
@@ -171,7 +170,8 @@ func TestRulesAndDashboardGroupByLabelsThatExist(t *testing.T) {
 			for _, s := range selectors(t, expression{e.where, aggregate.Expr.String()}) {
 				f, _ := familyOf(s.Name, known)
 				for _, label := range aggregate.Grouping {
-					if !slices.Contains(recorded, s.Name) && !slices.Contains([]string{"job", "instance", "le"}, label) && !slices.Contains(f.labels, label) {
+					if !slices.Contains(recorded, s.Name) && !slices.Contains([]string{"job", "instance", "le"}, label) &&
+						!slices.Contains(f.labels, label) {
 						t.Errorf("%s: %s has no label %s to group by", e.where, s.Name, label)
 					}
 				}
@@ -181,7 +181,7 @@ func TestRulesAndDashboardGroupByLabelsThatExist(t *testing.T) {
 	}
 }
 
-func TestEveryMetricIsLookedAt(t *testing.T) {
+func TestEveryMetricIsUsed(t *testing.T) {
 	rules, _ := ruleExpressions(t)
 	text := ""
 	for _, e := range slices.Concat(rules, dashboardExpressions(t)) {
@@ -202,11 +202,11 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 				continue
 			}
 			if seen[rule.Alert] {
-				t.Errorf("%s is there twice", rule.Alert)
+				t.Errorf("%s is defined twice", rule.Alert)
 			}
 			seen[rule.Alert] = true
 			if !strings.HasPrefix(rule.Alert, "NodeAuthorizer") {
-				t.Errorf("%s does not say whose alert it is", rule.Alert)
+				t.Errorf("%s has no owner", rule.Alert)
 			}
 			if severity := rule.Labels["severity"]; severity != "warning" && severity != "critical" {
 				t.Errorf("%s: severity is %q", rule.Alert, severity)
@@ -223,7 +223,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Codes that rules name are explained in docs/reasons.md.
+// docs/reasons.md explains the codes in rules.
 func TestRulesNameCodesThatExist(t *testing.T) {
 	reasons := read(t, docsFolder, "reasons.md")
 	rules, _ := ruleExpressions(t)
@@ -237,7 +237,7 @@ func TestRulesNameCodesThatExist(t *testing.T) {
 				for code := range strings.SplitSeq(m.Value, "|") {
 					named++
 					if !strings.Contains(reasons, "### `"+code+"`\n") {
-						t.Errorf("%s: docs/reasons.md does not know the code %s", e.where, code)
+						t.Errorf("%s: docs/reasons.md does not have the code %s", e.where, code)
 					}
 				}
 			}
@@ -274,7 +274,7 @@ func TestDashboardPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// metricRow is one of the table in docs/metrics.md: name, type, labels, meaning.
+// metricRow matches a row of the table in docs/metrics.md: name, type, labels, meaning.
 var metricRow = regexp.MustCompile("(?m)^\\| `(node_authorizer_[a-z_]+)` \\| ([a-z]+) \\| (.*?) \\| (.+) \\|$")
 
 func TestMetricsPageHasEveryMetric(t *testing.T) {
@@ -317,7 +317,7 @@ func TestMetricsPageHasEveryAlertAndRecord(t *testing.T) {
 	}
 }
 
-// kube-apiserver's metrics that the page names exist in this version.
+// kube-apiserver's metrics in the page exist in this version.
 func TestMetricsPageNamesMetricsOfAPIServers(t *testing.T) {
 	known := ofAPIServers(t)
 	named := regexp.MustCompile("\\| `(apiserver_[a-z_]+)").FindAllStringSubmatch(read(t, docsFolder, "metrics.md"), -1)

@@ -27,8 +27,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
-// emptyCluster serves all resources that Kubernetes has, has no objects, and
-// notes what it is asked for: "list pods".
+// emptyCluster serves all resources of Kubernetes, has no objects, and records requests:
+// "list pods".
 type emptyCluster struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -62,7 +62,11 @@ func (c *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
 		c.asked[identity] = true
 		c.mu.Unlock()
-		answer(w, &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"}})
+		answer(w,
+			&corev1.Namespace{
+				TypeMeta:   metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+				ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "6a1c"},
+			})
 	case path[0] == "api" && len(path) == 3:
 		c.objects(w, r, schema.GroupVersionResource{Version: path[1], Resource: path[2]})
 	case path[0] == "apis" && len(path) == 4:
@@ -95,7 +99,8 @@ func resources(gv schema.GroupVersion) metav1.APIResourceList {
 	list := metav1.APIResourceList{GroupVersion: gv.String()}
 	for kind := range scheme.Scheme.KnownTypes(gv) {
 		resource, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource, Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
+		list.APIResources = append(list.APIResources,
+			metav1.APIResource{Name: resource.Resource, Kind: kind, Verbs: metav1.Verbs{"list", "watch"}})
 	}
 	return list
 }
@@ -141,12 +146,13 @@ func kindOf(resource schema.GroupVersionResource) string {
 	return ""
 }
 
-// reads are what a live state asks an empty cluster for.
+// reads returns the requests of a live state to an empty cluster.
 func reads(t *testing.T, options source.LiveOptions) []string {
 	t.Helper()
 	cluster := newEmptyCluster(t)
 	options.MaxStaleness = time.Hour
-	live, err := source.Watch(t.Context(), &rest.Config{Host: cluster.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, options)
+	live, err := source.Watch(t.Context(),
+		&rest.Config{Host: cluster.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +174,10 @@ func reads(t *testing.T, options source.LiveOptions) []string {
 	return asked()
 }
 
-// identity is what tells one cluster from another.
+// identity is the request that identifies a cluster.
 const identity = "get namespaces kube-system"
 
-// granted are the rights of a role: "list pods".
+// granted returns the rights of a role: "list pods".
 func granted(role *rbacv1.ClusterRole) []string {
 	var all []string
 	for _, rule := range role.Rules {
@@ -196,7 +202,7 @@ func granted(role *rbacv1.ClusterRole) []string {
 	return all
 }
 
-// The server asks for no more, and gets no more.
+// The server sends no other requests, and has no other rights.
 const accessReviews = "create subjectaccessreviews.authorization.k8s.io"
 
 func TestRightsAreThoseThatTheServerUses(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// restricted is what NodeRestriction looks at: resource.group, subresource
-// (* for any), operations.
+// restricted are the writes that NodeRestriction checks: resource.group, subresource (*
+// for any), operations.
 var restricted = []struct {
 	group, resource, subresource string
 	operations                   []admission.Operation
@@ -41,7 +41,7 @@ var restricted = []struct {
 
 var writes = []admission.Operation{admission.Create, admission.Update, admission.Delete}
 
-// request is a write without the object.
+// request is a write without its object.
 type request struct {
 	resource    schema.GroupVersionResource
 	subresource string
@@ -59,18 +59,22 @@ func (r request) restricted() bool {
 }
 
 func (r request) attributes(object runtime.Object, by user.Info) admission.Attributes {
-	return admission.NewAttributesRecord(object, nil, schema.GroupVersionKind{}, "shop", "name", r.resource, r.subresource, r.operation, nil, false, by)
+	return admission.NewAttributesRecord(object, nil, schema.GroupVersionKind{}, "shop", "name", r.resource, r.subresource, r.operation,
+		nil, false, by)
 }
 
-// everyRequest visits all writes of all resources that Kubernetes has, in every
-// version, with every subresource that NodeRestriction knows, and some others.
+// everyRequest visits all writes of all resources of Kubernetes, in every version, with
+// every subresource in NodeRestriction's rules, and some others.
 func everyRequest(visit func(request)) {
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		if gvk.Version == runtime.APIVersionInternal || strings.HasSuffix(gvk.Kind, "List") {
 			continue
 		}
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
-		for _, subresource := range []string{"", "status", "token", "eviction", "binding", "ephemeralcontainers", "resize", "proxy", "scale", "approval", "finalize", "exec"} {
+		for _, subresource := range []string{
+			"", "status", "token", "eviction", "binding", "ephemeralcontainers", "resize", "proxy", "scale", "approval",
+			"finalize", "exec",
+		} {
 			for _, operation := range append(slices.Clone(writes), admission.Connect) {
 				visit(request{resource, subresource, operation})
 			}
@@ -85,7 +89,7 @@ func sent(to []admissionregistrationv1.RuleWithOperations, attributes admission.
 	})
 }
 
-func TestNodeRestrictionIsAskedAboutAllThatItRestrictsAndNothingElse(t *testing.T) {
+func TestNodeRestrictionGetsExactlyTheRestrictedWrites(t *testing.T) {
 	for _, form := range forms {
 		restriction, _ := webhooks(t, form)
 		asked := 0
@@ -102,7 +106,10 @@ func TestNodeRestrictionIsAskedAboutAllThatItRestrictsAndNothingElse(t *testing.
 			t.Error("nothing is sent")
 		}
 		for _, row := range restricted { // also versions that are not served today
-			r := request{schema.GroupVersionResource{Group: row.group, Version: "v9", Resource: row.resource}, strings.TrimSuffix(row.subresource, "*"), row.operations[0]}
+			r := request{
+				schema.GroupVersionResource{Group: row.group, Version: "v9", Resource: row.resource},
+				strings.TrimSuffix(row.subresource, "*"), row.operations[0],
+			}
 			if !sent(restriction.Rules, r.attributes(nil, nil)) {
 				t.Errorf("%s: %s is not sent in a version that is new", form, row.resource)
 			}
@@ -110,7 +117,7 @@ func TestNodeRestrictionIsAskedAboutAllThatItRestrictsAndNothingElse(t *testing.
 	}
 }
 
-// As the in-tree plugin, which looks at pods that are created and updated.
+// As in-tree, the webhook is called for created and updated pods.
 func TestTolerationsAreAddedToPodsOnly(t *testing.T) {
 	for _, form := range forms {
 		_, tolerations := webhooks(t, form)
@@ -130,7 +137,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 		for _, configured := range []*admissionregistrationv1.MutatingWebhook{restriction, tolerations} {
 			w := webhook.NewMutatingWebhookAccessor("", "", configured)
 			if *configured.ReinvocationPolicy != admissionregistrationv1.IfNeededReinvocationPolicy {
-				t.Errorf("%s: %s: what later webhooks change is not looked at", form, w.GetName())
+				t.Errorf("%s: %s: changes by later webhooks are not checked", form, w.GetName())
 			}
 			if *w.GetFailurePolicy() != admissionregistrationv1.Fail {
 				t.Errorf("%s: %s: failurePolicy is %s", form, w.GetName(), *w.GetFailurePolicy())
@@ -145,7 +152,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 				t.Errorf("%s: %s: timeoutSeconds is %d, which a node's lease cannot wait for", form, w.GetName(), s)
 			}
 			if w.GetNamespaceSelector() != nil || w.GetObjectSelector() != nil {
-				t.Errorf("%s: %s: a selector lets writes pass", form, w.GetName())
+				t.Errorf("%s: %s: a selector excludes writes", form, w.GetName())
 			}
 			if v := w.GetAdmissionReviewVersions(); !slices.Equal(v, []string{"v1"}) {
 				t.Errorf("%s: %s: admissionReviewVersions are %v", form, w.GetName(), v)
@@ -154,7 +161,7 @@ func TestWebhooksFailClosedAndFast(t *testing.T) {
 	}
 }
 
-// matches evaluates the match conditions as the API server does.
+// matches evaluates the match conditions like the API server.
 func matches(t *testing.T, w webhook.WebhookAccessor, attributes admission.Attributes, object runtime.Object) bool {
 	t.Helper()
 	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -197,34 +204,48 @@ func TestOnlyNodesAreSentToNodeRestriction(t *testing.T) {
 	}
 }
 
-// Pods without extended resources, the server's own among them, must be created
-// while the server is down.
+// Pods without extended resources, including the server's own, must be created while the
+// server is down.
 func TestOnlyPodsWithExtendedResourcesAreSentForTolerations(t *testing.T) {
 	requests := func(name corev1.ResourceName) corev1.Container {
-		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), name: resource.MustParse("1")}}}
+		return corev1.Container{
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), name: resource.MustParse("1")},
+			},
+		}
 	}
 	pods := request{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "", admission.Create}
 	for name, c := range map[string]struct {
 		spec corev1.PodSpec
 		want bool
 	}{
-		"no containers":       {corev1.PodSpec{Containers: []corev1.Container{}}, false},
-		"no requests":         {corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, false},
-		"memory":              {corev1.PodSpec{Containers: []corev1.Container{requests("memory")}, InitContainers: []corev1.Container{requests("hugepages-2Mi")}}, false},
-		"a device":            {corev1.PodSpec{Containers: []corev1.Container{{}, requests("example.com/gpu")}}, true},
-		"a device of an init": {corev1.PodSpec{Containers: []corev1.Container{{}}, InitContainers: []corev1.Container{requests("example.com/gpu")}}, true},
+		"no containers": {corev1.PodSpec{Containers: []corev1.Container{}}, false},
+		"no requests":   {corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}, false},
+		"memory": {
+			corev1.PodSpec{
+				Containers:     []corev1.Container{requests("memory")},
+				InitContainers: []corev1.Container{requests("hugepages-2Mi")},
+			},
+			false,
+		},
+		"a device": {corev1.PodSpec{Containers: []corev1.Container{{}, requests("example.com/gpu")}}, true},
+		"a device of an init": {
+			corev1.PodSpec{Containers: []corev1.Container{{}}, InitContainers: []corev1.Container{requests("example.com/gpu")}},
+			true,
+		},
 	} {
 		for _, form := range forms {
 			_, tolerations := webhooks(t, form)
 			pod := &corev1.Pod{Spec: c.spec}
-			if got := matches(t, webhook.NewMutatingWebhookAccessor("", "", tolerations), pods.attributes(pod, &user.DefaultInfo{}), pod); got != c.want {
+			if got := matches(t, webhook.NewMutatingWebhookAccessor("", "", tolerations), pods.attributes(pod, &user.DefaultInfo{}),
+				pod); got != c.want {
 				t.Errorf("%s: a pod with %s is sent: %v", form, name, got)
 			}
 		}
 	}
 }
 
-// The two forms, and the chart, differ only in how the server is reached.
+// The two forms, and the chart, differ only in the address of the server.
 func TestFormsAgree(t *testing.T) {
 	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
 	restriction, tolerations := webhooks(t, forms[0])

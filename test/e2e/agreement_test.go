@@ -83,7 +83,8 @@ func canI(q question, kubeconfig string) (allowed bool, out string, err error) {
 // apiServerAgrees asks the API server until it answers what we expect, because its
 // Node authorizer follows the cluster with a delay. The last answer counts.
 func apiServerAgrees(t *testing.T, c kubernetes.Interface, q question, expected bool) (allowed bool) {
-	err := wait.PollUntilContextTimeout(context.Background(), 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	const interval, timeout = 200 * time.Millisecond, time.Minute
+	err := wait.PollUntilContextTimeout(context.Background(), interval, timeout, true, func(ctx context.Context) (bool, error) {
 		review, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, q.review(), metav1.CreateOptions{})
 		if err != nil {
 			return false, err

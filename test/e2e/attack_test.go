@@ -13,7 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
 )
 
-// matrix is the report of the attacks, for people.
+// matrix is the path of the report.
 const matrix = "../../docs/attack-matrix.md"
 
 // TestAttackMatrix sends requests with a stolen kubelet certificate to both control
@@ -34,7 +34,8 @@ func TestAttackMatrix(t *testing.T) {
 			}
 			if !row.Agrees() {
 				t.Errorf("%s: %s: %s %s: in-tree %d (%s), ours %d (%s)",
-					report.Title, row.Attack, row.Method, row.Path, row.InTree.Status, row.InTree.Message, row.Ours.Status, row.Ours.Message)
+					report.Title, row.Attack, row.Method, row.Path, row.InTree.Status, row.InTree.Message, row.Ours.Status,
+					row.Ours.Message)
 			}
 		}
 	}
@@ -45,8 +46,8 @@ func TestAttackMatrix(t *testing.T) {
 	golden(t, matrix, attack.Markdown(reports))
 }
 
-// addReasons takes our reasons from the audit log. An allowed watch appears there when
-// it ends.
+// addReasons reads our reasons from the audit log. An allowed watch is logged when it
+// ends.
 func addReasons(t *testing.T, reports []attack.Report) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
@@ -67,7 +68,7 @@ func addReasons(t *testing.T, reports []attack.Report) {
 	}
 }
 
-// golden compares text with a file, or writes it there with UPDATE_GOLDEN=1.
+// golden compares text with a file, or writes it with UPDATE_GOLDEN=1.
 func golden(t *testing.T, path, text string) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -81,11 +82,12 @@ func golden(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 	if text != string(want) {
-		t.Errorf("%s does not say what was answered: %s\nwrite it with UPDATE_GOLDEN=1 and read the difference", path, firstDifference(string(want), text))
+		t.Errorf("%s does not match the answers: %s\nwrite it with UPDATE_GOLDEN=1 and read the diff", path,
+			firstDifference(string(want), text))
 	}
 }
 
-// firstDifference is the first line in which two texts differ.
+// firstDifference returns the first line in which two texts differ.
 func firstDifference(want, got string) string {
 	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(wants), len(gots)) {
@@ -100,5 +102,5 @@ func firstDifference(want, got string) string {
 			return fmt.Sprintf("line %d is\n\t%s\nand should be\n\t%s", i+1, a, b)
 		}
 	}
-	return "they are the same"
+	return "the texts are equal"
 }

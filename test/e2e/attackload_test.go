@@ -64,11 +64,11 @@ func refusedRequests(t *testing.T) []attack.Request {
 }
 
 const (
-	// attackers is how many send at the same time, so that one that waits for an answer
+	// attackers is the number of concurrent senders, so that one that waits for an answer
 	// does not stop the others.
 	attackers = 4
-	// pause is the time between two attacks of one attacker, so that other requests
-	// are answered too.
+	// pause is the time between two requests of one attacker, so that other requests are
+	// answered too.
 	pause = 20 * time.Millisecond
 	// timeout is how long an attacker waits for an answer.
 	timeout = 5 * time.Second
@@ -91,14 +91,15 @@ func (l *attackLoad) attack(ctx context.Context, sender *attack.Sender, requests
 	}
 }
 
-// note counts a request that got no answer as status 0.
+// note counts a request without an answer as status 0.
 func (l *attackLoad) note(request attack.Request, answer attack.Answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent++
 	l.answers[answer.Status]++
 	if err == nil && answer.Status < http.StatusBadRequest {
-		l.breaches = append(l.breaches, fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
+		l.breaches = append(l.breaches,
+			fmt.Sprintf("%s %s (%s) was answered %d", request.Method, request.Path, request.Attack, answer.Status))
 	}
 }
 

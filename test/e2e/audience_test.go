@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAudiencesByRBAC lets nodes ask for tokens of audiences that no pod names,
-// as the page "Request service account token audience" of the Kubernetes
-// documentation shows it: the audience is the resource of a rule, the service
-// account the name.
+// TestAudiencesByRBAC lets nodes request tokens for audiences that no pod has, as the
+// page "Request service account token audience" of the Kubernetes documentation
+// describes: the audience is the resource of a rule, and the service account the name.
 func TestAudiencesByRBAC(t *testing.T) {
 	const space, node = "audiences", "web-2"
 	admin := client(t, ours.Plane)
@@ -31,8 +30,7 @@ func TestAudiencesByRBAC(t *testing.T) {
 	}
 	const verb = "request-serviceaccounts-token-audience"
 	type request struct{ account, audience string }
-	// Each rule has audiences of its own, because the server keeps answers for
-	// some seconds.
+	// Each rule has its own audiences, because the server caches answers for some seconds.
 	for _, test := range []struct {
 		name             string
 		rule             rbacv1.PolicyRule
@@ -85,11 +83,12 @@ func TestAudiencesByRBAC(t *testing.T) {
 	}
 }
 
-// createPodOf makes a service account and a pod of it that has no token.
+// createPodOf creates a service account and a pod of it without a token.
 func createPodOf(t *testing.T, admin kubernetes.Interface, space, account, node string) *corev1.Pod {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: account, Namespace: space}
-	if _, err := admin.CoreV1().ServiceAccounts(space).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().ServiceAccounts(space).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := admin.CoreV1().Pods(space).Create(t.Context(), &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
@@ -102,13 +101,14 @@ func createPodOf(t *testing.T, admin kubernetes.Interface, space, account, node 
 	return pod
 }
 
-// grantNodes binds a role with one rule to all nodes until the test ends, and
-// waits both times until the API server knows.
+// grantNodes binds a role with one rule to all nodes until the test ends. It waits until
+// the API server applies the creation and the deletion.
 func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	rule.APIGroups = []string{""}
 	meta := metav1.ObjectMeta{Name: "audience", Namespace: space}
-	if _, err := admin.RbacV1().Roles(space).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.RbacV1().Roles(space).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := admin.RbacV1().RoleBindings(space).Create(t.Context(), &rbacv1.RoleBinding{
@@ -120,10 +120,13 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 		t.Fatal(err)
 	}
 	known := func(ctx context.Context, want bool) error {
-		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		request := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:" + node, Groups: []string{"system:nodes"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule.Verbs[0], Version: "v1", Resource: rule.Resources[0], Namespace: space, Name: "robot"},
-		}}, metav1.CreateOptions{})
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: rule.Verbs[0], Version: "v1", Resource: rule.Resources[0], Namespace: space, Name: "robot",
+			},
+		}}
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, request, metav1.CreateOptions{})
 		if err == nil && review.Status.Allowed != want {
 			err = fmt.Errorf("the review says %t", review.Status.Allowed)
 		}
@@ -135,7 +138,8 @@ func grantNodes(t *testing.T, admin kubernetes.Interface, space, node string, ru
 		err := errors.Join(
 			admin.RbacV1().RoleBindings(space).Delete(ctx, meta.Name, metav1.DeleteOptions{}),
 			admin.RbacV1().Roles(space).Delete(ctx, meta.Name, metav1.DeleteOptions{}),
-			wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) { return known(ctx, false) == nil, nil }),
+			wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true,
+				func(ctx context.Context) (bool, error) { return known(ctx, false) == nil, nil }),
 		)
 		if err != nil {
 			t.Errorf("take the role away: %v", err)

@@ -22,10 +22,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// TestTheServerDecidesForEverybody runs a kube-apiserver without any authorizer of its
-// own. The server answers for Node and RBAC, with the file of deploy/chain. It does so
-// for the controllers, the scheduler and a node that joins with a bootstrap token too.
-func TestTheServerDecidesForEverybody(t *testing.T) {
+// TestServerDecidesForAllUsers runs a kube-apiserver without an authorizer of its own.
+// The server answers for Node and RBAC, with the file of deploy/chain, including for the
+// controllers, the scheduler and a node that joins with a bootstrap token.
+func TestServerDecidesForAllUsers(t *testing.T) {
 	c := newChained(t)
 	plane, err := localplane.Start(t.Context(), localplane.Options{
 		AuthorizationConfig: c.path("authorization.yaml"),
@@ -44,7 +44,7 @@ func TestTheServerDecidesForEverybody(t *testing.T) {
 	}
 	jane := as(t, plane, "jane")
 	if got := mayI(t, jane, "list", "configmaps"); got.Allowed || got.Denied {
-		t.Errorf("jane before she is granted anything: %+v", got)
+		t.Errorf("jane without a grant: %+v", got)
 	}
 	grant(t, admin, "jane", "configmaps")
 	eventually(t, "jane is allowed what RBAC grants her", func(ctx context.Context) error {
@@ -52,21 +52,22 @@ func TestTheServerDecidesForEverybody(t *testing.T) {
 		return err
 	})
 	if got := mayI(t, jane, "list", "configmaps"); !got.Allowed || !strings.Contains(got.Reason, `RoleBinding "default/jane"`) {
-		t.Errorf("jane after that: %+v", got)
+		t.Errorf("jane with the grant: %+v", got)
 	}
 	node := as(t, plane, "system:node:web-1", "system:nodes")
-	if got := mayI(t, node, "get", "nodes"); got.Allowed || !strings.Contains(got.Reason, "Node: a node may read only its own Node object; RBAC: ") {
-		t.Errorf("a node asks for all nodes: %+v", got)
+	if got := mayI(t, node, "get", "nodes"); got.Allowed ||
+		!strings.Contains(got.Reason, "Node: a node may read only its own Node object; RBAC: ") {
+		t.Errorf("a node lists all nodes: %+v", got)
 	}
 	if _, err := node.CoreV1().Nodes().Get(t.Context(), "web-1", metav1.GetOptions{}); err != nil {
-		t.Errorf("a node asks for itself: %v", err)
+		t.Errorf("a node reads itself: %v", err)
 	}
 	if _, err := node.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); refusal(err) != nil {
-		t.Errorf("a node asks for all secrets: %v", err)
+		t.Errorf("a node lists all secrets: %v", err)
 	}
 }
 
-// chained is the server that decides everything for a plane.
+// chained is a server that makes all decisions for a plane.
 type chained struct {
 	*server.Server
 	dir, program string
@@ -108,7 +109,7 @@ authorization: {mode: Chain, configFile: %q}
 `
 )
 
-// prepare writes what kube-apiserver reads.
+// prepare writes the files of kube-apiserver.
 func (c *chained) prepare(p *localplane.Plane) error {
 	var err error
 	if c.Server, err = server.New(p, "node-authorizer", c.path("server")); err != nil {
@@ -126,8 +127,8 @@ func (c *chained) prepare(p *localplane.Plane) error {
 	return os.WriteFile(c.path("authorization.yaml"), []byte(fmt.Sprintf(onlyWebhook, kubeconfig)), 0o600)
 }
 
-// serve starts the server. It reads the cluster as a user in system:masters,
-// whom kube-apiserver allows everything without asking an authorizer.
+// serve starts the server. It reads the cluster as a user in system:masters, whom
+// kube-apiserver allows everything without an authorizer.
 func (c *chained) serve(ctx context.Context, p *localplane.Plane) error {
 	if err := copyDefaultRoles(ctx, shop.Plane, p); err != nil {
 		return err
@@ -167,7 +168,7 @@ func copyDefaultRoles(ctx context.Context, from, to *localplane.Plane) error {
 	return manifests.Apply(ctx, to.AdminConfig(), defaults, func(*unstructured.Unstructured) {})
 }
 
-// as is a client with a certificate for a user.
+// as returns a client with a certificate for a user.
 func as(t *testing.T, plane *localplane.Plane, user string, groups ...string) kubernetes.Interface {
 	t.Helper()
 	path, err := plane.UserKubeconfig(strings.ReplaceAll(user, ":", "-"), user, groups...)
@@ -181,7 +182,7 @@ func as(t *testing.T, plane *localplane.Plane, user string, groups ...string) ku
 	return clientFor(t, config)
 }
 
-// mayI asks the API server about the client's own user, in namespace default.
+// mayI sends a SelfSubjectAccessReview in namespace default.
 func mayI(t *testing.T, c kubernetes.Interface, verb, resource string) authorizationv1.SubjectAccessReviewStatus {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{

@@ -30,7 +30,7 @@ func TestFaults(t *testing.T) {
 
 	for i, fault := range []struct {
 		name string
-		// happen breaks something, checks what holds meanwhile, and repairs it.
+		// happen causes the fault, checks the answers, and repairs it.
 		happen func(t *testing.T)
 	}{
 		{"the servers are killed and come back", func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 				orFatal(t, replica.Kill())
 			}
 			if err := ownSecret(t.Context()); err == nil {
-				t.Error("a node is allowed something although nobody knows it")
+				t.Error("a node is allowed something while no server runs")
 			}
 			load.attacksGoOn(t, 100)
 			for _, replica := range oursReplicas.Replicas {
@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 			allRenewLeases(t, admin)
 			orFatal(t, oursReplicas.Replicas[0].Start(t.Context()))
 		}},
-		{"the other is stopped in order", func(t *testing.T) {
+		{"the other is stopped gracefully", func(t *testing.T) {
 			orFatal(t, oursReplicas.Replicas[1].Stop())
 			eventually(t, "the first answers", ownSecret)
 			allRenewLeases(t, admin)
@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 			orFatal(t, ours.Kill(localplane.APIServer))
 			orFatal(t, ours.StartComponent(t.Context(), localplane.APIServer))
 		}},
-		{"etcd is away for 20 seconds", func(t *testing.T) {
+		{"etcd is stopped for 20 seconds", func(t *testing.T) {
 			orFatal(t, ours.StopComponent(localplane.Etcd))
 			select {
 			case <-time.After(20 * time.Second):
@@ -70,10 +70,10 @@ func TestFaults(t *testing.T) {
 			orFatal(t, ours.StartComponent(t.Context(), localplane.Etcd))
 		}},
 		{"the servers are cut off from kube-apiserver", func(t *testing.T) { cutWatches(t, admin, space) }},
-		{"the servers answer later than they are waited for", func(t *testing.T) {
+		{"the servers answer after the webhook timeout", func(t *testing.T) {
 			oursReplicas.Webhooks.Slow(4 * time.Second)
 			if err := ownSecret(t.Context()); err == nil {
-				t.Error("a node is allowed something although no answer came")
+				t.Error("a node is allowed something without an answer")
 			}
 			load.attacksGoOn(t, 2)
 			oursReplicas.Webhooks.Slow(0)
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 			load.check(t)
 		})
 	}
-	t.Run("at the end every node lives", func(t *testing.T) {
+	t.Run("at the end every node is ready", func(t *testing.T) {
 		allRenewLeases(t, admin)
 		load.stop()
 		load.check(t)
@@ -106,7 +106,7 @@ func orFatal(t *testing.T, err error) {
 	}
 }
 
-// createOnce is createSecretPod, and may be called again.
+// createOnce is an idempotent createSecretPod.
 func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, node string) error {
 	if err := running(ctx, c, namespace, name); err == nil {
 		return nil
@@ -119,8 +119,8 @@ func createOnce(ctx context.Context, c kubernetes.Interface, namespace, name, no
 }
 
 // cutWatches creates a pod and deletes one while the servers are disconnected. The
-// servers allow nothing for the new pod until they are connected again, and then know
-// of both changes.
+// servers allow nothing for the new pod until they are connected again, and then apply
+// both changes.
 func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 	const before, during = "before-the-cut", "during-the-cut"
 	node := ours.as(t, "web-2")
@@ -138,7 +138,7 @@ func cutWatches(t *testing.T, admin kubernetes.Interface, space string) {
 	orFatal(t, admin.CoreV1().Pods(space).Delete(t.Context(), before, metav1.DeleteOptions{}))
 	for range 3 {
 		if err := read(t.Context(), during); err == nil {
-			t.Error("a node is allowed a secret of a pod that the servers cannot know of")
+			t.Error("a node is allowed a secret of a pod that the servers have not received")
 		}
 	}
 	for _, replica := range oursReplicas.Replicas {

@@ -21,19 +21,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestNoKubeletIsRefusedForBeingFast puts the same load on both control planes.
+// TestNoKubeletIsRefusedWhileWatchesLag puts the same load on both control planes.
 // Each pod is created after the secret and the config map that only it names. A node
 // learns of a pod only from the API server, so each request for them must be allowed.
 // A refusal means that the authorizer has not yet received the pod.
 //
 // The refusals of the in-tree authorizer are logged and do not fail the test.
-func TestNoKubeletIsRefusedForBeingFast(t *testing.T) {
+func TestNoKubeletIsRefusedWhileWatchesLag(t *testing.T) {
 	for _, load := range []struct {
 		name string
 		run  func(t *testing.T, c cluster) (asked int, refused map[string]int)
 	}{
 		{"hollow kubelets", kubeletsRush},
-		{"a client that asks at the first sight of a pod", clientRushes},
+		{"a client that reads objects as soon as its watch delivers a pod", clientRushes},
 	} {
 		t.Run(load.name, func(t *testing.T) {
 			asked, refused := load.run(t, shop)
@@ -44,7 +44,7 @@ func TestNoKubeletIsRefusedForBeingFast(t *testing.T) {
 				t.Errorf("node-authorizer refused %v for lack of relations that exist", refused)
 			}
 			if asked < 100 {
-				t.Errorf("%d requests are no load", asked)
+				t.Errorf("%d requests are not enough load", asked)
 			}
 		})
 	}
@@ -60,8 +60,7 @@ func tally(asked int, refused map[string]int) string {
 	return strings.TrimSpace(fmt.Sprintf("%d of %d requests refused %s", sum, asked, strings.Join(kinds, ", ")))
 }
 
-// createRush creates pods on all nodes alternately, as fast as the API server takes
-// them.
+// createRush creates pods on all nodes alternately, as fast as the API server allows.
 func createRush(t *testing.T, admin kubernetes.Interface, space string, pods int, nodes ...string) {
 	t.Helper()
 	var creating errgroup.Group
@@ -74,8 +73,8 @@ func createRush(t *testing.T, admin kubernetes.Interface, space string, pods int
 	orFatal(t, creating.Wait())
 }
 
-// kubeletsRush has kubelets start many pods and reads from the audit log what
-// they asked for and did not get.
+// kubeletsRush makes kubelets start many pods and reads their refused requests from the
+// audit log.
 func kubeletsRush(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	const space, pods = "rush", 60
 	admin := client(t, c.Plane)
@@ -100,11 +99,12 @@ func kubeletsRush(t *testing.T, c cluster) (asked int, refused map[string]int) {
 	}
 	refused = map[string]int{}
 	for _, event := range events {
-		if event.ObjectRef == nil || event.ObjectRef.Namespace != space || !strings.HasPrefix(event.ObjectRef.Name, "rush-") && event.ObjectRef.Subresource != "token" {
+		if event.ObjectRef == nil || event.ObjectRef.Namespace != space ||
+			!strings.HasPrefix(event.ObjectRef.Name, "rush-") && event.ObjectRef.Subresource != "token" {
 			continue
 		}
 		asked++
-		// An admission plugin that does not know the pod says that it is not there.
+		// An admission plugin without the pod in its cache answers that it does not exist.
 		if event.ResponseStatus.Code == http.StatusForbidden || event.ResponseStatus.Code == http.StatusNotFound {
 			refused[event.Verb+" "+event.ObjectRef.Resource]++
 		}
@@ -175,7 +175,9 @@ func askForAll(ctx context.Context, node kubernetes.Interface, pod *corev1.Pod, 
 	})
 	asking.Go(func() {
 		_, err := node.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+			Spec: authenticationv1.TokenRequestSpec{
+				BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+			},
 		}, metav1.CreateOptions{})
 		note("create tokens", err)
 	})
@@ -195,7 +197,8 @@ func nodeWithoutKubelet(t *testing.T, c cluster, name string) kubernetes.Interfa
 		t.Fatal(err)
 	}
 	admin := client(t, c.Plane)
-	if _, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

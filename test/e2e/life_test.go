@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestNodesLive shows that nodes work with what node-authorizer allows: they have
-// bootstrapped their certificates and registered, and the shop runs.
+// TestNodesLive shows that nodes work with node-authorizer: they have bootstrapped their
+// certificates and registered, and the shop runs.
 func TestNodesLive(t *testing.T) {
 	admin := client(t, ours.Plane)
 	t.Run("neither of the in-tree parts is on", func(t *testing.T) { inTreePartsAreOff(t) })
@@ -30,7 +30,8 @@ func TestNodesLive(t *testing.T) {
 	t.Run("a static pod comes and goes with its file", func(t *testing.T) { staticPodLives(t, admin) })
 	t.Run("an evicted pod ends", func(t *testing.T) {
 		endsWhen(t, admin, "evicted", func(ctx context.Context, namespace, name string) error {
-			return admin.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+			return admin.CoreV1().Pods(namespace).EvictV1(ctx,
+				&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 		})
 	})
 	t.Run("a deleted pod ends, and its node loses its secret", func(t *testing.T) {
@@ -53,7 +54,7 @@ func inTreePartsAreOff(t *testing.T) {
 			t.Errorf("NodeRestriction is on: %s", line)
 		}
 	}
-	// That is the refusal of a chain without the in-tree Node authorizer.
+	// This is the refusal of an authorizer chain without the in-tree Node authorizer.
 	_, err = ours.as(t, "web-1").CoreV1().Secrets("stock").Get(t.Context(), "foreign-secret", metav1.GetOptions{})
 	if err == nil || !strings.Contains(err.Error(), "NoPathToObject") {
 		t.Errorf("the refusal is not node-authorizer's: %v", err)
@@ -67,7 +68,7 @@ func allRenewLeases(t *testing.T, admin kubernetes.Interface) {
 	renewLeasesSince(t, admin, time.Now())
 }
 
-// renewLeasesSince is the same since an earlier time.
+// renewLeasesSince waits until every node has renewed its lease since a time.
 func renewLeasesSince(t *testing.T, admin kubernetes.Interface, began time.Time) {
 	t.Helper()
 	eventually(t, "every node renews its lease", func(ctx context.Context) error {
@@ -103,8 +104,8 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-// kubeletsHaveRead looks into the audit log for one request of each kind that
-// the shop makes kubelets send.
+// kubeletsHaveRead checks that the audit log has one request of each kind that kubelets
+// send for the shop.
 func kubeletsHaveRead(t *testing.T) {
 	want := []string{
 		"read secrets payments/card-processor",  // in the environment
@@ -140,8 +141,8 @@ func kubeletsHaveRead(t *testing.T) {
 	})
 }
 
-// action is the verb and the object of an event. A watch of one object by name counts
-// as reading it.
+// action returns the verb and the object of an event. A watch of one object by name
+// counts as reading it.
 func action(event *auditv1.Event) string {
 	verb, resource := event.Verb, event.ObjectRef.Resource
 	if verb == "get" || verb == "list" || verb == "watch" {
@@ -153,8 +154,8 @@ func action(event *auditv1.Event) string {
 	return fmt.Sprintf("%s %s %s/%s", verb, resource, event.ObjectRef.Namespace, event.ObjectRef.Name)
 }
 
-// staticPodLives gives a kubelet a manifest, for which it creates a mirror pod, and
-// removes the manifest again.
+// staticPodLives writes a manifest of a static pod, for which the kubelet creates a
+// mirror pod, and removes it.
 func staticPodLives(t *testing.T, admin kubernetes.Interface) {
 	folder, err := ours.node(t, "spare-1").StaticPods()
 	if err != nil {
@@ -179,7 +180,7 @@ spec:
 	eventually(t, "the mirror pod is gone", func(ctx context.Context) error { return gone(ctx, admin, "shop", "watchman-spare-1") })
 }
 
-// endsWhen runs a pod whose secret its node may read, and ends the pod.
+// endsWhen runs a pod with a secret, and ends the pod.
 func endsWhen(t *testing.T, admin kubernetes.Interface, name string, end func(ctx context.Context, namespace, name string) error) {
 	namespace(t, admin, name)
 	if err := createSecretPod(t.Context(), admin, name, name, "web-2"); err != nil {
@@ -206,11 +207,14 @@ func extendedResourcesAreTolerated(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "cards", Namespace: "shop"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "app", Image: "registry.example.com/app:1.0",
-			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/card": resource.MustParse("1"), "cpu": resource.MustParse("1")}},
+			Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{"example.com/card": resource.MustParse("1"), "cpu": resource.MustParse("1")},
+			},
 		}}},
 	}
 	tolerations := func(c cluster) string {
-		created, err := client(t, c.Plane).CoreV1().Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		created, err := client(t, c.Plane).CoreV1().Pods("shop").Create(t.Context(), pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +230,7 @@ func extendedResourcesAreTolerated(t *testing.T) {
 	}
 }
 
-// kubectlAnswers asks as people do.
+// kubectlAnswers runs kubectl auth can-i.
 func kubectlAnswers(t *testing.T) {
 	kubectl, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -238,9 +242,9 @@ func kubectlAnswers(t *testing.T) {
 		{"pay-1", "secret/session-key", "shop", "no - node-authorizer: NoPathToObject: "},
 	} {
 		t.Run(test.node+" "+test.what, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", ours.AdminKubeconfig(), "auth", "can-i", "get", test.what, "-n", test.namespace,
-				"--as", "system:node:"+test.node, "--as-group", "system:nodes")
-			// The exit status is 1 for no.
+			command := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", ours.AdminKubeconfig(), "auth", "can-i", "get",
+				test.what, "-n", test.namespace, "--as", "system:node:"+test.node, "--as-group", "system:nodes")
+			// The exit status 1 means no.
 			output, err := command.CombinedOutput()
 			if !strings.HasPrefix(string(output), test.want) || (err == nil) != (test.want == "yes") {
 				t.Errorf("kubectl says %q (%v), want %q", output, err, test.want)

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -15,7 +14,8 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/attack"
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
+	"github.com/node-authorizer/node-authorizer/test/e2e/webhookcluster"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -26,12 +26,12 @@ var (
 	// shop has the in-tree Node authorizer and NodeRestriction, and the nodes web-1
 	// and pay-1.
 	shop cluster
-	// ours asks two replicas of node-authorizer instead, and has five nodes.
+	// ours has two replicas of node-authorizer instead, and five nodes.
 	ours         cluster
-	oursReplicas *served.Cluster
+	oursReplicas *webhookcluster.Cluster
 )
 
-// cluster is a control plane with what the tests need of it.
+// cluster is a control plane with its audit log.
 type cluster struct {
 	*localplane.Plane
 	audit   *audit.Log
@@ -42,43 +42,15 @@ type cluster struct {
 // pay-1 only.
 var nodePools = map[string]string{"web-1": "web", "web-2": "web", "pay-1": "payments", "pay-2": "payments", "spare-1": "spare"}
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m, 14*time.Minute, startClusters, stopClusters)) }
 
-func run(m *testing.M) (status int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "node-authorizer-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	err = openClusters(ctx, dir)
-	defer func() {
-		if err := closeClusters(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = 1
-		}
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func startClusters(ctx context.Context, dir string) error {
+	return testmain.StartAll(ctx,
+		func(ctx context.Context) error { return startInTree(ctx, dir+"/in-tree") },
+		func(ctx context.Context) error { return startOurs(ctx, dir+"/ours") })
 }
 
-func openClusters(ctx context.Context, dir string) error {
-	// Both planes need the programs; one of them builds what is missing.
-	if _, err := localplane.Build(ctx, os.Stderr); err != nil {
-		return err
-	}
-	var both errgroup.Group
-	both.Go(func() error { return openInTree(ctx, dir+"/in-tree") })
-	both.Go(func() error { return openOurs(ctx, dir+"/ours") })
-	return both.Wait()
-}
-
-func openInTree(ctx context.Context, dir string) error {
+func startInTree(ctx context.Context, dir string) error {
 	log, err := newAuditLog(dir)
 	if err != nil {
 		return err
@@ -96,12 +68,12 @@ func openInTree(ctx context.Context, dir string) error {
 	return shop.populate(ctx, "web-1", "pay-1")
 }
 
-func openOurs(ctx context.Context, dir string) error {
+func startOurs(ctx context.Context, dir string) error {
 	log, err := newAuditLog(dir)
 	if err != nil {
 		return err
 	}
-	oursReplicas, err = served.Start(ctx, served.Options{
+	oursReplicas, err = webhookcluster.Start(ctx, webhookcluster.Options{
 		Root:          "../..",
 		Replicas:      2,
 		APIServerArgs: log.APIServerArgs(),
@@ -124,7 +96,7 @@ func newAuditLog(dir string) (*audit.Log, error) {
 	return audit.In(dir)
 }
 
-func closeClusters() error {
+func stopClusters() error {
 	var errs []error
 	if shop.Plane != nil {
 		errs = append(errs, shop.Stop())
@@ -135,7 +107,7 @@ func closeClusters() error {
 	return errors.Join(errs...)
 }
 
-// populate adds nodes and workload, and waits until all of it runs.
+// populate adds nodes and workload, and waits until all pods run.
 func (c *cluster) populate(ctx context.Context, nodes ...string) error {
 	var adding errgroup.Group
 	for _, name := range nodes {
@@ -181,7 +153,7 @@ func (c *cluster) node(t *testing.T, name string) *localplane.Node {
 	return nil
 }
 
-// as is a client with a node's own certificate.
+// as returns a client with a node's certificate.
 func (c *cluster) as(t *testing.T, node string) kubernetes.Interface {
 	t.Helper()
 	return clientFor(t, c.nodeConfig(t, node))

@@ -37,7 +37,7 @@ func (q question) String() string {
 	return strings.Join(s, " ")
 }
 
-// target is TYPE or TYPE/NAME as the command line takes it.
+// target returns TYPE or TYPE/NAME for the command line.
 func (q question) target() string {
 	if q.path != "" {
 		return q.path
@@ -52,7 +52,7 @@ func (q question) target() string {
 	return target
 }
 
-// args is the question as a command line.
+// args returns the command line of the question.
 func (q question) args(kubeconfig string) []string {
 	args := []string{
 		"node-authorizer", "can-i", q.verb, q.target(), "--kubeconfig", kubeconfig,
@@ -78,7 +78,7 @@ func (q question) args(kubeconfig string) []string {
 	return args
 }
 
-// review is the question as an access review of the API server.
+// review returns the question as an access review for the API server.
 func (q question) review() *authorizationv1.SubjectAccessReview {
 	spec := authorizationv1.SubjectAccessReviewSpec{User: "system:node:" + q.node, Groups: q.groups()}
 	if q.path != "" {
@@ -99,23 +99,32 @@ func (q question) review() *authorizationv1.SubjectAccessReview {
 
 var allVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// questions asks every request class about live objects: every verb on every
-// resource that the Node authorizer decides by relation, for an object related to
-// web-1, for one that is not, and for one that does not exist; subresources; what every
-// node may do; and selectors.
+// questions returns a question of every class about live objects: every verb on every
+// resource that the Node authorizer decides by relation, for an object related to web-1,
+// for one of another node, and for one that does not exist; subresources; rights of all
+// nodes; and selectors.
 func questions(t *testing.T, c kubernetes.Interface) []question {
 	t.Helper()
 	var qs []question
 	for _, r := range liveResources(t, c) {
 		for _, name := range []string{r.own, r.foreign, "no-such-object"} {
 			for _, verb := range allVerbs {
-				qs = append(qs, question{node: "web-1", verb: verb, group: r.group, resource: r.resource, namespace: r.namespace, name: name})
+				qs = append(qs,
+					question{node: "web-1", verb: verb, group: r.group, resource: r.resource, namespace: r.namespace, name: name})
 			}
 		}
 		for _, subresource := range r.subresources {
 			for _, verb := range []string{"get", "create", "update", "patch"} {
-				qs = append(qs, question{node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource, namespace: r.namespace, name: r.own})
-				qs = append(qs, question{node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource, namespace: r.namespace, name: r.foreign})
+				qs = append(qs,
+					question{
+						node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource,
+						namespace: r.namespace, name: r.own,
+					})
+				qs = append(qs,
+					question{
+						node: "web-1", verb: verb, group: r.group, resource: r.resource, subresource: subresource,
+						namespace: r.namespace, name: r.foreign,
+					})
 			}
 		}
 		qs = append(qs, question{node: "ghost", verb: "get", group: r.group, resource: r.resource, namespace: r.namespace, name: r.own})
@@ -131,7 +140,7 @@ func questions(t *testing.T, c kubernetes.Interface) []question {
 	return append(qs, wideQuestions()...)
 }
 
-// liveResource is a resource with an object that is web-1's and one that is not.
+// liveResource is a resource with an object of web-1 and one of another node.
 type liveResource struct {
 	group, resource, namespace, own, foreign string
 	subresources                             []string

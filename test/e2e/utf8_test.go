@@ -9,10 +9,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestAPodThatIsNotUTF8StopsNoWatch creates a pod with a string that is not UTF-8, which
-// an API server stores and sends in protobuf. Whoever may create pods must not be able to
+// TestInvalidUTF8StopsNoWatch creates a pod with a string that is not UTF-8, which an API
+// server stores and sends in protobuf. A user that may create pods must not be able to
 // stop the authorizer from receiving other pods.
-func TestAPodThatIsNotUTF8StopsNoWatch(t *testing.T) {
+func TestInvalidUTF8StopsNoWatch(t *testing.T) {
 	const space, node = "poison", "web-1"
 	admin := client(t, ours.Plane)
 	namespace(t, admin, space)
@@ -42,7 +42,8 @@ func TestAPodThatIsNotUTF8StopsNoWatch(t *testing.T) {
 	orFatal(t, createSecretPod(t.Context(), admin, space, "after", node))
 	eventually(t, "the node reads the secret of a later pod", secretOf("after"))
 	orFatal(t, admin.CoreV1().Pods(space).Delete(t.Context(), "before", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
-	eventually(t, "the secret of a pod that is gone is refused", func(ctx context.Context) error { return refusal(secretOf("before")(ctx)) })
+	eventually(t, "the secret of a pod that is gone is refused",
+		func(ctx context.Context) error { return refusal(secretOf("before")(ctx)) })
 	for _, replica := range oursReplicas.Replicas {
 		orFatal(t, replica.Ready(t.Context()))
 	}

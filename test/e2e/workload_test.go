@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// eventually waits until a condition holds. The error says why it does not.
+// eventually waits until a condition holds. The failure has the last error.
 func eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := condition(ctx)
-		// The last request is cut short and says nothing.
+		// The last request may be cut off by the deadline. Its error is ignored.
 		if ctx.Err() == nil {
 			last = err
 		}
@@ -32,10 +32,11 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) e
 }
 
 // namespace creates a namespace and waits until pods can be created in it. The test
-// removes it.
+// deletes it.
 func namespace(t *testing.T, c kubernetes.Interface, name string) {
 	t.Helper()
-	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -49,8 +50,8 @@ func namespace(t *testing.T, c kubernetes.Interface, name string) {
 	})
 }
 
-// newSecretPod is a pod bound to a node, and the secret and config map of the
-// same name that it mounts.
+// newSecretPod returns a pod bound to a node, and the secret and config map of the same
+// name that it mounts.
 func newSecretPod(namespace, name, node string) (*corev1.Pod, *corev1.Secret, *corev1.ConfigMap) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
@@ -59,13 +60,18 @@ func newSecretPod(namespace, name, node string) (*corev1.Pod, *corev1.Secret, *c
 		Containers:                    []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}},
 		Volumes: []corev1.Volume{
 			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
-			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+			{
+				Name: "config",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+				},
+			},
 		},
 	}}
 	return pod, &corev1.Secret{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}
 }
 
-// createSecretPod creates all three.
+// createSecretPod creates all three objects.
 func createSecretPod(ctx context.Context, c kubernetes.Interface, namespace, name, node string) error {
 	pod, secret, config := newSecretPod(namespace, name, node)
 	if _, err := c.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
@@ -90,7 +96,7 @@ func running(ctx context.Context, c kubernetes.Interface, namespace, name string
 	return nil
 }
 
-// gone returns nil when a pod does not exist any more.
+// gone returns nil if a pod does not exist.
 func gone(ctx context.Context, c kubernetes.Interface, namespace, name string) error {
 	_, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -105,7 +111,7 @@ func gone(ctx context.Context, c kubernetes.Interface, namespace, name string) e
 
 var errAllowed = errors.New("it was allowed")
 
-// existing ignores the error that an object exists already.
+// existing ignores the error for an existing object.
 func existing(err error) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -13,15 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BootstrapGroup is the group that kube-apiserver gives to every bootstrap
-// token.
+// BootstrapGroup is the group of all bootstrap tokens in kube-apiserver.
 const BootstrapGroup = "system:bootstrappers"
 
-// bootstrapTokenLife is longer than any test and any look around.
+// bootstrapTokenLife is longer than any test.
 const bootstrapTokenLife = 24 * time.Hour
 
-// bindBootstrapRoles allows a bootstrap token to ask for a client certificate
-// of a node, has it approved, and the same for nodes that renew theirs.
+// bindBootstrapRoles lets bootstrap tokens request client certificates of nodes, lets
+// nodes renew them, and has both approved.
 func (p *Plane) bindBootstrapRoles(ctx context.Context) error {
 	const approve = "system:certificates.k8s.io:certificatesigningrequests:"
 	for _, binding := range []struct{ name, role, group string }{
@@ -41,9 +40,9 @@ func (p *Plane) bindBootstrapRoles(ctx context.Context) error {
 	return nil
 }
 
-// CreateBootstrapToken creates the Secret of a new bootstrap token and returns
-// the token, "id.secret". It is in the groups given, each of which must begin
-// with "system:bootstrappers:", besides [BootstrapGroup].
+// CreateBootstrapToken creates the Secret of a new bootstrap token and returns the token,
+// "id.secret". It is in [BootstrapGroup] and in the given groups, each of which must
+// begin with "system:bootstrappers:".
 func (p *Plane) CreateBootstrapToken(ctx context.Context, groups ...string) (string, error) {
 	random := make([]byte, 11)
 	if _, err := rand.Read(random); err != nil {
@@ -70,8 +69,8 @@ func (p *Plane) CreateBootstrapToken(ctx context.Context, groups ...string) (str
 	return id + "." + secret, nil
 }
 
-// waitForDefaultServiceAccount waits for a first piece of work of
-// kube-controller-manager, without which no pod can be created.
+// waitForDefaultServiceAccount waits until kube-controller-manager has created the
+// default service account, which pods need.
 func (p *Plane) waitForDefaultServiceAccount(ctx context.Context) error {
 	ctx, cancel := withStartTimeout(ctx)
 	defer cancel()

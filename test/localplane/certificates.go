@@ -6,14 +6,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/pki"
 )
 
-// certificates of one plane. Three authorities, as in a real cluster: one for
-// users and servers of Kubernetes, one for what goes through an aggregated API
-// server, one for etcd.
+// certificates are the certificates of one plane. As in a real cluster, there are three
+// authorities: one for users and servers of Kubernetes, one for the front proxy of
+// aggregated API servers, and one for etcd.
 type certificates struct {
 	ca, frontProxyCA, etcdCA *pki.Authority
 
 	admin, controllerManager, scheduler *pki.Pair
-	// kubelets is the certificate with which kube-apiserver calls kubelets.
+	// kubelets is the client certificate of kube-apiserver for kubelets.
 	kubelets    *pki.Pair
 	frontProxy  *pki.Pair
 	etcdClient  *pki.Pair
@@ -24,8 +24,8 @@ type certificates struct {
 	signingKey, signingPublicKey string
 }
 
-// serviceRange is the range of service addresses; kubernetesService is the
-// first of them, which Kubernetes gives to its own service.
+// serviceRange is the range of service addresses. kubernetesService is the first of them,
+// the address of the kubernetes service.
 const (
 	serviceRange      = "10.96.0.0/16"
 	kubernetesService = "10.96.0.1"

@@ -35,7 +35,7 @@ func (p *Plane) takePorts() error {
 
 func loopback(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }
 
-// etcdArgs leave out syncing to disk: the data need not outlive the machine.
+// etcdArgs disables fsync: the data need not survive a crash of the machine.
 func (p *Plane) etcdArgs() []string {
 	c, clients, peers := p.certificates, loopback(p.ports.etcdClients), loopback(p.ports.etcdPeers)
 	return []string{
@@ -64,7 +64,7 @@ func (p *Plane) apiServerArgs() []string {
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", p.ports.apiServer),
 		"--advertise-address=127.0.0.1",
-		// A loopback address is no endpoint for the kubernetes service.
+		// A loopback address is not a valid endpoint of the kubernetes service.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--tls-cert-file=" + c.apiServer.CertFile,
@@ -99,8 +99,8 @@ func (p *Plane) controllerManagerArgs(kubeconfig string) []string {
 	c := p.certificates
 	return append(p.clientArgs(kubeconfig, p.ports.controllerManager),
 		"--use-service-account-credentials",
-		// With credentials for each controller, the default limit delays the
-		// first work by seconds.
+		// With credentials for each controller, the default rate limit delays the start
+		// by seconds.
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 		"--root-ca-file="+c.ca.CertFile,
@@ -110,8 +110,8 @@ func (p *Plane) controllerManagerArgs(kubeconfig string) []string {
 	)
 }
 
-// clientArgs are common to the components that are clients of kube-apiserver.
-// There is one of each, so it need not be elected.
+// clientArgs are the common arguments of clients of kube-apiserver. Each runs once, so
+// leader election is disabled.
 func (p *Plane) clientArgs(kubeconfig string, port int) []string {
 	c := p.certificates
 	return []string{
@@ -150,10 +150,12 @@ func (p *Plane) makeUnits() error {
 		return err
 	}
 	p.components = map[Component]*unit{
-		Etcd:              p.component(Etcd, p.etcdArgs(), etcdClient, loopback(p.ports.etcdClients)+"/readyz"),
-		APIServer:         p.component(APIServer, p.apiServerArgs(), client, p.server+"/readyz"),
-		ControllerManager: p.component(ControllerManager, p.controllerManagerArgs(managerConfig), client, loopback(p.ports.controllerManager)+"/healthz"),
-		Scheduler:         p.component(Scheduler, p.clientArgs(schedulerConfig, p.ports.scheduler), client, loopback(p.ports.scheduler)+"/readyz"),
+		Etcd:      p.component(Etcd, p.etcdArgs(), etcdClient, loopback(p.ports.etcdClients)+"/readyz"),
+		APIServer: p.component(APIServer, p.apiServerArgs(), client, p.server+"/readyz"),
+		ControllerManager: p.component(ControllerManager, p.controllerManagerArgs(managerConfig), client,
+			loopback(p.ports.controllerManager)+"/healthz"),
+		Scheduler: p.component(Scheduler, p.clientArgs(schedulerConfig, p.ports.scheduler), client,
+			loopback(p.ports.scheduler)+"/readyz"),
 	}
 	if p.options.WithoutControllers {
 		delete(p.components, ControllerManager)
@@ -162,7 +164,8 @@ func (p *Plane) makeUnits() error {
 	return nil
 }
 
-// componentArgs adds what the options give every component, and this one.
+// componentArgs appends the arguments in the options for all components, and for this
+// one.
 func (p *Plane) componentArgs(c Component, args []string) []string {
 	if c != Etcd {
 		args = append(args, p.options.featureGateArgs()...)
@@ -185,7 +188,7 @@ func (p *Plane) component(c Component, args []string, client *http.Client, ready
 	}
 }
 
-// probeClient keeps no connections: each answer is that of the process that
+// probeClient returns a client without keep-alive: each answer is from the process that
 // listens now.
 func probeClient(ca, client *pki.Pair) (*http.Client, error) {
 	roots := x509.NewCertPool()

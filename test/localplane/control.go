@@ -6,29 +6,29 @@ import (
 	"syscall"
 )
 
-// StopComponent ends a component in order.
+// StopComponent stops a component gracefully.
 func (p *Plane) StopComponent(c Component) error {
 	return p.onComponent(c, (*unit).stop)
 }
 
-// Kill ends a component at once, as a crash does.
+// Kill kills a component, which simulates a crash.
 func (p *Plane) Kill(c Component) error {
 	return p.onComponent(c, (*unit).kill)
 }
 
-// StartComponent starts a component that was stopped or killed, on the same
-// port and with the same data, and waits until it does its work.
+// StartComponent starts a component that was stopped or killed, on the same port and with
+// the same data, and waits until it is ready.
 func (p *Plane) StartComponent(ctx context.Context, c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.start(ctx) })
 }
 
-// Restart stops a component in order and starts it again.
+// Restart stops a component gracefully and starts it again.
 func (p *Plane) Restart(ctx context.Context, c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.restart(ctx) })
 }
 
-// AuthorizeBy restarts kube-apiserver with another choice of who decides about
-// nodes, and waits until it does its work.
+// AuthorizeBy restarts kube-apiserver with other authorizers for nodes, and waits until
+// it is ready.
 func (p *Plane) AuthorizeBy(ctx context.Context, a Authorization) error {
 	options := p.options
 	options.Authorization, options.AuthorizationConfig = a, ""
@@ -45,12 +45,12 @@ func (p *Plane) AuthorizeBy(ctx context.Context, a Authorization) error {
 	return apiServer.start(ctx)
 }
 
-// Pause freezes a component: its connections stay open and nothing answers.
+// Pause freezes a component: its connections stay open and it does not answer.
 func (p *Plane) Pause(c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.signal(syscall.SIGSTOP) })
 }
 
-// Resume lets a paused component go on.
+// Resume continues a paused component.
 func (p *Plane) Resume(c Component) error {
 	return p.onComponent(c, func(u *unit) error { return u.signal(syscall.SIGCONT) })
 }

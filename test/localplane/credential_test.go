@@ -14,9 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// TestCredentials shows the Node authorizer given to a plane that began without it,
-// and then nodes that do not bootstrap: what they say who they are with comes from a
-// program that they run.
+// TestCredentials adds the Node authorizer to a plane that was started without it, and
+// starts nodes that do not bootstrap: their credential is from an exec plugin.
 func TestCredentials(t *testing.T) {
 	plane := startPlane(t, Options{Authorization: RBACOnly})
 	stranger, err := plane.UserKubeconfig("stranger", "system:node:stranger", "system:nodes")
@@ -50,13 +49,14 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s asked for a certificate of %s", request.Spec.Username, request.Spec.SignerName)
 		}
 	}
-	_, err = plane.AddNode(t.Context(), "both", NodeOptions{Credential: &clientcmdapi.AuthInfo{}, BootstrapKubeconfig: plane.AdminKubeconfig()})
+	_, err = plane.AddNode(t.Context(), "both",
+		NodeOptions{Credential: &clientcmdapi.AuthInfo{}, BootstrapKubeconfig: plane.AdminKubeconfig()})
 	if err == nil {
-		t.Error("a node took two credentials")
+		t.Error("a node accepted two credentials")
 	}
 }
 
-// execCredential is a program that prints a client certificate of the node.
+// execCredential returns an exec plugin that prints a client certificate of the node.
 func execCredential(t *testing.T, plane *Plane, node string) *clientcmdapi.AuthInfo {
 	t.Helper()
 	certificate, key, err := plane.ClientCertificate(node, "system:node:"+node, "system:nodes")
@@ -66,7 +66,8 @@ func execCredential(t *testing.T, plane *Plane, node string) *clientcmdapi.AuthI
 	script := filepath.Join(t.TempDir(), "credential")
 	text := fmt.Sprintf(`#!/bin/sh
 indent() { sed 's/$/\\n/' "$1" | tr -d '\n'; }
-printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"clientCertificateData":"%%s","clientKeyData":"%%s"}}' "$(indent %s)" "$(indent %s)"
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
+printf '"status":{"clientCertificateData":"%%s","clientKeyData":"%%s"}}' "$(indent %s)" "$(indent %s)"
 `, certificate, key)
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		t.Fatal(err)

@@ -9,11 +9,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/pki"
 )
 
-// clusterName is what kubeconfigs call the plane.
+// clusterName is the name of the plane in kubeconfigs.
 const clusterName = "localplane"
 
-// writeKubeconfig writes a kubeconfig that holds all it needs, so that the file
-// can be copied elsewhere.
+// writeKubeconfig writes a kubeconfig with embedded certificates, so that the file can be
+// copied elsewhere.
 func (p *Plane) writeKubeconfig(name string, user *clientcmdapi.AuthInfo) (string, error) {
 	path := p.layout.kubeconfig(name)
 	return path, p.writeKubeconfigTo(path, name, user)
@@ -38,12 +38,12 @@ func withCertificate(pair *pki.Pair) *clientcmdapi.AuthInfo {
 	return &clientcmdapi.AuthInfo{ClientCertificateData: pair.Cert, ClientKeyData: pair.Key}
 }
 
-// AdminKubeconfig is the path of the kubeconfig of a user in system:masters,
-// to whom everything is allowed whatever the authorizers say.
+// AdminKubeconfig returns the path of the kubeconfig of a user in system:masters, who is
+// allowed everything regardless of the authorizers.
 func (p *Plane) AdminKubeconfig() string { return p.layout.kubeconfig("admin") }
 
-// UserKubeconfig makes a client certificate for any user in any groups and
-// returns the path of a kubeconfig with it. The name is that of the file.
+// UserKubeconfig makes a client certificate for a user in groups and returns the path of
+// a kubeconfig with it. The name is that of the file.
 func (p *Plane) UserKubeconfig(name, user string, groups ...string) (string, error) {
 	pair, err := p.certificates.ca.Client("user-"+name, user, groups...)
 	if err != nil {
@@ -58,9 +58,9 @@ func (p *Plane) TokenKubeconfig(name, token string) (string, error) {
 	return p.writeKubeconfig(name, &clientcmdapi.AuthInfo{Token: token})
 }
 
-// ServingCertificate makes a certificate for a server on this machine, for
-// example a webhook, and returns the paths of its PEM files. It is valid for
-// localhost, 127.0.0.1 and the hosts given; [Plane.CAFile] vouches for it.
+// ServingCertificate makes a certificate for a server on this machine, for example a
+// webhook, and returns the paths of its PEM files. It is valid for localhost, 127.0.0.1
+// and the given hosts, and signed by the authority in [Plane.CAFile].
 func (p *Plane) ServingCertificate(name string, hosts ...string) (certFile, keyFile string, err error) {
 	pair, err := p.certificates.ca.Server("server-"+name, hosts...)
 	if err != nil {
@@ -69,8 +69,8 @@ func (p *Plane) ServingCertificate(name string, hosts ...string) (certFile, keyF
 	return pair.CertFile, pair.KeyFile, nil
 }
 
-// ClientCertificate makes the certificate of any user in any groups, for a
-// program that takes it as files, and returns the paths of its PEM files.
+// ClientCertificate makes a client certificate for a user in groups, and returns the
+// paths of its PEM files.
 func (p *Plane) ClientCertificate(name, user string, groups ...string) (certFile, keyFile string, err error) {
 	pair, err := p.certificates.ca.Client("client-"+name, user, groups...)
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *Plane) ClientCertificate(name, user string, groups ...string) (certFile
 	return pair.CertFile, pair.KeyFile, nil
 }
 
-// CAFile is the path of the certificate of the cluster's authority.
+// CAFile returns the path of the certificate of the cluster's authority.
 func (p *Plane) CAFile() string { return p.certificates.ca.CertFile }
 
-// CAKeyFile is the path of its key, for tests that sign by themselves.
+// CAKeyFile returns the path of its key, for tests that sign certificates.
 func (p *Plane) CAKeyFile() string { return p.certificates.ca.KeyFile }

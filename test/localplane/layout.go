@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 )
 
-// SupervisorLog is the name of the log, in the folder of logs, of a process that
-// does nothing but own a plane. It is the one log that exists before the plane
-// and outlives the start of it.
+// SupervisorLog is the name of the log of a process that only owns a plane. It exists
+// before the plane and is kept when the plane starts.
 const SupervisorLog = "supervisor.log"
 
-// layout names every file of a plane.
+// layout has the paths of all files of a plane.
 type layout struct{ dir string }
 
 func (l layout) pki() string             { return filepath.Join(l.dir, "pki") }
@@ -36,8 +35,8 @@ func (l layout) log(name string) string {
 	return filepath.Join(l.logs(), name+".log")
 }
 
-// prepare empties the folder of what an earlier plane left and makes the
-// folders of the next one. What is not a plane's is left alone.
+// prepare removes the files of an earlier plane and makes the folders of the next one.
+// Other files are kept.
 func (l layout) prepare() error {
 	leftovers := []string{l.pki(), l.kubeconfigs(), l.etcdData(), l.nodes()}
 	logs, err := filepath.Glob(filepath.Join(l.logs(), "*"))

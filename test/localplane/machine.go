@@ -14,20 +14,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachineOptions make a hollow node one that handles its certificates as the
-// kubelet of a machine in a cloud does. It bootstraps in the background, renews
-// its client certificate, asks for a serving certificate when it has addresses
-// ([Node.SetAddresses]), and serves its port with it. Somebody has to approve its
-// requests for serving certificates: kube-controller-manager does not. It runs no
-// static pods.
+// MachineOptions make a hollow node manage its certificates like the kubelet of a machine
+// in a cloud. It bootstraps in the background, renews its client certificate, requests a
+// serving certificate when it has addresses ([Node.SetAddresses]), and serves its port
+// with it. Its requests for serving certificates need an approver, because
+// kube-controller-manager does not approve them. It runs no static pods.
 type MachineOptions struct {
 	// Address is the loopback address on which it serves, for example 127.8.0.1.
 	Address string
-	// ProviderID is what the cloud calls the machine.
+	// ProviderID is the id of the machine in the cloud.
 	ProviderID string
 }
 
-// uninitialized is the taint of nodes that a cloud's controller has not seen.
+// uninitialized is the taint of nodes that no cloud controller has initialized.
 const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 func (n *Node) machineArgs(port int, bootstrapKubeconfig string, machine *MachineOptions) []string {
@@ -45,19 +44,19 @@ func (n *Node) machineArgs(port int, bootstrapKubeconfig string, machine *Machin
 	}
 }
 
-// ServingAddress is the host:port on which the kubelet of a machine serves.
+// ServingAddress returns the host:port of the kubelet of a machine.
 func (n *Node) ServingAddress() string { return n.serving }
 
-// SetAddresses does what a cloud's controller does when a node has registered: it
-// writes the addresses of the machine into the Node, and takes away the taint of
-// nodes that nobody has done this for.
+// SetAddresses does what a cloud controller does after a node has registered: it writes
+// the addresses of the machine into the Node, and removes the taint of uninitialized
+// nodes.
 func (n *Node) SetAddresses(ctx context.Context, addresses ...corev1.NodeAddress) error {
 	nodes := n.plane.client.CoreV1().Nodes()
 	status, err := json.Marshal(map[string]any{"status": map[string]any{"addresses": addresses}})
 	if err != nil {
 		return fmt.Errorf("write the addresses of node %q: %w", n.name, err)
 	}
-	// A merge patch replaces the list that the kubelet began with.
+	// A merge patch replaces the list of addresses of the kubelet.
 	object, err := nodes.Patch(ctx, n.name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("write the addresses of node %q: %w", n.name, err)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMachine shows a node that handles its certificates as a machine's kubelet.
-// They are for 40 seconds, and count as older than that, because they are valid
-// from five minutes before they are made: so they are renewed again and again.
+// TestMachine starts a node that manages its certificates like a machine's kubelet. They
+// are valid for 40 seconds, and start five minutes before they are issued, so they are
+// renewed repeatedly.
 func TestMachine(t *testing.T) {
 	plane := startPlane(t, Options{
 		VerifyKubelets: true,
@@ -38,7 +38,7 @@ func TestMachine(t *testing.T) {
 	const address = "127.8.0.1"
 	node := addNode(t, plane, "machine-1", NodeOptions{Machine: &MachineOptions{Address: address}})
 	if _, err := dial(t, plane, node); err == nil {
-		t.Error("it serves before anybody said which addresses it has")
+		t.Error("it serves before it has addresses")
 	}
 	err := node.SetAddresses(t.Context(), corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
 	if err != nil {
@@ -82,8 +82,8 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// readLog asks for the log of a pod, which kube-apiserver asks the kubelet for.
-// There is none, because the container is pretended: that is the kubelet's word.
+// readLog reads the log of a pod through kube-apiserver and the kubelet. The kubelet
+// answers that there is none, because the container runtime is fake.
 func readLog(t *testing.T, plane *Plane, node *Node) {
 	pods := plane.client.CoreV1().Pods("default")
 	_, err := pods.Create(t.Context(), &corev1.Pod{
@@ -109,8 +109,8 @@ func readLog(t *testing.T, plane *Plane, node *Node) {
 	}
 }
 
-// dial connects to the kubelet's port and returns its certificate, which must be
-// the cluster's and for the address.
+// dial connects to the kubelet's port and returns its certificate, which must be signed
+// by the cluster's authority and valid for the address.
 func dial(t *testing.T, plane *Plane, node *Node) (*x509.Certificate, error) {
 	t.Helper()
 	authority, err := os.ReadFile(plane.CAFile())
@@ -155,11 +155,12 @@ func approveServing(ctx context.Context, client kubernetes.Interface) error {
 			request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
 			}}
-			if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+			if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil &&
+				!apierrors.IsConflict(err) {
 				return final{err}
 			}
 		}
-		return errors.New("more may come")
+		return errors.New("waiting for more requests")
 	})
 	if ctx.Err() != nil || strings.Contains(err.Error(), context.Canceled.Error()) {
 		return nil

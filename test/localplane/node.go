@@ -19,27 +19,26 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
 )
 
-// NodeOptions of a hollow node. The zero value is a node that bootstraps with a
-// token of its own and is waited for.
+// NodeOptions are the settings of a hollow node. The zero value is a node that bootstraps
+// with its own token, and AddNode waits for it.
 type NodeOptions struct {
-	// Labels the node gives itself. NodeRestriction allows few in the
+	// Labels are labels that the node sets itself. NodeRestriction allows few in the
 	// kubernetes.io namespace.
 	Labels map[string]string
-	// Taints the node registers with, as "key=value:Effect".
+	// Taints are taints of the new node, as "key=value:Effect".
 	Taints []string
-	// BootstrapKubeconfig is the path of the kubeconfig the node bootstraps
-	// with. Empty means one with a new bootstrap token.
+	// BootstrapKubeconfig is the path of the bootstrap kubeconfig. The default is one
+	// with a new bootstrap token.
 	BootstrapKubeconfig string
-	// Credential, if set, is what the node says who it is with, for good: it does
-	// not bootstrap and has no client certificate. It may be a program that the
-	// kubelet runs (an exec credential).
+	// Credential, if set, is the permanent credential of the node: it does not bootstrap
+	// and has no client certificate. It may be an exec credential.
 	Credential *clientcmdapi.AuthInfo
-	// Machine, if set, makes it a node that handles its certificates as the
-	// kubelet of a machine in a cloud does. Taints are unused then.
+	// Machine, if set, makes the node manage its certificates like the kubelet of a
+	// machine in a cloud. Taints are ignored then.
 	Machine *MachineOptions
 	// ExtraArgs are appended to the arguments of kubemark, or of machine-kubelet.
 	ExtraArgs []string
-	// NoWait returns once the process runs. See [Node.WaitReady].
+	// NoWait makes AddNode return once the process runs. See [Node.WaitReady].
 	NoWait bool
 }
 
@@ -54,9 +53,9 @@ type Node struct {
 	serving string
 }
 
-// AddNode starts a hollow node, which makes its own key, has its certificate
-// signed, and registers. It returns when the node is Ready and has a working
-// storage driver, or says why not. A node that is not ready stays in the plane.
+// AddNode starts a hollow node, which makes its own key, gets its certificate signed, and
+// registers. It returns when the node is Ready and has a working storage driver, or an
+// error with the cause. A node that is not ready stays in the plane.
 func (p *Plane) AddNode(ctx context.Context, name string, options NodeOptions) (*Node, error) {
 	node, err := p.makeNode(ctx, name, options)
 	if err != nil {
@@ -117,12 +116,12 @@ func (p *Plane) makeNode(ctx context.Context, name string, options NodeOptions) 
 	return node, nil
 }
 
-// nodeCredential returns the kubeconfig that a node bootstraps with; empty for one
-// that has the kubeconfig that it goes on with.
+// nodeCredential returns the bootstrap kubeconfig of a node. It is empty for a node with
+// a permanent kubeconfig.
 func (p *Plane) nodeCredential(ctx context.Context, name string, options NodeOptions) (bootstrapKubeconfig string, err error) {
 	switch {
 	case options.Credential != nil && options.BootstrapKubeconfig != "":
-		return "", errors.New("a credential and a bootstrap kubeconfig exclude each other: name one")
+		return "", errors.New("a credential and a bootstrap kubeconfig exclude each other: set one")
 	case options.Credential != nil:
 		return "", p.writeKubeconfigTo(p.layout.nodeKubeconfig(name), "node", options.Credential)
 	case options.BootstrapKubeconfig != "":
@@ -145,13 +144,13 @@ func (n *Node) args(port int, bootstrapKubeconfig string) []string {
 		fmt.Sprintf("--kubelet-port=%d", port),
 		"--kubelet-read-only-port=0",
 		"--use-host-image-service=false",
-		// The log line with the socket of the pretended container runtime,
-		// which kubemark does not remove when it ends.
+		// The log line has the socket of the fake container runtime, which kubemark does
+		// not remove when it ends.
 		"--vmodule=remote_runtime=3",
 	}
 }
 
-// args are those that both programs take.
+// args returns the arguments of both programs.
 func (options NodeOptions) args() []string {
 	var args []string
 	if len(options.Labels) > 0 {
@@ -174,14 +173,14 @@ func (p *Plane) Nodes() []*Node {
 	return slices.Clone(p.nodes)
 }
 
-// Name of the node.
+// Name returns the name of the node.
 func (n *Node) Name() string { return n.name }
 
-// Kubeconfig is the path of the kubeconfig that the node itself uses, with the
-// client certificate it bootstrapped. The file is there once the node has it.
+// Kubeconfig returns the path of the kubeconfig of the node, with its bootstrapped client
+// certificate. The file exists once the node has the certificate.
 func (n *Node) Kubeconfig() string { return n.plane.layout.nodeKubeconfig(n.name) }
 
-// Config is a configuration with the node's own credentials.
+// Config returns a configuration with the node's credentials.
 func (n *Node) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", n.Kubeconfig())
 	if err != nil {
@@ -191,8 +190,8 @@ func (n *Node) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// StaticPods is the path of the folder whose manifests the node runs by itself,
-// without being told by kube-apiserver. It is empty after each start.
+// StaticPods returns the path of the folder for manifests of static pods. It is empty
+// after each start.
 func (n *Node) StaticPods() (string, error) {
 	if n.serving != "" {
 		return "", fmt.Errorf("find the static pods of node %q: a machine runs none", n.name)
@@ -203,32 +202,33 @@ func (n *Node) StaticPods() (string, error) {
 	}
 	found, err := filepath.Glob(filepath.Join(root, "static-pods*"))
 	if err != nil || len(found) != 1 {
-		return "", fmt.Errorf("find the static pods of node %q: %s holds %d folders for them: %w", n.name, root, len(found), errors.Join(err, os.ErrNotExist))
+		return "", fmt.Errorf("find the static pods of node %q: %s holds %d folders for them: %w", n.name, root, len(found),
+			errors.Join(err, os.ErrNotExist))
 	}
 	return found[0], nil
 }
 
-// LogFile is the path of the node's log.
+// LogFile returns the path of the node's log.
 func (n *Node) LogFile() string { return n.unit.spec.Log }
 
-// WaitReady waits until the node is Ready; it is for nodes added with NoWait.
+// WaitReady waits until the node is Ready. Use it for nodes added with NoWait.
 func (n *Node) WaitReady(ctx context.Context) error { return n.unit.waitReady(ctx) }
 
-// Stop ends the node's process in order. Its Node object stays.
+// Stop stops the node's process gracefully. Its Node object stays.
 func (n *Node) Stop() error { return n.unit.stop() }
 
-// Kill ends the node's process at once, as a crash does.
+// Kill kills the node's process, which simulates a crash.
 func (n *Node) Kill() error { return n.unit.kill() }
 
-// Start starts the process again and waits until the node is Ready. It keeps
-// its certificate; its pods start anew, as after a reboot.
+// Start starts the process again and waits until the node is Ready. It keeps its
+// certificate. Its pods are started again, as after a reboot.
 func (n *Node) Start(ctx context.Context) error { return n.unit.start(ctx) }
 
-// Restart stops the process in order and starts it again.
+// Restart stops the process gracefully and starts it again.
 func (n *Node) Restart(ctx context.Context) error { return n.unit.restart(ctx) }
 
 // Pause freezes the node's process.
 func (n *Node) Pause() error { return n.unit.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused node go on.
+// Resume continues a paused node.
 func (n *Node) Resume() error { return n.unit.signal(syscall.SIGCONT) }

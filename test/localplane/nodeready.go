@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ready looks at what the node's present process has done, not an earlier one:
-// it lives, the Node is Ready, and the storage driver is registered.
+// ready checks the state of the node's current process, not an earlier one: it runs, the
+// Node is Ready, and the storage driver is registered.
 func (n *Node) ready(ctx context.Context) error {
 	started, storageErr := n.storage.state()
 	object, err := n.plane.client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
@@ -39,10 +39,9 @@ func (n *Node) ready(ctx context.Context) error {
 	return fmt.Errorf("the CSINode %s does not name the storage driver %s", n.name, CSIDriver)
 }
 
-// alive tells by the node's registration that it is the present process that
-// speaks, or, for a node that had registered before, by its lease. A kubelet
-// renews a lease at once but makes a new one only ten seconds after it
-// registered.
+// alive checks that the current process has registered the node, or, for a node that had
+// registered before, has renewed its lease. A kubelet renews an existing lease at once
+// but creates a new one only ten seconds after it has registered.
 func (n *Node) alive(ctx context.Context, object *corev1.Node, started time.Time) error {
 	if !object.CreationTimestamp.Time.Before(started.Truncate(time.Second)) {
 		return nil

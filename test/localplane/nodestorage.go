@@ -11,14 +11,13 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
 )
 
-// CSIDriver is the name of the storage driver of every hollow node. Volumes of
-// it can be staged and published anywhere and hold nothing; the kubelet reads
-// their secrets as it does for any driver.
+// CSIDriver is the name of the storage driver of all hollow nodes. Its volumes can be
+// staged and published anywhere and are empty. The kubelet reads their secrets as for any
+// driver.
 const CSIDriver = "hollow.csi.example.com"
 
-// storage is the part of a hollow node outside of its process: the storage
-// driver, and the folder and socket that kubemark makes below /tmp, whose names
-// it tells in its log only.
+// storage is the part of a hollow node outside of its process: the storage driver, and
+// the folder and socket that kubemark makes below /tmp, whose names are only in its log.
 type storage struct {
 	node string
 
@@ -27,7 +26,7 @@ type storage struct {
 	err     error
 	started time.Time
 	scratch []string
-	// settled is closed when the driver serves or never will.
+	// settled is closed when the driver serves, or has failed.
 	settled chan struct{}
 }
 
@@ -38,13 +37,13 @@ var (
 	socketLine = regexp.MustCompile(`unix://(/tmp/kubelet_remote_\d+\.sock)`)
 )
 
-// attachStorage serves the driver to a new process as soon as it tells its root
-// folder, which it does when it has its certificate.
+// attachStorage starts the driver for a new process when its root folder is in the log,
+// after it has got its certificate.
 func (n *Node) attachStorage(p *process.Process) {
 	s := n.storage
 	settled := make(chan struct{})
 	s.mu.Lock()
-	s.started, s.settled, s.err = time.Now(), settled, errors.New("the node has not told its root folder yet")
+	s.started, s.settled, s.err = time.Now(), settled, errors.New("the root folder is not in the log of the node yet")
 	s.mu.Unlock()
 	go func() {
 		defer close(settled)
@@ -77,7 +76,7 @@ func (s *storage) attach(p *process.Process, found func(scratch []string)) {
 		}
 		rootMatch, socketMatch := rootLine.FindStringSubmatch(output), socketLine.FindStringSubmatch(output)
 		if rootMatch == nil || socketMatch == nil {
-			return errors.New("the node has not told its root folder yet")
+			return errors.New("the root folder is not in the log of the node yet")
 		}
 		root, socket = rootMatch[1], socketMatch[1]
 		return nil
@@ -99,7 +98,7 @@ func (s *storage) fail(err error) {
 	s.err = err
 }
 
-// detach is called when the process has ended.
+// detach stops the driver after the process has ended.
 func (s *storage) detach() {
 	s.mu.Lock()
 	settled := s.settled
@@ -123,7 +122,7 @@ func (s *storage) state() (started time.Time, err error) {
 	return s.started, s.err
 }
 
-// root is the folder that kubemark made below /tmp.
+// root returns the folder that kubemark made below /tmp.
 func (s *storage) root() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Component names one program of the control plane.
+// Component is a program of the control plane.
 type Component string
 
 // The components, in the order in which they start.
@@ -23,84 +23,81 @@ const (
 	Scheduler         Component = "kube-scheduler"
 )
 
-// Components returns all of them in the order in which they start.
+// Components returns all components in the order in which they start.
 func Components() []Component {
 	return []Component{Etcd, APIServer, ControllerManager, Scheduler}
 }
 
-// Authorization says which part of kube-apiserver decides about nodes.
+// Authorization selects the part of kube-apiserver that decides about nodes.
 type Authorization string
 
 const (
-	// InTree is kube-apiserver as clusters run it: the Node authorizer, RBAC,
-	// and the NodeRestriction admission plugin.
+	// InTree is the default of clusters: the Node authorizer, RBAC, and the
+	// NodeRestriction admission plugin.
 	InTree Authorization = "in-tree"
-	// RBACOnly leaves out the Node authorizer and NodeRestriction. A node may
-	// then do nothing until somebody else allows it.
+	// RBACOnly disables the Node authorizer and NodeRestriction. A node has no rights
+	// without other authorizers.
 	RBACOnly Authorization = "rbac-only"
 )
 
-// Options of a control plane. The zero value is a plane with the in-tree
+// Options are the settings of a control plane. The zero value is a plane with the in-tree
 // authorizers in a temporary folder.
 type Options struct {
-	// Dir holds the data, certificates, kubeconfigs and logs of the plane. A
-	// plane that ran there before is replaced; one that still runs is an error.
-	// Empty means a temporary folder, which Stop removes.
+	// Dir is the folder for the data, certificates, kubeconfigs and logs of the plane. An
+	// earlier plane in it is replaced; one that still runs is an error. The default is a
+	// temporary folder, which Stop removes.
 	Dir string
 
 	// Authorization defaults to InTree. It is unused with AuthorizationConfig.
 	Authorization Authorization
 	// AuthorizationConfig is the path of an AuthorizationConfiguration file for
-	// kube-apiserver, which may name webhooks. NodeRestriction is off then.
-	// kube-controller-manager and kube-scheduler need RBAC in it. Prepare may
-	// write it.
+	// kube-apiserver, which may have webhooks. NodeRestriction is disabled then.
+	// kube-controller-manager and kube-scheduler need RBAC in it. Prepare may write it.
 	AuthorizationConfig string
 
-	// ExtraArgs are appended to the arguments of a component; where a flag is
-	// given twice, the last one counts.
+	// ExtraArgs are appended to the arguments of a component. If a flag is repeated, the
+	// last one counts.
 	ExtraArgs map[Component][]string
-	// FeatureGates are set on every component of Kubernetes, but not on hollow
-	// kubelets, which have no flag for them.
+	// FeatureGates are set on every component of Kubernetes except hollow kubelets, which
+	// have no flag for them.
 	FeatureGates map[string]bool
 
-	// WithoutBootstrapRBAC leaves out the ClusterRoleBindings that allow
-	// bootstrap tokens to ask for a node's client certificate and have it
-	// approved by kube-controller-manager.
+	// WithoutBootstrapRBAC omits the ClusterRoleBindings that let bootstrap tokens
+	// request a node's client certificate and have it approved by
+	// kube-controller-manager.
 	WithoutBootstrapRBAC bool
 
-	// WithoutControllers leaves out kube-controller-manager and kube-scheduler, and
-	// builds neither of them. Nobody makes service accounts then, or deletes what has
-	// lost its owner; and there are no nodes with a kubelet.
+	// WithoutControllers omits kube-controller-manager and kube-scheduler, and does not
+	// build them. Then no service accounts are created, no garbage is collected, and
+	// there are no nodes with a kubelet.
 	WithoutControllers bool
 
-	// VerifyKubelets has kube-apiserver call kubelets by their internal addresses
-	// and check their serving certificates. Nodes that are no machines
-	// ([MachineOptions]) have none.
+	// VerifyKubelets makes kube-apiserver call kubelets by their internal addresses and
+	// verify their serving certificates. Only machines ([MachineOptions]) have them.
 	VerifyKubelets bool
 
-	// Prepare runs when the plane has its folder, ports and certificates, and
-	// before anything is started: the time to write the files that ExtraArgs and
-	// AuthorizationConfig name. Of the plane's methods, those that make
-	// certificates and take ports work then.
+	// Prepare is called when the plane has its folder, ports and certificates, before any
+	// component starts. It can write the files in ExtraArgs and AuthorizationConfig. It
+	// may only call methods of the plane that make certificates and take ports.
 	Prepare func(p *Plane) error
-	// OnAPIServer runs when kube-apiserver answers and before the components
-	// that are its clients start: the time to start a webhook that needs a
-	// cluster and that they need. The plane can make certificates and clients
-	// then, and has no nodes yet.
+	// OnAPIServer is called when kube-apiserver answers, before its clients start. It can
+	// start a webhook that needs a cluster and that the clients need. The plane can make
+	// certificates and clients then, and has no nodes.
 	OnAPIServer func(ctx context.Context, p *Plane) error
 
-	// Progress is told in lines what happens. It may be nil.
+	// Progress receives a line for each step. It is optional.
 	Progress io.Writer
 }
 
-// complete checks the options and fills in what is left to choose.
+// complete checks the options and sets defaults.
 func (o Options) complete() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
 	if o.AuthorizationConfig != "" {
 		if o.Authorization != "" {
-			return o, fmt.Errorf("authorization %q and the authorization config %s exclude each other: name one", o.Authorization, o.AuthorizationConfig)
+			return o, fmt.Errorf("authorization %q and the authorization config %s exclude each other: set one", o.Authorization,
+				o.AuthorizationConfig)
 		}
 		path, err := filepath.Abs(o.AuthorizationConfig)
 		if err != nil {
@@ -124,7 +121,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// programs are the names of those that the plane needs.
+// programs returns the names of the programs that the plane needs.
 func (o Options) programs() []string {
 	if o.WithoutControllers {
 		return []string{string(Etcd), string(APIServer)}
@@ -132,7 +129,7 @@ func (o Options) programs() []string {
 	return nil
 }
 
-// authorizationArgs are the flags of kube-apiserver that the choice means.
+// authorizationArgs returns the flags of kube-apiserver for the authorization.
 func (o Options) authorizationArgs() []string {
 	switch {
 	case o.AuthorizationConfig != "":
@@ -155,5 +152,5 @@ func (o Options) featureGateArgs() []string {
 	return []string{"--feature-gates=" + strings.Join(gates, ",")}
 }
 
-// ErrRunning means that the folder belongs to a plane that still runs.
+// ErrRunning means that a running plane uses the folder.
 var ErrRunning = errors.New("a control plane runs there already")

@@ -15,9 +15,18 @@ func TestAuthorizationBecomesFlagsOfTheAPIServer(t *testing.T) {
 		want    []string
 	}{
 		"as clusters run it": {Options{}, []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}},
-		"in-tree":            {Options{Authorization: InTree}, []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"}},
-		"without them":       {Options{Authorization: RBACOnly}, []string{"--authorization-mode=RBAC", "--disable-admission-plugins=NodeRestriction"}},
-		"a config file":      {Options{AuthorizationConfig: config}, []string{"--authorization-config=" + config, "--disable-admission-plugins=NodeRestriction"}},
+		"in-tree": {
+			Options{Authorization: InTree},
+			[]string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"},
+		},
+		"without them": {
+			Options{Authorization: RBACOnly},
+			[]string{"--authorization-mode=RBAC", "--disable-admission-plugins=NodeRestriction"},
+		},
+		"a config file": {
+			Options{AuthorizationConfig: config},
+			[]string{"--authorization-config=" + config, "--disable-admission-plugins=NodeRestriction"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, err := test.options.complete()
@@ -31,15 +40,15 @@ func TestAuthorizationBecomesFlagsOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeMeant(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for name, test := range map[string]struct {
 		options Options
 		want    string
 	}{
-		"an unknown authorization":   {Options{Authorization: "none"}, `"none" is not known`},
-		"two authorizations":         {Options{Authorization: InTree, AuthorizationConfig: "a.yaml"}, "exclude each other"},
-		"a config that is not there": {Options{AuthorizationConfig: "no-such.yaml"}, "no-such.yaml"},
-		"an unknown component":       {Options{ExtraArgs: map[Component][]string{"kubelet": nil}}, `"kubelet"`},
+		"an unknown authorization": {Options{Authorization: "none"}, `"none" is not known`},
+		"two authorizations":       {Options{Authorization: InTree, AuthorizationConfig: "a.yaml"}, "exclude each other"},
+		"a missing config":         {Options{AuthorizationConfig: "no-such.yaml"}, "no-such.yaml"},
+		"an unknown component":     {Options{ExtraArgs: map[Component][]string{"kubelet": nil}}, `"kubelet"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.options.complete()

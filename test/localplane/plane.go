@@ -21,12 +21,11 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
 )
 
-// Plane is a running control plane with its hollow nodes. Its methods may be
-// called from several goroutines.
+// Plane is a running control plane with its hollow nodes. It is safe for concurrent use.
 type Plane struct {
-	// Dir holds everything that belongs to the plane.
+	// Dir is the folder of the plane.
 	Dir string
-	// LogDir holds one log for each component and each node.
+	// LogDir is the folder with one log for each component and each node.
 	LogDir string
 
 	options      Options
@@ -46,7 +45,7 @@ type Plane struct {
 	stop         sync.Once
 	stopErr      error
 
-	// mu guards what follows, and the state file.
+	// mu guards the following fields, and the state file.
 	mu        sync.Mutex
 	ready     bool
 	nodes     []*Node
@@ -54,16 +53,16 @@ type Plane struct {
 	withState bool
 }
 
-// Build makes the programs of the control plane if the cache does not hold
-// them, and returns the folder they are in. Start does so too.
+// Build builds the programs of the control plane if they are not cached, and returns
+// their folder. Start does so too.
 func Build(ctx context.Context, progress io.Writer) (string, error) {
 	binaries, err := build.Ensure(ctx, progress)
 	return binaries.Dir, err
 }
 
-// Start builds what is missing, starts every component, and returns when all
-// of them do their work. The context limits the start, not the life of the
-// plane. When Start fails nothing is left running; the logs stay.
+// Start builds missing programs, starts every component, and returns when all of them are
+// ready. The context limits the start, not the life of the plane. If Start fails, nothing
+// is left running; the logs stay.
 func Start(ctx context.Context, options Options) (*Plane, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -103,7 +102,7 @@ func (p *Plane) start(ctx context.Context) error {
 	if p.admin, err = clientcmd.BuildConfigFromFlags("", p.AdminKubeconfig()); err != nil {
 		return fmt.Errorf("read the administrator's kubeconfig: %w", err)
 	}
-	// Tests ask often; the plane serves nobody else.
+	// Tests send many requests, and the plane has no other users.
 	p.admin.QPS = -1
 	if p.client, err = kubernetes.NewForConfig(p.admin); err != nil {
 		return fmt.Errorf("make a client: %w", err)
@@ -147,7 +146,7 @@ func (p *Plane) startComponents(ctx context.Context) error {
 	return p.waitForDefaultServiceAccount(ctx)
 }
 
-// claimDir makes the folder this plane's own.
+// claimDir locks the folder for this plane.
 func (p *Plane) claimDir() error {
 	var err error
 	if p.options.Dir == "" {
@@ -174,8 +173,8 @@ func (p *Plane) claimDir() error {
 		return fmt.Errorf("%w, in %s: use that one, or end it with \"localplane down --dir %s\"", ErrRunning, p.Dir, p.Dir)
 	}
 	p.lock = lock
-	// The lock is free, so whoever owned the folder is gone; a crash may have
-	// left its processes.
+	// The lock is free, so the previous owner has ended. A crash may have left its
+	// processes.
 	if _, err := Down(p.Dir); err != nil {
 		return fmt.Errorf("clean up what an earlier control plane left: %w", err)
 	}
@@ -188,8 +187,8 @@ func (p *Plane) claimDir() error {
 	return nil
 }
 
-// Stop ends the nodes and the components in order and removes what need not
-// stay. A second call does nothing and returns the same.
+// Stop stops the nodes and the components gracefully and removes temporary files. Further
+// calls return the same result.
 func (p *Plane) Stop() error {
 	p.stop.Do(func() { p.stopErr = p.end() })
 	return p.stopErr
@@ -228,14 +227,14 @@ func (p *Plane) end() error {
 	return nil
 }
 
-// AdminConfig is a configuration with the rights of [Plane.AdminKubeconfig],
-// without a limit on requests per second. The caller owns it.
+// AdminConfig returns a configuration with the rights of [Plane.AdminKubeconfig], without
+// a rate limit. The caller may change it.
 func (p *Plane) AdminConfig() *rest.Config { return rest.CopyConfig(p.admin) }
 
-// Server is the address of kube-apiserver, for example https://127.0.0.1:20001.
+// Server returns the address of kube-apiserver, for example https://127.0.0.1:20001.
 func (p *Plane) Server() string { return p.server }
 
-// writeState records what runs. It is called after every change.
+// writeState records the running processes. It is called after every change.
 func (p *Plane) writeState() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// auditPolicy records who reads Secrets, and nothing else.
+// auditPolicy records only reads of Secrets.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -29,8 +29,8 @@ rules:
 - level: None
 `
 
-// TestPlane shows a plane with the in-tree authorizers. Its parts share the
-// plane and build on each other.
+// TestPlane tests a plane with the in-tree authorizers. Its subtests share the plane and
+// depend on each other.
 func TestPlane(t *testing.T) {
 	dir := t.TempDir()
 	policy, audit := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit.log")
@@ -42,7 +42,7 @@ func TestPlane(t *testing.T) {
 		},
 	})
 
-	t.Run("the programs tell their version", func(t *testing.T) {
+	t.Run("the programs have their version", func(t *testing.T) {
 		version, err := clientFor(t, plane.AdminConfig()).Discovery().ServerVersion()
 		if err != nil {
 			t.Fatal(err)
@@ -51,12 +51,12 @@ func TestPlane(t *testing.T) {
 			t.Errorf("kube-apiserver says it is %s", version.GitVersion)
 		}
 	})
-	t.Run("a folder holds one plane", func(t *testing.T) {
+	t.Run("a folder has one plane", func(t *testing.T) {
 		if _, err := Start(t.Context(), Options{Dir: dir}); !errors.Is(err, ErrRunning) {
 			t.Errorf("got %v, want %v", err, ErrRunning)
 		}
 		if _, err := plane.client.CoreV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
-			t.Errorf("the plane that ran does so no more: %v", err)
+			t.Errorf("the first plane does not run any more: %v", err)
 		}
 	})
 
@@ -95,7 +95,7 @@ func TestPlane(t *testing.T) {
 	})
 	t.Run("a node runs static pods", func(t *testing.T) { runStaticPod(t, plane, web) })
 	t.Run("a program belongs to the plane", func(t *testing.T) { runProgram(t, plane) })
-	t.Run("a node comes back", func(t *testing.T) {
+	t.Run("a node can be restarted", func(t *testing.T) {
 		if err := web.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	t.Run("the components come back with their data", func(t *testing.T) { killAndRestart(t, plane) })
+	t.Run("the components can be restarted with their data", func(t *testing.T) { killAndRestart(t, plane) })
 	t.Run("a paused component does not answer", func(t *testing.T) {
 		if err := plane.Pause(APIServer); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ spec:
   containers: [{name: clock, image: registry.example.com/clock:1.0}]
 `
 
-// runProgram leaves one running, which ends with the plane.
+// runProgram leaves a program running, which ends with the plane.
 func runProgram(t *testing.T, plane *Plane) {
 	ready := func(context.Context) error { return nil }
 	program, err := plane.AddProgram(t.Context(), "sleeper", ProgramOptions{Path: "/bin/sleep", Args: []string{"600"}, Ready: ready})
@@ -195,7 +195,7 @@ func runProgram(t *testing.T, plane *Plane) {
 	}
 	_, err = plane.AddProgram(t.Context(), "nothing", ProgramOptions{Path: "/bin/no-such-program", Ready: ready})
 	if err == nil {
-		t.Error("a program that is not there runs")
+		t.Error("a missing program runs")
 	}
 }
 
@@ -244,7 +244,7 @@ func stopLeavesNothing(t *testing.T, plane *Plane) {
 	}
 }
 
-func TestAComponentThatCannotStartSaysWhy(t *testing.T) {
+func TestErrorOfFailedComponentHasTheCause(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Start(t.Context(), Options{Dir: dir, ExtraArgs: map[Component][]string{Etcd: {"--no-such-flag"}}})
 	if err == nil {

@@ -10,24 +10,22 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/internal/process"
 )
 
-// ProgramOptions describe a program that is no part of Kubernetes but belongs
-// to a plane, for example a webhook.
+// ProgramOptions describe an additional program of a plane, for example a webhook.
 type ProgramOptions struct {
-	// Path and Args of the program.
+	// Path and Args are those of the program.
 	Path string
 	Args []string
-	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
 	Env []string
-	// Ready returns nil when the program does its work.
+	// Ready returns nil when the program is ready.
 	Ready func(ctx context.Context) error
 }
 
-// Program is a process that lives and ends with its plane.
+// Program is a process that ends with its plane.
 type Program struct{ unit *unit }
 
-// AddProgram starts a program under a name that no other process of the plane
-// has, and waits until it is ready. A program that is not ready in time stays in
-// the plane.
+// AddProgram starts a program with a name that is unique in the plane, and waits until it
+// is ready. A program that is not ready in time stays in the plane.
 func (p *Plane) AddProgram(ctx context.Context, name string, options ProgramOptions) (*Program, error) {
 	program := &Program{unit: &unit{
 		group:    p.group,
@@ -45,7 +43,7 @@ func (p *Plane) AddProgram(ctx context.Context, name string, options ProgramOpti
 	return program, nil
 }
 
-// stopPrograms ends all programs in order.
+// stopPrograms stops all programs gracefully.
 func (p *Plane) stopPrograms() error {
 	p.mu.Lock()
 	programs := p.programs
@@ -57,24 +55,23 @@ func (p *Plane) stopPrograms() error {
 	return all.Wait()
 }
 
-// TakePort returns a port of 127.0.0.1 that nobody else gets while the plane
-// lives.
+// TakePort reserves a port of 127.0.0.1 for the life of the plane.
 func (p *Plane) TakePort() (int, error) { return p.reserved.Take() }
 
-// LogFile is the path of the program's log.
+// LogFile returns the path of the program's log.
 func (g *Program) LogFile() string { return g.unit.spec.Log }
 
-// Stop ends the program in order.
+// Stop stops the program gracefully.
 func (g *Program) Stop() error { return g.unit.stop() }
 
-// Kill ends it at once, as a crash does.
+// Kill kills the program, which simulates a crash.
 func (g *Program) Kill() error { return g.unit.kill() }
 
-// Start starts it again, with the same arguments, and waits until it is ready.
+// Start starts the program again, with the same arguments, and waits until it is ready.
 func (g *Program) Start(ctx context.Context) error { return g.unit.start(ctx) }
 
-// Pause freezes the program: its connections stay open and nothing answers.
+// Pause freezes the program: its connections stay open and it does not answer.
 func (g *Program) Pause() error { return g.unit.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused program go on.
+// Resume continues a paused program.
 func (g *Program) Resume() error { return g.unit.signal(syscall.SIGCONT) }

@@ -14,20 +14,20 @@ import (
 
 const stateFile = "localplane.json"
 
-// State is what a running plane writes into localplane.json in its folder, so
-// that others can find, use and end it.
+// State is the content of localplane.json in the folder of a running plane, with which
+// other processes find, use and stop it.
 type State struct {
-	// Ready is true once every component and every node asked for is up.
+	// Ready is true once every component and every requested node is ready.
 	Ready bool `json:"ready"`
-	// Owner is the process that ends the plane when it ends.
+	// Owner is the process whose end stops the plane.
 	Owner process.Identity `json:"owner"`
 	// Server is the address of kube-apiserver.
 	Server string `json:"server"`
 	// AdminKubeconfig is the path of an administrator's kubeconfig.
 	AdminKubeconfig string `json:"adminKubeconfig"`
-	// LogDir holds one log per process.
+	// LogDir is the folder with one log per process.
 	LogDir string `json:"logDir"`
-	// Processes are those that run, in the order in which they started.
+	// Processes are the running processes, in the order of their start.
 	Processes []ProcessState `json:"processes"`
 }
 
@@ -36,8 +36,7 @@ type ProcessState struct {
 	Name string `json:"name"`
 	process.Identity
 	Log string `json:"log"`
-	// Scratch are paths outside of the plane's folder that the process leaves
-	// behind.
+	// Scratch are paths outside of the plane's folder that the process leaves behind.
 	Scratch []string `json:"scratch,omitempty"`
 }
 
@@ -74,12 +73,12 @@ func (s *State) write(path string) error {
 	return nil
 }
 
-// ownerGrace is how long an owner may take to stop its plane in order.
+// ownerGrace is how long an owner may take to stop its plane gracefully.
 const ownerGrace = 90 * time.Second
 
-// Down ends the plane in dir, whoever started it, and reports whether there
-// was one. Logs stay; the next plane in the folder replaces them. A plane of
-// the calling process is an error: it has [Plane.Stop].
+// Down stops the plane in dir, even of another process, and reports whether there was
+// one. Logs stay; the next plane in the folder replaces them. A plane of the calling
+// process is an error: it has [Plane.Stop].
 func Down(dir string) (wasThere bool, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -99,8 +98,8 @@ func Down(dir string) (wasThere bool, err error) {
 	if err := state.Owner.Stop(ownerGrace); err != nil {
 		return wasThere, fmt.Errorf("end the owner of the control plane: %w", err)
 	}
-	// What follows finds nothing to do unless the owner crashed. It may have
-	// started processes since its state was read above.
+	// This finds processes only after a crash of the owner. It may have started some
+	// since its state was read above.
 	if last, err := ReadState(dir); err == nil {
 		state = last
 	}
@@ -120,8 +119,7 @@ func Down(dir string) (wasThere bool, err error) {
 
 func removeScratch(paths []string) {
 	for _, path := range paths {
-		// Nothing depends on it: what stays is an unused file in a temporary
-		// folder.
+		// Errors are ignored: only an unused file in a temporary folder would remain.
 		_ = os.RemoveAll(path)
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// SaveStore copies what etcd holds into a folder that does not exist. etcd is stopped
-// meanwhile.
+// SaveStore copies the data of etcd to a new folder. etcd is stopped meanwhile.
 func (p *Plane) SaveStore(ctx context.Context, dir string) error {
 	if err := p.StopComponent(Etcd); err != nil {
 		return err
@@ -18,8 +17,8 @@ func (p *Plane) SaveStore(ctx context.Context, dir string) error {
 	return p.StartComponent(ctx, Etcd)
 }
 
-// RestoreStore takes the control plane back to what [Plane.SaveStore] copied, as people
-// restore a backup: kube-apiserver and etcd are stopped, and both start again.
+// RestoreStore restores the control plane from a copy by [Plane.SaveStore], like a
+// restore from a backup: it stops kube-apiserver and etcd, and starts them again.
 func (p *Plane) RestoreStore(ctx context.Context, dir string) error {
 	for _, c := range []Component{APIServer, Etcd} {
 		if err := p.StopComponent(c); err != nil {
@@ -32,7 +31,7 @@ func (p *Plane) RestoreStore(ctx context.Context, dir string) error {
 	if err := os.CopyFS(p.layout.etcdData(), os.DirFS(dir)); err != nil {
 		return fmt.Errorf("restore the store of the control plane: %w", err)
 	}
-	if err := os.Chmod(p.layout.etcdData(), 0o700); err != nil { // as etcd wants it
+	if err := os.Chmod(p.layout.etcdData(), 0o700); err != nil { // etcd requires this mode
 		return fmt.Errorf("restore the store of the control plane: %w", err)
 	}
 	for _, c := range []Component{Etcd, APIServer} {

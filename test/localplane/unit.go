@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// startTimeout is how long a process may take until it answers.
+	// startTimeout is how long a process may take to become ready.
 	startTimeout = 2 * time.Minute
-	// stopGrace is how long it may take to end in order.
+	// stopGrace is how long it may take to stop gracefully.
 	stopGrace = 20 * time.Second
-	// pollInterval is the time between two looks at a condition.
+	// pollInterval is the time between two checks of a condition.
 	pollInterval = 50 * time.Millisecond
 )
 
@@ -28,9 +28,9 @@ type unit struct {
 	group    *process.Group
 	spec     process.Spec
 	progress io.Writer
-	// started, if set, is told of each new process.
+	// started, if set, is called with each new process.
 	started func(p *process.Process)
-	// ready returns nil when the process does its work.
+	// ready returns nil when the process is ready.
 	ready func(ctx context.Context) error
 	// ended, if set, runs after the process has ended.
 	ended func()
@@ -39,13 +39,12 @@ type unit struct {
 
 	mu      sync.Mutex
 	process *process.Process
-	// scratch are the paths outside of the plane's folder that the process
-	// made.
+	// scratch are the paths outside of the plane's folder that the process made.
 	scratch []string
 }
 
-// start runs the process and waits until it is ready. The process stays if it
-// runs but is not ready in time, so that its log can be looked at.
+// start runs the process and waits until it is ready. A process that is not ready in time
+// keeps running, so that it can be examined.
 func (u *unit) start(ctx context.Context) error {
 	began := time.Now()
 	if err := u.launch(); err != nil {
@@ -58,7 +57,7 @@ func (u *unit) start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts the process and does not wait.
+// launch starts the process without waiting.
 func (u *unit) launch() error {
 	u.mu.Lock()
 	if u.process != nil && u.process.Running() {
@@ -78,7 +77,7 @@ func (u *unit) launch() error {
 	return u.changed()
 }
 
-// waitReady asks until the process is ready, has ended, or time is up.
+// waitReady waits until the process is ready, has ended, or the context ends.
 func (u *unit) waitReady(ctx context.Context) error {
 	ctx, cancel := withStartTimeout(ctx)
 	defer cancel()
@@ -107,8 +106,8 @@ func (u *unit) current() *process.Process {
 	return u.process
 }
 
-// stop ends the process in order; kill ends it as a crash does. To end what
-// does not run is not an error.
+// stop stops the process gracefully; kill kills it. It is not an error if the process
+// does not run.
 func (u *unit) stop() error { return u.end(func(p *process.Process) { p.Stop(stopGrace) }) }
 func (u *unit) kill() error { return u.end((*process.Process).Kill) }
 
@@ -139,7 +138,7 @@ func (u *unit) restart(ctx context.Context) error {
 	return u.start(ctx)
 }
 
-// state returns false when the process does not run.
+// state returns false if the process does not run.
 func (u *unit) state() (ProcessState, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,11 +157,11 @@ func withStartTimeout(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it took longer than %s", startTimeout))
 }
 
-// final is an error that asking again cannot mend.
+// final is an error that a retry cannot fix.
 type final struct{ error }
 
-// poll calls condition until it returns nil, returns a final error, or the
-// context ends; then the last reason is part of the error.
+// poll calls condition until it returns nil, returns a final error, or the context ends;
+// then the error includes the last one of condition.
 func poll(ctx context.Context, condition func(context.Context) error) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -18,9 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAuthorizationByWebhook shows a plane in which neither the Node authorizer
-// nor NodeRestriction but a webhook decides about nodes. The webhook starts
-// between kube-apiserver and its clients.
+// TestAuthorizationByWebhook tests a plane with a webhook instead of the Node authorizer
+// and NodeRestriction. The webhook starts between kube-apiserver and its clients.
 func TestAuthorizationByWebhook(t *testing.T) {
 	webhook := &nodeWebhook{nodes: []string{"system:node:web-1"}}
 	server := httptest.NewUnstartedServer(webhook)
@@ -69,12 +68,13 @@ func TestAuthorizationByWebhook(t *testing.T) {
 		web := addNode(t, plane, "web-1", NodeOptions{})
 		// NodeRestriction would refuse a label of this name.
 		labelled := []byte(`{"metadata":{"labels":{"node-restriction.kubernetes.io/pool":"payments"}}}`)
-		_, err := nodeClient(t, web).CoreV1().Nodes().Patch(t.Context(), "web-1", "application/merge-patch+json", labelled, metav1.PatchOptions{})
+		_, err := nodeClient(t, web).CoreV1().Nodes().Patch(t.Context(), "web-1", "application/merge-patch+json", labelled,
+			metav1.PatchOptions{})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	t.Run("one that it does not allow gets a certificate and no more", func(t *testing.T) {
+	t.Run("a node that the webhook refuses gets only a certificate", func(t *testing.T) {
 		other := addNode(t, plane, "web-2", NodeOptions{NoWait: true})
 		err := poll(t.Context(), func(context.Context) error {
 			_, err := other.Config()

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Defaults returns the configuration of a file that sets nothing. It is not
-// valid: the paths of the certificates have no default.
+// Defaults returns the configuration of an empty file. It is not valid: the paths of the
+// certificates have no default.
 func Defaults() *ServerConfiguration {
 	milliseconds := func(n time.Duration) metav1.Duration { return metav1.Duration{Duration: n * time.Millisecond} }
 	seconds := func(n time.Duration) metav1.Duration { return milliseconds(n * 1000) }
@@ -18,9 +18,9 @@ func Defaults() *ServerConfiguration {
 			Address:              ":8443",
 			Serves:               []Served{ServeAuthorization, ServeAdmission},
 			ClientAuthentication: ClientCertificateRequired,
-			// The object and the old object of an admission review may each come
-			// from the 3 MiB that an API server takes in one request, in which it
-			// writes some characters with six bytes.
+			// The object and the old object of an admission review may each have the 3
+			// MiB that an API server accepts in one request. The API server escapes some
+			// characters with six bytes.
 			MaxBodyBytes: maxBodyBytes,
 		},
 		Bootstrap: Bootstrap{

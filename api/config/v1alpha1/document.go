@@ -1,17 +1,17 @@
 package v1alpha1
 
-// Document is a config file that says what Defaults returns, with an explanation
-// of each field. The fields that must be filled in are empty.
+// Document is a config file with the values of Defaults and an explanation of each field.
+// Required fields are empty.
 const Document = `# Configuration of node-authorizer server. Every field is shown with its default;
-# what a file leaves out has the default.
+# omitted fields have the default.
 apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 
-# The cluster whose nodes are decided about.
+# The cluster whose nodes are authorized.
 cluster:
   # Path of a kubeconfig; empty for the service account of the pod. In the mode
-  # Chain of authorization, its user must be one whom the API server lets in
-  # without asking this server: one in the group system:masters.
+  # Chain of authorization, the API server must authorize its user without this
+  # server: the user must be in the group system:masters.
   kubeconfig: ""
   # The Kubernetes version to decide as, 1.30 to 1.37; empty for the version that
   # the API server tells.
@@ -19,19 +19,19 @@ cluster:
   # Feature gates that the API server runs with and that differ from the defaults
   # of its version: {PodCertificateRequest: true}
   featureGates: {}
-  # The age up to which the state of the cluster is good for answers, 90s to 1h.
-  # It is the time since the API server was last heard about a resource, which is
-  # about once a minute when nothing changes. An answer that depends on older state
+  # The maximum age of the state of the cluster, 90s to 1h. It is the time since
+  # the last event or bookmark of a resource. API servers send a bookmark about
+  # once a minute if nothing changes. An answer that depends on older state
   # is an error, and the server is not ready.
   maxStaleness: 2m
 
 # The endpoint that API servers call, over HTTPS: /authorize, /admit, /mutate and
-# /authenticate, which ask for a client certificate, and /livez and /readyz, which
+# /authenticate, which require a client certificate, and /livez and /readyz, which
 # do not.
 webhook:
   # host:port to listen on; an empty host is all addresses. "" for no webhooks.
   address: ":8443"
-  # The questions that are answered: Authorization (/authorize), Admission (/admit
+  # The served endpoints: Authorization (/authorize), Admission (/admit
   # and /mutate), Authentication (/authenticate; see iam). The cluster's pods are
   # watched for the first two alone.
   serves: [Authorization, Admission]
@@ -40,17 +40,17 @@ webhook:
   certificateFile: ""
   keyFile: ""
   # Whether callers must show a client certificate: Required or None. With None
-  # everybody who can connect learns which objects are in use on which node.
+  # every caller that can connect learns which objects are in use on which node.
   clientAuthentication: Required
   # Required, unless clientAuthentication is None: path of the certificates of the
   # authorities that sign those of callers, PEM.
   clientCAFile: ""
   # Common names that a caller's certificate may have: [kube-apiserver]
-  # With none, any certificate of the authorities will do. Name the API server's
+  # With none, any certificate of the authorities is accepted. Set the API server's
   # if they sign others too: a cluster's authority signs those of its nodes.
   allowedClientNames: []
   # The largest request body that is read, up to 40 MiB. An admission review can
-  # hold an object twice, as it was and as it is to be.
+  # hold the old and the new object.
   maxBodyBytes: 41943040
 
 # The endpoint where machines join, over HTTPS: POST /authorize/NODE turns the
@@ -67,14 +67,14 @@ bootstrap:
   # With it, machines must show a certificate with this common name.
   clientCAFile: ""
   clientCommonName: node-authorizer-client
-  # How long certificate files are waited for that are not there at start, up to
-  # 24h; 0s for not at all.
+  # How long the server waits for missing certificate files at start, up to 24h;
+  # with 0s it does not wait.
   certificateWait: 1h
   # Required: what checks the evidence, aws or alwaysallow.
   attestor: ""
-  # alwaysallow believes everything: whoever can connect gets a token. It is for
-  # development, and for networks that authenticate in another way. To say that
-  # you know, set this or give the flag --accept-always-allow.
+  # alwaysallow accepts everything: every caller that can connect gets a token. It
+  # is for development, and for networks that authenticate in another way. To
+  # accept that, set this or the flag --accept-always-allow.
   acceptAlwaysAllow: false
   # How long an answer may take, and the largest evidence that is read.
   requestTimeout: 15s
@@ -114,12 +114,12 @@ bootstrap:
     verifySignature: true
     verifySourceAddress: true
     # Instance profiles, names or ARNs, of which an instance must have one; with
-    # none, they are not looked at.
+    # none, they are not checked.
     instanceProfiles: []
-    # How nodes are called: PrivateDNSName, InstanceID, ResourceName, or a template
+    # The names of nodes: PrivateDNSName, InstanceID, ResourceName, or a template
     # such as {{.InstanceID}}.{{.Region}}.compute.internal
     naming: PrivateDNSName
-    # Path of more certificates of AWS, PEM, than those that are known.
+    # Path of additional certificates of AWS, PEM.
     certificatesFile: ""
     # Whether an instance must also show a request to STS, signed with the
     # credentials of its role and with a challenge of the server's in it.
@@ -132,7 +132,7 @@ bootstrap:
 # of nodes. Of several replicas, one leads.
 approver:
   enabled: false
-  # What becomes of the requests of nodes that the ledger does not know: Deny,
+  # The decision about requests of nodes without a ledger entry: Deny,
   # Leave (to other approvers, and people) or Approve.
   unattestedNodes: Deny
   # Where the names and addresses of a serving certificate must be: Ledger or
@@ -142,8 +142,8 @@ approver:
   leaderElection:
     namespace: kube-system
     name: node-authorizer-approver
-    # How long others wait for a leader that is gone, how long a leader tries to
-    # stay one, and the time between tries.
+    # How long others wait for a missing leader, how long a leader tries to renew
+    # its lease, and the time between tries.
     leaseDuration: 15s
     renewDeadline: 10s
     retryPeriod: 2s
@@ -163,8 +163,8 @@ authorization:
   # Path of an AuthorizationConfiguration (apiserver.config.k8s.io), for the mode
   # Chain. It is read at start.
   configFile: ""
-  # How long a refusal waits for what the API server has and the watch has not
-  # brought yet, up to 10s; 0s for not at all.
+  # How long a refusal waits for changes that the watch has not delivered yet, up
+  # to 10s; with 0s it does not wait.
   freshnessWait: 250ms
 
 # How /admit decides.
@@ -172,7 +172,7 @@ admission:
   # As in authorization.
   freshnessWait: 250ms
   # Extra authorization checks, which are put to the API server as
-  # SubjectAccessReviews: how long their answers are kept, 0s for not at all.
+  # SubjectAccessReviews: how long answers are cached; 0s disables it.
   accessReviews:
     allowedTTL: 10s
     deniedTTL: 10s
@@ -186,15 +186,15 @@ iam:
   # The partition of callers and of STS: aws, aws-cn, aws-us-gov, aws-iso,
   # aws-iso-b, aws-iso-e, aws-iso-f or aws-eusc.
   partition: aws
-  # Where EC2 is asked; empty for AWS_REGION, or else the region of the instance
+  # The region of EC2; empty for AWS_REGION, or else the region of the instance
   # that the server runs on.
   region: ""
-  # The audiences that tokens are good for. Tokens name none themselves; empty
-  # leaves that to the API server, which takes them for its own.
+  # The audiences of tokens. Tokens have none themselves; if it is empty, API
+  # servers accept them for their own audiences.
   audiences: []
   # Where mappings are read, and in which order: File, ConfigMap, IdentityMapping.
-  # The first match wins. All are followed: what becomes unreadable stays as it
-  # was last.
+  # The first match wins. All are followed: a list that becomes unreadable
+  # keeps its last valid content.
   sources: [ConfigMap]
   # Path of a file with mapRoles, mapUsers and mapAccounts; required for File.
   file: ""
@@ -206,44 +206,44 @@ iam:
   # a path by account and name, where one mapping alone has them. Exact never
   # does.
   rolePaths: MatchName
-  # Who may assume the role of nodes chooses the name of the session, and with it
-  # the node. InstanceProfile: the name is that of an instance that runs and whose
+  # A caller that may assume the role of nodes chooses the name of the session, and
+  # with it the node. InstanceProfile: the name is that of an instance that runs and whose
   # profile has the role. Instance: of one that runs. None: any.
   sessionCheck: InstanceProfile
   # ARNs of roles whose sessions are no instances, such as the pod execution roles
-  # of Fargate profiles. Their paths do not matter. Whoever may assume such a role
+  # of Fargate profiles. Paths are ignored. A caller that may assume such a role
   # can be any node, if its mapping takes the node's name from {{SessionName}}. Of a
   # mapping with {{EC2PrivateDNSName}}, which is about instances, no role is exempt.
   sessionCheckExemptRoles: []
   # Names that no mapping gives, after its templates are filled in.
   reserved:
-    # Beginnings of usernames and groups.
+    # Prefixes of usernames and groups.
     prefixes: ["system:"]
     # The exceptions. One that ends in a colon grants the names that begin with it.
     grantedUsernames: ["system:node:"]
     grantedGroups: [system:bootstrappers, system:nodes, system:node-proxier, system:masters]
-  # How STS is asked whose a token is.
+  # Requests to STS.
   sts:
-    # Hosts besides those of the partition, such as VPC endpoints, and the region
+    # Hosts in addition to those of the partition, such as VPC endpoints, and the region
     # that tokens for them are signed for:
     # [{host: vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com, region: eu-west-1}]
     extraHosts: []
     # How long an answer may take.
     timeout: 10s
-    # How many questions are put at once, how many per second for long, and how
-    # many after a silence. What is over is answered with 429, and tried again.
-    # Callers who were not authenticated in the last hour leave a quarter of
-    # maxInFlight and of burst to those who were.
+    # The number of requests in flight, the rate limit per second, and the burst.
+    # Further requests are answered with 429, and tried again. A quarter of
+    # maxInFlight and of burst is reserved for callers that were authenticated in
+    # the last hour.
     maxInFlight: 100
     perSecond: 200
     burst: 400
-    # How long the caller of a token is remembered, up to 15m and to the end of the
-    # token; 0s for not at all. And of how many tokens.
+    # How long the caller of a token is cached, up to 15m and the end of the token;
+    # 0s disables the cache. And the number of cached tokens.
     cacheTTL: 1m
     cacheSize: 10000
-  # How EC2 is asked for instances, and IAM for the roles of their profiles.
+  # Requests to EC2 about instances, and to IAM about the roles of their profiles.
   ec2:
-    # How long an instance is remembered, and how many are.
+    # How long an instance is cached, and the number of cached instances.
     cacheTTL: 2m
     cacheSize: 20000
     # How many requests are sent per second for long, and how many at once: to IAM, and
@@ -262,8 +262,8 @@ log:
   verbosity: 0
   # One line for each refused request.
   refusals:
-    # The log verbosity from which on refusals are logged: 0 for always; more than
-    # log.verbosity for not at all.
+    # The minimum log verbosity at which refusals are logged: 0 for always; more than
+    # log.verbosity disables it.
     verbosity: 0
     # How many are logged per second for long, and how many at once. The rest is
     # counted.
@@ -271,7 +271,7 @@ log:
     burst: 100
 
 # What happens on SIGTERM: /readyz fails at once, requests are served for the time
-# of delay, then the listeners close and requests under way have the time of
+# of delay, then the listeners close and requests in flight have the time of
 # timeout. A second signal ends the server at once.
 shutdown:
   delay: 0s

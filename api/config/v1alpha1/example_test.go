@@ -12,7 +12,9 @@ func Example() {
 	_, err := v1alpha1.Parse([]byte(`apiVersion: config.node-authorizer.io/v1alpha1
 kind: ServerConfiguration
 webhook:
-  adress: 127.0.0.1:9443
+  clientAuthentication: None
+metrics:
+  adress: 127.0.0.1:9090
 `))
 	problems, ok := errors.AsType[v1alpha1.Problems](err)
 	fmt.Println(ok)
@@ -23,6 +25,5 @@ webhook:
 	// true
 	// line 3: webhook.certificateFile: required: write the path of the server's certificate
 	// line 3: webhook.keyFile: required: write the path of the server's key
-	// line 3: webhook.clientCAFile: required: write the path of the authorities that sign the certificates of callers, or set webhook.clientAuthentication to None
-	// line 4: webhook.adress: unknown field; the fields here are address, serves, certificateFile, keyFile, clientAuthentication, clientCAFile, allowedClientNames, maxBodyBytes
+	// line 6: metrics.adress: unknown field; the fields here are address
 }

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Served names a kind of question that the webhooks answer.
+// Served is a kind of review that the webhooks answer.
 type Served string
 
-// The questions, each of which has paths of its own.
+// The kinds of reviews. Each has its own paths.
 const (
 	// ServeAuthorization answers SubjectAccessReviews on /authorize.
 	ServeAuthorization Served = "Authorization"
@@ -15,38 +15,37 @@ const (
 	ServeAuthentication Served = "Authentication"
 )
 
-// IAM says how /authenticate turns AWS IAM bearer tokens into users.
+// IAM has the settings for authentication of AWS IAM bearer tokens on /authenticate.
 type IAM struct {
-	// ClusterID is what tokens are signed for, in the header x-k8s-aws-id.
+	// ClusterID is the id that tokens must be signed for, in the header x-k8s-aws-id.
 	ClusterID string `json:"clusterID"`
-	// Partition is that of the callers, and of STS: "aws".
+	// Partition is the partition of the callers and of STS: "aws".
 	Partition string `json:"partition"`
-	// Region is where EC2 is asked; empty for that of the environment, or of the
+	// Region is the region of EC2. The default is that of the environment, or of the
 	// instance that the server runs on.
 	Region string `json:"region"`
-	// Audiences are those that a token is good for; with none, tokens have no
-	// audience, and API servers take them for their own.
+	// Audiences are the audiences of tokens. If there are none, tokens have no audience,
+	// and API servers accept them for their own.
 	Audiences []string `json:"audiences"`
-	// Sources are where mappings are read, the first match wins.
+	// Sources are the sources of mappings. The first match wins.
 	Sources []MappingSource `json:"sources"`
 	// File is the path of a file with mappings, for the source File.
 	File string `json:"file"`
-	// ConfigMap is that of the source ConfigMap.
+	// ConfigMap is the name for the source ConfigMap.
 	ConfigMap ConfigMapName `json:"configMap"`
-	// RolePaths says whether a mapping for a role with a path is found.
+	// RolePaths is how roles with a path are compared.
 	RolePaths RolePaths `json:"rolePaths"`
-	// SessionCheck says what a node's session has to be.
+	// SessionCheck is the check of a node's session.
 	SessionCheck SessionCheck `json:"sessionCheck"`
-	// SessionCheckExemptRoles are ARNs of roles whose sessions are no instances.
-	// Their paths do not matter. Where a mapping has {{EC2PrivateDNSName}}, they are
-	// checked all the same.
+	// SessionCheckExemptRoles are ARNs of roles whose sessions are not instances. Paths
+	// are ignored. A mapping with {{EC2PrivateDNSName}} is checked nevertheless.
 	SessionCheckExemptRoles []string `json:"sessionCheckExemptRoles"`
 	Reserved                Reserved `json:"reserved"`
 	STS                     STS      `json:"sts"`
 	EC2                     EC2      `json:"ec2"`
 }
 
-// MappingSource names where mappings are read.
+// MappingSource is a source of mappings.
 type MappingSource string
 
 // The sources of mappings.
@@ -65,55 +64,56 @@ type ConfigMapName struct {
 	Name      string `json:"name"`
 }
 
-// RolePaths says how mappings whose role has a path are compared with callers,
-// whose role STS names without it.
+// RolePaths is how a role with a path in a mapping is compared with callers. STS omits
+// paths.
 type RolePaths string
 
-// The ways to compare them.
+// The ways to compare roles.
 const (
-	// MatchRoleName leaves the path out where only one mapping has the name.
+	// MatchRoleName ignores the path if only one mapping has the name.
 	MatchRoleName RolePaths = "MatchName"
-	// ExactRolePath compares what is written: such a mapping is never found.
+	// ExactRolePath compares ARNs exactly: a mapping with a path matches no caller.
 	ExactRolePath RolePaths = "Exact"
 )
 
-// SessionCheck says what is asked of a session that becomes a node.
+// SessionCheck is the check of a session that becomes a node.
 type SessionCheck string
 
-// The checks, the strictest first.
+// The checks, from the strictest.
 const (
-	// InstanceProfileCheck: the session is named after an instance that runs and
-	// whose profile has the caller's role.
+	// InstanceProfileCheck: the session's name is that of a running instance whose
+	// profile has the caller's role.
 	InstanceProfileCheck SessionCheck = "InstanceProfile"
-	// InstanceCheck: the session is named after an instance that runs.
+	// InstanceCheck: the session's name is that of a running instance.
 	InstanceCheck SessionCheck = "Instance"
-	// NoSessionCheck: the session may have any name that its template takes.
+	// NoSessionCheck: the session may have any name.
 	NoSessionCheck SessionCheck = "None"
 )
 
-// Reserved are names that no mapping gives, but for exceptions.
+// Reserved are names that mappings must not give, with exceptions.
 type Reserved struct {
-	// Prefixes are those of usernames and groups.
+	// Prefixes are prefixes of usernames and groups.
 	Prefixes []string `json:"prefixes"`
-	// GrantedUsernames and GrantedGroups are given all the same. One that ends in a
-	// colon grants the names that begin with it.
+	// GrantedUsernames and GrantedGroups are exceptions. One that ends in a colon allows
+	// names with that prefix.
 	GrantedUsernames []string `json:"grantedUsernames"`
 	GrantedGroups    []string `json:"grantedGroups"`
 }
 
-// STS says how callers are verified.
+// STS has the settings for requests to STS.
 type STS struct {
-	// ExtraHosts are asked besides the known ones of the partition.
+	// ExtraHosts are hosts in addition to those of the partition.
 	ExtraHosts []STSHost `json:"extraHosts"`
-	// Timeout is how long an answer may take.
+	// Timeout bounds the time of an answer.
 	Timeout metav1.Duration `json:"timeout"`
-	// MaxInFlight is how many questions are put at once, PerSecond how many for
-	// long, and Burst how many at once after a silence.
+	// MaxInFlight is the number of concurrent requests, PerSecond the rate limit, and
+	// Burst the number of requests at once after a pause.
 	MaxInFlight int32 `json:"maxInFlight"`
 	PerSecond   int32 `json:"perSecond"`
 	Burst       int32 `json:"burst"`
-	// CacheTTL is how long the caller of a token is remembered, and never longer
-	// than the token is good for; 0 for not at all. CacheSize is of how many.
+	// CacheTTL is how long the caller of a token is cached, but not beyond the token's
+	// expiry. If it is 0, callers are not cached. CacheSize is the number of cached
+	// callers.
 	CacheTTL  metav1.Duration `json:"cacheTTL"`
 	CacheSize int32           `json:"cacheSize"`
 }
@@ -121,20 +121,21 @@ type STS struct {
 // STSHost is a host of STS, such as a VPC endpoint.
 type STSHost struct {
 	Host string `json:"host"`
-	// Region is the one that requests to the host are signed for.
+	// Region is the region that requests to the host are signed for.
 	Region string `json:"region"`
 }
 
-// EC2 says how instances are looked up, and their roles in IAM.
+// EC2 has the settings for look-ups of instances, and of their roles in IAM.
 type EC2 struct {
-	// CacheTTL is how long an instance is remembered, CacheSize how many are.
+	// CacheTTL is how long an instance is cached, CacheSize the number of cached instances.
 	CacheTTL  metav1.Duration `json:"cacheTTL"`
 	CacheSize int32           `json:"cacheSize"`
-	// PerSecond is how many requests are sent for long, Burst how many at once: to IAM,
-	// and to EC2 in each region, also about machines that join.
+	// PerSecond is the rate limit of requests to IAM, and to EC2 in each region,
+	// including those about machines that join. Burst is the number of requests at once.
 	PerSecond int32 `json:"perSecond"`
 	Burst     int32 `json:"burst"`
-	// VPCs are those whose instances may be nodes; with none, those of any VPC may.
+	// VPCs are the VPCs whose instances may be nodes. If there are none, instances of all
+	// VPCs may.
 	VPCs []string `json:"vpcs"`
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/yamltext"
 )
 
-// Adjustment changes a configuration that was read, before it is checked.
+// Adjustment changes a parsed configuration before it is validated.
 type Adjustment func(*ServerConfiguration)
 
-// Parse reads a config file, YAML or JSON, over the defaults, adjusts and checks
-// it. The error is Problems. Names are case-sensitive; a field that is given as
-// null keeps its default; anchors and aliases are refused.
+// Parse reads a config file, YAML or JSON, over the defaults, applies the adjustments and
+// validates the result. The error is Problems. Names are case-sensitive. A null field
+// keeps its default. Anchors and aliases are rejected.
 func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error) {
 	text, problem := document(file)
 	if problem != nil {
@@ -36,7 +36,7 @@ func Parse(file []byte, adjustments ...Adjustment) (*ServerConfiguration, error)
 	problems := d.problems
 	for _, p := range Validate(config) {
 		if d.isBroken(p.Field) {
-			continue // its value is not what the file says
+			continue // the value is not that of the file
 		}
 		p.Line = d.lineOf(p.Field)
 		problems = append(problems, p)
@@ -57,13 +57,13 @@ func document(file []byte) (*yamltext.Text, *Problem) {
 	case len(text.Documents) > 1:
 		return nil, &Problem{Line: text.Line(text.Documents[1]), Message: "the file has more than one document: want one"}
 	case len(text.Documents) == 0:
-		return nil, &Problem{Message: "the file is empty: node-authorizer config defaults prints one to begin with"}
+		return nil, &Problem{Message: "the file is empty: node-authorizer config defaults prints a template"}
 	}
 	return text, nil
 }
 
-// wrongKind looks at what a file says of itself: in a file of another kind,
-// other mistakes are no news.
+// wrongKind checks apiVersion and kind. In a file of another kind, other mistakes do not
+// matter.
 func wrongKind(config *ServerConfiguration, lines map[string]int) (Problem, bool) {
 	if config.APIVersion != APIVersion {
 		return Problem{"apiVersion", lines["apiVersion"], "want " + APIVersion + given(config.APIVersion)}, true
@@ -74,17 +74,17 @@ func wrongKind(config *ServerConfiguration, lines map[string]int) (Problem, bool
 	return Problem{}, false
 }
 
-// decoder puts a YAML tree into structs, and goes on after mistakes.
+// decoder decodes a YAML tree into structs, and continues after mistakes.
 type decoder struct {
 	text     *yamltext.Text
 	problems Problems
-	// lines of all fields in the file.
+	// lines has the lines of all fields in the file.
 	lines map[string]int
-	// broken fields have a value of the wrong form.
+	// broken has the fields with a value of the wrong type.
 	broken map[string]bool
 }
 
-// lineOf finds the line of a field or of the nearest field that it belongs to.
+// lineOf returns the line of a field or of its nearest parent.
 func (d *decoder) lineOf(field string) int {
 	for ; field != ""; field = owner(field) {
 		if line, ok := d.lines[field]; ok {
@@ -94,8 +94,7 @@ func (d *decoder) lineOf(field string) int {
 	return 0
 }
 
-// isBroken reports whether a field, or one that it belongs to, has a value of
-// the wrong form.
+// isBroken reports whether a field or one of its parents has a value of the wrong type.
 func (d *decoder) isBroken(field string) bool {
 	for ; field != ""; field = owner(field) {
 		if d.broken[field] {
@@ -105,10 +104,10 @@ func (d *decoder) isBroken(field string) bool {
 	return false
 }
 
-// owner is the path of the field or list that a field belongs to.
+// owner returns the path of the parent of a field.
 func owner(field string) string { return field[:max(strings.LastIndexAny(field, ".["), 0)] }
 
-// refuse notes a value of the wrong form.
+// refuse records a value of the wrong type.
 func (d *decoder) refuse(n *yaml.Node, path, want string) {
 	if d.broken == nil {
 		d.broken = map[string]bool{}
@@ -161,7 +160,7 @@ func (d *decoder) decode(n *yaml.Node, into reflect.Value, path string) {
 	}
 }
 
-// object decodes the fields of a mapping into where find says they belong.
+// object decodes the fields of a mapping into the fields that find returns.
 func (d *decoder) object(n *yaml.Node, path string, find func(name string) (reflect.Value, bool), known []string) {
 	if n.Kind != yaml.MappingNode {
 		d.refuse(n, path, "an object with the fields "+strings.Join(known, ", "))
@@ -177,7 +176,7 @@ func (d *decoder) object(n *yaml.Node, path string, find func(name string) (refl
 	})
 }
 
-// eachField visits the fields of a mapping, each name once.
+// eachField visits each field of a mapping once.
 func (d *decoder) eachField(n *yaml.Node, path string, visit func(name string, value *yaml.Node, fieldPath string)) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -221,7 +220,7 @@ func (d *decoder) list(n *yaml.Node, into reflect.Value, path string) {
 		d.refuse(n, path, "a list")
 		return
 	}
-	if into.Len() > 0 { // the default, which an empty list is not
+	if into.Len() > 0 { // an empty list replaces the default
 		into.Set(reflect.MakeSlice(into.Type(), 0, len(n.Content)))
 	}
 	for i, item := range n.Content {
@@ -243,7 +242,7 @@ func (d *decoder) duration(n *yaml.Node, into *metav1.Duration, path string) {
 	into.Duration = parsed
 }
 
-// fieldOf finds a field by its JSON name, in embedded structs too.
+// fieldOf finds a field by its JSON name, including embedded structs.
 func fieldOf(of reflect.Value, name string) (reflect.Value, bool) {
 	for i := range of.NumField() {
 		f := of.Type().Field(i)
@@ -258,7 +257,7 @@ func fieldOf(of reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// fieldNames lists JSON names in the order of the declaration.
+// fieldNames returns JSON names in the order of declaration.
 func fieldNames(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {
@@ -276,7 +275,7 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// instead is the end of a message about an unknown name.
+// instead returns the end of a message about an unknown name.
 func instead(name string, known []string) string {
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
 		return ": did you mean " + known[i] + "?"
@@ -284,7 +283,7 @@ func instead(name string, known []string) string {
 	return "; the fields here are " + strings.Join(known, ", ")
 }
 
-// describe names what a file has instead of what is wanted.
+// describe returns what kind of value a node is.
 func describe(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -18,8 +18,7 @@ const head = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
 // minimal is the shortest valid file.
 const minimal = head + "webhook: {certificateFile: tls.crt, keyFile: tls.key, clientCAFile: ca.crt}\n"
 
-// filled is Document with the fields of webhook that have no default, which come
-// first.
+// filled returns Document with the required fields of webhook, which come first.
 func filled() string {
 	file := Document
 	for field, value := range map[string]string{"certificateFile": "tls.crt", "keyFile": "tls.key", "clientCAFile": "ca.crt"} {
@@ -37,7 +36,7 @@ func parse(t *testing.T, file string) *ServerConfiguration {
 	return config
 }
 
-func TestDocumentSaysTheDefaults(t *testing.T) {
+func TestDocumentHasTheDefaults(t *testing.T) {
 	document, short := parse(t, filled()), parse(t, minimal)
 	if !reflect.DeepEqual(document, short) {
 		t.Errorf("the document says\n%+v\nthe defaults are\n%+v", document, short)
@@ -66,7 +65,11 @@ func TestDocumentExplainsEveryField(t *testing.T) {
 
 func TestEveryFieldIsRead(t *testing.T) {
 	const file = head + `
-cluster: {kubeconfig: admin.conf, kubernetesVersion: "1.36", featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}, maxStaleness: 5m}
+cluster:
+  kubeconfig: admin.conf
+  kubernetesVersion: "1.36"
+  featureGates: {PodCertificateRequest: true, CSIVolumeHealth: false}
+  maxStaleness: 5m
 webhook:
   address: 127.0.0.1:1
   serves: [Authentication, Authorization]
@@ -144,7 +147,9 @@ shutdown: {delay: 5s, timeout: 1m}
 			MaxStaleness: seconds(300),
 		},
 		Webhook: Webhook{
-			Address: "127.0.0.1:1", Serves: []Served{ServeAuthentication, ServeAuthorization}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
+			Address: "127.0.0.1:1", Serves: []Served{
+				ServeAuthentication, ServeAuthorization,
+			}, CertificateFile: "c", KeyFile: "k", ClientAuthentication: ClientCertificateRequired,
 			ClientCAFile: "ca", AllowedClientNames: []string{"kube-apiserver", "front-proxy"}, MaxBodyBytes: 4096,
 		},
 		Bootstrap: Bootstrap{
@@ -172,7 +177,9 @@ shutdown: {delay: 5s, timeout: 1m}
 			Sources: []MappingSource{IdentityMappingSource, FileSource, ConfigMapSource}, File: "mappings.yaml",
 			ConfigMap: ConfigMapName{Namespace: "nodes", Name: "who"}, RolePaths: ExactRolePath, SessionCheck: InstanceCheck,
 			SessionCheckExemptRoles: []string{"arn:aws-us-gov:iam::111122223333:role/fargate"},
-			Reserved:                Reserved{Prefixes: []string{"system:", "eks:"}, GrantedUsernames: []string{}, GrantedGroups: []string{"system:nodes"}},
+			Reserved: Reserved{
+				Prefixes: []string{"system:", "eks:"}, GrantedUsernames: []string{}, GrantedGroups: []string{"system:nodes"},
+			},
 			STS: STS{
 				ExtraHosts: []STSHost{{Host: "vpce-1.sts.us-gov-west-1.vpce.amazonaws.com", Region: "us-gov-west-1"}},
 				Timeout:    seconds(5), MaxInFlight: 7, PerSecond: 8, Burst: 9, CacheTTL: seconds(30), CacheSize: 10,
@@ -187,7 +194,7 @@ shutdown: {delay: 5s, timeout: 1m}
 	}
 }
 
-func TestJSONIsReadToo(t *testing.T) {
+func TestJSONIsAccepted(t *testing.T) {
 	text, err := json.Marshal(parse(t, minimal))
 	if err != nil {
 		t.Fatal(err)
@@ -204,26 +211,29 @@ func TestNullKeepsTheDefault(t *testing.T) {
 	}
 }
 
-func TestAListReplacesTheDefault(t *testing.T) {
+func TestListReplacesTheDefault(t *testing.T) {
 	got := parse(t, minimal+"iam: {sources: [File], reserved: {prefixes: []}}\n")
-	if !reflect.DeepEqual(got.IAM.Sources, []MappingSource{FileSource}) || got.IAM.Reserved.Prefixes == nil || len(got.IAM.Reserved.Prefixes) > 0 {
+	if !reflect.DeepEqual(got.IAM.Sources, []MappingSource{FileSource}) || got.IAM.Reserved.Prefixes == nil ||
+		len(got.IAM.Reserved.Prefixes) > 0 {
 		t.Errorf("got %+v", got.IAM)
 	}
 }
 
-func TestClientsNeedNoCertificateWithNone(t *testing.T) {
+func TestClientsNeedNoCertificateWithoutAuthentication(t *testing.T) {
 	parse(t, head+"webhook: {certificateFile: c, keyFile: k, clientAuthentication: None}")
 }
 
 func TestEachPartCanRunAlone(t *testing.T) {
 	const machines = `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: aws, aws: {clusterName: shop}}` + "\n"
 	for rule, file := range map[string]string{
-		"webhooks":            minimal,
-		"bootstrap":           head + `webhook: {address: ""}` + "\n" + machines,
-		"the approver":        head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
-		"authentication":      head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: ca}\niam: {clusterID: shop}\n",
-		"all together":        minimal + machines + "approver: {enabled: true}\n",
-		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines + "approver: {unattestedNodes: Never}\n",
+		"webhooks":     minimal,
+		"bootstrap":    head + `webhook: {address: ""}` + "\n" + machines,
+		"the approver": head + `webhook: {address: ""}` + "\napprover: {enabled: true}\n",
+		"authentication": head + "webhook: {serves: [Authentication], certificateFile: c, keyFile: k, clientCAFile: " +
+			"ca}\niam: {clusterID: shop}\n",
+		"all together": minimal + machines + "approver: {enabled: true}\n",
+		"sections not in use": head + `webhook: {address: "", certificateFile: c}` + "\n" + machines +
+			"approver: {unattestedNodes: Never}\n",
 	} {
 		if _, err := Parse([]byte(file)); err != nil {
 			t.Errorf("%s: %v", rule, err)
@@ -231,19 +241,20 @@ func TestEachPartCanRunAlone(t *testing.T) {
 	}
 }
 
-func TestAlwaysAllowHasToBeAccepted(t *testing.T) {
-	const file = head + `webhook: {address: ""}` + "\n" + `bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: alwaysallow`
+func TestAlwaysAllowMustBeAccepted(t *testing.T) {
+	const file = head + `webhook: {address: ""}` + "\n" +
+		`bootstrap: {address: ":10443", certificateFile: c, keyFile: k, attestor: alwaysallow`
 	if _, err := Parse([]byte(file + "}")); err == nil || !strings.Contains(err.Error(), "bootstrap.acceptAlwaysAllow: required") {
 		t.Errorf("got %v", err)
 	}
 	parse(t, file+", acceptAlwaysAllow: true}")
 }
 
-func TestTheSamePortOnOtherAddressesIsNoMistake(t *testing.T) {
+func TestSamePortOnOtherAddressIsValid(t *testing.T) {
 	parse(t, minimal+"metrics: {address: '127.0.0.1:8443'}")
 }
 
-// TestMistakes compares with FILE.golden what is said of testdata/invalid/FILE.
+// TestMistakes compares the problems in testdata/invalid/FILE with FILE.golden.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/invalid/*.[yj]*")
 	if err != nil {
@@ -283,8 +294,8 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 }
 
-// FuzzParse checks that what is accepted is valid, and is read again the same
-// way from JSON.
+// FuzzParse checks that an accepted file is valid, and gives the same configuration when
+// it is read from JSON.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(Document))
@@ -309,7 +320,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if problems := Validate(config); len(problems) > 0 {
-			t.Fatalf("accepted in spite of %v", problems)
+			t.Fatalf("accepted with %v", problems)
 		}
 		text, err := json.Marshal(config)
 		if err != nil {

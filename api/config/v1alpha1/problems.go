@@ -9,11 +9,10 @@ import (
 
 // Problem is one mistake in a config file.
 type Problem struct {
-	// Field is the path of the field: "webhook.keyFile"; empty for the file as a
-	// whole.
+	// Field is the path of the field: "webhook.keyFile". It is empty for the file itself.
 	Field string
-	// Line is where the field, or else what it belongs to, is in the file, from
-	// 1; 0 if nowhere.
+	// Line is the line of the field or of its parent in the file, from 1. It is 0 if
+	// there is none.
 	Line int
 	// Message says what is wrong and what to write instead.
 	Message string
@@ -31,11 +30,11 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems are the mistakes in a config file, in the order of the file; first
-// those that are in no line.
+// Problems are the mistakes in a config file, in the order of the file. Those without a
+// line come first.
 type Problems []Problem
 
-// Error returns one line for each.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {
@@ -52,7 +51,7 @@ func (p Problems) sort() {
 	slices.SortStableFunc(p, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 }
 
-// sub is the path of a field of a field.
+// sub returns the path of a field of a field.
 func sub(path, name string) string {
 	if path == "" {
 		return name

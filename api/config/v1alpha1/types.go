@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// What a config file says of itself.
+// The type of a config file.
 const (
 	GroupName  = "config.node-authorizer.io"
 	APIVersion = GroupName + "/v1alpha1"
@@ -25,87 +25,84 @@ type ServerConfiguration struct {
 	Shutdown      Shutdown      `json:"shutdown"`
 }
 
-// Cluster says which cluster is watched, and how its API server decides.
+// Cluster is the cluster and its API server.
 type Cluster struct {
-	// Kubeconfig is a path; empty for the service account of the pod.
+	// Kubeconfig is a path. The default is the service account of the pod.
 	Kubeconfig string `json:"kubeconfig"`
-	// KubernetesVersion is "1.37"; empty for the version that the API server
-	// tells.
+	// KubernetesVersion is "1.37". The default is the version of the API server.
 	KubernetesVersion string `json:"kubernetesVersion"`
-	// FeatureGates are those that the API server runs with, as far as they are
-	// not at the defaults of its version.
+	// FeatureGates are the API server's gates that differ from the defaults of its version.
 	FeatureGates map[string]bool `json:"featureGates"`
-	// MaxStaleness is the age up to which the state of the cluster is good for
-	// answers: what depends on older state is an error.
+	// MaxStaleness is the maximum age of the state of the cluster. An answer that depends
+	// on older state is an error.
 	MaxStaleness metav1.Duration `json:"maxStaleness"`
 }
 
 // Webhook is the HTTPS endpoint that API servers call.
 type Webhook struct {
-	// Address is host:port, where an empty host is all addresses; empty for no
-	// such endpoint.
+	// Address is host:port. An empty host means all addresses. If it is empty, there is
+	// no such endpoint.
 	Address string `json:"address"`
-	// Serves are the questions that are answered. What none of them needs of the
-	// cluster is not read.
+	// Serves are the kinds of reviews that are answered. Objects that none of them needs
+	// are not read.
 	Serves []Served `json:"serves"`
-	// CertificateFile and KeyFile are paths of PEM files. They are read again
-	// when they change, as is ClientCAFile.
+	// CertificateFile and KeyFile are paths of PEM files. Like ClientCAFile, they are
+	// reloaded when they change.
 	CertificateFile string `json:"certificateFile"`
 	KeyFile         string `json:"keyFile"`
-	// ClientAuthentication says whether callers must show a certificate.
+	// ClientAuthentication is whether callers must have a certificate.
 	ClientAuthentication ClientAuthentication `json:"clientAuthentication"`
-	// ClientCAFile is the path of a PEM file with the authorities that sign the
-	// certificates of callers.
+	// ClientCAFile is the path of a PEM file with the authorities of the callers'
+	// certificates.
 	ClientCAFile string `json:"clientCAFile"`
-	// AllowedClientNames are common names; with none, any certificate of the
-	// authorities will do.
+	// AllowedClientNames are common names. If there are none, all certificates of the
+	// authorities are accepted.
 	AllowedClientNames []string `json:"allowedClientNames"`
-	// MaxBodyBytes is the largest request that is read.
+	// MaxBodyBytes is the maximum size of a request.
 	MaxBodyBytes int64 `json:"maxBodyBytes"`
 }
 
-// ClientAuthentication says whether callers of the webhooks must show a client
-// certificate.
+// ClientAuthentication is whether callers of the webhooks must have a client certificate.
 type ClientAuthentication string
 
 // The ways to authenticate callers.
 const (
 	// ClientCertificateRequired refuses callers without a certificate.
 	ClientCertificateRequired ClientAuthentication = "Required"
-	// NoClientAuthentication answers everybody who can connect.
+	// NoClientAuthentication accepts all callers.
 	NoClientAuthentication ClientAuthentication = "None"
 )
 
-// Metrics is the HTTP endpoint that monitoring calls.
+// Metrics is the HTTP endpoint for monitoring.
 type Metrics struct {
-	// Address is host:port; empty for no such endpoint.
+	// Address is host:port. If it is empty, there is no such endpoint.
 	Address string `json:"address"`
 }
 
-// Authorization says how /authorize decides.
+// Authorization has the settings of /authorize.
 type Authorization struct {
 	Mode AuthorizationMode `json:"mode"`
 	// ConfigFile is the path of an AuthorizationConfiguration (apiserver.config.k8s.io),
 	// for the mode Chain.
 	ConfigFile string `json:"configFile"`
-	// FreshnessWait is how long a refusal waits for a relation that the API
-	// server has and the watch has not brought yet; 0 for not at all.
+	// FreshnessWait is how long a refusal waits for a relation that the watch may not
+	// have delivered yet. If it is 0, refusals do not wait.
 	FreshnessWait metav1.Duration `json:"freshnessWait"`
 }
 
-// AuthorizationMode says which authorizers are asked.
+// AuthorizationMode selects the authorizers.
 type AuthorizationMode string
 
 // The modes of authorization.
 const (
-	// NodeMode asks the Node authorizer alone. It has no opinion on users that
-	// are not nodes; the API server asks its other authorizers.
+	// NodeMode uses the Node authorizer alone. It has no opinion on other users than
+	// nodes; the API server asks its other authorizers.
 	NodeMode AuthorizationMode = "Node"
-	// ChainMode asks the authorizers of an AuthorizationConfiguration.
+	// ChainMode uses the authorizers of an AuthorizationConfiguration.
 	ChainMode AuthorizationMode = "Chain"
 )
 
-// Admission says how /admit decides.
+// Admission has the settings of /admit.
 type Admission struct {
 	// FreshnessWait is as in Authorization.
 	FreshnessWait metav1.Duration `json:"freshnessWait"`
@@ -113,47 +110,47 @@ type Admission struct {
 	AccessReviews AccessReviews `json:"accessReviews"`
 }
 
-// AccessReviews are questions that NodeRestriction puts to the API server as
-// SubjectAccessReviews: whether a node may ask for a token with an audience, for
-// example.
+// AccessReviews are SubjectAccessReviews that NodeRestriction sends to the API server,
+// for example whether a node may request a token with an audience.
 type AccessReviews struct {
-	// AllowedTTL and DeniedTTL are how long answers are kept; 0 for not at all.
+	// AllowedTTL and DeniedTTL are how long answers are cached. If they are 0, answers
+	// are not cached.
 	AllowedTTL metav1.Duration `json:"allowedTTL"`
 	DeniedTTL  metav1.Duration `json:"deniedTTL"`
 }
 
-// Log says what is logged, on standard error.
+// Log has the settings of the log on standard error.
 type Log struct {
 	Format LogFormat `json:"format"`
-	// Verbosity is 0 for what operators should see, up to 10.
+	// Verbosity is from 0, for operators, to 10.
 	Verbosity int32    `json:"verbosity"`
 	Refusals  Refusals `json:"refusals"`
 }
 
-// LogFormat is how log lines are written.
+// LogFormat is the format of log lines.
 type LogFormat string
 
-// The formats of logs, as in Kubernetes components.
+// The formats of logs. They are those of Kubernetes components.
 const (
 	TextLog LogFormat = "text"
 	JSONLog LogFormat = "json"
 )
 
-// Refusals says how refused requests are logged: one line each.
+// Refusals has the settings of the log of refused requests, which has one line each.
 type Refusals struct {
-	// Verbosity is the one from which on they are logged.
+	// Verbosity is the minimum verbosity at which they are logged.
 	Verbosity int32 `json:"verbosity"`
-	// PerSecond is how many are logged for long, Burst how many at once. The
+	// PerSecond is the rate limit of lines, and Burst the number of lines at once. The
 	// others are counted.
 	PerSecond int32 `json:"perSecond"`
 	Burst     int32 `json:"burst"`
 }
 
-// Shutdown says how the server ends on SIGTERM.
+// Shutdown has the settings of the shutdown on SIGTERM.
 type Shutdown struct {
-	// Delay is how long it goes on to serve while it says that it is not ready,
-	// so that callers turn to another replica.
+	// Delay is how long the server continues to serve while it reports that it is not
+	// ready, so that callers switch to another replica.
 	Delay metav1.Duration `json:"delay"`
-	// Timeout is how long requests may then take that have begun.
+	// Timeout is how long requests in flight may then take.
 	Timeout metav1.Duration `json:"timeout"`
 }

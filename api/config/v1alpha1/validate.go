@@ -14,7 +14,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
-// Limits of what makes sense.
+// Limits of reasonable values.
 const (
 	minBodyBytes = 1 << 10
 	maxBodyBytes = 40 << 20 // of any document
@@ -61,7 +61,8 @@ func (v *validation) wrong(field, format string, args ...any) {
 func (v *validation) cluster(c *Cluster) {
 	if d := c.MaxStaleness.Duration; d < minStaleness || d > maxStaleness {
 		v.wrong("cluster.maxStaleness",
-			"want a duration from %v to %v, got %v: an API server without changes is heard about once a minute", minStaleness, maxStaleness, d)
+			"want a duration from %v to %v, got %v: an API server without changes sends a bookmark about once a minute",
+			minStaleness, maxStaleness, d)
 	}
 	features := kubeversion.Features{}
 	versioned := c.KubernetesVersion != ""
@@ -104,16 +105,18 @@ func (v *validation) webhook(w *Webhook) {
 			v.wrong("webhook.allowedClientNames", remedy)
 		}
 	default:
-		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired), string(NoClientAuthentication))
+		v.choice("webhook.clientAuthentication", string(w.ClientAuthentication), string(ClientCertificateRequired),
+			string(NoClientAuthentication))
 	}
 	v.list("webhook.allowedClientNames", w.AllowedClientNames, nil, "the common name of a caller's certificate")
 	v.number("webhook.maxBodyBytes", w.MaxBodyBytes, minBodyBytes, maxBodyBytes)
 }
 
-// somethingToDo finds out whether the server would serve anything.
+// somethingToDo checks that the server would serve something.
 func (v *validation) somethingToDo(c *ServerConfiguration) {
 	if c.Webhook.Address == "" && c.Bootstrap.Address == "" && !c.Approver.Enabled {
-		v.wrong("webhook.address", "empty, and neither bootstrap.address nor approver.enabled is set: set one of them, or the server has nothing to do")
+		v.wrong("webhook.address",
+			"empty, and neither bootstrap.address nor approver.enabled is set: set one of them, or the server has nothing to do")
 	}
 }
 
@@ -126,7 +129,7 @@ func (v *validation) metrics(c *ServerConfiguration) {
 	v.different("metrics.address", c.Metrics.Address, "bootstrap.address", c.Bootstrap.Address)
 }
 
-// different refuses to listen twice on one address.
+// different rejects an address that is used twice.
 func (v *validation) different(field, address, otherField, other string) {
 	if _, port, err := net.SplitHostPort(address); err == nil && port != "0" && address == other {
 		v.wrong(field, "%s is also %s: choose another port", quoted(address), otherField)
@@ -165,7 +168,7 @@ func (v *validation) choice(field, value string, known ...string) {
 	v.wrong(field, "want %s%s", strings.Join(known, " or "), given(value))
 }
 
-// oneOf refuses a value that is not known.
+// oneOf rejects an unknown value.
 func oneOf[S ~string](v *validation, field string, value S, known ...S) {
 	if slices.Contains(known, value) {
 		return
@@ -177,7 +180,7 @@ func oneOf[S ~string](v *validation, field string, value S, known ...S) {
 	v.choice(field, string(value), names...)
 }
 
-// list refuses names that are empty or given twice, and those of another form.
+// list rejects empty, repeated and malformed names.
 func (v *validation) list(field string, names []string, form func(string) bool, want string) {
 	for i, name := range names {
 		switch path := elementPath(field, i); {
@@ -213,7 +216,7 @@ func (v *validation) duration(field string, value metav1.Duration, least, most t
 	}
 }
 
-// given is the end of a message about a value.
+// given returns the end of a message about a value.
 func given(value string) string {
 	if value == "" {
 		return ", got nothing"
@@ -221,10 +224,10 @@ func given(value string) string {
 	return ", got " + quoted(value)
 }
 
-// quoted is a value of the file as messages show it.
+// quoted returns a value of the file for messages.
 func quoted(value string) string { return strconv.Quote(shortened(value)) }
 
-// shortened cuts off what is too long for a message.
+// shortened truncates a value for messages.
 func shortened(value string) string {
 	const limit = 80
 	if len(value) <= limit {

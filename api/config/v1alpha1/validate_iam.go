@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limits of what makes sense for the recognition of callers.
+// Limits of reasonable values for the authentication of callers.
 const (
 	maxClusterID   = 1024 // characters
 	maxSTSTimeout  = 30 * time.Second
@@ -17,13 +17,12 @@ const (
 	maxSTSInFlight = 10_000
 )
 
-// partitions are those that the AWS SDK knows endpoints of.
+// partitions are those with endpoints in the AWS SDK.
 func partitions() []string {
 	return []string{"aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc"}
 }
 
-// serves refuses kinds of questions that are not known, and sections for which
-// no question is asked.
+// serves rejects unknown kinds of reviews, and sections that no kind uses.
 func (v *validation) serves(c *ServerConfiguration) {
 	if w := &c.Webhook; w.Address != "" {
 		const field = "webhook.serves"
@@ -39,14 +38,15 @@ func (v *validation) serves(c *ServerConfiguration) {
 			oneOf(v, path, served, ServeAuthorization, ServeAdmission, ServeAuthentication)
 		}
 		if len(w.Serves) > 0 && c.Authorization.Mode == ChainMode && !w.Answers(ServeAuthorization) {
-			v.wrong("authorization.mode", "Chain has no effect, for webhook.serves has no Authorization: add it, or set the mode to Node")
+			v.wrong("authorization.mode",
+				"Chain has no effect, because webhook.serves has no Authorization: add it, or set the mode to Node")
 		}
 	}
 	switch {
 	case c.Webhook.Answers(ServeAuthentication):
 		v.iam(&c.IAM)
 	case c.IAM.ClusterID != "":
-		v.wrong("iam.clusterID", "has no effect, for webhook.serves has no Authentication: add it, or remove iam.clusterID")
+		v.wrong("iam.clusterID", "has no effect, because webhook.serves has no Authentication: add it, or remove iam.clusterID")
 	}
 	if b := &c.Bootstrap; b.Address != "" && b.Attestor == AWSAttestor && !c.Webhook.Answers(ServeAuthentication) {
 		v.ec2Limits(&c.IAM.EC2)
@@ -55,9 +55,11 @@ func (v *validation) serves(c *ServerConfiguration) {
 
 func (v *validation) iam(c *IAM) {
 	const id = "iam.clusterID"
-	if v.required(id, c.ClusterID, "the id of the cluster that tokens are made for, as in node-authorizer token --cluster-id"); c.ClusterID != "" &&
+	if v.required(id, c.ClusterID,
+		"the id of the cluster that tokens are made for, as in node-authorizer token --cluster-id"); c.ClusterID != "" &&
 		(len(c.ClusterID) > maxClusterID || !regexp.MustCompile(`^[!-~]+( [!-~]+)*$`).MatchString(c.ClusterID)) {
-		v.wrong(id, "want up to %d characters of ASCII, with no spaces at its ends, and not two in a row%s", maxClusterID, given(c.ClusterID))
+		v.wrong(id, "want up to %d characters of printable ASCII without leading, trailing or consecutive spaces%s", maxClusterID,
+			given(c.ClusterID))
 	}
 	oneOf(v, "iam.partition", c.Partition, partitions()...)
 	if c.Region != "" && !isRegion(c.Region) {
@@ -73,9 +75,11 @@ func (v *validation) iam(c *IAM) {
 	if c.SessionCheck == NoSessionCheck && len(c.SessionCheckExemptRoles) > 0 {
 		v.wrong("iam.sessionCheckExemptRoles", "has no effect with iam.sessionCheck: None: remove it, or choose another check")
 	}
-	v.list("iam.reserved.prefixes", c.Reserved.Prefixes, nil, "the beginning of usernames and groups, such as system:")
-	v.list("iam.reserved.grantedUsernames", c.Reserved.GrantedUsernames, nil, "a username, or the beginning of usernames with a colon at its end, such as system:node:")
-	v.list("iam.reserved.grantedGroups", c.Reserved.GrantedGroups, nil, "a group, or the beginning of groups with a colon at its end, such as system:nodes")
+	v.list("iam.reserved.prefixes", c.Reserved.Prefixes, nil, "a prefix of usernames and groups, such as system:")
+	v.list("iam.reserved.grantedUsernames", c.Reserved.GrantedUsernames, nil,
+		"a username, or a prefix of usernames that ends in a colon, such as system:node:")
+	v.list("iam.reserved.grantedGroups", c.Reserved.GrantedGroups, nil,
+		"a group, or a prefix of groups that ends in a colon, such as system:nodes")
 	v.sts(&c.STS)
 	v.ec2(&c.EC2)
 }
@@ -83,7 +87,7 @@ func (v *validation) iam(c *IAM) {
 func (v *validation) mappingSources(c *IAM) {
 	const field = "iam.sources"
 	if len(c.Sources) == 0 {
-		v.wrong(field, "empty: name one of File, ConfigMap and IdentityMapping, or nobody is recognised")
+		v.wrong(field, "empty: name one of File, ConfigMap and IdentityMapping, or no caller can be authenticated")
 	}
 	for i, source := range c.Sources {
 		path := elementPath(field, i)
@@ -99,8 +103,10 @@ func (v *validation) mappingSources(c *IAM) {
 		v.wrong("iam.file", "has no effect without File in iam.sources: add it, or remove iam.file")
 	}
 	if slices.Contains(c.Sources, ConfigMapSource) {
-		v.objectName("iam.configMap.namespace", c.ConfigMap.Namespace, `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "the namespace of the ConfigMap, such as kube-system")
-		v.objectName("iam.configMap.name", c.ConfigMap.Name, `^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`, "the name of the ConfigMap, such as aws-auth")
+		v.objectName("iam.configMap.namespace", c.ConfigMap.Namespace, `^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`,
+			"the namespace of the ConfigMap, such as kube-system")
+		v.objectName("iam.configMap.name", c.ConfigMap.Name, `^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`,
+			"the name of the ConfigMap, such as aws-auth")
 	}
 }
 
@@ -114,8 +120,12 @@ func (v *validation) sts(s *STS) {
 	const hosts = "iam.sts.extraHosts"
 	for i, h := range s.ExtraHosts {
 		path := elementPath(hosts, i)
-		if !regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(h.Host) || len(h.Host) > 253 {
-			v.wrong(path+".host", "want a host name in lower case, without scheme and port, such as vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com%s", given(h.Host))
+		if !regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(h.Host) ||
+			len(h.Host) > 253 {
+			v.wrong(path+".host",
+				"want a host name in lower case, without scheme and port, such as "+
+					"vpce-0123456789abcdef0-abcdefgh.sts.eu-west-1.vpce.amazonaws.com%s",
+				given(h.Host))
 		} else if slices.ContainsFunc(s.ExtraHosts[:i], func(other STSHost) bool { return other.Host == h.Host }) {
 			v.wrong(path+".host", "%s is given twice: remove one", quoted(h.Host))
 		}
@@ -138,7 +148,8 @@ func (v *validation) ec2(e *EC2) {
 	v.vpcs("iam.ec2.vpcs", e.VPCs)
 }
 
-// ec2Limits are those of all requests to EC2, also of those about machines that join.
+// ec2Limits checks the limits of all requests to EC2, including those about machines that
+// join.
 func (v *validation) ec2Limits(e *EC2) {
 	v.number("iam.ec2.perSecond", int64(e.PerSecond), 1, maxPerSecond)
 	v.number("iam.ec2.burst", int64(e.Burst), 1, maxPerSecond)
@@ -149,7 +160,7 @@ func (v *validation) vpcs(field string, ids []string) {
 	v.list(field, ids, regexp.MustCompile(`^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString, "a VPC such as vpc-0123456789abcdef0")
 }
 
-// isRegion tells the form of a region's name.
+// isRegion reports whether a name has the form of a region.
 func isRegion(name string) bool {
 	return regexp.MustCompile(`^[a-z]{2,6}(-[a-z]+)+-[0-9]+$`).MatchString(name)
 }

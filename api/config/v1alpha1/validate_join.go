@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/nametemplate"
 )
 
-// Limits of what makes sense for machines that join.
+// Limits of reasonable values for machines that join.
 const (
 	minEvidenceBytes   = 1 << 10
 	maxEvidenceBytes   = 1 << 20
@@ -56,14 +56,16 @@ func (v *validation) attestor(b *Bootstrap) {
 		v.aws(&b.AWS)
 	case b.Attestor == AlwaysAllowAttestor && !b.AcceptAlwaysAllow:
 		v.wrong("bootstrap.acceptAlwaysAllow",
-			"required with bootstrap.attestor: alwaysallow, which gives a token to whoever can connect: set it to true if that is what you want, or choose another attestor")
+			"required with bootstrap.attestor: alwaysallow, which gives a token to every caller that can connect: set it "+
+				"to true to accept that, or choose another attestor")
 	}
 }
 
 func (v *validation) aws(a *AWS) {
-	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which its instances bear in a tag")
+	v.required("bootstrap.aws.clusterName", a.ClusterName, "the name of the cluster, which is in a tag of its instances")
 	v.required("bootstrap.aws.clusterTag", a.ClusterTag, "the key of the tag that holds the cluster's name")
-	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString, `an account of 12 digits, in quotes: "123456789012"`)
+	v.list("bootstrap.aws.accounts", a.Accounts, regexp.MustCompile(`^[0-9]{12}$`).MatchString,
+		`an account of 12 digits, in quotes: "123456789012"`)
 	v.list("bootstrap.aws.regions", a.Regions, isRegion, "a region such as eu-west-1")
 	v.vpcs("bootstrap.aws.vpcs", a.VPCs)
 	v.list("bootstrap.aws.instanceProfiles", a.InstanceProfiles, nil, "the name or ARN of an instance profile")
@@ -71,12 +73,13 @@ func (v *validation) aws(a *AWS) {
 	if a.CallerIdentity.Endpoint != "" {
 		v.url("bootstrap.aws.callerIdentity.endpoint", a.CallerIdentity.Endpoint)
 		if !a.CallerIdentity.Required {
-			v.wrong("bootstrap.aws.callerIdentity.endpoint", "has no effect with bootstrap.aws.callerIdentity.required: false: remove it, or require the caller identity")
+			v.wrong("bootstrap.aws.callerIdentity.endpoint",
+				"has no effect with bootstrap.aws.callerIdentity.required: false: remove it, or require the caller identity")
 		}
 	}
 }
 
-// naming takes the rules that have a name, and templates.
+// naming accepts the predefined rules and templates.
 func (v *validation) naming(rule string) {
 	const field = "bootstrap.aws.naming"
 	if slices.Contains([]string{PrivateDNSNaming, InstanceIDNaming, ResourceNameNaming}, rule) {
@@ -89,7 +92,7 @@ func (v *validation) naming(rule string) {
 	}
 }
 
-// url takes https, and http to an address of this machine's own.
+// url accepts https, and http to a loopback address.
 func (v *validation) url(field, value string) {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && (parsed.Scheme != "http" || !isLoopback(parsed.Hostname())) {
@@ -112,9 +115,10 @@ func (v *validation) approver(a *Approver) {
 	v.required("approver.leaderElection.namespace", e.Namespace, "the namespace of the lease")
 	v.required("approver.leaderElection.name", e.Name, "the name of the lease")
 	v.duration("approver.leaderElection.retryPeriod", e.RetryPeriod, minElection, maxElection)
-	// A try begins up to a fifth of the period later than planned.
+	// A try may begin later than planned by up to a fifth of the period.
 	if least := e.RetryPeriod.Duration * 6 / 5; e.RenewDeadline.Duration <= least {
-		v.wrong("approver.leaderElection.renewDeadline", "want more than 1.2 times retryPeriod, %v, got %v", least, e.RenewDeadline.Duration)
+		v.wrong("approver.leaderElection.renewDeadline", "want more than 1.2 times retryPeriod, %v, got %v", least,
+			e.RenewDeadline.Duration)
 	}
 	if e.LeaseDuration.Duration <= e.RenewDeadline.Duration || e.LeaseDuration.Duration > maxElection {
 		v.wrong("approver.leaderElection.leaseDuration", "want more than renewDeadline, %v, and up to %v, got %v",

@@ -14,11 +14,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// BenchmarkVerify measures the whole way from the text that the metadata service
-// gives to a document that is verified and read, beside the floor: the hash of
-// what is signed and the bare check of its signature with the same key. Both take
-// turns, so that what else the machine does slows both; the ratio is that of the
-// medians.
+// BenchmarkVerify measures the verification of a document from the text of the metadata
+// service, and the floor: the hash of the signed bytes and the bare check of the
+// signature with the same key. They alternate, so that other load slows both. The result
+// is the ratio of the medians.
 //
 //	go test ./attest/aws -run - -bench Verify
 func BenchmarkVerify(b *testing.B) {
@@ -54,7 +53,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// genuineForm is a document that AWS signed, and the bare check of its signature.
+// genuineForm is a document that AWS signed, with the bare check of its signature.
 type genuineForm struct {
 	name     identitydocument.Form
 	evidence *identitydocument.Evidence

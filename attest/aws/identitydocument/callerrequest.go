@@ -1,11 +1,11 @@
 package identitydocument
 
-// ChallengeHeader is the header of a [CallerIdentityRequest] that has the server's
-// challenge. It must be among those that are signed.
+// ChallengeHeader is the header of a [CallerIdentityRequest] with the server's challenge.
+// It must be signed.
 const ChallengeHeader = "X-Node-Authorizer-Challenge"
 
-// CallerIdentityRequest is a signed request for STS's GetCallerIdentity, which the
-// server sends in the machine's place to learn whose it is
+// CallerIdentityRequest is a signed GetCallerIdentity request to STS. The server sends it
+// to learn who signed it
 // (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html).
 type CallerIdentityRequest struct {
 	URL    string

@@ -20,8 +20,7 @@ import (
 //go:embed certificates/*.pem
 var pinned embed.FS
 
-// pinnedForms are the files of pinned, and what the keys in each sign: messages or
-// documents that have their signature beside them.
+// pinnedForms are the files of pinned, and the forms that their keys sign.
 var pinnedForms = []struct {
 	file   string
 	beside bool
@@ -31,18 +30,18 @@ var pinnedForms = []struct {
 	{"certificates/rsa.pem", true},
 }
 
-// Verifier knows the keys that AWS signs identity documents with. It does not
-// change, and is safe for concurrent use.
+// Verifier has the keys that AWS signs identity documents with. It is immutable and safe
+// for concurrent use.
 type Verifier struct {
-	// messages are the certificates that sign messages, by their names.
+	// messages are the certificates for messages, by their names.
 	messages map[string][]*certificate
-	// signatures are those that sign beside documents, by region; everywhere are
-	// those of every region, which are in each list of signatures too.
+	// signatures are the certificates for detached signatures, by region. Everywhere are
+	// those of all regions, which are in each list of signatures too.
 	signatures map[string][]*certificate
 	everywhere []*certificate
 }
 
-// certificate is a key of AWS's and where it signs.
+// certificate is a key of AWS with its regions.
 type certificate struct {
 	key    any
 	serial string
@@ -58,12 +57,12 @@ func (c *certificate) String() string {
 	return fmt.Sprintf("serial number %s, of %s", c.serial, strings.Join(c.regions, ", "))
 }
 
-// NewVerifier returns a verifier that knows AWS's certificates as this package has
-// them, and more: those sign in every region and in each form that their key fits.
-// Certificates with other keys than RSA and DSA sign nothing.
+// NewVerifier returns a verifier with the certificates of this package and additional
+// ones. Those sign in every region and in each form that fits their key. Certificates
+// with other keys than RSA and DSA are ignored.
 //
-// Only the keys in certificates count. AWS publishes them for as long as they
-// sign, and they form no chain, so their dates are not looked at.
+// Only the keys of certificates matter. AWS publishes them for as long as they sign, and
+// they form no chain, so their dates are not checked.
 func NewVerifier(more []*x509.Certificate) *Verifier {
 	v := &Verifier{messages: map[string][]*certificate{}, signatures: map[string][]*certificate{}}
 	for _, form := range pinnedForms {
@@ -113,8 +112,8 @@ func (v *Verifier) add(x *x509.Certificate) {
 	v.messages[name] = append(v.messages[name], signer)
 }
 
-// signerName is the name of a certificate in a message: its issuer in DER and its
-// serial number, in DER without its head.
+// signerName returns the name of a certificate in a message: its issuer in DER, and the
+// content of its serial number in DER.
 func signerName(issuer, serial []byte) string { return string(issuer) + string(serial) }
 
 func certificateName(x *x509.Certificate) string {
@@ -131,8 +130,8 @@ type regionCertificate struct {
 	certificate *x509.Certificate
 }
 
-// parsePinned reads certificates in PEM. The lines above each name its regions,
-// and those that begin with # are remarks.
+// parsePinned reads certificates in PEM. The lines before each are its regions. Lines
+// that begin with # are comments.
 func parsePinned(text []byte) ([]regionCertificate, error) {
 	begin := []byte("-----BEGIN CERTIFICATE-----")
 	var found []regionCertificate

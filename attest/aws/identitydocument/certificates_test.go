@@ -18,7 +18,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// taken is when the certificates were taken from AWS's page, and none had expired.
+// taken is the date on which the certificates were copied from AWS's page. None had
+// expired.
 var taken = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 
 func TestPinnedCertificates(t *testing.T) {
@@ -53,8 +54,8 @@ func TestPinnedCertificates(t *testing.T) {
 	}
 }
 
-// isChina reports whether regions are those for which AWS publishes an RSA
-// certificate in the column of DSA.
+// isChina reports whether regions are those for which AWS publishes an RSA certificate in
+// the column of DSA.
 func isChina(regions []string) bool {
 	return slices.Equal(regions, []string{"cn-north-1", "cn-northwest-1"})
 }
@@ -69,13 +70,13 @@ func keyBits(c *x509.Certificate) int {
 	return 0
 }
 
-// selfSigned checks the signature of a certificate with its own key, by which a
-// certificate is known to be whole.
+// selfSigned checks the signature of a certificate with its own key, which shows that it
+// is complete.
 func selfSigned(c *x509.Certificate) error {
 	switch key := c.PublicKey.(type) {
 	case *rsa.PublicKey:
 		if c.SignatureAlgorithm == x509.SHA1WithRSA {
-			// The standard library no longer checks these.
+			// The standard library no longer checks these signatures.
 			sum := sha1.Sum(c.RawTBSCertificate)
 			return rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], c.Signature)
 		}
@@ -94,11 +95,12 @@ func selfSigned(c *x509.Certificate) error {
 	return fmt.Errorf("a key of type %T", c.PublicKey)
 }
 
-func TestTheDatesOfCertificatesAreNotLookedAt(t *testing.T) {
+func TestDatesOfCertificatesAreIgnored(t *testing.T) {
 	expired := rsaSigner().certificate()
 	expired.NotBefore, expired.NotAfter = taken.AddDate(-10, 0, 0), taken.AddDate(-5, 0, 0)
 	message := rsaSigner().message([]byte(usual), nil)
-	if _, err := identitydocument.NewVerifier([]*x509.Certificate{expired}).Verify(&identitydocument.Evidence{Document: message}); err != nil {
+	verifier := identitydocument.NewVerifier([]*x509.Certificate{expired})
+	if _, err := verifier.Verify(&identitydocument.Evidence{Document: message}); err != nil {
 		t.Error(err)
 	}
 }
@@ -133,8 +135,10 @@ func TestCertificatesSignInTheirRegionOnly(t *testing.T) {
 	})
 }
 
-func TestMoreCertificatesSignEverywhereAndInAllFormsOfTheirKey(t *testing.T) {
-	more := []*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate(), {PublicKey: "of another kind", SerialNumber: big.NewInt(1)}}
+func TestAdditionalCertificatesSignEverywhere(t *testing.T) {
+	more := []*x509.Certificate{
+		rsaSigner().certificate(), dsaSigner().certificate(), {PublicKey: "of another kind", SerialNumber: big.NewInt(1)},
+	}
 	known := identitydocument.NewVerifier(more)
 	for _, region := range []string{"eu-west-1", "ap-southeast-2", "xx-nowhere-9"} {
 		document := []byte(strings.ReplaceAll(usual, "eu-west-1", region))

@@ -1,9 +1,8 @@
-// Package identitydocument reads what a virtual machine of Amazon EC2 sends of itself,
-// and verifies its instance identity document with the certificates that AWS
-// publishes: a [Verifier] takes [Evidence] in any of the three forms in which AWS
-// signs, and returns the [Document].
+// Package identitydocument reads the evidence of EC2 instances and verifies instance
+// identity documents with the certificates that AWS publishes: a [Verifier] takes
+// [Evidence] in any of the three forms in which AWS signs, and returns the [Document].
 //
-// It asks nobody: what a document does not say is for package aws to find out.
+// It sends no requests. Package aws checks what a document does not contain.
 package identitydocument
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
-// Form is one of the three ways in which AWS signs an identity document, named as
-// in the metadata service
+// Form is one of the three ways in which AWS signs an identity document, with the name in
+// the metadata service
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/verify-iid.html).
 type Form string
 
@@ -26,14 +25,14 @@ const (
 	RSA2048 Form = "rsa2048"
 	// PKCS7 is a PKCS #7 message with the document, signed with DSA and SHA-1.
 	PKCS7 Form = "pkcs7"
-	// Signature is a signature with RSA and SHA-256 beside the document.
+	// Signature is a detached signature with RSA and SHA-256.
 	Signature Form = "signature"
 )
 
-// DocumentVersion is the version of identity documents that is understood.
+// DocumentVersion is the supported version of identity documents.
 const DocumentVersion = "2017-09-30"
 
-// Document is an instance identity document: what AWS says about an instance
+// Document is an instance identity document
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-identity-documents.html).
 type Document struct {
 	AccountID        string // twelve digits
@@ -44,21 +43,21 @@ type Document struct {
 	ImageID          string
 	Architecture     string
 	Version          string
-	// PrivateIP is the primary private IPv4 address in its usual writing; empty in
-	// a subnet that has IPv6 only.
+	// PrivateIP is the primary private IPv4 address in canonical form. It is empty in an
+	// IPv6-only subnet.
 	PrivateIP string
-	// PendingTime is when the instance was started last.
+	// PendingTime is the last start of the instance.
 	PendingTime time.Time
 
-	// Form is how the document came, and Digest the SHA-256 of its text, the same
-	// in all forms.
+	// Form is the form in which the document was received. Digest is the SHA-256 of its
+	// text, the same in all forms.
 	Form   Form
 	Digest [sha256.Size]byte
 }
 
 // parseDocument reads the text of a document. AWS adds fields over time, which are
-// ignored. What becomes part of names further on is of the form that AWS gives it,
-// whoever wrote the text.
+// ignored. Fields that become part of names must have the form that AWS uses, because the
+// text may not be verified yet.
 func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Document, error) {
 	d := &Document{Form: form, Digest: digest}
 	var pendingTime string
@@ -97,7 +96,7 @@ func parseDocument(content []byte, form Form, digest [sha256.Size]byte) (*Docume
 	return d, nil
 }
 
-// checkNames checks the form of what identifies an instance.
+// checkNames checks the form of the instance's ids.
 func (d *Document) checkNames() error {
 	const digits = "0123456789"
 	id, isInstance := strings.CutPrefix(d.InstanceID, "i-")
@@ -114,8 +113,8 @@ func (d *Document) checkNames() error {
 	return nil
 }
 
-// isPlace reports whether a text is of the form of regions and zones: a DNS label
-// that begins with a letter.
+// isPlace reports whether a text has the form of regions and zones: a DNS label that
+// begins with a letter.
 func isPlace(text string) bool {
 	if text == "" || len(text) > 63 || text[0] < 'a' || text[0] > 'z' || text[len(text)-1] == '-' {
 		return false
@@ -128,14 +127,14 @@ func isPlace(text string) bool {
 	return true
 }
 
-// malformed is the refusal of what is no signed identity document.
+// malformed returns the refusal for something other than a signed identity document.
 func malformed(format string, args ...any) *attest.Refusal {
 	refusal := attest.Refuse(DocumentMalformed, format, args...)
 	refusal.Malformed = true
 	return refusal
 }
 
-// clip keeps short what unknown callers write.
+// clip shortens untrusted text.
 func clip(text string) string {
 	const limit = 64
 	if len(text) <= limit {

@@ -14,8 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// genuine reads what AWS's metadata service once gave; testdata/genuine/README.md
-// says where it was published.
+// genuine reads what AWS's metadata service once returned; see testdata/genuine/README.md
+// for its origin.
 func genuine(tb testing.TB, name string) []byte {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "genuine", name))
@@ -25,14 +25,14 @@ func genuine(tb testing.TB, name string) []byte {
 	return text
 }
 
-// genuineBeside is the genuine document with its signature beside it.
+// genuineBeside returns the genuine document with its detached signature.
 func genuineBeside(tb testing.TB) *identitydocument.Evidence {
 	tb.Helper()
 	document, signature := genuine(tb, "ap-southeast-2.document.json"), genuine(tb, "ap-southeast-2.signature.txt")
 	return evidenceOf(tb, map[string]any{"Document": document, "Signature": string(signature)})
 }
 
-// pinnedKey is the key of the genuine documents' region in a file of pinned
+// pinnedKey returns the key of the genuine documents' region in a file of pinned
 // certificates.
 func pinnedKey[Key any](file string) Key {
 	for _, one := range identitydocument.PinnedCertificates(file) {
@@ -43,13 +43,13 @@ func pinnedKey[Key any](file string) Key {
 	panic("no certificate")
 }
 
-// summary is a document in one line, for comparison.
+// summary returns a document on one line, for comparison.
 func summary(d *identitydocument.Document) string {
 	return fmt.Sprintf("%s %s %s %s %s %s %s %s %q %s %s", d.Form, d.Version, d.AccountID, d.Region, d.AvailabilityZone,
 		d.InstanceID, d.InstanceType, d.ImageID, d.PrivateIP, d.Architecture, d.PendingTime.Format("2006-01-02T15:04:05Z07:00"))
 }
 
-// refused makes sure that an error is a refusal with a code.
+// refused requires that an error is a refusal with a code.
 func refused(t *testing.T, err error, code verdict.Code) *attest.Refusal {
 	t.Helper()
 	var refusal *attest.Refusal
@@ -74,9 +74,21 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 		evidence *identitydocument.Evidence
 		want     string
 	}{
-		{"rsa2048", of("ap-southeast-2.rsa2048.txt"), `rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
-		{"pkcs7", of("ap-southeast-2.pkcs7.txt"), `pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 t4g.small ami-0bd844a68ec62a014 "10.0.3.106" arm64 2026-03-21T06:25:00Z`},
-		{"signature", genuineBeside(t), `signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`},
+		{
+			"rsa2048", of("ap-southeast-2.rsa2048.txt"),
+			`rsa2048 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ` +
+				`ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+		},
+		{
+			"pkcs7", of("ap-southeast-2.pkcs7.txt"),
+			`pkcs7 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-01c4776ebe87bea77 t4g.small ` +
+				`ami-0bd844a68ec62a014 "10.0.3.106" arm64 2026-03-21T06:25:00Z`,
+		},
+		{
+			"signature", genuineBeside(t),
+			`signature 2017-09-30 189292791360 ap-southeast-2 ap-southeast-2a i-0c5541936caf78c12 t4g.small ` +
+				`ami-0cbde744623b7506b "10.0.1.242" arm64 2026-02-16T00:38:27Z`,
+		},
 	} {
 		t.Run(tc.form, func(t *testing.T) {
 			document, err := identitydocument.NewVerifier(nil).Verify(tc.evidence)
@@ -97,7 +109,7 @@ func TestGenuineDocumentsAreVerifiedWithAWSsCertificates(t *testing.T) {
 	}
 }
 
-func TestOneDocumentHasOneDigestInAllForms(t *testing.T) {
+func TestDigestIsTheSameInAllForms(t *testing.T) {
 	message, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: genuine(t, "ap-southeast-2.rsa2048.txt")})
 	if err != nil {
 		t.Fatal(err)
@@ -111,9 +123,9 @@ func TestOneDocumentHasOneDigestInAllForms(t *testing.T) {
 	}
 }
 
-// TestGenuineDocumentsOfAnOlderVersionAreRefusedForThatOnly: their signatures,
-// which are looked at before, are good.
-func TestGenuineDocumentsOfAnOlderVersionAreRefusedForThatOnly(t *testing.T) {
+// TestGenuineOldDocumentsAreRefusedForTheirVersionOnly: their signatures, which are
+// checked first, are valid.
+func TestGenuineOldDocumentsAreRefusedForTheirVersionOnly(t *testing.T) {
 	for _, name := range []string{"us-east-1-of-2016.pkcs7.txt", "us-east-1-of-2016-second.pkcs7.txt"} {
 		t.Run(name, func(t *testing.T) {
 			message := genuine(t, name)
@@ -127,7 +139,7 @@ func TestGenuineDocumentsOfAnOlderVersionAreRefusedForThatOnly(t *testing.T) {
 	}
 }
 
-// decodedText is the base64 of a message without PEM lines and line ends.
+// decodedText returns the base64 of a message without PEM lines and line ends.
 func decodedText(message []byte) []byte {
 	var b strings.Builder
 	for line := range strings.Lines(string(message)) {
@@ -144,7 +156,7 @@ func flipped(data []byte, i int, mask byte) []byte {
 	return changed
 }
 
-// usual is a document as AWS writes it.
+// usual is a document in AWS's format.
 const usual = `{
   "accountId" : "123456789012",
   "architecture" : "x86_64",
@@ -163,7 +175,7 @@ const usual = `{
   "version" : "2017-09-30"
 }`
 
-func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
+func TestOnlyUnambiguousDocumentsAreAccepted(t *testing.T) {
 	replace := func(old, new string) string {
 		if !strings.Contains(usual, old) {
 			t.Fatalf("the document has no %q", old)
@@ -172,7 +184,7 @@ func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		rule, document string
-		want           verdict.Code // empty for none
+		want           verdict.Code // empty for an accepted document
 	}{
 		{"as AWS writes it", usual, ""},
 		{"a field that AWS may add", replace(`"version"`, `"placement" : {"hostId":null}, "version"`), ""},
@@ -182,8 +194,14 @@ func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
 		{"a field twice", replace(`"version"`, `"instanceId" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
 		{"an unknown field twice", replace(`"version"`, `"kernelId" : null, "version"`), identitydocument.DocumentMalformed},
 		{"a field in another case", replace(`"instanceId"`, `"InstanceId"`), identitydocument.DocumentMalformed},
-		{"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`), identitydocument.DocumentMalformed},
-		{"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)), identitydocument.DocumentMalformed},
+		{
+			"a field in two cases", replace(`"version"`, `"INSTANCEID" : "i-0fedcba0987654321", "version"`),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"deep JSON", replace(`"kernelId" : null`, `"kernelId" : `+strings.Repeat("[", 20000)+strings.Repeat("]", 20000)),
+			identitydocument.DocumentMalformed,
+		},
 		{"text after it", usual + "{}", identitydocument.DocumentMalformed},
 		{"text that is not UTF-8", replace("m5.large", "m5.\xff"), identitydocument.DocumentMalformed},
 		{"a number for a string", replace(`"123456789012"`, "123456789012"), identitydocument.DocumentMalformed},
@@ -193,14 +211,17 @@ func TestOnlyDocumentsThatMeanOneThingAreRead(t *testing.T) {
 		{"an account of another form", replace("123456789012", "12345678901x"), identitydocument.DocumentMalformed},
 		{"no instance", replace(`"i-1234567890abcdef0"`, "null"), identitydocument.DocumentMalformed},
 		{"an instance of another form", replace("i-1234567890abcdef0", "mi-1234567890abcde"), identitydocument.DocumentMalformed},
-		{"an instance that would be another name", replace("i-1234567890abcdef0", "i-1234567890abcdef/"), identitydocument.DocumentMalformed},
+		{"an instance id with a slash", replace("i-1234567890abcdef0", "i-1234567890abcdef/"), identitydocument.DocumentMalformed},
 		{"no region", replace(`"eu-west-1",`, `"",`), identitydocument.DocumentMalformed},
-		{"a region that would be another host", replace(`"eu-west-1",`, `"eu-west-1.example.org/",`), identitydocument.DocumentMalformed},
+		{"a region with a host name", replace(`"eu-west-1",`, `"eu-west-1.example.org/",`), identitydocument.DocumentMalformed},
 		{"a zone of another region", replace("eu-west-1b", "eu-west-2b"), identitydocument.DocumentMalformed},
 		{"no start", replace(`"2026-05-01T10:00:00Z"`, "null"), identitydocument.DocumentMalformed},
-		{"an address that is none", replace("10.158.112.84", "10.158.112.084"), identitydocument.DocumentMalformed},
-		{"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"), identitydocument.DocumentMalformed},
-		{"no JSON", "instance", identitydocument.DocumentMalformed},
+		{"an invalid address", replace("10.158.112.84", "10.158.112.084"), identitydocument.DocumentMalformed},
+		{
+			"an address with a zone, which may be any text", replace("10.158.112.84", "fe80::1%eth0\\u001b[2J"),
+			identitydocument.DocumentMalformed,
+		},
+		{"not JSON", "instance", identitydocument.DocumentMalformed},
 		{"nothing", "", identitydocument.DocumentMalformed},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {

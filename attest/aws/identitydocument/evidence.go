@@ -9,22 +9,19 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
 )
 
-// Evidence is what a machine sends: its identity document in one of the three
-// forms, and, where the server asks for it, a signed request that says whose
-// credentials it has.
+// Evidence is what a machine sends: its identity document in one of the three forms, and,
+// if the server requires it, a signed request that proves which credentials it has.
 type Evidence struct {
-	// Document is the text of a PKCS #7 message as the metadata service gives it,
-	// base64 with or without its PEM lines; or the JSON of the document, if there
-	// is a signature beside it.
+	// Document is the text of a PKCS #7 message from the metadata service, base64 with or
+	// without its PEM lines. With a detached signature, it is the JSON of the document.
 	Document []byte
-	// Signature is the signature beside the document, decoded; nil if the document
-	// is a message that has its own.
+	// Signature is the detached signature, decoded. It is nil if the document is a message.
 	Signature []byte
 	// CallerIdentity is nil if none was sent.
 	CallerIdentity *CallerIdentityRequest
 }
 
-// request is the evidence in the body of a request:
+// request is the body of a request:
 //
 //	{"Document": base64 of what the metadata service has under pkcs7 or rsa2048}
 //	{"Document": base64 of what it has under document, "Signature": what it has under signature}
@@ -37,7 +34,7 @@ type request struct {
 // ParseEvidence reads the body of a request. The error is an [*attest.Refusal].
 func ParseEvidence(data []byte) (*Evidence, error) {
 	if len(data) == 0 {
-		return nil, malformed("the request: it is empty; the machine has to send its identity document: is the client's attestor (--authorizer) aws?")
+		return nil, malformed("the request: it is empty: want an identity document; is the client's attestor (--authorizer) aws?")
 	}
 	var b request
 	if err := strictjson.Unmarshal(data, &b, strictjson.Options{}); err != nil {
@@ -57,7 +54,7 @@ func ParseEvidence(data []byte) (*Evidence, error) {
 	return evidence, nil
 }
 
-// Request is the body of a request with the evidence, as [ParseEvidence] reads it.
+// Request returns the body of a request with the evidence, for [ParseEvidence].
 func (e *Evidence) Request() ([]byte, error) {
 	r := request{Document: e.Document, CallerIdentity: e.CallerIdentity}
 	if e.Signature != nil {
@@ -66,8 +63,8 @@ func (e *Evidence) Request() ([]byte, error) {
 	return json.Marshal(r)
 }
 
-// Unverified reads a document without looking at its signature. What it returns
-// was written by whoever sent it.
+// Unverified reads a document without checking its signature. The result is not
+// trustworthy.
 func Unverified(evidence *Evidence) (*Document, error) {
 	if evidence.Signature != nil || bytes.HasPrefix(evidence.Document, []byte("{")) {
 		return parseDocument(evidence.Document, Signature, sha256.Sum256(evidence.Document))
@@ -79,13 +76,13 @@ func Unverified(evidence *Evidence) (*Document, error) {
 	return parseDocument(m.content, m.form(), m.sha256())
 }
 
-// The lines that the text of a message may have around it (RFC 7468, section 8).
+// The lines that may enclose a message (RFC 7468, section 8).
 var (
 	beginLine = []byte("-----BEGIN PKCS7-----")
 	endLine   = []byte("-----END PKCS7-----")
 )
 
-// decodeText takes a message out of its base64 and, if it has them, its PEM lines.
+// decodeText decodes a message from base64 and removes its PEM lines.
 func decodeText(text []byte) ([]byte, error) {
 	text = bytes.TrimSpace(text)
 	if after, ok := bytes.CutPrefix(text, beginLine); ok {

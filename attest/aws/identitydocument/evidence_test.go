@@ -10,7 +10,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// evidenceOf is the evidence in a request whose body has these fields.
+// evidenceOf returns the evidence in a request with these fields.
 func evidenceOf(tb testing.TB, fields map[string]any) *identitydocument.Evidence {
 	tb.Helper()
 	body, err := json.Marshal(fields)
@@ -29,21 +29,31 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	for _, tc := range []struct{ rule, body, want string }{
 		{"a message", `{"Document":"` + document + `"}`, ""},
 		{"a document and its signature", `{"Document":"` + document + `","Signature":"AQI=\n"}`, ""},
-		{"a caller's identity", `{"Document":"` + document + `","CallerIdentity":{"URL":"https://sts.example.org/","Method":"GET","Header":{"X-A":["b"]}}}`, ""},
+		{
+			"a caller's identity",
+			`{"Document":"` + document + `","CallerIdentity":{"URL":"https://sts.example.org/","Method":"GET","Header":{"X-A":["b"]}}}`,
+			"",
+		},
 		{"no document", `{}`, "the request: Document is missing or empty"},
 		{"an empty document", `{"Document":""}`, "the request: Document is missing or empty"},
 		{"no document but null", `{"Document":null}`, "the request: Document is missing or empty"},
 		{"a document twice", `{"Document":"` + document + `","Document":"AQI="}`, "the request: Document: a field is given twice"},
 		{"a document in another case", `{"document":"` + document + `"}`, `the request: Document: the key is written "document"`},
-		{"a document in two cases", `{"Document":"` + document + `","DOCUMENT":"AQI="}`, `the request: Document: the key is written "DOCUMENT"`},
+		{
+			"a document in two cases", `{"Document":"` + document + `","DOCUMENT":"AQI="}`,
+			`the request: Document: the key is written "DOCUMENT"`,
+		},
 		{"an unknown field", `{"Document":"` + document + `","Region":"eu-west-1"}`, "the request: Region: there is no such field"},
 		{"a document that is not base64", `{"Document":"%"}`, "the request: Document: illegal base64 data at input byte 0"},
-		{"a signature that is not base64", `{"Document":"` + document + `","Signature":"%"}`, "the request: Signature: illegal base64 data at input byte 0"},
+		{
+			"a signature that is not base64", `{"Document":"` + document + `","Signature":"%"}`,
+			"the request: Signature: illegal base64 data at input byte 0",
+		},
 		{"deep JSON", `{"Document":` + strings.Repeat("[", 30000), "the request: nested more than 16 deep"},
 		{"a list", `[]`, "the request: want an object, got a list"},
 		{"null", `null`, "the request: Document is missing or empty"},
 		{"two objects", `{"Document":"` + document + `"}{}`, "the request: not valid JSON: text follows the document"},
-		{"nothing", ``, "the request: it is empty; the machine has to send its identity document: is the client's attestor (--authorizer) aws?"},
+		{"nothing", ``, "the request: it is empty: want an identity document; is the client's attestor (--authorizer) aws?"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			evidence, err := identitydocument.ParseEvidence([]byte(tc.body))
@@ -60,7 +70,7 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestMessagesComeWithAndWithoutLines(t *testing.T) {
+func TestEncodingsOfMessages(t *testing.T) {
 	plain := string(decodedText(genuine(t, "ap-southeast-2.rsa2048.txt")))
 	lines := func(width int, end string) string {
 		var b strings.Builder
@@ -94,7 +104,7 @@ func TestMessagesComeWithAndWithoutLines(t *testing.T) {
 		{"with blank space inside", plain[:100] + " " + plain[100:], false},
 		{"in the alphabet of URLs", strings.ReplaceAll(plain, "+", "-"), false},
 		{"as bytes", string(raw(t, []byte(plain))), false},
-		{"as nothing but blank space", " ", false},
+		{"as blank space", " ", false},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			document, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: []byte(tc.text)})
@@ -110,7 +120,7 @@ func TestMessagesComeWithAndWithoutLines(t *testing.T) {
 	}
 }
 
-func TestUnverifiedDocumentsAreStillReadStrictly(t *testing.T) {
+func TestUnverifiedDocumentsAreReadStrictly(t *testing.T) {
 	forged := rsaSigner().message([]byte(usual), func(p *messageParts) {
 		p.signers = der(0x31, rsaSigner().info([]byte(usual), nil, func(p *signerParts) { p.signature = der(0x04, make([]byte, 256)) }))
 	})
@@ -121,10 +131,16 @@ func TestUnverifiedDocumentsAreStillReadStrictly(t *testing.T) {
 		form     identitydocument.Form // empty for a refusal
 	}{
 		{"a message", &identitydocument.Evidence{Document: forged}, identitydocument.RSA2048},
-		{"a message signed with DSA", &identitydocument.Evidence{Document: dsaSigner().message([]byte(usual), nil)}, identitydocument.PKCS7},
-		{"a document with a signature", &identitydocument.Evidence{Document: []byte(usual), Signature: []byte{1}}, identitydocument.Signature},
+		{
+			"a message signed with DSA", &identitydocument.Evidence{Document: dsaSigner().message([]byte(usual), nil)},
+			identitydocument.PKCS7,
+		},
+		{
+			"a document with a signature", &identitydocument.Evidence{Document: []byte(usual), Signature: []byte{1}},
+			identitydocument.Signature,
+		},
 		{"a document alone", &identitydocument.Evidence{Document: []byte(usual)}, identitydocument.Signature},
-		{"a message that is none", &identitydocument.Evidence{Document: []byte("AAAA")}, ""},
+		{"an invalid message", &identitydocument.Evidence{Document: []byte("AAAA")}, ""},
 		{"a document with a field twice", &identitydocument.Evidence{Document: []byte(twice)}, ""},
 		{"a message with such a document", &identitydocument.Evidence{Document: rsaSigner().message([]byte(twice), nil)}, ""},
 		{"a message beside a signature", &identitydocument.Evidence{Document: forged, Signature: []byte{1}}, ""},
@@ -143,8 +159,8 @@ func TestUnverifiedDocumentsAreStillReadStrictly(t *testing.T) {
 	}
 }
 
-// FuzzParseEvidence: what is evidence to us has a document, and no request that is
-// made up verifies.
+// FuzzParseEvidence checks that parsed evidence has a document, and that no invented
+// request verifies.
 func FuzzParseEvidence(f *testing.F) {
 	document := genuine(f, "ap-southeast-2.document.json")
 	f.Add([]byte(`{"Document":"e30=","Signature":"AQI="}`))

@@ -7,7 +7,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// What is not signed by AWS is no evidence, whatever it says.
+// A document that AWS did not sign is refused.
 func Example() {
 	document := `{"version": "2017-09-30", "instanceId": "i-0123456789abcdef0", "accountId": "111122223333", "region": "eu-west-1",
 		"availabilityZone": "eu-west-1a", "privateIp": "10.0.0.7", "pendingTime": "2026-01-01T00:00:00Z"}`

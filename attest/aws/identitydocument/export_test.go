@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Parts are what is in a message, for tests that look at it.
+// Parts are the parts of a message.
 type Parts struct{ Content, Attributes, Signature []byte }
 
-// PartsOf takes a message apart without checking its signature.
+// PartsOf splits a message without checking its signature.
 func PartsOf(tb testing.TB, text []byte) Parts {
 	tb.Helper()
 	m, err := parseMessage(text)
@@ -25,7 +25,7 @@ func DSANumbers(signature []byte) (r, s *big.Int) {
 	return r, s
 }
 
-// Pinned is a certificate of AWS's with the regions in which it signs.
+// Pinned is a certificate of AWS with its regions.
 type Pinned struct {
 	Regions     []string
 	Certificate *x509.Certificate
@@ -49,20 +49,20 @@ func PinnedCertificates(file string) []Pinned {
 	return all
 }
 
-// ParsePinned exposes the reading of certificate files.
+// ParsePinned parses certificate files.
 func ParsePinned(text []byte) (int, error) {
 	known, err := parsePinned(text)
 	return len(known), err
 }
 
-// ReadValue reads the first value of BER: all of it, and what is in it.
+// ReadValue reads the first value of BER, and returns all of it and its content.
 func ReadValue(data []byte) (all, content, rest []byte, err error) {
 	e := elements{rest: data}
 	value, err := e.next()
 	return value.all, value.content, e.rest, err
 }
 
-// VerifierOfRegion knows one certificate, which signs in one region only.
+// VerifierOfRegion has one certificate, for one region only.
 func VerifierOfRegion(region string, x *x509.Certificate) *Verifier {
 	v := &Verifier{messages: map[string][]*certificate{}, signatures: map[string][]*certificate{}}
 	v.pin(regionCertificate{[]string{region}, x}, false)

@@ -10,45 +10,45 @@ import (
 	"fmt"
 )
 
-// message is a PKCS #7 message of type signed data with its content and one
-// signer (RFC 2315, sections 7 and 9), as AWS writes it: the content is data, and
-// the signer signs attributes, among them the digest of the content.
+// message is a PKCS #7 message of type signed data with its content and one signer (RFC
+// 2315, sections 7 and 9), in AWS's format: the content is data, and the signer signs
+// attributes, including the digest of the content.
 type message struct {
 	content []byte
-	// issuer and serial name the certificate of the signer, in DER, and in the case
-	// of serial without its head.
+	// issuer and serial identify the certificate of the signer. Issuer is in DER, serial
+	// is the content of its DER.
 	issuer, serial []byte
-	// attributes are what is signed: a SET in DER.
+	// attributes are the signed attributes: a SET in DER.
 	attributes []byte
-	// digest is that of the content, as the attributes have it: an octet string in
-	// DER.
+	// digest is the digest of the content in the attributes: an octet string in DER.
 	digest    []byte
 	algorithm *algorithm
 	signature []byte
-	// sum is the digest of the content as it is; nil before it is looked at.
+	// sum is the calculated digest of the content. It is nil before it is needed.
 	sum []byte
 }
 
-// algorithm is how one of the forms is signed. Other pairs of digest and
-// signature are refused.
+// algorithm is the digest and signature algorithm of a form. Other pairs are refused.
 type algorithm struct {
 	form   Form
 	digest []byte // the identifier of the digest
-	// signatures are the identifiers of the signature; that of the key alone means
-	// the same (RFC 3370, section 3).
+	// signatures are the identifiers of the signature. The identifier of the key alone
+	// has the same meaning (RFC 3370, section 3).
 	signatures [][]byte
-	// sum is the digest of bytes.
+	// sum returns the digest of bytes.
 	sum func([]byte) []byte
-	// fits reports whether a public key is of the kind.
+	// fits reports whether a public key has the right type.
 	fits func(key any) bool
 }
 
 // The two algorithms of messages.
 var algorithms = []algorithm{
 	{
-		form:       RSA2048,
-		digest:     []byte("\x60\x86\x48\x01\x65\x03\x04\x02\x01"),                                                           // 2.16.840.1.101.3.4.2.1, RFC 5754
-		signatures: [][]byte{[]byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01")}, // 1.2.840.113549.1.1.11 and .1
+		form: RSA2048,
+		// 2.16.840.1.101.3.4.2.1, RFC 5754
+		digest: []byte("\x60\x86\x48\x01\x65\x03\x04\x02\x01"),
+		// 1.2.840.113549.1.1.11 and .1
+		signatures: [][]byte{[]byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"), []byte("\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01")},
 		sum:        func(data []byte) []byte { s := sha256.Sum256(data); return s[:] },
 		fits:       func(key any) bool { _, ok := key.(*rsa.PublicKey); return ok },
 	},
@@ -72,7 +72,7 @@ var (
 
 func (m *message) form() Form { return m.algorithm.form }
 
-// sha256 is the SHA-256 of the content, calculated once.
+// sha256 returns the SHA-256 of the content, calculated once.
 func (m *message) sha256() [sha256.Size]byte {
 	if len(m.sum) == sha256.Size {
 		return [sha256.Size]byte(m.sum)
@@ -80,8 +80,8 @@ func (m *message) sha256() [sha256.Size]byte {
 	return sha256.Sum256(m.content)
 }
 
-// parseMessage reads the text of a message. Certificates and everything else in it
-// that says whom to trust are ignored.
+// parseMessage reads the text of a message. It ignores certificates and everything else
+// in it that says whom to trust.
 func parseMessage(text []byte) (*message, error) {
 	der, err := decodeText(text)
 	if err != nil {
@@ -157,7 +157,7 @@ func (m *message) readSignedData(signed elements) error {
 	return nil
 }
 
-// readContent reads the content, which has to be there and of type data.
+// readContent reads the content, which must be of type data.
 func readContent(info elements) ([]byte, error) {
 	if err := info.literal(oidData); err != nil {
 		return nil, fmt.Errorf("the type is not data: %w", err)
@@ -220,8 +220,7 @@ func (m *message) readSigner(signer elements) error {
 	return m.readAttributes(attributes)
 }
 
-// readAlgorithm reads the identifier of an algorithm, which has no parameters or
-// NULL.
+// readAlgorithm reads the identifier of an algorithm without parameters or with NULL.
 func readAlgorithm(in *elements) ([]byte, error) {
 	sequence, err := in.into(tagSequence)
 	if err != nil {
@@ -257,8 +256,8 @@ func algorithmOf(digest, signature []byte) (*algorithm, error) {
 	return nil, fmt.Errorf("it is signed neither with RSA and SHA-256 nor with DSA and SHA-1")
 }
 
-// readAttributes reads what is signed. Two digests, or two values of one, would
-// leave open which holds.
+// readAttributes reads the signed attributes. Two digests, or two values of one, would be
+// ambiguous.
 func (m *message) readAttributes(attributes element) error {
 	var contentType []byte
 	for list := (elements{rest: attributes.content, definite: true}); !list.empty(); {
@@ -280,7 +279,7 @@ func (m *message) readAttributes(attributes element) error {
 			return fmt.Errorf("the signed attributes: %w", err)
 		}
 		if *into != nil || values.empty() {
-			return fmt.Errorf("the signed attributes: one is there twice or without a value")
+			return fmt.Errorf("the signed attributes: one is repeated or has no value")
 		}
 		*into = values.rest
 	}
@@ -290,8 +289,8 @@ func (m *message) readAttributes(attributes element) error {
 	if m.digest == nil {
 		return fmt.Errorf("the signed attributes: there is no digest of the content")
 	}
-	// What is signed are the attributes as a SET (RFC 2315, section 9.3), not under
-	// the tag that they have in the message.
+	// The attributes are signed as a SET (RFC 2315, section 9.3), not under their tag in
+	// the message.
 	m.attributes = append([]byte{tagSet}, attributes.all[1:]...)
 	return nil
 }

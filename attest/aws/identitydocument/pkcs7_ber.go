@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// The tags of ASN.1 that signed data has (ITU-T X.690).
+// The ASN.1 tags of signed data (ITU-T X.690).
 const (
 	tagInteger     = 0x02
 	tagOctetString = 0x04
@@ -17,37 +17,37 @@ const (
 	constructed    = 0x20
 )
 
-// element is one value: its tag, what is in it, and all of it.
+// element is one value: its tag, its content, and all of it.
 type element struct {
 	tag          byte
 	content, all []byte
 }
 
-// elements reads one value after the other. It takes BER as far as messages of
-// AWS need it, which is values of indefinite length, and for the rest DER: one
-// way only to write a length, no tags of several bytes.
+// elements reads consecutive values. It accepts the BER that AWS's messages need, which
+// is values of indefinite length, and otherwise DER: lengths in their shortest form, no
+// tags of several bytes.
 type elements struct {
 	rest []byte
 	// definite refuses indefinite lengths.
 	definite bool
 }
 
-// maxNesting is how deep values of indefinite length may be nested.
+// maxNesting is the maximum nesting of values of indefinite length.
 const maxNesting = 8
 
 var (
 	errTruncated  = errors.New("it ends in the middle of a value")
 	errLength     = errors.New("a value has a length that is not in its shortest form or is too large")
-	errIndefinite = errors.New("a value of indefinite length where none may be")
+	errIndefinite = errors.New("a value of indefinite length that must be definite")
 	errTag        = errors.New("a value has a tag of several bytes")
 	errNesting    = errors.New("values are nested too deep")
-	errUnexpected = errors.New("a value is not what it has to be")
-	errTrailing   = errors.New("there is more than there has to be")
+	errUnexpected = errors.New("an unexpected value")
+	errTrailing   = errors.New("unexpected data after the last value")
 )
 
 func (e *elements) empty() bool { return len(e.rest) == 0 }
 
-// next reads the next value, whatever it is.
+// next reads the next value.
 func (e *elements) next() (element, error) { return e.nextAt(0) }
 
 func (e *elements) nextAt(depth int) (element, error) {
@@ -112,7 +112,7 @@ func header(data []byte) (head, length int, err error) {
 
 func endOfContents(data []byte) bool { return len(data) >= 2 && data[0] == 0 && data[1] == 0 }
 
-// want reads the next value, which has to have a tag.
+// want reads the next value, which must have a tag.
 func (e *elements) want(tag byte) (element, error) {
 	value, err := e.next()
 	if err == nil && value.tag != tag {
@@ -121,14 +121,14 @@ func (e *elements) want(tag byte) (element, error) {
 	return value, err
 }
 
-// into reads the next value, which has to have a tag, and returns what is in it.
+// into reads the next value, which must have a tag, and returns its content.
 func (e *elements) into(tag byte) (elements, error) {
 	value, err := e.want(tag)
 	return elements{rest: value.content, definite: e.definite}, err
 }
 
-// only reads the next value, which has to have a tag and to be the last, and
-// returns what is in it.
+// only reads the next value, which must have a tag and be the last, and returns its
+// content.
 func (e *elements) only(tag byte) (elements, error) {
 	value, err := e.into(tag)
 	if err == nil && !e.empty() {
@@ -137,7 +137,7 @@ func (e *elements) only(tag byte) (elements, error) {
 	return value, err
 }
 
-// skip passes over the next value if it has a tag.
+// skip skips the next value if it has a tag.
 func (e *elements) skip(tag byte) error {
 	if e.empty() || e.rest[0] != tag {
 		return nil
@@ -146,7 +146,7 @@ func (e *elements) skip(tag byte) error {
 	return err
 }
 
-// literal reads a value that has to be exactly this, in DER.
+// literal reads a value that must be exactly this DER.
 func (e *elements) literal(der []byte) error {
 	rest, ok := bytes.CutPrefix(e.rest, der)
 	if !ok {
@@ -156,7 +156,7 @@ func (e *elements) literal(der []byte) error {
 	return nil
 }
 
-// octets reads an octet string, which BER may have in parts.
+// octets reads an octet string, which in BER may consist of parts.
 func (e *elements) octets() ([]byte, error) {
 	value, err := e.next()
 	switch {

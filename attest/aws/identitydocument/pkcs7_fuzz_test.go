@@ -9,7 +9,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws/identitydocument"
 )
 
-// FuzzVerify: nothing made up verifies; what does is a document that AWS signed.
+// FuzzVerify checks that only documents that AWS signed verify.
 func FuzzVerify(f *testing.F) {
 	genuineDigests := map[[32]byte]bool{}
 	known := identitydocument.NewVerifier(nil)
@@ -34,10 +34,12 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzReadValue: values lie where they are said to lie, and those of definite
-// length are what the standard library takes for DER, too.
+// FuzzReadValue checks the bounds of values, and compares values of definite length with
+// the standard library.
 func FuzzReadValue(f *testing.F) {
-	for _, seed := range []string{"\x30\x03\x02\x01\x01", "\x30\x80\x02\x01\x01\x00\x00", "\x30\x81\x80", "\x24\x80\x04\x01a\x04\x01b\x00\x00rest"} {
+	for _, seed := range []string{
+		"\x30\x03\x02\x01\x01", "\x30\x80\x02\x01\x01\x00\x00", "\x30\x81\x80", "\x24\x80\x04\x01a\x04\x01b\x00\x00rest",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -65,7 +67,7 @@ func FuzzReadValue(f *testing.F) {
 	})
 }
 
-// FuzzDSASignature: a signature has one encoding only.
+// FuzzDSASignature checks that a signature has only one encoding.
 func FuzzDSASignature(f *testing.F) {
 	f.Add([]byte("\x30\x06\x02\x01\x01\x02\x01\x02"))
 	f.Add([]byte("\x30\x08\x02\x02\x00\xff\x02\x02\x00\x80"))

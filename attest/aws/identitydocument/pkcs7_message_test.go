@@ -34,7 +34,7 @@ var (
 	issuer           = der(0x30, der(0x31, der(0x30, []byte("\x06\x03\x55\x04\x03"), der(0x13, []byte("Test")))))
 )
 
-// der is a value of definite length, and indefinite one of indefinite length.
+// der encodes a value of definite length, indefinite one of indefinite length.
 func der(tag byte, parts ...[]byte) []byte {
 	content := slices.Concat(parts...)
 	switch n := len(content); {
@@ -57,7 +57,7 @@ type signer struct {
 	serial int64
 }
 
-// Keys take long to make, and every test may use the same.
+// Generating keys takes long, and all tests can share them.
 var (
 	rsaSigner     = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
 	thief         = sync.OnceValue(func() signer { return signer{newRSA(), 1000} })
@@ -132,15 +132,15 @@ func dsaNumbers(r, s *big.Int) []byte {
 // signerParts are the parts of a signer in a message, encoded.
 type signerParts struct {
 	version, name, digest []byte
-	// attributes are under their tag; nil for none.
+	// attributes are the attributes under their tag. They can be nil.
 	attributes           []byte
 	algorithm, signature []byte
-	// rest follows.
+	// rest follows the other parts.
 	rest []byte
 }
 
-// info makes the signer of a content. What prepare changes is signed, what change
-// changes is not.
+// info makes the signer of a content. Changes by prepare are signed, changes by change
+// are not.
 func (s signer) info(content []byte, prepare func(*[][]byte), change func(*signerParts)) []byte {
 	attributes := [][]byte{
 		der(0x30, oidContentType, der(0x31, oidData)),
@@ -170,11 +170,11 @@ func (s signer) info(content []byte, prepare func(*[][]byte), change func(*signe
 // messageParts are the parts of a message, encoded.
 type messageParts struct {
 	version, digests, content, certificates, signers []byte
-	// after follows everything.
+	// after follows everything else.
 	after []byte
 }
 
-// message makes a message as AWS makes them.
+// message makes a message in AWS's format.
 func (s signer) message(content []byte, change func(*messageParts)) []byte {
 	p := &messageParts{
 		version: one, digests: der(0x31, sha256Identifier), signers: der(0x31, s.info(content, nil, nil)),
@@ -186,7 +186,8 @@ func (s signer) message(content []byte, change func(*messageParts)) []byte {
 	if change != nil {
 		change(p)
 	}
-	encoded := indefinite(0x30, oidSignedData, indefinite(0xa0, indefinite(0x30, p.version, p.digests, p.content, p.certificates, p.signers)))
+	encoded := indefinite(0x30, oidSignedData,
+		indefinite(0xa0, indefinite(0x30, p.version, p.digests, p.content, p.certificates, p.signers)))
 	return text(append(encoded, p.after...))
 }
 
@@ -201,7 +202,7 @@ func raw(tb testing.TB, text []byte) []byte {
 	return decoded
 }
 
-// verifier knows AWS's certificates and those of two signers of this test.
+// verifier has AWS's certificates and those of two signers of this test.
 func verifier() *identitydocument.Verifier {
 	return identitydocument.NewVerifier([]*x509.Certificate{rsaSigner().certificate(), dsaSigner().certificate()})
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// another is a document like the usual one, of another instance.
+// another is a document like the usual one, for another instance.
 var another = strings.Replace(usual, "i-1234567890abcdef0", "i-0fedcba0987654321", 1)
 
-func TestMessagesWithWhatAWSNeedNotBeTrustedForAreVerified(t *testing.T) {
+func TestVariantsOfMessagesAreVerified(t *testing.T) {
 	content := []byte(usual)
 	for _, tc := range []struct {
 		rule    string
@@ -31,7 +31,8 @@ func TestMessagesWithWhatAWSNeedNotBeTrustedForAreVerified(t *testing.T) {
 			p.content = der(0x30, oidData, der(0xa0, der(0x04, content)))
 		})},
 		{"with content in parts", rsaSigner().message(content, func(p *messageParts) {
-			p.content = indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content[:100]), der(0x04), der(0x04, content[100:]))))
+			p.content = indefinite(0x30, oidData,
+				indefinite(0xa0, indefinite(0x24, der(0x04, content[:100]), der(0x04), der(0x04, content[100:]))))
 		})},
 		{"with a certificate, which is ignored", rsaSigner().message(content, func(p *messageParts) {
 			p.certificates = der(0xa0, der(0x30, []byte("not even a certificate")))
@@ -73,26 +74,45 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 		message []byte
 		want    verdict.Code
 	}{
-		{"another document in a signed message", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)))))), identitydocument.SignatureInvalid},
+		{
+			"another document in a signed message",
+			contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)))))),
+			identitydocument.SignatureInvalid,
+		},
 		{"another document in a message signed with DSA", dsaSigner().message(content, func(p *messageParts) {
 			p.content = der(0x30, oidData, der(0xa0, der(0x04, []byte(another))))
 		}), identitydocument.SignatureInvalid},
-		{"another document before the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)), der(0x04, content))))), identitydocument.SignatureInvalid},
-		{"another document after the signed one", contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content)), der(0x04, []byte(another))))), identitydocument.DocumentMalformed},
-		{"another document and its digest, which nobody signed", by(rsaSigner(), nil, func(p *signerParts) {
-			p.attributes = der(0xa0, der(0x30, oidContentType, der(0x31, oidData)), der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum(content)))))
+		{
+			"another document before the signed one",
+			contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, []byte(another)), der(0x04, content))))),
+			identitydocument.SignatureInvalid,
+		},
+		{
+			"another document after the signed one",
+			contentOf(indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content)), der(0x04, []byte(another))))),
+			identitydocument.DocumentMalformed,
+		},
+		{"another document and its digest, unsigned", by(rsaSigner(), nil, func(p *signerParts) {
+			p.attributes = der(0xa0, der(0x30, oidContentType, der(0x31, oidData)),
+				der(0x30, oidMessageDigest, der(0x31, der(0x04, rsaSigner().sum(content)))))
 		}), identitydocument.SignatureInvalid},
 
 		{"another key under the name of a known certificate", thief().message(content, nil), identitydocument.SignatureInvalid},
-		{"a certificate that nobody knows", unknownSigner().message(content, nil), identitydocument.SignerUnknown},
-		{"the name of AWS's certificate first, another key's after it", with(signers(good, unknownSigner().info(content, nil, nil))), identitydocument.DocumentMalformed},
+		{"an unknown certificate", unknownSigner().message(content, nil), identitydocument.SignerUnknown},
+		{
+			"the name of AWS's certificate first, another key's after it",
+			with(signers(good, unknownSigner().info(content, nil, nil))), identitydocument.DocumentMalformed,
+		},
 		{"another key first", with(signers(unknownSigner().info(content, nil, nil), good)), identitydocument.DocumentMalformed},
 		{"two signers who are both known", with(signers(good, good)), identitydocument.DocumentMalformed},
 		{"no signer", with(signers()), identitydocument.DocumentMalformed},
 		{"its own certificate in the message", unknownSigner().message(content, func(p *messageParts) {
 			p.certificates = der(0xa0, der(0x30, issuer))
 		}), identitydocument.SignerUnknown},
-		{"the certificate of the other algorithm", by(signer{rsaSigner().key, dsaSigner().serial}, nil, nil), identitydocument.SignerUnknown},
+		{
+			"the certificate of the other algorithm", by(signer{rsaSigner().key, dsaSigner().serial}, nil, nil),
+			identitydocument.SignerUnknown,
+		},
 
 		{"no signed attributes", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes, p.signature = nil, der(0x04, rsaSigner().sign(content))
@@ -129,40 +149,78 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 		{"signed attributes of indefinite length", by(rsaSigner(), nil, func(p *signerParts) {
 			p.attributes = indefinite(0xa0, p.attributes[2:])
 		}), identitydocument.DocumentMalformed},
-		{"attributes that are not signed", by(rsaSigner(), nil, func(p *signerParts) { p.rest = der(0xa1) }), identitydocument.DocumentMalformed},
+		{
+			"attributes that are not signed", by(rsaSigner(), nil, func(p *signerParts) { p.rest = der(0xa1) }),
+			identitydocument.DocumentMalformed,
+		},
 
 		{"RSA with SHA-1", by(rsaSigner(), nil, func(p *signerParts) { p.digest = sha1Identifier }), identitydocument.DocumentMalformed},
-		{"DSA with SHA-256", by(dsaSigner(), nil, func(p *signerParts) { p.digest = sha256Identifier }), identitydocument.DocumentMalformed},
+		{
+			"DSA with SHA-256", by(dsaSigner(), nil, func(p *signerParts) { p.digest = sha256Identifier }),
+			identitydocument.DocumentMalformed,
+		},
 		{"an algorithm with parameters", by(rsaSigner(), nil, func(p *signerParts) {
 			p.digest = der(0x30, sha256Identifier[2:], one)
 		}), identitydocument.DocumentMalformed},
 		{"an algorithm with a NULL that is not empty", by(rsaSigner(), nil, func(p *signerParts) {
 			p.digest = der(0x30, sha256Identifier[2:], []byte{5, 1, 0})
 		}), identitydocument.DocumentMalformed},
-		{"certificates that do not end", with(func(p *messageParts) { p.certificates = []byte("\xa0\x82\xff\xff") }), identitydocument.DocumentMalformed},
-		{"a digest that is not among the message's", with(func(p *messageParts) { p.digests = der(0x31, sha1Identifier) }), identitydocument.DocumentMalformed},
-		{"two digests of the message", with(func(p *messageParts) { p.digests = der(0x31, sha256Identifier, sha1Identifier) }), identitydocument.DocumentMalformed},
-		{"a signature of no bytes", by(rsaSigner(), nil, func(p *signerParts) { p.signature = der(0x04) }), identitydocument.SignatureInvalid},
+		{
+			"certificates that do not end", with(func(p *messageParts) { p.certificates = []byte("\xa0\x82\xff\xff") }),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"a digest that is not among the message's",
+			with(func(p *messageParts) { p.digests = der(0x31, sha1Identifier) }), identitydocument.DocumentMalformed,
+		},
+		{
+			"two digests of the message",
+			with(func(p *messageParts) { p.digests = der(0x31, sha256Identifier, sha1Identifier) }),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"a signature of no bytes", by(rsaSigner(), nil, func(p *signerParts) { p.signature = der(0x04) }),
+			identitydocument.SignatureInvalid,
+		},
 		{"a signature with a byte more", by(rsaSigner(), nil, func(p *signerParts) {
 			p.signature = der(0x04, []byte{0}, p.signature[4:])
 		}), identitydocument.SignatureInvalid},
 
 		{"no content", contentOf(der(0x30, oidData)), identitydocument.DocumentMalformed},
 		{"content of another type", contentOf(der(0x30, oidSignedData, der(0xa0, der(0x04, content)))), identitydocument.DocumentMalformed},
-		{"content that is not a string of octets", contentOf(der(0x30, oidData, der(0xa0, der(0x0c, content)))), identitydocument.DocumentMalformed},
-		{"content in parts of parts", contentOf(der(0x30, oidData, der(0xa0, der(0x24, der(0x24, der(0x04, content)))))), identitydocument.DocumentMalformed},
+		{
+			"content that is not a string of octets", contentOf(der(0x30, oidData, der(0xa0, der(0x0c, content)))),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"content in parts of parts", contentOf(der(0x30, oidData, der(0xa0, der(0x24, der(0x24, der(0x04, content)))))),
+			identitydocument.DocumentMalformed,
+		},
 		{"another version", with(func(p *messageParts) { p.version = []byte{2, 1, 3} }), identitydocument.DocumentMalformed},
-		{"another version of the signer", by(rsaSigner(), nil, func(p *signerParts) { p.version = []byte{2, 1, 3} }), identitydocument.DocumentMalformed},
+		{
+			"another version of the signer", by(rsaSigner(), nil, func(p *signerParts) { p.version = []byte{2, 1, 3} }),
+			identitydocument.DocumentMalformed,
+		},
 		{"data after the message", with(func(p *messageParts) { p.after = []byte{0} }), identitydocument.DocumentMalformed},
-		{"a second message after it", with(func(p *messageParts) { p.after = raw(t, rsaSigner().message([]byte(another), nil)) }), identitydocument.DocumentMalformed},
+		{
+			"a second message after it",
+			with(func(p *messageParts) { p.after = raw(t, rsaSigner().message([]byte(another), nil)) }),
+			identitydocument.DocumentMalformed,
+		},
 		{"lists of revoked certificates", with(func(p *messageParts) { p.certificates = der(0xa1) }), identitydocument.DocumentMalformed},
 		{"a length of four gigabytes", text([]byte("\x30\x84\xff\xff\xff\xff\x06\x09")), identitydocument.DocumentMalformed},
 		{"a length of many bytes", text([]byte("\x30\xff" + strings.Repeat("\xff", 127))), identitydocument.DocumentMalformed},
 		{"a length that is not in its shortest form", text([]byte("\x30\x81\x02\x05\x00")), identitydocument.DocumentMalformed},
 		{"a length beyond the end", text([]byte("\x30\x20\x06\x01")), identitydocument.DocumentMalformed},
 		{"deep nesting", text(bytes.Repeat([]byte("\x30\x80"), 30000)), identitydocument.DocumentMalformed},
-		{"deep nesting that ends", text(slices.Concat(bytes.Repeat([]byte("\x30\x80"), 10000), make([]byte, 20000))), identitydocument.DocumentMalformed},
-		{"a primitive value of indefinite length", contentOf(der(0x30, oidData, der(0xa0, indefinite(0x04, content)))), identitydocument.DocumentMalformed},
+		{
+			"deep nesting that ends", text(slices.Concat(bytes.Repeat([]byte("\x30\x80"), 10000), make([]byte, 20000))),
+			identitydocument.DocumentMalformed,
+		},
+		{
+			"a primitive value of indefinite length", contentOf(der(0x30, oidData, der(0xa0, indefinite(0x04, content)))),
+			identitydocument.DocumentMalformed,
+		},
 		{"a tag of several bytes", text([]byte("\x3f\x81\x00\x00")), identitydocument.DocumentMalformed},
 	} {
 		t.Run(tc.attack, func(t *testing.T) {
@@ -172,7 +230,7 @@ func TestForgedMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// attributesOf is what the signer of a content signs.
+// attributesOf returns what the signer of a content signs.
 func attributesOf(content []byte) []byte {
 	var signed []byte
 	rsaSigner().info(content, func(a *[][]byte) { signed = der(0x31, *a...) }, nil)
@@ -228,13 +286,12 @@ func TestDSASignaturesOutOfRangeAreRefused(t *testing.T) {
 		})
 	}
 	if _, err := verifier().Verify(&identitydocument.Evidence{Document: numbers(func() {})}); err != nil {
-		t.Errorf("and with nothing changed: %v", err)
+		t.Errorf("without a change: %v", err)
 	}
 }
 
-// TestEveryFlippedBitIsRefusedOrChangesNothing flips each bit of a message, one
-// after the other.
-func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
+// TestEveryFlippedBitIsRefusedOrIrrelevant flips each bit of a message, one at a time.
+func TestEveryFlippedBitIsRefusedOrIrrelevant(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		message []byte
@@ -262,7 +319,7 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d of %d changes change nothing", accepted, 8*len(message))
+			t.Logf("%d of %d changes have no effect", accepted, 8*len(message))
 			if accepted > 8 {
 				t.Errorf("%d changes are not noticed, want few", accepted)
 			}
@@ -288,8 +345,8 @@ func TestEveryFlippedBitIsRefusedOrChangesNothing(t *testing.T) {
 	})
 }
 
-// TestEveryLengthOfAMessageIsRefused cuts a message off after each byte.
-func TestEveryLengthOfAMessageIsRefused(t *testing.T) {
+// TestTruncatedMessagesAreRefused truncates a message after each byte.
+func TestTruncatedMessagesAreRefused(t *testing.T) {
 	message := raw(t, decodedText(genuine(t, "ap-southeast-2.rsa2048.txt")))
 	for i := range message {
 		_, err := identitydocument.NewVerifier(nil).Verify(&identitydocument.Evidence{Document: text(message[:i])})
@@ -297,8 +354,8 @@ func TestEveryLengthOfAMessageIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnotherReaderSeesTheSameContent compares with a library.
-func TestAnotherReaderSeesTheSameContent(t *testing.T) {
+// TestLibraryReadsTheSameContent compares with a library.
+func TestLibraryReadsTheSameContent(t *testing.T) {
 	for _, name := range []string{"ap-southeast-2.rsa2048.txt", "ap-southeast-2.pkcs7.txt", "us-east-1-of-2016.pkcs7.txt"} {
 		t.Run(name, func(t *testing.T) {
 			message := genuine(t, name)
@@ -324,10 +381,11 @@ func TestAnotherReaderSeesTheSameContent(t *testing.T) {
 	}
 }
 
-func TestAnotherReaderPutsPartsTogetherAlike(t *testing.T) {
+func TestLibraryJoinsPartsInTheSameWay(t *testing.T) {
 	content := []byte(usual)
 	message := rsaSigner().message(content, func(p *messageParts) {
-		p.content = indefinite(0x30, oidData, indefinite(0xa0, indefinite(0x24, der(0x04, content[:7]), der(0x04, content[7:300]), der(0x04, content[300:]))))
+		p.content = indefinite(0x30, oidData,
+			indefinite(0xa0, indefinite(0x24, der(0x04, content[:7]), der(0x04, content[7:300]), der(0x04, content[300:]))))
 	})
 	theirs, err := pkcs7.Parse(raw(t, message))
 	if err != nil {

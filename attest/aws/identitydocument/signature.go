@@ -12,8 +12,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest"
 )
 
-// Verify checks the signature of a document and reads it. What is read is what
-// was signed, byte for byte. An error is an [*attest.Refusal].
+// Verify verifies the signature of a document and reads it. It reads exactly the signed
+// bytes. An error is an [*attest.Refusal].
 func (v *Verifier) Verify(evidence *Evidence) (*Document, error) {
 	if evidence.Signature != nil {
 		return v.verifyBeside(evidence)
@@ -31,18 +31,19 @@ func (v *Verifier) Verify(evidence *Evidence) (*Document, error) {
 		return nil, err
 	}
 	if !signer.signsIn(document.Region) {
-		return nil, attest.Refuse(SignerUnknown, "the identity document is of region %s, but signed with AWS's certificate of another: %s", document.Region, signer)
+		return nil, attest.Refuse(SignerUnknown,
+			"the identity document is for region %s, but signed with AWS's certificate of another region: %s",
+			document.Region, signer)
 	}
 	return document, nil
 }
 
-// verifyMessage checks the signature of a message and returns the certificate
-// that it was made with: one of those that are known under the name that the
-// message gives. Names are not secret; they only choose.
+// verifyMessage verifies the signature of a message and returns the certificate: a known
+// one with the name in the message. Names are not secret; they only select.
 func (v *Verifier) verifyMessage(m *message) (*certificate, error) {
 	m.sum = m.algorithm.sum(m.content)
 	if len(m.digest) != 2+len(m.sum) || m.digest[0] != tagOctetString || !bytes.Equal(m.digest[2:], m.sum) {
-		return nil, attest.Refuse(SignatureInvalid, "the identity document is not the one that was signed: it has another digest")
+		return nil, attest.Refuse(SignatureInvalid, "the identity document was changed: its digest differs from the signed one")
 	}
 	known := false
 	hashed := m.algorithm.sum(m.attributes)
@@ -61,9 +62,9 @@ func (v *Verifier) verifyMessage(m *message) (*certificate, error) {
 	return nil, attest.Refuse(SignerUnknown, "no certificate with serial number %x signs documents of form %s", m.serial, m.form())
 }
 
-// verifyBeside checks a signature beside the document. Nothing but the document
-// says of which region's key it is, so the document is read first; what comes of
-// it is used for nothing else before the signature is known to be good.
+// verifyBeside verifies a detached signature. Only the document has the region of the
+// key, so the document is read first. It is used for nothing else before the signature is
+// verified.
 func (v *Verifier) verifyBeside(evidence *Evidence) (*Document, error) {
 	sum := sha256.Sum256(evidence.Document)
 	document, err := parseDocument(evidence.Document, Signature, sum)
@@ -75,7 +76,8 @@ func (v *Verifier) verifyBeside(evidence *Evidence) (*Document, error) {
 		signers = v.everywhere
 	}
 	if len(signers) == 0 {
-		return nil, attest.Refuse(SignerUnknown, "no certificate is known for documents of form %s of region %s", Signature, document.Region)
+		return nil, attest.Refuse(SignerUnknown, "there is no certificate for documents of form %s in region %s", Signature,
+			document.Region)
 	}
 	for _, signer := range signers {
 		if verifies(signer.key, sum[:], evidence.Signature) {
@@ -85,7 +87,7 @@ func (v *Verifier) verifyBeside(evidence *Evidence) (*Document, error) {
 	return nil, attest.Refuse(SignatureInvalid, "the signature (form %s) is not AWS's for region %s", Signature, document.Region)
 }
 
-// verifies reports whether a signature is that of a digest.
+// verifies reports whether a signature is valid for a digest.
 func verifies(key any, digest, signature []byte) bool {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -97,8 +99,8 @@ func verifies(key any, digest, signature []byte) bool {
 	return false
 }
 
-// dsaSignature reads the two numbers of a DSA signature (RFC 3279, section 2.2.2).
-// Only their one encoding in DER is one.
+// dsaSignature reads the two numbers of a DSA signature (RFC 3279, section 2.2.2). Only
+// their canonical DER is accepted.
 func dsaSignature(der []byte) (r, s *big.Int, ok bool) {
 	outer := elements{rest: der, definite: true}
 	numbers, err := outer.only(tagSequence)

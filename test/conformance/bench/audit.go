@@ -25,7 +25,7 @@ behind it, put the request to the Node authorizer, RBAC and NodeRestriction, and
 The lines are those of kubelets (leases, statuses, what pods need, tokens with their
 objects, watches with both stages), one in twenty of which would be refused, and of
 controllers. The floor only decodes the same lines with the same decoder. Both are
-measured in turns. Then the program reads a log that is made while it reads, through a
+measured alternately. Then the program reads a log that is made while it reads, through a
 pipe, and its memory is looked at on the way.`
 
 const whyAudit = "What remains beside decoding is the evaluators, and counting, which one thread does in the order of the log."
@@ -48,8 +48,9 @@ func (b *bench) audit() (section, error) {
 		text.Write(lines.next())
 	}
 	t := table{
-		caption: fmt.Sprintf("**%s lines of %s bytes on average.** Lines a second.", thousands(float64(b.sizes.documents)), thousands(float64(text.Len()/b.sizes.documents))),
-		header:  []string{"", "share of decoding", "`audit`", "decoding only"},
+		caption: fmt.Sprintf("**%s lines of %s bytes on average.** Lines a second.", thousands(float64(b.sizes.documents)),
+			thousands(float64(text.Len()/b.sizes.documents))),
+		header: []string{"", "share of decoding", "`audit`", "decoding only"},
 	}
 	one, err := b.auditOneCore(state, text.Bytes())
 	if err != nil {
@@ -71,13 +72,14 @@ func (b *bench) audit() (section, error) {
 		return s, err
 	}
 	s.tables = append(s.tables, memory)
-	s.targets = append(s.targets, atMost("Peak memory of `audit` at the end of the long log, to that after a quarter of it", 1.1, growth, times, whyAuditMemory))
+	s.targets = append(s.targets,
+		atMost("Peak memory of `audit` at the end of the long log, to that after a quarter of it", 1.1, growth, times, whyAuditMemory))
 	return s, nil
 }
 
 const whyAuditMemory = "What grows are the lists of a report, up to their bounds, and the heap up to the pace of the garbage collector."
 
-// auditRBAC is what a state needs besides: something for RBAC to decide by.
+// auditRBAC are the roles and bindings of the state.
 const auditRBAC = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: discovery}
@@ -144,7 +146,8 @@ func (b *bench) auditThroughput(state *source.State, text []byte, clock func() t
 			run  func() error
 		}{
 			{&r.audit, func() error {
-				_, _, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators, auditlog.Options{Stdin: bytes.NewReader(text)})
+				_, _, err := replay.Run(b.ctx, []auditlog.File{{Path: auditlog.Stdin}}, evaluators,
+					auditlog.Options{Stdin: bytes.NewReader(text)})
 				return err
 			}},
 			{&r.floor, func() error { return decodeOnly(text) }},
@@ -226,7 +229,8 @@ func (b *bench) auditMemory(state []string, l fileCluster) (t table, growth floa
 	}
 	writeErr = errors.Join(writeErr, to.Close())
 	ended := cmd.Wait()
-	if exit := new(exec.ExitError); errors.As(ended, &exit) && exit.ExitCode() == statusUndecided && strings.Contains(said.String(), notExamined) {
+	if exit := new(exec.ExitError); errors.As(ended, &exit) && exit.ExitCode() == statusUndecided &&
+		strings.Contains(said.String(), notExamined) {
 		ended = nil
 	}
 	err = errors.Join(writeErr, outcome(cmd, ended, &said))

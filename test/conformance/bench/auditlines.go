@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// auditLines makes the lines of an audit log, one after the other, without end.
+// auditLines generates an endless sequence of lines of an audit log.
 type auditLines struct {
 	fileCluster
 	made int
@@ -34,7 +34,7 @@ func (a *auditLines) next() []byte {
 	return a.text.Bytes()
 }
 
-// auditRequest is what changes from line to line.
+// auditRequest has the fields that vary between lines.
 type auditRequest struct {
 	verb, path, query string
 	reference         string // the fields of objectRef
@@ -47,7 +47,8 @@ func (a *auditLines) add() {
 	a.at = a.at.Add(3 * time.Millisecond)
 	node := i * 7919 % a.nodes
 	if i%10 >= 6 {
-		a.event(auditController(i), "system:kube-controller-manager", "", "kube-controller-manager/v1.37.1 (linux/amd64) kubernetes/5c9f8ab/leader-election", "ResponseComplete")
+		a.event(auditController(i), "system:kube-controller-manager", "",
+			"kube-controller-manager/v1.37.1 (linux/amd64) kubernetes/5c9f8ab/leader-election", "ResponseComplete")
 		return
 	}
 	request, stages := a.kubeletRequest(i, node)
@@ -76,12 +77,16 @@ func (a *auditLines) kubeletRequest(i, node int) (auditRequest, []string) {
 		return auditObject("get", "", "configmaps", "", namespace, appName(app)+"-config", ""), complete
 	case 4:
 		r := auditObject("create", "", "serviceaccounts", "token", namespace, appName(app), "")
-		r.object = fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{},"spec":{"audiences":null,"expirationSeconds":3607,`+
-			`"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":"0b4e7c3e-0000-4000-8000-%012x"}},"status":{"token":"","expirationTimestamp":null}}`,
+		r.object = fmt.Sprintf(`{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","metadata":{},`+
+			`"spec":{"audiences":null,"expirationSeconds":3607,`+
+			`"boundObjectRef":{"kind":"Pod","apiVersion":"v1","name":%q,"uid":"0b4e7c3e-0000-4000-8000-%012x"}},`+
+			`"status":{"token":"","expirationTimestamp":null}}`,
 			a.replicaPod(node, replica), i)
 		return r, complete
 	}
-	r := auditObject("watch", "", "configmaps", "", namespace, appName(app)+"-config", "?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
+	r := auditObject("watch", "", "configmaps", "", namespace, appName(app)+"-config",
+		"?allowWatchBookmarks=true&fieldSelector=metadata.name%3D"+appName(app)+
+			"-config&resourceVersion=81234&timeoutSeconds=431&watch=true")
 	return r, []string{"ResponseStarted", "ResponseComplete"}
 }
 
@@ -104,7 +109,10 @@ func auditObject(verb, group, resource, subresource, namespace, name, query stri
 	if subresource != "" {
 		path, reference = path+"/"+subresource, reference+fmt.Sprintf(`,"subresource":%q`, subresource)
 	}
-	return auditRequest{verb: verb, path: path, query: query, reference: fmt.Sprintf(`"resource":%q,"name":%q,"apiVersion":"v1"%s`, resource, name, reference)}
+	return auditRequest{
+		verb: verb, path: path, query: query,
+		reference: fmt.Sprintf(`"resource":%q,"name":%q,"apiVersion":"v1"%s`, resource, name, reference),
+	}
 }
 
 // event writes one line as kube-apiserver does.
@@ -116,9 +124,12 @@ func (a *auditLines) event(r auditRequest, user, group, agent, stage string) {
 	at := a.at.Format("2006-01-02T15:04:05.000000Z")
 	fmt.Fprintf(&a.text, `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":%q,"auditID":"6f1e0d5c-1f3a-4b57-9c8e-%012x","stage":%q,`+
 		`"requestURI":%q,"verb":%q,"user":{"username":%q,"groups":[%s"system:authenticated"],`+
-		`"extra":{"authentication.kubernetes.io/credential-id":["X509SHA256=8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"]}},`+
+		`"extra":{"authentication.kubernetes.io/credential-id":`+
+		`["X509SHA256=8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"]}},`+
 		`"sourceIPs":["10.0.12.34"],"userAgent":%q,"objectRef":{%s},"responseStatus":{"metadata":{},"code":200},%s`+
 		`"requestReceivedTimestamp":%q,"stageTimestamp":%q,`+
-		`"annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:node\" of ClusterRole \"system:node\" to Group \"system:nodes\""}}`+"\n",
+		`"annotations":{"authorization.k8s.io/decision":"allow",`+
+		`"authorization.k8s.io/reason":"RBAC: allowed by ClusterRoleBinding \"system:node\" of ClusterRole `+
+		`\"system:node\" to Group \"system:nodes\""}}`+"\n",
 		level, a.made, stage, r.path+r.query, r.verb, user, group, agent, r.reference, object, at, at)
 }

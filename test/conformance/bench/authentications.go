@@ -36,13 +36,15 @@ func (b *bench) authentications() (s section, err error) {
 	b.log("authentications: starting a control plane and the server")
 	c, err := authentication.Start(b.ctx, authentication.Options{
 		Root: b.root, Progress: b.status,
-		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: {cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
+		IAM: "  sts: {maxInFlight: 256, perSecond: 100000, burst: 100000, cacheTTL: 10m, cacheSize: 100000}\n  ec2: " +
+			"{cacheTTL: 1h, perSecond: 1000, burst: 1000}\n",
 	})
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	mapping := "- rolearn: " + authentication.RoleARN(mappedRole) + "\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
+	mapping := "- rolearn: " + authentication.RoleARN(mappedRole) +
+		"\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	if err := c.Map(b.ctx, map[string]string{"mapRoles": mapping}); err != nil {
 		return s, err
 	}
@@ -97,11 +99,11 @@ func (a *authenticationBench) measure(s *section) error {
 	if _, err := a.ask(theServer, warm, len(warm)/connections); err != nil {
 		return err
 	}
-	known, err := a.takeTurns("warm", func() ([][]byte, int, error) { return warm, 0, nil })
+	known, err := a.alternate("warm", func() ([][]byte, int, error) { return warm, 0, nil })
 	if err != nil {
 		return err
 	}
-	first, err := a.takeTurns("cold", func() ([][]byte, int, error) {
+	first, err := a.alternate("cold", func() ([][]byte, int, error) {
 		fresh, err := a.reviews(a.sizes.freshTokens)
 		return fresh, len(fresh)/connections - 1, err
 	})
@@ -113,12 +115,13 @@ func (a *authenticationBench) measure(s *section) error {
 	t.addServed("cold", first)
 	s.tables = append(s.tables, t)
 	s.targets = append(s.targets, atLeast("`/authenticate` against the floor, warm", 0.7, known.throughput(theFloor), whyAuthentications))
-	s.remarks = append(s.remarks, "Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theFloor).String()+" of the floor.")
+	s.remarks = append(s.remarks,
+		"Cold, with a request to the local STS for each answer, the server reaches "+first.throughput(theFloor).String()+" of the floor.")
 	return nil
 }
 
-// takeTurns puts reviews, made anew for each round, to the servers in turns.
-func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
+// alternate puts reviews, made anew for each round, to the servers alternately.
+func (a *authenticationBench) alternate(kind string, reviews func() (bodies [][]byte, each int, err error)) (servedRounds, error) {
 	r := make(servedRounds, len(a.servers))
 	for i := range a.rounds + 1 {
 		a.log("authentications: %s, round %d of %d", kind, i, a.rounds)
@@ -127,7 +130,7 @@ func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]
 			return nil, err
 		}
 		for j := range a.servers {
-			at := contestant((i + j) % len(a.servers))
+			at := endpoint((i + j) % len(a.servers))
 			one, err := a.ask(at, bodies, each)
 			if err != nil {
 				return nil, err
@@ -141,7 +144,7 @@ func (a *authenticationBench) takeTurns(kind string, reviews func() (bodies [][]
 }
 
 // ask puts reviews to a server: for a time, or each connection so many.
-func (a *authenticationBench) ask(who contestant, bodies [][]byte, each int) (servedRound, error) {
+func (a *authenticationBench) ask(who endpoint, bodies [][]byte, each int) (servedRound, error) {
 	s := a.servers[who]
 	check := func(body []byte) error {
 		if who == theServer && !strings.Contains(string(body), `"authenticated":true`) {

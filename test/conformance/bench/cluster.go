@@ -112,9 +112,9 @@ func claimVolume(name string) corev1.Volume {
 	}}
 }
 
-// fill hands all objects of the layout to a contender, each made just before
+// fill hands all objects of the layout to an implementation, each made just before
 // and dropped right after.
-func (l layout) fill(c contender) {
+func (l layout) fill(c implementation) {
 	for i := range l.pods {
 		c.pods.OnAdd(l.pod(i), true)
 	}

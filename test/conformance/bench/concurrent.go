@@ -33,7 +33,10 @@ func (b *bench) concurrent() (section, error) {
 	var growth, rate pair[[]float64]
 	t := table{
 		caption: fmt.Sprintf("**Time of single requests.** Reading the clock alone takes %s.", nanoseconds(clockCost())),
-		header:  []string{"", "median, idle", "median, changing", "p99, idle", "p99, changing", "p99.9, idle", "p99.9, changing", "changes a second"},
+		header: []string{
+			"", "median, idle", "median, changing", "p99, idle", "p99, changing", "p99.9, idle", "p99.9, changing",
+			"changes a second",
+		},
 	}
 	var idle, busy pair[histogram]
 	for i := range b.rounds {
@@ -97,7 +100,7 @@ type writer struct {
 // pace is the time between two changes.
 const pace = time.Second / 10_000
 
-func startWriter(ctx context.Context, c contender, forms [2][]*corev1.Pod) *writer {
+func startWriter(ctx context.Context, c implementation, forms [2][]*corev1.Pod) *writer {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &writer{cancel: cancel, done: make(chan struct{}), begin: time.Now()}
 	go func() {

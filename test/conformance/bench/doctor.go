@@ -22,7 +22,7 @@ a dump as ` + "`kubectl get -A -o json`" + ` prints it, with pods that say nothi
 over, the roles and bindings that every cluster has, and aws-auth. The floor only splits the
 same files with the same reader and decodes what is no pod. Then from a real kube-apiserver
 that holds the same nodes, requests and mappings; there the floor only lists the same kinds
-with client-go, page by page. Each is measured in turns with its floor. The
+with client-go, page by page. Each is measured alternately with its floor. The
 program itself is run for its time and memory, once more without the pods.`
 
 // The targets: on files as for the other commands that read much, reading has to be the
@@ -63,7 +63,8 @@ func (b *bench) doctorFiles(s *section, l doctorCluster) error {
 		caption: fmt.Sprintf("**The program on files, %s nodes.**", thousands(float64(l.nodes))),
 		header:  []string{"", "file", "time", "objects a second", "processor time", "peak memory"},
 	}
-	with, err := b.addRun(&runs, 2*l.nodes+l.pods(), fmt.Sprintf("with %s pods", thousands(float64(l.pods()))), dump, doctorArgs(dump, rest))
+	with, err := b.addRun(&runs, 2*l.nodes+l.pods(), fmt.Sprintf("with %s pods", thousands(float64(l.pods()))), dump,
+		doctorArgs(dump, rest))
 	if err != nil {
 		return err
 	}
@@ -95,22 +96,22 @@ func doctorArgs(dump string, rest []string) []string {
 	return args
 }
 
-// besides is the time of the doctor and of its floor, in nanoseconds, round by round.
-type besides struct{ doctor, floor []float64 }
+// doctorTimes is the time of the doctor and of its floor, in nanoseconds, round by round.
+type doctorTimes struct{ doctor, floor []float64 }
 
 // ratio is how much of the floor's pace the doctor has.
-func (b besides) ratio() spread {
+func (d doctorTimes) ratio() spread {
 	var ratios []float64
-	for i := range b.doctor {
-		ratios = append(ratios, b.floor[i]/b.doctor[i])
+	for i := range d.doctor {
+		ratios = append(ratios, d.floor[i]/d.doctor[i])
 	}
 	return spreadOf(ratios)
 }
 
-// besideFloor measures both in turns. A first round, which is not counted, warms them
+// besideFloor measures both alternately. A first round, which is not counted, warms them
 // up.
-func (b *bench) besideFloor(what string, rounds int, clock func() time.Duration, examine, floor func() error) (besides, error) {
-	var r besides
+func (b *bench) besideFloor(what string, rounds int, clock func() time.Duration, examine, floor func() error) (doctorTimes, error) {
+	var r doctorTimes
 	sides := []struct {
 		into *[]float64
 		run  func() error
@@ -134,7 +135,7 @@ func (b *bench) besideFloor(what string, rounds int, clock func() time.Duration,
 
 var doctorHeader = []string{"`doctor`", "floor", "ratio"}
 
-func (t *table) addDoctor(r besides) {
+func (t *table) addDoctor(r doctorTimes) {
 	t.add(nanoseconds(median(r.doctor)), nanoseconds(median(r.floor)), r.ratio().String())
 }
 
@@ -151,7 +152,8 @@ func examineFiles(ctx context.Context, paths []string, nodes int) error {
 // are well.
 func examined(c *doctor.Cluster, nodes int) error {
 	if len(c.Nodes) != nodes || len(c.Requests) != nodes || c.AWSAuth == nil || !c.RBACKnown {
-		return fmt.Errorf("%d nodes and %d requests of %d were read, aws-auth: %t, RBAC: %t", len(c.Nodes), len(c.Requests), nodes, c.AWSAuth != nil, c.RBACKnown)
+		return fmt.Errorf("%d nodes and %d requests of %d were read, aws-auth: %t, RBAC: %t", len(c.Nodes), len(c.Requests), nodes,
+			c.AWSAuth != nil, c.RBACKnown)
 	}
 	report := doctor.Examine(c, doctor.Options{Now: time.Now()})
 	for _, role := range report.Roles {

@@ -111,7 +111,7 @@ func (l doctorCluster) node(i int) *corev1.Node {
 }
 
 // requestMaker makes the requests of kubelets for serving certificates. All have the
-// same key, which nobody looks at.
+// same key, which is not checked.
 type requestMaker struct{ key *ecdsa.PrivateKey }
 
 func newRequestMaker() (*requestMaker, error) {
@@ -147,7 +147,9 @@ func (m *requestMaker) make(i int) (*certificatesv1.CertificateSigningRequest, e
 func (l doctorCluster) approved(i int, request *certificatesv1.CertificateSigningRequest) *certificatesv1.CertificateSigningRequest {
 	canonical, session := roleARN(nodeRole(i)), instanceID(i)
 	request.CreationTimestamp = metav1.Unix(1_767_225_600, 0).Rfc3339Copy()
-	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{"system:bootstrappers", "system:nodes", "system:authenticated"}
+	request.Spec.Username, request.Spec.Groups = kubelet(i).GetName(), []string{
+		"system:bootstrappers", "system:nodes", "system:authenticated",
+	}
 	request.Spec.UID = "aws-iam-authenticator:" + fakeaws.DefaultAccount + ":AROAIOSFODNN7EXAMPLE1"
 	request.Spec.Extra = map[string]certificatesv1.ExtraValue{
 		"arn":          {"arn:aws:sts::" + fakeaws.DefaultAccount + ":assumed-role/" + nodeRole(i) + "/" + session},
@@ -157,7 +159,7 @@ func (l doctorCluster) approved(i int, request *certificatesv1.CertificateSignin
 		"principalId":  {"AROAIOSFODNN7EXAMPLE1"},
 	}
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{approval()}
-	// The size of a certificate; nobody reads it.
+	// It has the size of a certificate. It is not read.
 	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: make([]byte, 700)})
 	return request
 }

@@ -11,7 +11,7 @@ const introduction = `# Benchmarks
 <!-- Written by "make bench"; do not edit. -->
 
 node-authorizer and the Node authorizer of Kubernetes are measured side by side in one
-process, in turns, through the same interface. A ratio says how many times faster
+process, alternately, through the same interface. A ratio says how many times faster
 node-authorizer is: the median of the rounds, with the lowest and the highest. Ratios
 are what counts; absolute figures are those of one machine and are for orientation.
 

@@ -37,7 +37,7 @@ func (c fanOut) volume(i int) *corev1.PersistentVolume {
 		&corev1.SecretReference{Namespace: namespaceName(0), Name: secretName(sharedObject)})
 }
 
-func (c fanOut) fill(to contender) {
+func (c fanOut) fill(to implementation) {
 	for i := range c.related + c.unrelated {
 		to.pods.OnAdd(c.pod(i), true)
 	}

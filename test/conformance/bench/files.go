@@ -77,7 +77,7 @@ func (b *bench) addRun(t *table, objects int, what, file string, args []string) 
 	return peak, nil
 }
 
-// used is what a run of the program took.
+// used is the resource usage of a run of the program.
 type used struct {
 	time, processor time.Duration
 	peak            float64 // of memory, in bytes
@@ -127,7 +127,7 @@ func outcome(cmd *exec.Cmd, err error, said fmt.Stringer) error {
 	return fmt.Errorf("running %s: %w: %s", cmd, err, said)
 }
 
-// afterLoading measures what questions take when the state is there.
+// afterLoading measures the time of questions when the state is loaded.
 func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table, error) {
 	t := table{caption: "**After loading.**", header: []string{"question", "time", "answer"}}
 	app := l.appOf(0, 0)
@@ -137,9 +137,18 @@ func (b *bench) afterLoading(s *section, l fileCluster, snapshot string) (table,
 	}{
 		{"`reach` of a node", []string{"reach", nodeName(l.nodes / 2)}},
 		{"`reach` of a node, as JSON", []string{"reach", nodeName(l.nodes / 2), "-o", "json"}},
-		{"`who-can` get a secret of a deployment", []string{"who-can", "get", "secrets/" + appName(app) + "-credentials", "-n", appNamespace(app)}},
-		{"`who-can` get a secret that every node uses", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace}},
-		{"`who-can` get a secret that every node uses, as JSON", []string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace, "-o", "json"}},
+		{
+			"`who-can` get a secret of a deployment",
+			[]string{"who-can", "get", "secrets/" + appName(app) + "-credentials", "-n", appNamespace(app)},
+		},
+		{
+			"`who-can` get a secret that every node uses",
+			[]string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace},
+		},
+		{
+			"`who-can` get a secret that every node uses, as JSON",
+			[]string{"who-can", "get", "secrets/" + daemonName(0) + "-token", "-n", daemonNamespace, "-o", "json"},
+		},
 	} {
 		var took []float64
 		var size int

@@ -36,9 +36,28 @@ func serveFloor(ctx context.Context, path string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 	metrics := observe.NewMetrics()
-	mux.Handle("/authorize", metrics.HTTP("authorize", constant(decodesAccess, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":true}}`)))
-	mux.Handle("/admit", metrics.HTTP("admit", constant(decodesAdmission, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"705ab4f5-6393-11e8-b7cc-000000000000","allowed":true}}`)))
-	mux.Handle("/authenticate", metrics.HTTP("authenticate", constant(decodesToken, `{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,"user":{"username":"system:node:worker-1","groups":["system:nodes"]}}}`)))
+	for _, review := range []struct {
+		name   string
+		decode func([]byte) error
+		answer string
+	}{
+		{
+			"authorize", decodesAccess,
+			`{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{},"status":{"allowed":true}}`,
+		},
+		{
+			"admit", decodesAdmission,
+			`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1",` +
+				`"response":{"uid":"705ab4f5-6393-11e8-b7cc-000000000000","allowed":true}}`,
+		},
+		{
+			"authenticate", decodesToken,
+			`{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":true,` +
+				`"user":{"username":"system:node:worker-1","groups":["system:nodes"]}}}`,
+		},
+	} {
+		mux.Handle("/"+review.name, metrics.HTTP(review.name, constant(review.decode, review.answer)))
+	}
 	server := &http.Server{
 		Addr: config.Webhook.Address, Handler: mux,
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute,

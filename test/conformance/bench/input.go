@@ -83,7 +83,8 @@ func (l fileCluster) writePods(w *listWriter, s *shapes, node int) {
 	}
 	for i := range l.stateful() {
 		app := l.statefulApp(node, i)
-		w.add(&s.stateful, [nameCount]string{atNode: at, atNamespace: appNamespace(app), atApp: appName(app), atName: l.statefulPod(node, i)})
+		w.add(&s.stateful,
+			[nameCount]string{atNode: at, atNamespace: appNamespace(app), atApp: appName(app), atName: l.statefulPod(node, i)})
 	}
 }
 

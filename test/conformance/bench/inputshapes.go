@@ -107,7 +107,10 @@ func modelPod(owner string, volumes ...corev1.Volume) *corev1.Pod {
 	meta := modelMeta()
 	meta.Namespace = "@namespace@"
 	meta.GenerateName = "@app@-6d4cf56db6-"
-	meta.Annotations = map[string]string{"checksum/config": "9d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f501be5d6c31", "prometheus.io/scrape": "true"}
+	meta.Annotations = map[string]string{
+		"checksum/config":      "9d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f501be5d6c31",
+		"prometheus.io/scrape": "true",
+	}
 	yes := true
 	meta.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: "apps/v1", Kind: owner, Name: "@app@-6d4cf56db6",
@@ -134,21 +137,28 @@ func modelPod(owner string, volumes ...corev1.Volume) *corev1.Pod {
 func modelContainer() corev1.Container {
 	probe := &corev1.Probe{
 		PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080), Scheme: corev1.URISchemeHTTP}},
+		ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080), Scheme: corev1.URISchemeHTTP},
+		},
 	}
 	return corev1.Container{
 		Name: "main", Image: "registry.example.com/team/@app@:1.14.2", ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
 			{Name: "MODE", Value: "production"},
-			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}},
+			{
+				Name:      "POD_IP",
+				ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}},
+			},
 			{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "@app@-credentials"}, Key: "password",
 			}}},
 		},
 		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi"),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
 		},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "credentials", MountPath: "/etc/credentials", ReadOnly: true},
@@ -188,7 +198,10 @@ func modelStatus() corev1.PodStatus {
 		Phase: corev1.PodRunning, HostIP: "10.12.34.56", PodIP: "100.64.12.34",
 		PodIPs: []corev1.PodIP{{IP: "100.64.12.34"}}, StartTime: &since, QOSClass: corev1.PodQOSBurstable,
 	}
-	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+	for _, t := range []corev1.PodConditionType{
+		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+		corev1.PodScheduled,
+	} {
 		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: since})
 	}
 	started := true
@@ -204,14 +217,23 @@ func modelStatus() corev1.PodStatus {
 
 func modelNode() *corev1.Node {
 	meta := modelMeta()
-	meta.Annotations = map[string]string{"node.alpha.kubernetes.io/ttl": "300", "volumes.kubernetes.io/controller-managed-attach-detach": "true"}
+	meta.Annotations = map[string]string{
+		"node.alpha.kubernetes.io/ttl": "300", "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+	}
 	node := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: meta}
 	node.Spec.ProviderID = "aws:///eu-central-1a/i-0@number@"
-	node.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: "v1.37.1", ContainerRuntimeVersion: "containerd://2.2.1", OperatingSystem: "linux", Architecture: "amd64"}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		KubeletVersion: "v1.37.1", ContainerRuntimeVersion: "containerd://2.2.1", OperatingSystem: "linux",
+		Architecture: "amd64",
+	}
 	for i := range 30 {
 		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
 			SizeBytes: 51_234_567,
-			Names:     []string{fmt.Sprintf("registry.example.com/team/service-%06d@sha256:1be5d6c319d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f50", i)},
+			Names: []string{
+				fmt.Sprintf(
+					"registry.example.com/team/service-%06d@sha256:1be5d6c319d2b0bd5b7ed9d3a2d8d5d8ff8f52b0bd5b7ed9d3a2d8d5d8ff8f50",
+					i),
+			},
 		})
 	}
 	return node

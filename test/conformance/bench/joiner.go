@@ -168,7 +168,8 @@ func (m *joiner) certify(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	watch, err := requests.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + made.Name, ResourceVersion: made.ResourceVersion})
+	watch, err := requests.Watch(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + made.Name, ResourceVersion: made.ResourceVersion})
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (m *joiner) certify(ctx context.Context, token string) error {
 	return errors.New("the watch of the request ended")
 }
 
-// fillTokens creates tokens that nobody will use.
+// fillTokens creates tokens that stay unused.
 func (c *joinCluster) fillTokens(ctx context.Context) error {
 	config := c.AdminConfig()
 	config.QPS = -1

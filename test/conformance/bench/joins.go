@@ -19,7 +19,7 @@ import (
 
 const joinsMethod = `Two control planes with the manifests in ` + "`deploy/bootstrap`" + `, one of them with many bootstrap
 tokens in kube-system that are good until tomorrow, each with one ` + "`node-authorizer server`" + ` as
-bootstrap service and approver. Machines join both in turns, several at once. Each has its own
+bootstrap service and approver. Machines join both alternately, several at once. Each has its own
 address and instance, shows a signed identity document to the service over a new TLS
 connection, and with the token that it gets asks kube-apiserver for a client certificate and
 watches its request until the certificate is there, as a kubelet does. EC2 is stood in for by a
@@ -85,9 +85,11 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 	with := thousands(float64(b.sizes.tokens))
 	s.targets = append(s.targets,
 		atLeast(fmt.Sprintf("joins a second with %s bootstrap tokens, against none", with), 0.9, spreadOf(faster), whyJoins),
-		atMost(fmt.Sprintf("processor time a join with %s bootstrap tokens, against none", with), 1.1, spreadOf(dearer).median, times, whyJoins))
+		atMost(fmt.Sprintf("processor time a join with %s bootstrap tokens, against none", with), 1.1, spreadOf(dearer).median, times,
+			whyJoins))
 	speed := table{
-		caption: fmt.Sprintf("**%s machines join**, %d at once: until a machine has its token, and until it has its certificate.", thousands(float64(b.sizes.machines)), atOnce),
+		caption: fmt.Sprintf("**%s machines join**, %d at once: until a machine has its token, and until it has its certificate.",
+			thousands(float64(b.sizes.machines)), atOnce),
 		header: []string{
 			"tokens there", "joins a second", "token: median", "99th percentile", "certificate: median", "99th percentile",
 			"processor time a join: server", "kube-apiserver", "memory of the server at the end",
@@ -121,7 +123,9 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 		atMost("writes for a join until its certificate is approved", 4, medianRound(all[ours], joinRound.writes), count, ""),
 		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, ""))
 	s.tables = append(s.tables, speed, asked)
-	s.remarks = append(s.remarks, "Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one comes after the certificate: the approver records in the ledger that the machine has its certificate.")
+	s.remarks = append(s.remarks,
+		"Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one "+
+			"comes after the certificate: the approver records in the ledger that the machine has its certificate.")
 }
 
 const whyJoins = `A bootstrap token is found by its name; what more of them cost is kube-apiserver's.`
@@ -169,17 +173,17 @@ func (c *joinCluster) prepare(ctx context.Context) error {
 	return err
 }
 
-// direct lets the server ask kube-apiserver itself, without the gate with which
+// direct lets the server ask kube-apiserver itself, without the proxy with which
 // tests disturb it.
 func (c *joinCluster) direct(r *machines.Replica) error {
 	text, err := os.ReadFile(r.Kubeconfig())
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.Kubeconfig(), []byte(strings.ReplaceAll(string(text), r.Gate.Address(), c.Server())), 0o600)
+	return os.WriteFile(r.Kubeconfig(), []byte(strings.ReplaceAll(string(text), r.APIProxy.Address(), c.Server())), 0o600)
 }
 
-// joinRound is what machines met that joined together.
+// joinRound has the measurements of machines that joined at the same time.
 type joinRound struct {
 	took time.Duration
 	// token and certificate are how long each machine took until it had one.
@@ -198,7 +202,7 @@ func (r joinRound) each(of time.Duration) float64 {
 	return float64(of.Nanoseconds()) / float64(len(r.token))
 }
 
-// writes leaves out what the ledger is told after the certificate, once for each join.
+// writes omits the one update of the ledger after each certificate.
 func (r joinRound) writes() float64 {
 	const after = 1
 	return r.sum(func(verb string) bool { return slices.Contains([]string{"create", "update", "patch", "delete"}, verb) }) - after

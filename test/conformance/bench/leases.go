@@ -14,14 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/node-authorizer/node-authorizer/test/e2e/served"
+	"github.com/node-authorizer/node-authorizer/test/e2e/webhookcluster"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
 const leasesMethod = `Two control planes, each with one hollow node: one with the in-tree Node authorizer and
 NodeRestriction, one whose kube-apiserver asks ` + "`node-authorizer server`" + ` for both, set up from
 the files in ` + "`deploy/static-pod`" + `. The node's own credential renews its lease, one renewal after
-the other, on both in turns. A renewal costs two calls, to ` + "`/authorize`" + ` and to
+the other, on both alternately. A renewal costs two calls, to ` + "`/authorize`" + ` and to
 ` + "`/admit`" + `; the API server keeps no answers. Processor time is that of kube-apiserver, and of the
 server where there is one. Each kubelet renews its lease every 10 seconds.`
 
@@ -41,7 +41,7 @@ func (b *bench) leases() (s section, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, plain.Stop()) }()
-	asking, err := served.Start(b.ctx, served.Options{Root: b.root, Replicas: 1, Progress: b.status})
+	asking, err := webhookcluster.Start(b.ctx, webhookcluster.Options{Root: b.root, Replicas: 1, Progress: b.status})
 	if err != nil {
 		return s, err
 	}
@@ -169,7 +169,8 @@ func (b *bench) renew(s *section, renewers pair[*renewer]) error {
 	}
 	more := medianOf(all[ours], busyTime) - medianOf(all[inTree], busyTime)
 	s.tables = append(s.tables, t)
-	s.remarks = append(s.remarks, fmt.Sprintf("The webhooks cost %s of processor time more for a renewal: for 5,000 nodes, which renew 500 leases a second, %s of one core.",
+	s.remarks = append(s.remarks, fmt.Sprintf("The webhooks cost %s of processor time more for a renewal: for 5,000 "+
+		"nodes, which renew 500 leases a second, %s of one core.",
 		nanoseconds(more), percent(more*500/1e9)))
 	return nil
 }

@@ -49,7 +49,9 @@ func (o ran) percentile(p float64) time.Duration {
 // rendered is a request as it goes over the wire.
 func rendered(method, path, host string, body []byte) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: %d\r\n\r\n", method, path, host, len(body))
+	fmt.Fprintf(&b,
+		"%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: %d\r\n\r\n",
+		method, path, host, len(body))
 	b.Write(body)
 	return b.Bytes()
 }

@@ -1,5 +1,5 @@
 // Command bench measures node-authorizer side by side with the Node authorizer
-// of Kubernetes, in one process and in turns, and writes what it found to a
+// of Kubernetes, in one process, alternately, and writes what it found to a
 // Markdown file. Ratios are what counts: absolute figures are those of the
 // machine.
 //
@@ -40,7 +40,7 @@ type bench struct {
 	sizes  sizes
 	status io.Writer
 
-	rounds     int           // in which the sides take turns
+	rounds     int           // in which the sides alternate
 	fillRounds int           // the same, where one round takes long
 	fileRounds int           // the same, for runs of the program
 	atLeast    time.Duration // that one measurement takes
@@ -118,7 +118,10 @@ var parts = []part{
 }
 
 func run(ctx context.Context, args []string, out, status io.Writer) error {
-	b := &bench{ctx: ctx, sizes: fullSize(), root: "../..", status: status, atLeast: 20 * time.Millisecond, listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000}
+	b := &bench{
+		ctx: ctx, sizes: fullSize(), root: "../..", status: status, atLeast: 20 * time.Millisecond,
+		listenFor: 2 * time.Second, serveFor: 3 * time.Second, renewals: 1000,
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(status)
 	file := flags.String("out", "", "Markdown `file` to write; needs all sections")

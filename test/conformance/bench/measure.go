@@ -16,9 +16,9 @@ type pair[T any] [len(sides)]T
 // rounds has one figure for each side and round, taken in turn.
 type rounds pair[[]float64]
 
-// takeTurns measures both sides in each of n rounds. Which side begins changes
+// alternate measures both sides in each of n rounds. Which side begins changes
 // from round to round, so that a slow drift of the machine hits both alike.
-func takeTurns(n int, measure func(side) float64) rounds {
+func alternate(n int, measure func(side) float64) rounds {
 	var r rounds
 	for i := range n {
 		for j := range sides {
@@ -84,7 +84,7 @@ func allocations(operations int, pass func()) float64 {
 	return math.Round(100*float64(after.Mallocs-before.Mallocs)/float64(operations)) / 100
 }
 
-// ask puts all questions once.
+// ask asks all questions once.
 func ask(a authorizer.Authorizer, q []*authorizer.AttributesRecord) {
 	ctx := context.Background()
 	for _, attr := range q {

@@ -14,8 +14,8 @@ func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 // processTime is the time that has passed, too.
 func processTime() time.Duration { return threadTime() }
 
-// processTimeOf is not known: whoever waits until it stands still waits a
-// little and goes on.
+// processTimeOf is not available: callers that wait until it is constant wait only for a
+// moment.
 func processTimeOf(int) time.Duration { return 0 }
 
 // peakMemory is not known.

@@ -42,7 +42,8 @@ func (b *bench) populate() (section, error) {
 		}
 		pods := fmt.Sprintf("%s pods, %s", thousands(float64(l.pods)), l.name)
 		sizes.addPopulation(pods, p.pods, p.podHeap, float64(l.pods))
-		sizes.addPopulation(fmt.Sprintf("%s volumes, %s", thousands(float64(l.claims())), l.name), p.volumes, p.volumeHeap, float64(l.claims()))
+		sizes.addPopulation(fmt.Sprintf("%s volumes, %s", thousands(float64(l.claims())), l.name), p.volumes, p.volumeHeap,
+			float64(l.claims()))
 		s.targets = append(s.targets,
 			atLeast("populating, "+pods, 10, p.pods.ratio(), whyPopulate),
 			atMost("retained heap, "+pods, 1.0/3, 1/p.podHeap.ratio().median, percent, whyHeap))
@@ -147,7 +148,7 @@ func (b *bench) change(l layout, name string, t *table) error {
 		{"updated in its status", update, started},
 		{"deleted, and created again on another node", recreate, moved},
 	} {
-		r := takeTurns(b.rounds, func(s side) float64 { return m.measure(s, m.events) })
+		r := alternate(b.rounds, func(s side) float64 { return m.measure(s, m.events) })
 		t.add(m.what+", "+name, r.ratio().String(), nanoseconds(r.of(ours)), nanoseconds(r.of(inTree)))
 	}
 	return b.ctx.Err()

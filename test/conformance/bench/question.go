@@ -19,8 +19,8 @@ type questions struct {
 	attr []*authorizer.AttributesRecord
 }
 
-// check puts every question to a contender, so that nothing wrong is measured.
-func (q questions) check(s side, c contender) error {
+// check puts every question to an implementation, so that nothing wrong is measured.
+func (q questions) check(s side, c implementation) error {
 	for _, a := range q.attr {
 		if got, reason, err := c.authorizer.Authorize(context.Background(), a); got != q.want || err != nil {
 			return fmt.Errorf("%s, %s %s %s/%s as %s: got decision %d (%s, %v), want %d",

@@ -65,7 +65,8 @@ func (b *bench) reads() (section, error) {
 					return s, err
 				}
 				t.addRead(fmt.Sprintf("**all kinds, %s**", m.where), r)
-				s.targets = append(s.targets, atLeast(fmt.Sprintf("%s, %s, %s", group.name, l.name, m.where), group.bound, r.ratio(), group.why))
+				s.targets = append(s.targets,
+					atLeast(fmt.Sprintf("%s, %s, %s", group.name, l.name, m.where), group.bound, r.ratio(), group.why))
 			}
 			s.tables = append(s.tables, t)
 			if group.want == authorizer.DecisionAllow {
@@ -106,9 +107,9 @@ func (b *bench) readFanOut(s *section) error {
 	return nil
 }
 
-// filled returns both contenders with the same objects.
-func (b *bench) filled(fill func(contender)) (pair[contender], error) {
-	var c pair[contender]
+// filled returns both implementations with the same objects.
+func (b *bench) filled(fill func(implementation)) (pair[implementation], error) {
+	var c pair[implementation]
 	for _, s := range sides {
 		c[s] = s.new()
 		fill(c[s])
@@ -124,7 +125,7 @@ type reading struct {
 }
 
 // read measures one kind of questions.
-func (b *bench) read(c pair[contender], q questions) (reading, error) {
+func (b *bench) read(c pair[implementation], q questions) (reading, error) {
 	if err := b.ctx.Err(); err != nil {
 		return reading{}, err
 	}
@@ -136,7 +137,7 @@ func (b *bench) read(c pair[contender], q questions) (reading, error) {
 			return reading{}, err
 		}
 	}
-	r := reading{rounds: takeTurns(b.rounds, func(s side) float64 {
+	r := reading{rounds: alternate(b.rounds, func(s side) float64 {
 		return perOperation(len(q.attr), b.atLeast, pass(s))
 	})}
 	for _, s := range sides {
@@ -155,12 +156,12 @@ func (t *table) addRead(kind string, r reading) {
 }
 
 // parallel asks on all cores at once. Here time that has passed counts.
-func (b *bench) parallel(c pair[contender], name string, l layout) table {
+func (b *bench) parallel(c pair[implementation], name string, l layout) table {
 	all := mixed("", append(
 		l.ask(allowedKinds, authorizer.DecisionAllow, b.sizes.questions/4),
 		l.ask(refusedKinds, authorizer.DecisionNoOpinion, b.sizes.questions/4)...))
 	workers := runtime.GOMAXPROCS(0)
-	r := takeTurns(b.rounds, func(s side) float64 {
+	r := alternate(b.rounds, func(s side) float64 {
 		var asked atomic.Int64
 		var group sync.WaitGroup
 		begin := time.Now()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// section is what one part of a run found.
+// section is the result of one part of a run.
 type section struct {
 	title string
 	// method says what was measured and how, in Markdown.
@@ -18,14 +18,14 @@ type section struct {
 	remarks []string
 }
 
-// target is one thing that the project has set itself.
+// target is a target of the project.
 type target struct {
 	what string
 	// want and got are the figure aimed at and the figure measured.
 	want, got string
 	// missedBy is the factor between the two; at most 1 if the target is met.
 	missedBy float64
-	// why explains a target that is missed.
+	// why explains a missed target.
 	why string
 }
 

@@ -155,7 +155,7 @@ func (b *bench) allCores(authorize review.Authorize, documents []byte) (throughp
 	return b.throughput(authorize, documents, func() time.Duration { return time.Since(begin) })
 }
 
-// throughput takes turns between review and the loops.
+// throughput alternates between review and the loops.
 func (b *bench) throughput(authorize review.Authorize, documents []byte, clock func() time.Duration) (throughput, error) {
 	n := float64(bytes.Count(documents, []byte{'\n'}))
 	var t throughput

@@ -10,7 +10,7 @@ import (
 const servingMethod = `A real kube-apiserver holds the nodes and pods; ` + "`node-authorizer server`" + ` follows it and
 answers over TLS, with client certificates and keep-alive. The load generator runs on the
 same machine and takes its share of the cores; it sends requests rendered beforehand and
-reads little of the answers. The contenders are asked in turns, over as many connections.
+reads little of the answers. The servers are called alternately, over the same number of connections.
 The floor is a server like it (TLS, limits, counted and timed requests) that decodes the
 request and gives one answer, made beforehand, and holds no cluster in memory. The API
 server gets the same SubjectAccessReviews at its own endpoint and answers them with the
@@ -22,11 +22,11 @@ takes up to 250 ms, without work.`
 // connections is how many callers ask at once.
 const connections = 16
 
-// contestant is who answers in this section.
-type contestant int
+// endpoint is one of the endpoints that this section compares.
+type endpoint int
 
 const (
-	theServer contestant = iota
+	theServer endpoint = iota
 	theFloor
 	theAPIServer
 )
@@ -39,7 +39,7 @@ func (b *bench) serving() (s section, err error) {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.plane.Stop()) }()
-	servers, err := c.contestants(b)
+	servers, err := c.startEndpoints(b)
 	if err != nil {
 		return s, err
 	}
@@ -68,8 +68,8 @@ func (b *bench) serving() (s section, err error) {
 	return s, nil
 }
 
-// contestants starts the servers.
-func (c *servingCluster) contestants(b *bench) ([]*server, error) {
+// startEndpoints starts the servers.
+func (c *servingCluster) startEndpoints(b *bench) ([]*server, error) {
 	b.log("serving: starting the servers")
 	ours, err := c.serve(b, "node-authorizer", b.binary, "server", "--config")
 	if err != nil {
@@ -96,7 +96,7 @@ type posts struct {
 	check func(body []byte) error
 }
 
-// servedRound is what one contestant did in one round.
+// servedRound is what one endpoint did in one round.
 type servedRound struct {
 	ran
 	processor time.Duration
@@ -107,11 +107,11 @@ func (r servedRound) perRequest() float64 {
 	return float64(r.processor.Nanoseconds()) / float64(r.requests)
 }
 
-// servedRounds has the rounds of each contestant.
+// servedRounds has the rounds of each endpoint.
 type servedRounds [][]servedRound
 
-// throughput compares the server with another contestant, round by round.
-func (r servedRounds) throughput(against contestant) spread {
+// throughput compares the server with another endpoint, round by round.
+func (r servedRounds) throughput(against endpoint) spread {
 	var ratios []float64
 	for i := range r[theServer] {
 		ratios = append(ratios, r[theServer][i].perSecond()/r[against][i].perSecond())
@@ -119,7 +119,7 @@ func (r servedRounds) throughput(against contestant) spread {
 	return spreadOf(ratios)
 }
 
-func (r servedRounds) median(of contestant, figure func(servedRound) float64) float64 {
+func (r servedRounds) median(of endpoint, figure func(servedRound) float64) float64 {
 	var all []float64
 	for _, one := range r[of] {
 		all = append(all, figure(one))
@@ -127,14 +127,14 @@ func (r servedRounds) median(of contestant, figure func(servedRound) float64) fl
 	return median(all)
 }
 
-// compare asks the servers in turns. A first round, which is not counted, warms
+// compare calls the servers alternately. A first round, which is not counted, warms
 // them up.
 func (b *bench) compare(q posts, servers []*server, c *servingCluster) (servedRounds, error) {
 	b.log("serving: %s %s", q.path, q.kind)
 	r := make(servedRounds, len(servers))
 	for i := range b.rounds + 1 {
 		for j := range servers {
-			at := contestant((i + j) % len(servers))
+			at := endpoint((i + j) % len(servers))
 			one, err := b.round(q, servers[at], at, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s %s: %w", q.path, q.kind, err)
@@ -147,7 +147,7 @@ func (b *bench) compare(q posts, servers []*server, c *servingCluster) (servedRo
 	return r, nil
 }
 
-func (b *bench) round(q posts, s *server, who contestant, c *servingCluster) (servedRound, error) {
+func (b *bench) round(q posts, s *server, who endpoint, c *servingCluster) (servedRound, error) {
 	path, check := q.path, q.check
 	switch who {
 	case theAPIServer:
@@ -164,14 +164,14 @@ func (b *bench) round(q posts, s *server, who contestant, c *servingCluster) (se
 	return servedRound{got, processTimeOf(s.pid) - before}, err
 }
 
-var servedHeader = []string{"", "contestant", "requests a second", "median", "99th percentile", "processor time a request"}
+var servedHeader = []string{"", "endpoint", "requests a second", "median", "99th percentile", "processor time a request"}
 
 func (t *table) addServed(kind string, r servedRounds) {
 	for who, name := range []string{"server", "floor", "API server"} {
 		if who >= len(r) {
 			return
 		}
-		at := contestant(who)
+		at := endpoint(who)
 		t.add(kind, name,
 			thousands(r.median(at, servedRound.rate)),
 			nanoseconds(r.median(at, servedRound.half)),

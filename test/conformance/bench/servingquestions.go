@@ -108,9 +108,12 @@ func admitted(body []byte) error {
 func leaseRenewal(node int) *admissionv1.AdmissionReview {
 	seconds, holder := int32(40), nodeName(node)
 	lease := &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: holder, UID: "5e1f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77", ResourceVersion: "123456"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
+		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-node-lease", Name: holder, UID: "5e1f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77",
+			ResourceVersion: "123456",
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
 	}
 	review := update(node, lease.TypeMeta, "leases", "", "kube-node-lease")
 	review.Request.Object.Raw, review.Request.OldObject.Raw = document(lease), document(lease)
@@ -123,18 +126,30 @@ func statusUpdate(number int) *admissionv1.AdmissionReview {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: nodeName(number), UID: "0b2f3a5e-5cd6-4a7b-8d5b-1f6a3f1c9e77",
-			Labels: map[string]string{"kubernetes.io/hostname": nodeName(number), "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "pool": "general"},
+			Labels: map[string]string{
+				"kubernetes.io/hostname": nodeName(number), "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+				"pool": "general",
+			},
 		},
 		Spec: corev1.NodeSpec{ProviderID: "example:///zone-a/" + nodeName(number)},
 	}
-	node.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
 	node.Status.Allocatable = node.Status.Capacity
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "KubeletReports", Message: "kubelet reports its state"})
+	for _, kind := range []corev1.NodeConditionType{
+		corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure,
+	} {
+		node.Status.Conditions = append(node.Status.Conditions,
+			corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: "KubeletReports", Message: "kubelet reports its state"})
 	}
 	for i := range 50 {
 		node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
-			Names:     []string{fmt.Sprintf("registry.k8s.io/service-%02d@sha256:%064x", i, i), fmt.Sprintf("registry.k8s.io/service-%02d:v1.%d", i, i)},
+			Names: []string{
+				fmt.Sprintf("registry.k8s.io/service-%02d@sha256:%064x", i, i),
+				fmt.Sprintf("registry.k8s.io/service-%02d:v1.%d", i, i),
+			},
 			SizeBytes: int64(i) << 20,
 		})
 	}

@@ -38,8 +38,8 @@ func (b *bench) worst() (section, error) {
 			if q.want == authorizer.DecisionNoOpinion {
 				refused = append(refused, r.of(ours))
 				if n == b.sizes.worstTarget {
-					s.targets = append(s.targets, atLeast(
-						fmt.Sprintf("a node without access asks for a secret behind %s volumes", thousands(float64(n))), 1000, r.ratio(), ""))
+					what := fmt.Sprintf("a node without access asks for a secret behind %s volumes", thousands(float64(n)))
+					s.targets = append(s.targets, atLeast(what, 1000, r.ratio(), ""))
 				}
 			}
 		}
@@ -60,7 +60,7 @@ const flat = 2
 
 // readWorst asks ours all questions as often as needed, and in-tree, which may
 // take a second for one, as few as give a figure.
-func (b *bench) readWorst(c pair[contender], q questions) (rounds, error) {
+func (b *bench) readWorst(c pair[implementation], q questions) (rounds, error) {
 	if err := q.check(ours, c[ours]); err != nil {
 		return rounds{}, err
 	}
@@ -77,7 +77,7 @@ func (b *bench) readWorst(c pair[contender], q questions) (rounds, error) {
 	if err := few.check(inTree, c[inTree]); err != nil {
 		return rounds{}, err
 	}
-	r := takeTurns(n, func(s side) float64 {
+	r := alternate(n, func(s side) float64 {
 		asked := q
 		if s == inTree {
 			asked = few

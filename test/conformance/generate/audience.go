@@ -101,7 +101,9 @@ func (b *stateBuilder) migratedVolume() corev1.PersistentVolumeSource {
 	case 2:
 		return corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{VolumeID: "c"}}
 	case 3:
-		return corev1.PersistentVolumeSource{AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "d", DataDiskURI: "u", Kind: azureDiskKind(b.r)}}
+		return corev1.PersistentVolumeSource{
+			AzureDisk: &corev1.AzureDiskVolumeSource{DiskName: "d", DataDiskURI: "u", Kind: azureDiskKind(b.r)},
+		}
 	case 4:
 		source := &corev1.AzureFilePersistentVolumeSource{SecretName: "s", ShareName: "f"}
 		if chance(b.r, 50) {
@@ -109,7 +111,9 @@ func (b *stateBuilder) migratedVolume() corev1.PersistentVolumeSource {
 		}
 		return corev1.PersistentVolumeSource{AzureFile: source}
 	case 5:
-		return corev1.PersistentVolumeSource{VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"}}
+		return corev1.PersistentVolumeSource{
+			VsphereVolume: &corev1.VsphereVirtualDiskVolumeSource{VolumePath: "p", StoragePolicyName: "gold"},
+		}
 	case 6:
 		return corev1.PersistentVolumeSource{PortworxVolume: &corev1.PortworxVolumeSource{VolumeID: "w"}}
 	case 7, 8:

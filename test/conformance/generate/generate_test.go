@@ -175,7 +175,9 @@ func TestClustersAreConfusing(t *testing.T) {
 			}
 			namespaces[pod.Name][pod.Namespace] = true
 			_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-			found["a mirror pod that refers to objects"] = found["a mirror pod that refers to objects"] || mirror && len(c.mentions[pod]) > 0
+			if mirror && len(c.mentions[pod]) > 0 {
+				found["a mirror pod that refers to objects"] = true
+			}
 			found["an unbound pod"] = found["an unbound pod"] || pod.Spec.NodeName == ""
 			seen := make(map[Object]bool)
 			for _, object := range c.mentions[pod] {

@@ -121,7 +121,9 @@ func (g *generator) plainPersistentVolumeSource() corev1.PersistentVolumeSource 
 		return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/" + g.name()}}
 	case 1:
 		namespace := pick(g.r, g.cluster.Namespaces)
-		return corev1.PersistentVolumeSource{Glusterfs: &corev1.GlusterfsPersistentVolumeSource{EndpointsName: g.name(), EndpointsNamespace: &namespace}}
+		return corev1.PersistentVolumeSource{
+			Glusterfs: &corev1.GlusterfsPersistentVolumeSource{EndpointsName: g.name(), EndpointsNamespace: &namespace},
+		}
 	default:
 		return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: g.name()}}
 	}

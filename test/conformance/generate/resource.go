@@ -58,7 +58,10 @@ var Resources = []Resource{
 		Group: "storage.k8s.io", Resource: "csinodes", OwnName: true, AllowedSince: 30, weight: 5,
 		Actions: []Action{{"", read}, {"", write}, {"status", []string{"get", "update", "patch", "create"}}},
 	},
-	{Group: "storage.k8s.io", Resource: "volumeattachments", Actions: []Action{{"", read}, {"", []string{"get"}}}, AllowedSince: 30, weight: 5},
+	{
+		Group: "storage.k8s.io", Resource: "volumeattachments", Actions: []Action{{"", read}, {"", []string{"get"}}},
+		AllowedSince: 30, weight: 5,
+	},
 	{Group: "storage.k8s.io", Resource: "csidrivers", Actions: []Action{{"", read}}, AllowedSince: 30, weight: 1},
 	{Group: "storage.k8s.io", Resource: "storageclasses", Actions: []Action{{"", read}}, weight: 1},
 	{
@@ -78,11 +81,17 @@ var Resources = []Resource{
 		Group: "certificates.k8s.io", Resource: "certificatesigningrequests", AllowedSince: 30, weight: 2,
 		Actions: []Action{{"", read}, {"", write}, {"approval", []string{"update"}}, {"nodeclient", []string{"create"}}},
 	},
-	{Group: "certificates.k8s.io", Resource: "clustertrustbundles", Actions: []Action{{"", read}, {"", write}}, AllowedSince: 30, weight: 2},
+	{
+		Group: "certificates.k8s.io", Resource: "clustertrustbundles", Actions: []Action{{"", read}, {"", write}},
+		AllowedSince: 30, weight: 2,
+	},
 	{Group: "node.k8s.io", Resource: "runtimeclasses", Actions: []Action{{"", read}}, AllowedSince: 30, weight: 1},
 	{Group: "authentication.k8s.io", Resource: "tokenreviews", Actions: []Action{{"", write}}, AllowedSince: 30, weight: 1},
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Actions: []Action{{"", write}}, AllowedSince: 30, weight: 1},
-	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews", Namespaced: true, Actions: []Action{{"", write}}, AllowedSince: 30, weight: 1},
+	{
+		Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews", Namespaced: true,
+		Actions: []Action{{"", write}}, AllowedSince: 30, weight: 1,
+	},
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews", Actions: []Action{{"", write}}, weight: 1},
 	{Group: "apps", Resource: "daemonsets", Namespaced: true, Actions: []Action{{"", read}}, weight: 1},
 	{Group: "*", Resource: "*", Actions: []Action{{"", []string{"*"}}}, weight: 1},
@@ -93,8 +102,10 @@ var (
 		"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection",
 		"*", "", "GET", "bind", "impersonate", "request-serviceaccounts-token-audience",
 	}
-	subresources = []string{"status", "token", "eviction", "binding", "log", "exec", "proxy", "scale", "finalize", "Status", "*", "status/x"}
-	groups       = []string{
+	subresources = []string{
+		"status", "token", "eviction", "binding", "log", "exec", "proxy", "scale", "finalize", "Status", "*", "status/x",
+	}
+	groups = []string{
 		"", "core", "v1", "*", "storage.k8s.io", "coordination.k8s.io", "resource.k8s.io", "certificates.k8s.io",
 		"events.k8s.io", "authentication.k8s.io", "node.k8s.io", "resource.k8s.io/v1",
 	}

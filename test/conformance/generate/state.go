@@ -112,7 +112,8 @@ func (b *stateBuilder) status(pod *corev1.Pod) {
 		pod.Status.ExtendedResourceClaimStatus = extendedClaimStatus(b.r)
 	}
 	for range b.r.IntN(3) {
-		pod.Status.NodeAllocatableResourceClaimStatuses = append(pod.Status.NodeAllocatableResourceClaimStatuses, allocatableClaimStatus(b.r))
+		pod.Status.NodeAllocatableResourceClaimStatuses = append(pod.Status.NodeAllocatableResourceClaimStatuses,
+			allocatableClaimStatus(b.r))
 	}
 }
 
@@ -125,7 +126,10 @@ func (b *stateBuilder) volumes() {
 			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: pick(b.r, b.state.Namespaces), Name: pick(b.r, objectNames)}
 		}
 		if chance(b.r, 60) {
-			pv.Labels = map[string]string{corev1.LabelTopologyZone: pick(b.r, []string{"us-east1-a", "us-east1-a__us-east1-b", "nozone__x", "us-east1-a__us-west1-b"})}
+			pv.Labels = map[string]string{
+				corev1.LabelTopologyZone: pick(b.r,
+					[]string{"us-east1-a", "us-east1-a__us-east1-b", "nozone__x", "us-east1-a__us-west1-b"}),
+			}
 		}
 		b.state.PersistentVolumes = append(b.state.PersistentVolumes, pv)
 	}

@@ -64,7 +64,10 @@ func grantees(r *rand.Rand, s *State) []rbacv1.Subject {
 	list := make([]rbacv1.Subject, 1+r.IntN(2))
 	for i := range list {
 		if chance(r, 50) {
-			list[i] = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "Group", Name: pick(r, []string{"system:nodes", "system:authenticated", "devs"})}
+			list[i] = rbacv1.Subject{
+				APIGroup: rbacv1.GroupName, Kind: "Group",
+				Name: pick(r, []string{"system:nodes", "system:authenticated", "devs"}),
+			}
 			continue
 		}
 		list[i] = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:node:" + pick(r, s.NodeNames)}

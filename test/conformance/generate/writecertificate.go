@@ -108,8 +108,14 @@ func podCertificateMutations() []mutation {
 			s.PodUID = "none"
 		})},
 		{"for another service account", Refused, spec(func(d *draft, s *s) { s.ServiceAccountName = pick(d.r, []string{"", "other"}) })},
-		{"for another uid of the service account", Refused, spec(func(d *draft, s *s) { s.ServiceAccountUID = pick(d.r, []types.UID{"", s.ServiceAccountUID + "0"}) })},
-		{"for another signer", Either, spec(func(d *draft, s *s) { s.SignerName = pick(d.r, append([]string{"other.example/s"}, signers...)) })},
+		{
+			"for another uid of the service account", Refused,
+			spec(func(d *draft, s *s) { s.ServiceAccountUID = pick(d.r, []types.UID{"", s.ServiceAccountUID + "0"}) }),
+		},
+		{
+			"for another signer", Either,
+			spec(func(d *draft, s *s) { s.SignerName = pick(d.r, append([]string{"other.example/s"}, signers...)) }),
+		},
 		{"update", Refused, func(d *draft) { d.Operation = "UPDATE" }},
 		{"delete", Refused, func(d *draft) { d.Operation = "DELETE" }},
 		{"status", Refused, func(d *draft) { d.Subresource = "status" }},
@@ -123,7 +129,8 @@ func signingRequest() kind {
 		name: "certificatesigningrequests create", weight: 12, outcome: Allowed,
 		draw: func(d *draft) {
 			d.csr = &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "csr-1"}}
-			d.csr.Spec.SignerName = pick(d.r, []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName})
+			d.csr.Spec.SignerName = pick(d.r,
+				[]string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName})
 			d.csr.Spec.Request = requestPEM("system:node:" + d.node)
 			d.about("CREATE", "certificates.k8s.io", "certificatesigningrequests", "", "", "csr-1")
 		},
@@ -140,20 +147,34 @@ func signingMutations() []mutation {
 	}
 	return []mutation{
 		{"another signer", Allowed, func(d *draft) {
-			d.csr.Spec.SignerName = pick(d.r, []string{"", "example.com/s", "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client", "Kubernetes.io/kubelet-serving"})
+			d.csr.Spec.SignerName = pick(d.r,
+				[]string{
+					"", "example.com/s", "kubernetes.io/legacy-unknown", "kubernetes.io/kube-apiserver-client",
+					"Kubernetes.io/kubelet-serving",
+				})
 			d.csr.Spec.Request = pick(d.r, [][]byte{nil, []byte("x"), requestPEM("system:node:x")})
 		}},
 		{"the other kubelet signer", Allowed, func(d *draft) { d.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName }},
 		{"another common name", Either, body(func(d *draft, own string) []byte {
-			return requestPEM(pick(d.r, []string{"", d.node, own + " ", "System" + own[6:], "system:node:" + d.otherNode(), "system:nodes:" + d.node}))
+			return requestPEM(pick(d.r,
+				[]string{"", d.node, own + " ", "System" + own[6:], "system:node:" + d.otherNode(), "system:nodes:" + d.node}))
 		})},
 		{"no common name", Either, body(func(*draft, string) []byte { return requestPEM() })},
 		{"own common name last", Allowed, body(func(_ *draft, own string) []byte { return requestPEM("system:node:other", own) })},
 		{"own common name first", Either, body(func(_ *draft, own string) []byte { return requestPEM(own, "system:node:other") })},
-		{"text before it", Allowed, body(func(_ *draft, own string) []byte { return append([]byte("some text\nmore\n"), requestPEM(own)...) })},
+		{
+			"text before it", Allowed,
+			body(func(_ *draft, own string) []byte { return append([]byte("some text\nmore\n"), requestPEM(own)...) }),
+		},
 		{"text after it", Allowed, body(func(_ *draft, own string) []byte { return append(requestPEM(own), "more\n"...) })},
-		{"own block first", Allowed, body(func(_ *draft, own string) []byte { return append(requestPEM(own), requestPEM("system:node:other")...) })},
-		{"own block second", Either, body(func(_ *draft, own string) []byte { return append(requestPEM("system:node:other"), requestPEM(own)...) })},
+		{
+			"own block first", Allowed,
+			body(func(_ *draft, own string) []byte { return append(requestPEM(own), requestPEM("system:node:other")...) }),
+		},
+		{
+			"own block second", Either,
+			body(func(_ *draft, own string) []byte { return append(requestPEM("system:node:other"), requestPEM(own)...) }),
+		},
 		{"a certificate block first", Either, body(func(_ *draft, own string) []byte {
 			return append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), requestPEM(own)...)
 		})},
@@ -164,7 +185,10 @@ func signingMutations() []mutation {
 			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Headers: map[string]string{"A": "b"}, Bytes: requestDER(own)})
 		})},
 		{"another type of block", Either, body(func(d *draft, own string) []byte {
-			return pem.EncodeToMemory(&pem.Block{Type: pick(d.r, []string{"NEW CERTIFICATE REQUEST", "CERTIFICATE", "certificate request"}), Bytes: requestDER(own)})
+			return pem.EncodeToMemory(&pem.Block{
+				Type:  pick(d.r, []string{"NEW CERTIFICATE REQUEST", "CERTIFICATE", "certificate request"}),
+				Bytes: requestDER(own),
+			})
 		})},
 		{"no PEM", Either, body(func(d *draft, own string) []byte { return pick(d.r, [][]byte{nil, []byte("x"), requestDER(own)}) })},
 		{"a truncated request", Either, body(func(d *draft, own string) []byte {

@@ -20,7 +20,9 @@ func drawClaim(d *draft) {
 	}
 	d.oldClaim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pick(d.r, d.state.Namespaces), Name: pick(d.r, objectNames), UID: "u", ResourceVersion: "7",
-		Labels: map[string]string{"app": "db"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"kubernetes.io/pvc-protection"},
+		Labels: map[string]string{"app": "db"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{
+			"kubernetes.io/pvc-protection",
+		},
 	}}
 	d.oldClaim.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pv-1", StorageClassName: new("fast"),
@@ -28,8 +30,10 @@ func drawClaim(d *draft) {
 	}
 	d.oldClaim.Status = corev1.PersistentVolumeClaimStatus{
 		Phase: corev1.ClaimBound, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: storage("1Gi"),
-		AllocatedResources:        storage("2Gi"),
-		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending},
+		AllocatedResources: storage("2Gi"),
+		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{
+			corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending,
+		},
 	}
 	d.claim = d.oldClaim.DeepCopy()
 	d.about("UPDATE", "", "persistentvolumeclaims", "status", d.claim.Namespace, d.claim.Name)
@@ -51,7 +55,10 @@ func writableClaimMutations() []mutation {
 		{"managed fields", Allowed, func(d *draft) {
 			d.claim.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate}}
 		}},
-		{"a type on the new object alone", Allowed, func(d *draft) { d.claim.TypeMeta = metav1.TypeMeta{Kind: "PersistentVolumeClaim", APIVersion: "v1"} }},
+		{
+			"a type on the new object alone", Allowed,
+			func(d *draft) { d.claim.TypeMeta = metav1.TypeMeta{Kind: "PersistentVolumeClaim", APIVersion: "v1"} },
+		},
 		{"empty lists and maps instead of none", Allowed, func(d *draft) {
 			d.oldClaim.Spec.AccessModes, d.claim.Spec.AccessModes = nil, []corev1.PersistentVolumeAccessMode{}
 			d.oldClaim.Labels, d.claim.Labels = nil, map[string]string{}
@@ -87,7 +94,10 @@ func fixedClaimMutations() []mutation {
 		{"phase", Refused, func(d *draft) { d.claim.Status.Phase = corev1.ClaimLost }},
 		{"access modes in the status", Refused, func(d *draft) { d.claim.Status.AccessModes = nil }},
 		{"class of the volume's attributes", Refused, func(d *draft) { d.claim.Status.CurrentVolumeAttributesClassName = new("gold") }},
-		{"modification of the volume", Refused, func(d *draft) { d.claim.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{Status: "Pending"} }},
+		{
+			"modification of the volume", Refused,
+			func(d *draft) { d.claim.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{Status: "Pending"} },
+		},
 		{"volume", Refused, func(d *draft) { d.claim.Spec.VolumeName = "pv-2" }},
 		{"storage class", Refused, func(d *draft) { d.claim.Spec.StorageClassName = new("slow") }},
 		{"request", Refused, func(d *draft) {

@@ -9,7 +9,8 @@ import (
 func envelopeMutations() []mutation {
 	return []mutation{
 		{"not a node", Allowed, func(d *draft) {
-			d.User = pick(d.r, []string{"alice", "system:nodes:" + d.node, "System:node:" + d.node, " system:node:" + d.node, d.node, "system:node"})
+			d.User = pick(d.r,
+				[]string{"alice", "system:nodes:" + d.node, "System:node:" + d.node, " system:node:" + d.node, d.node, "system:node"})
 		}},
 		{"not in the group of nodes", Allowed, func(d *draft) {
 			d.Groups = pick(d.r, [][]string{{}, {"system:authenticated"}, {"system:node", "system:nodes ", "System:nodes"}})

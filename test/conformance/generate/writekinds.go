@@ -40,7 +40,8 @@ func podOther() kind {
 		name: "pods other subresources", weight: 3, outcome: Refused,
 		draw: func(d *draft) {
 			pod := d.ownPod()
-			d.about(d.anyOperation(), "", "pods", pick(d.r, []string{"binding", "ephemeralcontainers", "resize", "log", "proxy", "exec", "Status"}),
+			d.about(d.anyOperation(), "", "pods", pick(d.r,
+				[]string{"binding", "ephemeralcontainers", "resize", "log", "proxy", "exec", "Status"}),
 				pod.Namespace, pod.Name)
 			d.pod = pod.DeepCopy()
 		},
@@ -63,7 +64,7 @@ func claimOther() kind {
 	}
 }
 
-// unrestricted is what no rule is about.
+// unrestricted returns writes to which no rule applies.
 func unrestricted() kind {
 	return kind{
 		name: "what no rule is about", weight: 4, outcome: Allowed,

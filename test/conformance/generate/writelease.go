@@ -44,7 +44,10 @@ func leaseCreate() kind {
 			{"another node's", Refused, func(d *draft) { d.lease.Name = d.otherNode() }},
 			{"another name in the request", Allowed, func(d *draft) { d.Name = d.otherNode() }},
 			{"without a name", Refused, func(d *draft) { d.lease.Name, d.lease.GenerateName = "", d.node }},
-			{"another namespace", Refused, func(d *draft) { d.Namespace = pick(d.r, []string{"", "default", "kube-system", "kube-node-lease0"}) }},
+			{
+				"another namespace", Refused,
+				func(d *draft) { d.Namespace = pick(d.r, []string{"", "default", "kube-system", "kube-node-lease0"}) },
+			},
 			{"another namespace in the object", Allowed, func(d *draft) { d.lease.Namespace = "default" }},
 		},
 	}
@@ -128,7 +131,10 @@ func csiNodeStatus() kind {
 			{"delete", Refused, func(d *draft) { d.Operation = "DELETE" }},
 			{"driver", Refused, driver(func(c *storagev1.CSINodeDriver) { c.NodeID = "x" })},
 			{"topology", Refused, driver(func(c *storagev1.CSINodeDriver) { c.TopologyKeys = nil })},
-			{"allocatable volumes", Refused, driver(func(c *storagev1.CSINodeDriver) { c.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(3))} })},
+			{
+				"allocatable volumes", Refused,
+				driver(func(c *storagev1.CSINodeDriver) { c.Allocatable = &storagev1.VolumeNodeResources{Count: new(int32(3))} }),
+			},
 			{"empty drivers instead of none", Either, func(d *draft) {
 				d.oldCSINode.Spec.Drivers, d.csiNode.Spec.Drivers = nil, []storagev1.CSINodeDriver{}
 			}},
@@ -188,11 +194,14 @@ func sliceMutations() []mutation {
 
 // sliceCreate is the creation of a resource slice.
 func sliceCreate() kind {
-	return kind{name: "resourceslices create", weight: 3, outcome: Allowed, draw: drawSlice("CREATE"), finish: finishSlice, mutations: sliceMutations()}
+	return kind{
+		name: "resourceslices create", weight: 3, outcome: Allowed, draw: drawSlice("CREATE"), finish: finishSlice,
+		mutations: sliceMutations(),
+	}
 }
 
 // sliceDelete is the deletion of a resource slice, which the old object places.
-// Updates are not looked at.
+// Updates are not checked.
 func sliceDelete() kind {
 	return kind{
 		name: "resourceslices delete", weight: 3, outcome: Allowed, draw: drawSlice("DELETE"), finish: finishSlice,

@@ -15,7 +15,8 @@ func labelKeys() map[string]Outcome {
 	keys := make(map[string]Outcome)
 	for _, key := range []string{
 		"app", "team.example.com/x", "", "/x", "kubernetes.io", "k8s.io", "node-restriction.kubernetes.io", "cluster.x-k8s.io/y",
-		"xkubernetes.io/y", "xk8s.io/y", "a/b.kubernetes.io/c", "Kubernetes.io/x", "KUBERNETES.IO/x", "k8s.io.example/x", "kubernetes.io./x",
+		"xkubernetes.io/y", "xk8s.io/y", "a/b.kubernetes.io/c", "Kubernetes.io/x", "KUBERNETES.IO/x", "k8s.io.example/x",
+		"kubernetes.io./x",
 		"node-restriction.kubernetes.io.node.kubernetes.io/x", "kubelet.kubernetes.io/x", "a.kubelet.kubernetes.io/x",
 		"node.kubernetes.io/x", "a.node.kubernetes.io/x", "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
 		"beta.kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type",
@@ -27,7 +28,8 @@ func labelKeys() map[string]Outcome {
 	for _, key := range []string{
 		"node-restriction.kubernetes.io/x", "a.node-restriction.kubernetes.io/x", "a.b.node-restriction.kubernetes.io/x/y",
 		"node.kubernetes.io.node-restriction.kubernetes.io/x", "xnode-restriction.kubernetes.io/x", "node-restriction.kubernetes.io/",
-		"kubernetes.io/x", "kubernetes.io/", "a.kubernetes.io/x", ".kubernetes.io/x", "k8s.io/x", "a.k8s.io/x", "node.k8s.io/x", "kubelet.k8s.io/x",
+		"kubernetes.io/x", "kubernetes.io/", "a.kubernetes.io/x", ".kubernetes.io/x", "k8s.io/x", "a.k8s.io/x",
+		"node.k8s.io/x", "kubelet.k8s.io/x",
 		"node-role.kubernetes.io/control-plane", "kubernetes.io/os/x", "xkubelet.kubernetes.io/x", "topology.kubernetes.io/rack",
 		"beta.kubernetes.io/x", "kubernetes.io/Hostname", "failure-domain.kubernetes.io/zone", "kubelet.kubernetes.io.k8s.io/x",
 	} {
@@ -172,7 +174,8 @@ func ownerReferenceMutations() []mutation {
 	}
 	return []mutation{
 		{"owner added", Refused, func(d *draft) {
-			d.asNode.OwnerReferences = append(d.asNode.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"})
+			d.asNode.OwnerReferences = append(d.asNode.OwnerReferences,
+				metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"})
 		}},
 		{"owner removed", Refused, func(d *draft) { d.asNode.OwnerReferences = pick(d.r, [][]metav1.OwnerReference{nil, {}}) }},
 		{"owner with another uid", Refused, owner(func(o *metav1.OwnerReference) { o.UID += "0" })},

@@ -51,20 +51,33 @@ func ownerMutations() []mutation {
 		{"on no node", Refused, func(d *draft) { d.pod.Spec.NodeName = "" }},
 		{"no owner", Refused, func(d *draft) { d.pod.OwnerReferences = pick(d.r, [][]metav1.OwnerReference{nil, {}}) }},
 		{"two owners", Refused, func(d *draft) {
-			d.pod.OwnerReferences = append(d.pod.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: d.node, UID: "x"})
+			d.pod.OwnerReferences = append(d.pod.OwnerReferences,
+				metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: d.node, UID: "x"})
 		}},
 		{"owner of another API version", Refused, owner(func(d *draft, o *metav1.OwnerReference) {
 			o.APIVersion = pick(d.r, []string{"", "v1beta1", "core/v1", "/v1"})
 		})},
-		{"owner of another kind", Refused, owner(func(d *draft, o *metav1.OwnerReference) { o.Kind = pick(d.r, []string{"", "node", "Nodes", "Pod"}) })},
+		{
+			"owner of another kind", Refused,
+			owner(func(d *draft, o *metav1.OwnerReference) { o.Kind = pick(d.r, []string{"", "node", "Nodes", "Pod"}) }),
+		},
 		{"owned by another node", Refused, owner(func(d *draft, o *metav1.OwnerReference) {
 			o.Name = d.otherNode()
 			o.UID = d.index.nodeUID(o.Name)
 		})},
-		{"owner with another uid", Refused, owner(func(d *draft, o *metav1.OwnerReference) { o.UID = pick(d.r, []types.UID{"", "uid-0", o.UID + "0"}) })},
-		{"owner without controller", Refused, owner(func(d *draft, o *metav1.OwnerReference) { o.Controller = pick(d.r, []*bool{nil, new(false)}) })},
+		{
+			"owner with another uid", Refused,
+			owner(func(d *draft, o *metav1.OwnerReference) { o.UID = pick(d.r, []types.UID{"", "uid-0", o.UID + "0"}) }),
+		},
+		{
+			"owner without controller", Refused,
+			owner(func(d *draft, o *metav1.OwnerReference) { o.Controller = pick(d.r, []*bool{nil, new(false)}) }),
+		},
 		{"owner that blocks deletion", Refused, owner(func(_ *draft, o *metav1.OwnerReference) { o.BlockOwnerDeletion = new(true) })},
-		{"owner that says not to block deletion", Allowed, owner(func(_ *draft, o *metav1.OwnerReference) { o.BlockOwnerDeletion = new(false) })},
+		{
+			"owner that says not to block deletion", Allowed,
+			owner(func(_ *draft, o *metav1.OwnerReference) { o.BlockOwnerDeletion = new(false) }),
+		},
 		{"another name in the object", Allowed, func(d *draft) { d.pod.Name = pick(d.r, objectNames) }},
 	}
 }
@@ -196,7 +209,8 @@ func accountOther() kind {
 	return kind{
 		name: "serviceaccounts, not the creation of a token", weight: 2, outcome: Allowed,
 		draw: func(d *draft) {
-			d.about(d.anyOperation(), "", "serviceaccounts", pick(d.r, []string{"", "status", "Token"}), pick(d.r, d.state.Namespaces), pick(d.r, accountNames))
+			d.about(d.anyOperation(), "", "serviceaccounts", pick(d.r, []string{"", "status", "Token"}), pick(d.r, d.state.Namespaces),
+				pick(d.r, accountNames))
 			if chance(d.r, 30) {
 				d.Operation, d.Subresource = pick(d.r, []string{"UPDATE", "DELETE"}), "token"
 			}

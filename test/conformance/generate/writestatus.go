@@ -36,7 +36,8 @@ func claimNameMutations() []mutation {
 			d.pod.Status.ResourceClaimStatuses = append(d.pod.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: "added"})
 		}},
 		{"claim removed", Refused, func(d *draft) {
-			d.oldPod.Status.ResourceClaimStatuses = append(d.oldPod.Status.ResourceClaimStatuses, corev1.PodResourceClaimStatus{Name: "removed"})
+			d.oldPod.Status.ResourceClaimStatuses = append(d.oldPod.Status.ResourceClaimStatuses,
+				corev1.PodResourceClaimStatus{Name: "removed"})
 		}},
 		{"claims reordered", Refused, both(func(d *draft, _ *corev1.PodResourceClaimStatus) {
 			first := corev1.PodResourceClaimStatus{Name: "first"}
@@ -66,9 +67,18 @@ func extendedClaimMutations() []mutation {
 	return []mutation{
 		{"the same extended claim", Allowed, both(func(*corev1.PodExtendedResourceClaimStatus) {})},
 		{"extended claim of another name", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.ResourceClaimName = "other" })},
-		{"extended claim of another container", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].ContainerName = "x" })},
-		{"extended claim of another resource", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].ResourceName = "x" })},
-		{"extended claim of another request", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].RequestName = "x" })},
+		{
+			"extended claim of another container", Refused,
+			both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].ContainerName = "x" }),
+		},
+		{
+			"extended claim of another resource", Refused,
+			both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].ResourceName = "x" }),
+		},
+		{
+			"extended claim of another request", Refused,
+			both(func(s *corev1.PodExtendedResourceClaimStatus) { s.RequestMappings[0].RequestName = "x" }),
+		},
 		{"extended claim with another mapping", Refused, both(func(s *corev1.PodExtendedResourceClaimStatus) {
 			s.RequestMappings = append(s.RequestMappings, mapping())
 		})},

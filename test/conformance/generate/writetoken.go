@@ -26,7 +26,10 @@ func tokenCreate() kind {
 func tokenRoutes() []aim {
 	routes := []aim{{noRoute, Either}, {"audience of a projected token", Allowed}}
 	for _, by := range []string{"inline volume", "claim", "ephemeral volume"} {
-		for _, source := range []string{"csi", "awsElasticBlockStore", "gcePersistentDisk", "cinder", "azureDisk", "azureFile", "vsphereVolume", "portworxVolume"} {
+		for _, source := range []string{
+			"csi", "awsElasticBlockStore", "gcePersistentDisk", "cinder", "azureDisk", "azureFile", "vsphereVolume",
+			"portworxVolume",
+		} {
 			routes = append(routes, aim{"audience by " + by + ", " + source, Allowed})
 		}
 		if by != "inline volume" {
@@ -171,7 +174,10 @@ func boundMutations() []mutation {
 	return []mutation{
 		{"bound to nothing", Refused, func(d *draft) { d.token.Spec.BoundObjectRef = nil }},
 		{"bound to another kind", Refused, ref(func(d *draft, b *bound) { b.Kind = pick(d.r, []string{"", "pod", "Node", "Secret"}) })},
-		{"bound by another API version", Refused, ref(func(d *draft, b *bound) { b.APIVersion = pick(d.r, []string{"", "v2", "core/v1"}) })},
+		{
+			"bound by another API version", Refused,
+			ref(func(d *draft, b *bound) { b.APIVersion = pick(d.r, []string{"", "v2", "core/v1"}) }),
+		},
 		{"bound without a name", Refused, ref(func(_ *draft, b *bound) { b.Name = "" })},
 		{"bound without a uid", Refused, ref(func(_ *draft, b *bound) { b.UID = "" })},
 		{"bound to a pod that is not known", Refused, ref(func(_ *draft, b *bound) { b.Name = "gone" })},

@@ -16,19 +16,34 @@ func referenceMutations() []mutation {
 	}
 	return []mutation{
 		{"service account", Refused, func(d *draft) { d.pod.Spec.ServiceAccountName = pick(d.r, accountNames) }},
-		{"service account in the deprecated field", Refused, func(d *draft) { d.pod.Spec.DeprecatedServiceAccount = pick(d.r, accountNames) }},
-		{"image pull secret", Refused, func(d *draft) { d.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local(""), local("s")} }},
-		{"image pull secret without a name", Allowed, func(d *draft) { d.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local("")} }},
+		{
+			"service account in the deprecated field", Refused,
+			func(d *draft) { d.pod.Spec.DeprecatedServiceAccount = pick(d.r, accountNames) },
+		},
+		{
+			"image pull secret", Refused,
+			func(d *draft) { d.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local(""), local("s")} },
+		},
+		{
+			"image pull secret without a name", Allowed,
+			func(d *draft) { d.pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{local("")} },
+		},
 		{"env of a secret", Refused, env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: local("s")}})},
 		{"env of a secret without a name", Allowed, env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Optional: new(true)}})},
-		{"env of a config map", Refused, env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local("c")}})},
+		{
+			"env of a config map", Refused,
+			env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: local("c")}}),
+		},
 		{"env of a config map without a name", Allowed, env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "k"}})},
 		{"env of a field", Allowed, env(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}})},
 		{"env of a resource", Allowed, env(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}})},
 		{"env of a file", Allowed, env(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}})},
 		{"all of a secret", Refused, from(corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: local("s")}})},
 		{"all of a secret without a name", Allowed, from(corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{}})},
-		{"all of a config map", Refused, from(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: local("c")}})},
+		{
+			"all of a config map", Refused,
+			from(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: local("c")}}),
+		},
 		{"all of a config map without a name", Allowed, from(corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{}})},
 		{"all of nothing", Allowed, from(corev1.EnvFromSource{Prefix: "P"})},
 		{"resource claim", Refused, func(d *draft) {
@@ -73,7 +88,8 @@ func volumeMutations() []mutation {
 		if p.DownwardAPI != nil {
 			outcome = Allowed
 		}
-		add("projected "+name, outcome, projectedVolume(p), projectedVolume(corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{}}, p))
+		add("projected "+name, outcome, projectedVolume(p),
+			projectedVolume(corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{}}, p))
 	}
 	add("projected, of no sources", Allowed, projectedVolume())
 	mutations = append(mutations, mutation{"volume: of an unknown kind", Refused, func(d *draft) {
@@ -81,13 +97,19 @@ func volumeMutations() []mutation {
 		d.pod.Spec.Volumes = append(d.pod.Spec.Volumes, corev1.Volume{Name: "v"})
 	}})
 	add("two sources at once", Either,
-		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}, PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
+		corev1.VolumeSource{
+			EmptyDir:              &corev1.EmptyDirVolumeSource{},
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"},
+		},
 		corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}, Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
 		corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}, CSI: &corev1.CSIVolumeSource{Driver: "d"}},
 		corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{}, Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}},
 		}},
-		corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}, ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}},
+		corev1.VolumeSource{
+			NFS:       &corev1.NFSVolumeSource{},
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}},
+		},
 	)
 	return sorted(mutations)
 }
@@ -154,16 +176,18 @@ func volumesWithReferences() map[string]corev1.VolumeSource {
 		"glusterfs":                          {Glusterfs: &corev1.GlusterfsVolumeSource{}},
 		"persistentVolumeClaim":              {PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
 		"persistentVolumeClaim without name": {PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}},
-		"ephemeral":                          {Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}},
-		"ephemeral without a template":       {Ephemeral: &corev1.EphemeralVolumeSource{}},
-		"azureFile":                          {AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}},
-		"azureFile without a secret":         {AzureFile: &corev1.AzureFileVolumeSource{}},
-		"cephfs with a secret":               {CephFS: &corev1.CephFSVolumeSource{SecretRef: ref}},
-		"cinder with a secret":               {Cinder: &corev1.CinderVolumeSource{SecretRef: ref}},
-		"flexVolume with a secret":           {FlexVolume: &corev1.FlexVolumeSource{SecretRef: ref}},
-		"iscsi with a secret":                {ISCSI: &corev1.ISCSIVolumeSource{SecretRef: ref}},
-		"rbd with a secret":                  {RBD: &corev1.RBDVolumeSource{SecretRef: ref}},
-		"scaleIO with a secret":              {ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: ref}},
-		"storageos with a secret":            {StorageOS: &corev1.StorageOSVolumeSource{SecretRef: ref}},
+		"ephemeral": {
+			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}},
+		},
+		"ephemeral without a template": {Ephemeral: &corev1.EphemeralVolumeSource{}},
+		"azureFile":                    {AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}},
+		"azureFile without a secret":   {AzureFile: &corev1.AzureFileVolumeSource{}},
+		"cephfs with a secret":         {CephFS: &corev1.CephFSVolumeSource{SecretRef: ref}},
+		"cinder with a secret":         {Cinder: &corev1.CinderVolumeSource{SecretRef: ref}},
+		"flexVolume with a secret":     {FlexVolume: &corev1.FlexVolumeSource{SecretRef: ref}},
+		"iscsi with a secret":          {ISCSI: &corev1.ISCSIVolumeSource{SecretRef: ref}},
+		"rbd with a secret":            {RBD: &corev1.RBDVolumeSource{SecretRef: ref}},
+		"scaleIO with a secret":        {ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: ref}},
+		"storageos with a secret":      {StorageOS: &corev1.StorageOSVolumeSource{SecretRef: ref}},
 	}
 }

@@ -31,12 +31,11 @@ import (
 	"k8s.io/kubernetes/pkg/controller/certificates/signer"
 )
 
-// nameExtra is a field of a requester that tells of which request a review is.
+// nameExtra is an extra field of a requester with the name of its request.
 const nameExtra = "example.com/request"
 
-// Recognized has csrapproving look at requests that nobody has the right to make,
-// and returns by name which rights it asks about: subresources of
-// certificatesigningrequests, sorted.
+// Recognized runs csrapproving on requests without any rights, and returns by name the
+// rights that it checks: subresources of certificatesigningrequests, sorted.
 func Recognized(ctx context.Context, requests []*certificatesv1.CertificateSigningRequest) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -52,7 +51,7 @@ func Recognized(ctx context.Context, requests []*certificatesv1.CertificateSigni
 	defer running.Wait()
 	defer cancel()
 	factory.Start(ctx.Done())
-	// One worker takes one request after the other.
+	// One worker processes the requests sequentially.
 	running.Go(func() { controller.Run(ctx, 1) })
 	factory.WaitForCacheSync(ctx.Done())
 	for _, request := range append(named(requests), last(requests)...) {
@@ -68,8 +67,7 @@ func Recognized(ctx context.Context, requests []*certificatesv1.CertificateSigni
 	return asked.answers(), nil
 }
 
-// named returns copies of the requests, which say in an extra field which they
-// are.
+// named returns copies of the requests with their names in an extra field.
 func named(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
 	var copies []*certificatesv1.CertificateSigningRequest
 	for _, request := range requests {
@@ -94,7 +92,7 @@ func last(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv
 	return nil
 }
 
-// questions are what csrapproving asked, by request.
+// questions are the access reviews of csrapproving, by request.
 type questions struct {
 	mu   sync.Mutex
 	of   map[string]map[string]bool
@@ -130,10 +128,12 @@ func (q *questions) answers() map[string][]string {
 	return answers
 }
 
-// Sign approves requests, has the signers of kube-controller-manager for kubelets
-// sign them, and returns the certificates by the names of the requests. It is an
-// error if one is refused, or one of them takes longer than the context.
-func Sign(ctx context.Context, directory string, requests []*certificatesv1.CertificateSigningRequest) (map[string]*x509.Certificate, error) {
+// Sign approves requests, runs the signers of kube-controller-manager for kubelets on
+// them, and returns the certificates by the names of the requests. It is an error if one
+// is refused, or takes longer than the context.
+func Sign(ctx context.Context, directory string,
+	requests []*certificatesv1.CertificateSigningRequest,
+) (map[string]*x509.Certificate, error) {
 	certificate, key, err := authority(directory)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,9 @@ func Sign(ctx context.Context, directory string, requests []*certificatesv1.Cert
 	var approved []runtime.Object
 	for _, request := range requests {
 		request = request.DeepCopy()
-		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+			{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"},
+		}
 		approved = append(approved, request)
 	}
 	client := fake.NewClientset(approved...)

@@ -1,6 +1,5 @@
-// Package intree holds the in-tree Node authorizer of the newest supported
-// minor, as it would be over a final state: its graph is built at once, not by
-// the events that led there.
+// Package intree has the in-tree Node authorizer of the newest supported minor for a
+// final state: its graph is built from the state, not from the events that led there.
 package intree
 
 import (

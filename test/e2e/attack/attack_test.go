@@ -86,7 +86,10 @@ func TestReasonsComeFromTheAuditLog(t *testing.T) {
 func TestMarkdownMarksWhatIsAnsweredDifferently(t *testing.T) {
 	request := get("a secret", inStock("secrets/own"))
 	text := Markdown([]Report{{Section: Section{Title: "Secrets", About: "They."}, Rows: []Row{
-		{Request: request, InTree: Answer{Status: http.StatusForbidden}, Ours: Answer{Status: http.StatusOK}, Reasons: Reasons{Authorization: "PathToObject"}},
+		{
+			Request: request, InTree: Answer{Status: http.StatusForbidden}, Ours: Answer{Status: http.StatusOK},
+			Reasons: Reasons{Authorization: "PathToObject"},
+		},
 	}}})
 	for _, want := range []string{
 		"| [Secrets](#secrets) | 1 | 1 | 0 | 0 | 1 |",

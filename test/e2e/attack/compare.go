@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// senders is how many requests are under way at a time. Their order does not
-// matter, because none has an effect.
+// senders is the number of requests in flight. Their order does not matter, because they
+// have no effects.
 const senders = 4
 
 // Compare sends every request to both clusters and returns their answers, without the
@@ -50,7 +50,7 @@ func compare(ctx context.Context, inTree, ours *Sender, request Request, id stri
 	return row, nil
 }
 
-// forGood fails when the real request is answered otherwise than its dry run.
+// forGood fails if the answer to the real request differs from that to its dry run.
 func forGood(ctx context.Context, row Row, inTree, ours *Sender) (Row, error) {
 	for _, side := range []struct {
 		name   string
@@ -62,7 +62,7 @@ func forGood(ctx context.Context, row Row, inTree, ours *Sender) (Row, error) {
 			return row, fmt.Errorf("%s: %w", side.name, err)
 		}
 		if real.Status != side.answer.Status {
-			return row, fmt.Errorf("%s: %s %s (%s) is answered %d, but %d as a dry run: %s",
+			return row, fmt.Errorf("%s: %s %s (%s) is answered with %d, but with %d as a dry run: %s",
 				side.name, row.Method, row.Path, row.Attack, real.Status, side.answer.Status, real.Message)
 		}
 		*side.answer = real

@@ -4,7 +4,6 @@
 // node, for objects that are related to the node, for those of the node pay-1, and for
 // objects that do not exist.
 //
-// The requests are data: a method, a path and a body. [Prepare] brings a cluster
-// into the state they are about, a [Sender] sends them, and [Markdown] writes
-// down what two clusters answered.
+// The requests are data: a method, a path and a body. [Prepare] prepares a cluster, a
+// [Sender] sends the requests, and [Markdown] renders the answers of two clusters.
 package attack

@@ -17,7 +17,7 @@ import (
 
 var placeholder = regexp.MustCompile(`(UID|CSR|PKCS10)\(([^)]*)\)`)
 
-// fill replaces what a body has in place of uids and signing requests.
+// fill replaces the placeholders for uids and signing requests in a body.
 func (f *Fixture) fill(body string) (string, error) {
 	var errs []error
 	filled := placeholder.ReplaceAllStringFunc(body, func(found string) string {
@@ -28,7 +28,7 @@ func (f *Fixture) fill(body string) (string, error) {
 		case "UID":
 			uid, known := f.uids[parts[2]]
 			if !known {
-				err = fmt.Errorf("the fixture does not know the uid of %s", parts[2])
+				err = fmt.Errorf("the fixture has no uid of %s", parts[2])
 			}
 			text = string(uid)
 		case "CSR":
@@ -42,15 +42,16 @@ func (f *Fixture) fill(body string) (string, error) {
 	return filled, errors.Join(errs...)
 }
 
-// signingRequest is PEM in base64. The text is "names; groups", each separated by
-// commas; a bar separates several requests.
+// signingRequest returns PEM in base64. The text is "names; groups", each separated by
+// commas. A bar separates several requests.
 func signingRequest(text string) (string, error) {
 	var blocks []byte
 	for one := range strings.SplitSeq(text, "|") {
 		names, groups, _ := strings.Cut(one, ";")
 		subject := pkix.Name{Organization: split(groups)}
 		for _, name := range split(names) {
-			subject.ExtraNames = append(subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: name})
+			subject.ExtraNames = append(subject.ExtraNames,
+				pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: name})
 		}
 		der, err := newRequest(subject)
 		if err != nil {

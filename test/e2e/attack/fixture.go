@@ -39,14 +39,14 @@ spec:
   containers: [{name: clock, image: registry.example.com/stock/clock:1.0}]
 `
 
-// Fixture is a cluster in the state that the requests are about.
+// Fixture is a cluster with the objects that the requests are about.
 type Fixture struct {
 	admin dynamic.Interface
 	uids  map[string]types.UID
 }
 
-// Prepare brings a plane with the nodes web-1 and pay-1 into that state, and
-// waits until controllers and kubelets have acted on it.
+// Prepare creates the objects in a plane with the nodes web-1 and pay-1, and waits until
+// controllers and kubelets have acted on them.
 func Prepare(ctx context.Context, plane *localplane.Plane) (*Fixture, error) {
 	admin, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *Fixture) runStaticPods(ctx context.Context, plane *localplane.Plane) er
 	return nil
 }
 
-// learnUIDs notes the uid of everything that UID(…) names in a request.
+// learnUIDs records the uid of each object in UID(…) of a request.
 func (f *Fixture) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
 	for resource, names := range map[string][]string{
 		"nodes":           {"web-1", "pay-1"},
@@ -149,17 +149,25 @@ func (f *Fixture) learnUIDs(ctx context.Context, _ *localplane.Plane) error {
 	return nil
 }
 
-// askForCertificates makes the requests for certificates that others read.
+// askForCertificates creates the certificate requests that other requests read.
 func (f *Fixture) askForCertificates(ctx context.Context, _ *localplane.Plane) error {
-	foreign := podCertificate{node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign", accountUID: "UID(serviceaccounts/foreign)"}
+	foreign := podCertificate{
+		node: "pay-1", nodeUID: "UID(nodes/pay-1)", pod: "foreign-odd", podUID: "UID(pods/foreign-odd)", account: "foreign",
+		accountUID: "UID(serviceaccounts/foreign)",
+	}
 	for name, request := range map[string]podCertificate{"own-certificate": {}, "foreign-certificate": foreign} {
-		if err := f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests"},
+		if err := f.create(ctx, schema.GroupVersionResource{
+			Group: "certificates.k8s.io", Version: "v1", Resource: "podcertificaterequests",
+		},
 			"stock", strings.Replace(request.String(), "name: made", "name: "+name, 1)); err != nil {
 			return err
 		}
 	}
-	return f.create(ctx, schema.GroupVersionResource{Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests"}, "",
-		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: {signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
+	return f.create(ctx, schema.GroupVersionResource{
+		Group: "certificates.k8s.io", Version: "v1", Resource: "certificatesigningrequests",
+	}, "",
+		"{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: waiting}, spec: "+
+			"{signerName: stock.example.com/admins, request: CSR(admin; admins), usages: [client auth]}}")
 }
 
 func (f *Fixture) create(ctx context.Context, resource schema.GroupVersionResource, namespace, text string) error {
@@ -179,8 +187,8 @@ func (f *Fixture) create(ctx context.Context, resource schema.GroupVersionResour
 	return err
 }
 
-// settle waits until claims are bound, pods run that can run, and leases exist, which a
-// kubelet creates some seconds after its node.
+// settle waits until claims are bound, pods run that can run, and leases exist. A kubelet
+// creates its lease some seconds after its node.
 func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 	for _, condition := range []struct {
 		resource  schema.GroupVersionResource
@@ -191,7 +199,12 @@ func (f *Fixture) settle(ctx context.Context, _ *localplane.Plane) error {
 		{core("persistentvolumeclaims"), "stock", []string{"own-claim", "foreign-claim"}, "Bound"},
 		{core("pods"), "stock", []string{"own", "foreign", "clock-web-1", "clock-pay-1"}, "Running"},
 		{core("configmaps"), "stock", []string{"kube-root-ca.crt"}, ""},
-		{schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, corev1.NamespaceNodeLease, []string{"web-1", "pay-1"}, ""},
+		{
+			schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+			corev1.NamespaceNodeLease,
+			[]string{"web-1", "pay-1"},
+			"",
+		},
 		{schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}, "", []string{"web-1", "pay-1"}, ""},
 	} {
 		for _, name := range condition.names {
@@ -214,8 +227,10 @@ func (f *Fixture) appear(ctx context.Context, resource schema.GroupVersionResour
 	return f.until(ctx, resource, namespace, name, func(*unstructured.Unstructured) error { return nil })
 }
 
-// until waits until an object is there and holds returns nil.
-func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, holds func(*unstructured.Unstructured) error) error {
+// until waits until an object exists and holds returns nil.
+func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResource, namespace, name string,
+	holds func(*unstructured.Unstructured) error,
+) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var object *unstructured.Unstructured
@@ -230,8 +245,8 @@ func (f *Fixture) until(ctx context.Context, resource schema.GroupVersionResourc
 	return nil
 }
 
-// resource is a client for one resource; the cluster-scoped ones leave the
-// namespace aside.
+// resource returns a client for one resource. Cluster-scoped resources ignore the
+// namespace.
 func (f *Fixture) resource(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if namespace == "" || resource.Resource == "nodes" {
 		return f.admin.Resource(resource)
@@ -243,7 +258,7 @@ func core(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// Sender returns what sends requests with the credentials given.
+// Sender returns a Sender with the given credentials.
 func (f *Fixture) Sender(config *rest.Config, admin *rest.Config) (*Sender, error) {
 	asNode, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Row is what two clusters answered to a request.
+// Row has the answers of two clusters to a request.
 type Row struct {
 	Request
-	// ID is under which the audit logs have it.
+	// ID is the id of the requests in the audit logs.
 	ID           string
 	InTree, Ours Answer
 	Reasons      Reasons
 }
 
-// Agrees reports whether both clusters answered alike.
+// Agrees reports whether the answers are equal.
 func (r Row) Agrees() bool { return r.InTree.Status == r.Ours.Status }
 
-// Report is a section with the answers.
+// Report is a section with its answers.
 type Report struct {
 	Section
 	Rows []Row
@@ -50,8 +50,7 @@ not allowed is then sent for good, and must be answered alike.
 
 `
 
-// Markdown writes the reports down for people. It is the same text for the same
-// answers.
+// Markdown renders the reports. The output is deterministic.
 func Markdown(reports []Report) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, introduction, "`")
@@ -88,12 +87,13 @@ func summarize(out *strings.Builder, reports []Report) {
 		for i, n := range counts {
 			total[i] += n
 		}
-		fmt.Fprintf(out, "| [%s](#%s) | %d | %d | %d | %d | %d |\n", report.Title, anchor(report.Title), counts[0], counts[1], counts[2], counts[3], counts[4])
+		fmt.Fprintf(out, "| [%s](#%s) | %d | %d | %d | %d | %d |\n", report.Title, anchor(report.Title), counts[0], counts[1], counts[2],
+			counts[3], counts[4])
 	}
 	fmt.Fprintf(out, "| **all** | **%d** | **%d** | **%d** | **%d** | **%d** |\n", total[0], total[1], total[2], total[3], total[4])
 }
 
-// anchor is how a heading is linked to.
+// anchor returns the anchor of a heading.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -107,7 +107,7 @@ func anchor(title string) string {
 	}, strings.ToLower(title))
 }
 
-// shown is method and path, without what most paths begin with.
+// shown returns method and path, without common prefixes.
 func shown(r Request) string {
 	path, err := url.QueryUnescape(r.Path)
 	if err != nil {

@@ -41,7 +41,8 @@ var nodeChanges = []change{
 func ownNodeObject() Section {
 	section := Section{
 		Title: "The node's own Node object",
-		About: "Each change is tried on the object and through its status subresource, whose stored part is fenced by the API server and whose metadata is not.",
+		About: "Each change is tried on the object and through its status subresource, whose stored part is fenced by the " +
+			"API server and whose metadata is not.",
 	}
 	for _, c := range nodeChanges {
 		section.Requests = append(section.Requests,
@@ -51,15 +52,18 @@ func ownNodeObject() Section {
 	}
 	restricted := `{op: add, path: /metadata/labels/node-restriction.kubernetes.io~1tier, value: vault}`
 	applied := `{apiVersion: v1, kind: Node, metadata: {name: web-1, labels: {node-restriction.kubernetes.io/tier: vault}}}`
-	owned := `{op: add, path: /metadata/ownerReferences, value: [{apiVersion: v1, kind: ConfigMap, name: gone, uid: 00000000-0000-0000-0000-000000000000}]}`
+	owned := `{op: add, path: /metadata/ownerReferences, value: [{apiVersion: v1, kind: ConfigMap, name: gone, ` +
+		`uid: 00000000-0000-0000-0000-000000000000}]}`
 	section.Requests = append(section.Requests,
 		patchAs(jsonPatch, "a label that steers workloads, by JSON patch", ownNode, "["+restricted+"]"),
 		patchAs(jsonPatch, "the same through status", ownNode+"/status", "["+restricted+"]"),
 		patchAs(strategicPatch, "by strategic merge patch", ownNode, `{metadata: {labels: {node-restriction.kubernetes.io/tier: vault}}}`),
-		patchAs(strategicPatch, "the same through status", ownNode+"/status", `{metadata: {labels: {node-restriction.kubernetes.io/tier: vault}}}`),
+		patchAs(strategicPatch, "the same through status", ownNode+"/status",
+			`{metadata: {labels: {node-restriction.kubernetes.io/tier: vault}}}`),
 		patchAs(applyPatch, "by server-side apply", ownNode+"?fieldManager=kubelet&force=true", applied),
 		patchAs(applyPatch, "the same through status", ownNode+"/status?fieldManager=kubelet&force=true", applied),
-		patchAs(strategicPatch, "lift its quarantine by strategic merge patch, through status", ownNode+"/status", `{spec: {taints: [{$patch: delete, key: quarantine, effect: PreferNoSchedule}]}}`),
+		patchAs(strategicPatch, "lift its quarantine by strategic merge patch, through status", ownNode+"/status",
+			`{spec: {taints: [{$patch: delete, key: quarantine, effect: PreferNoSchedule}]}}`),
 		patchAs(jsonPatch, "lift its quarantine by JSON patch, through status", ownNode+"/status", `[{op: remove, path: /spec/taints}]`),
 		patchAs(jsonPatch, "an owner by JSON patch, through status (CVE-2025-5187)", ownNode+"/status", "["+owned+"]"),
 		replace("replace itself as it is", ownNode, ""),
@@ -116,7 +120,8 @@ const leasePath = "/apis/coordination.k8s.io/v1/namespaces/"
 func leases() Section {
 	const own, foreign = leasePath + "kube-node-lease/leases/web-1", leasePath + "kube-node-lease/leases/pay-1"
 	lease := func(namespace, metadata string) Request {
-		return post("", leasePath+namespace+"/leases", fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: %s, spec: {holderIdentity: web-1}}`, metadata))
+		return post("", leasePath+namespace+"/leases",
+			fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: %s, spec: {holderIdentity: web-1}}`, metadata))
 	}
 	named := func(attack string, r Request) Request { r.Attack = attack; return r }
 	return Section{
@@ -137,8 +142,13 @@ func leases() Section {
 			named("make a lease of its own name elsewhere", lease("kube-system", "{name: web-1}")),
 			named("become the controller manager's leader", lease("kube-system", "{name: kube-controller-manager}")),
 			patch("take over as the scheduler's leader", leasePath+"kube-system/leases/kube-scheduler", `{spec: {holderIdentity: web-1}}`),
-			{Attack: "make another node's lease by replacing it", Method: "PUT", Path: leasePath + "kube-node-lease/leases/web-99", Body: `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: web-99}, spec: {holderIdentity: web-1}}`},
-			patchAs(applyPatch, "make another node's lease by applying it", leasePath+"kube-node-lease/leases/web-99?fieldManager=kubelet", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: web-99}, spec: {holderIdentity: web-1}}`),
+			{
+				Attack: "make another node's lease by replacing it", Method: "PUT",
+				Path: leasePath + "kube-node-lease/leases/web-99",
+				Body: `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: web-99}, spec: {holderIdentity: web-1}}`,
+			},
+			patchAs(applyPatch, "make another node's lease by applying it", leasePath+"kube-node-lease/leases/web-99?fieldManager=kubelet",
+				`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: web-99}, spec: {holderIdentity: web-1}}`),
 		},
 	}
 }
@@ -157,7 +167,8 @@ func csiNodes() Section {
 			get("all", all),
 			post("make that of a node that is not there", all, csiNode("web-99")),
 			post("make its own once more", all, csiNode("web-1")),
-			post("make one of a generated name", all, `{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {generateName: web-1}, spec: {drivers: []}}`),
+			post("make one of a generated name", all,
+				`{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {generateName: web-1}, spec: {drivers: []}}`),
 			patch("annotate its own", all+"/web-1", `{metadata: {annotations: {example.com/note: here}}}`),
 			patch("take another node's drivers away", all+"/pay-1", `{spec: {drivers: []}}`),
 			remove("delete another node's", all+"/pay-1"),

@@ -2,8 +2,8 @@ package attack
 
 import "fmt"
 
-// mirror is the YAML of a mirror pod that NodeRestriction lets pass, but for the
-// fields given: of its metadata, of its owner, and of its spec.
+// mirror is the YAML of a mirror pod that NodeRestriction allows, except for the given
+// fields: of its metadata, of its owner, and of its spec.
 type mirror struct{ metadata, owner, spec string }
 
 func (m mirror) String() string {
@@ -19,7 +19,8 @@ func (m mirror) String() string {
 	if spec == "" {
 		spec = "nodeName: web-1, " + plainContainer
 	}
-	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: planted-web-1, namespace: stock, %s, ownerReferences: %s}, spec: {automountServiceAccountToken: false, %s}}",
+	return fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: planted-web-1, namespace: stock, %s, "+
+		"ownerReferences: %s}, spec: {automountServiceAccountToken: false, %s}}",
 		metadata, owner, spec)
 }
 
@@ -41,7 +42,8 @@ func volume(source string) mirror { return onWeb("volumes: [{name: v, " + source
 func mirrorPods() Section {
 	section := Section{
 		Title: "Planting pods",
-		About: "A node may only create the mirror pods of its static pods, which may name nothing that the API holds: else a stolen certificate would read any secret by planting a pod that mounts it.",
+		About: "A node may only create the mirror pods of its static pods, which may name nothing that the API holds: " +
+			"else a stolen certificate would read any secret by planting a pod that mounts it.",
 	}
 	const me = "apiVersion: v1, kind: Node, name: web-1, uid: UID(nodes/web-1)"
 	for _, c := range []struct {
@@ -52,15 +54,30 @@ func mirrorPods() Section {
 		{"an honest mirror pod with a folder of its host", volume("hostPath: {path: /var/log}")},
 		{"an honest mirror pod that is privileged", container("securityContext: {privileged: true}")},
 		{"a pod that is no mirror pod", mirror{metadata: "annotations: {}"}},
-		{"a pod that is no mirror pod but mounts a secret", mirror{metadata: "annotations: {}", spec: "nodeName: web-1, " + plainContainer + ", volumes: [{name: v, secret: {secretName: foreign-secret}}]"}},
+		{
+			"a pod that is no mirror pod but mounts a secret",
+			mirror{
+				metadata: "annotations: {}",
+				spec:     "nodeName: web-1, " + plainContainer + ", volumes: [{name: v, secret: {secretName: foreign-secret}}]",
+			},
+		},
 		{"on another node", mirror{spec: "nodeName: pay-1, " + plainContainer}},
 		{"on no node", mirror{spec: plainContainer}},
 		{"owned by nobody", mirror{owner: "[]"}},
 		{"owned by another node", mirror{owner: "[{apiVersion: v1, kind: Node, name: pay-1, uid: UID(nodes/pay-1), controller: true}]"}},
-		{"owned by itself, with another uid", mirror{owner: "[{apiVersion: v1, kind: Node, name: web-1, uid: UID(nodes/pay-1), controller: true}]"}},
-		{"owned by itself and somebody else", mirror{owner: "[{" + me + ", controller: true}, {apiVersion: v1, kind: Pod, name: foreign, uid: UID(pods/foreign)}]"}},
+		{
+			"owned by itself, with another uid",
+			mirror{owner: "[{apiVersion: v1, kind: Node, name: web-1, uid: UID(nodes/pay-1), controller: true}]"},
+		},
+		{
+			"owned by itself and somebody else",
+			mirror{owner: "[{" + me + ", controller: true}, {apiVersion: v1, kind: Pod, name: foreign, uid: UID(pods/foreign)}]"},
+		},
 		{"owned by a pod", mirror{owner: "[{apiVersion: v1, kind: Pod, name: foreign, uid: UID(pods/foreign), controller: true}]"}},
-		{"owned by itself in another API version", mirror{owner: "[{apiVersion: v2, kind: Node, name: web-1, uid: UID(nodes/web-1), controller: true}]"}},
+		{
+			"owned by itself in another API version",
+			mirror{owner: "[{apiVersion: v2, kind: Node, name: web-1, uid: UID(nodes/web-1), controller: true}]"},
+		},
 		{"not controlled by its owner", mirror{owner: "[{" + me + ", controller: false}]"}},
 		{"not said to be controlled by its owner", mirror{owner: "[{" + me + "}]"}},
 		{"blocking the deletion of its owner", mirror{owner: "[{" + me + ", controller: true, blockOwnerDeletion: true}]"}},
@@ -68,23 +85,55 @@ func mirrorPods() Section {
 		{"with an image pull secret", onWeb("imagePullSecrets: [{name: foreign-pull}]")},
 		{"with a secret in its environment", container("env: [{name: KEY, valueFrom: {secretKeyRef: {name: foreign-secret, key: key}}}]")},
 		{"with all of a secret in its environment", container("envFrom: [{secretRef: {name: foreign-secret}}]")},
-		{"with a config map in its environment", container("env: [{name: KEY, valueFrom: {configMapKeyRef: {name: foreign-config, key: key}}}]")},
+		{
+			"with a config map in its environment",
+			container("env: [{name: KEY, valueFrom: {configMapKeyRef: {name: foreign-config, key: key}}}]"),
+		},
 		{"with all of a config map in its environment", container("envFrom: [{configMapRef: {name: foreign-config}}]")},
-		{"with a secret in the environment of an init container", onWeb("initContainers: [{name: init, image: registry.example.com/stock/app:1.0, env: [{name: KEY, valueFrom: {secretKeyRef: {name: foreign-secret, key: key}}}]}]")},
+		{
+			"with a secret in the environment of an init container",
+			onWeb("initContainers: [{name: init, image: registry.example.com/stock/app:1.0, env: [{name: KEY, valueFrom: " +
+				"{secretKeyRef: {name: foreign-secret, key: key}}}]}]"),
+		},
 		{"with a secret as a volume", volume("secret: {secretName: foreign-secret}")},
-		{"with a secret as a volume among others", onWeb("volumes: [{name: a, emptyDir: {}}, {name: v, secret: {secretName: foreign-secret}}]")},
+		{
+			"with a secret as a volume among others",
+			onWeb("volumes: [{name: a, emptyDir: {}}, {name: v, secret: {secretName: foreign-secret}}]"),
+		},
 		{"with a secret in a projected volume", volume("projected: {sources: [{secret: {name: foreign-secret}}]}")},
 		{"with a config map as a volume", volume("configMap: {name: foreign-config}")},
 		{"with a config map in a projected volume", volume("projected: {sources: [{configMap: {name: foreign-config}}]}")},
-		{"with a token in a projected volume", volume("projected: {sources: [{serviceAccountToken: {audience: bank.example.com, path: token}}]}")},
-		{"with trust anchors in a projected volume", volume("projected: {sources: [{clusterTrustBundle: {name: bundle, path: bundle.pem}}]}")},
-		{"with a pod certificate in a projected volume", volume("projected: {sources: [{podCertificate: {signerName: stock.example.com/pods, keyType: ED25519, credentialBundlePath: bundle.pem}}]}")},
-		{"with its own fields in a projected volume", volume("projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}")},
+		{
+			"with a token in a projected volume",
+			volume("projected: {sources: [{serviceAccountToken: {audience: bank.example.com, path: token}}]}"),
+		},
+		{
+			"with trust anchors in a projected volume",
+			volume("projected: {sources: [{clusterTrustBundle: {name: bundle, path: bundle.pem}}]}"),
+		},
+		{
+			"with a pod certificate in a projected volume",
+			volume("projected: {sources: [{podCertificate: {signerName: stock.example.com/pods, keyType: ED25519, " +
+				"credentialBundlePath: bundle.pem}}]}"),
+		},
+		{
+			"with its own fields in a projected volume",
+			volume("projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}"),
+		},
 		{"with the claim of another's disk", volume("persistentVolumeClaim: {claimName: foreign-claim}")},
-		{"with a claim of its own making", volume("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}")},
-		{"with an inline volume of a storage driver", volume("csi: {driver: hollow.csi.example.com, nodePublishSecretRef: {name: foreign-secret}}")},
+		{
+			"with a claim of its own making",
+			volume("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}"),
+		},
+		{
+			"with an inline volume of a storage driver",
+			volume("csi: {driver: hollow.csi.example.com, nodePublishSecretRef: {name: foreign-secret}}"),
+		},
 		{"with a share that a secret opens", volume("azureFile: {secretName: foreign-secret, shareName: s}")},
-		{"with a device that another pod claimed (CVE-2025-4563)", onWeb("resourceClaims: [{name: d, resourceClaimName: foreign-devices}]")},
+		{
+			"with a device that another pod claimed (CVE-2025-4563)",
+			onWeb("resourceClaims: [{name: d, resourceClaimName: foreign-devices}]"),
+		},
 		{"with a device by template (CVE-2025-4563)", onWeb("resourceClaims: [{name: d, resourceClaimTemplateName: any}]")},
 	} {
 		section.Requests = append(section.Requests, post(c.attack, inStock("pods"), c.pod.String()))
@@ -111,12 +160,14 @@ func pods() Section {
 			get("another node's pods", with(all, "fieldSelector=spec.nodeName%3Dpay-1")),
 			get("another node's pods, watched", with(with(all, "fieldSelector=spec.nodeName%3Dpay-1"), watchFor)),
 			get("all pods but its own", with(all, "fieldSelector=spec.nodeName!%3Dweb-1")),
-			get("pods that are its own and another's, which are none", with(all, "fieldSelector=spec.nodeName%3Dweb-1,spec.nodeName%3Dpay-1")),
+			get("pods that are its own and another's, which are none",
+				with(all, "fieldSelector=spec.nodeName%3Dweb-1,spec.nodeName%3Dpay-1")),
 			get("pods of no node", with(all, "fieldSelector=spec.nodeName%3D")),
 			get("pods by label", with(all, "labelSelector=app%3Dstock")),
 			get("another node's pod, by listing its name", with(inStock("pods"), "fieldSelector=metadata.name%3Dforeign")),
 			get("its own pod, by listing its name", with(inStock("pods"), "fieldSelector=metadata.name%3Down")),
-			patch("change the image of its own pod", inStock("pods/own"), `{spec: {containers: [{name: app, image: registry.example.com/evil:1.0}]}}`),
+			patch("change the image of its own pod", inStock("pods/own"),
+				`{spec: {containers: [{name: app, image: registry.example.com/evil:1.0}]}}`),
 			patch("label its own pod", inStock("pods/own"), `{metadata: {labels: {app: bank}}}`),
 			replace("replace its own pod", inStock("pods/own"), ""),
 			replace("replace another node's pod", inStock("pods/foreign"), ""),
@@ -134,9 +185,12 @@ func pods() Section {
 				`{apiVersion: v1, kind: Binding, metadata: {name: waiting}, target: {apiVersion: v1, kind: Node, name: web-1}}`),
 			post("bind a waiting pod to itself, the old way", inStock("bindings"),
 				`{apiVersion: v1, kind: Binding, metadata: {name: waiting}, target: {apiVersion: v1, kind: Node, name: web-1}}`),
-			patch("put a container of its own into its pod", inStock("pods/own/ephemeralcontainers"), `{spec: {ephemeralContainers: [{name: evil, image: registry.example.com/evil:1.0}]}}`),
-			patch("put a container of its own into another's pod", inStock("pods/foreign/ephemeralcontainers"), `{spec: {ephemeralContainers: [{name: evil, image: registry.example.com/evil:1.0}]}}`),
-			patch("give its own pod more", inStock("pods/own/resize"), `{spec: {containers: [{name: app, resources: {requests: {cpu: 1m}}}]}}`),
+			patch("put a container of its own into its pod", inStock("pods/own/ephemeralcontainers"),
+				`{spec: {ephemeralContainers: [{name: evil, image: registry.example.com/evil:1.0}]}}`),
+			patch("put a container of its own into another's pod", inStock("pods/foreign/ephemeralcontainers"),
+				`{spec: {ephemeralContainers: [{name: evil, image: registry.example.com/evil:1.0}]}}`),
+			patch("give its own pod more", inStock("pods/own/resize"),
+				`{spec: {containers: [{name: app, resources: {requests: {cpu: 1m}}}]}}`),
 		},
 	}
 	for _, pod := range []string{"own", "foreign"} {
@@ -153,7 +207,8 @@ func pods() Section {
 
 func podStatus() Section {
 	const resourceClaim = `{status: {resourceClaimStatuses: [{name: devices, resourceClaimName: foreign-devices}]}}`
-	const extended = `{status: {extendedResourceClaimStatus: {resourceClaimName: foreign-devices, requestMappings: [{containerName: app, resourceName: example.com/card, requestName: one}]}}}`
+	const extended = `{status: {extendedResourceClaimStatus: {resourceClaimName: foreign-devices, ` +
+		`requestMappings: [{containerName: app, resourceName: example.com/card, requestName: one}]}}}`
 	section := Section{
 		Title: "The status of pods",
 		About: "A node says how its pods are, but a status may not widen what the node reaches.",
@@ -167,16 +222,21 @@ func podStatus() Section {
 			patch("a pod that is not there has failed", inStock("pods/gone/status"), `{status: {phase: Failed}}`),
 			patch("another label, so that a service sends it requests", inStock("pods/own/status"), `{metadata: {labels: {app: bank}}}`),
 			patch("a label removed", inStock("pods/own/status"), `{metadata: {labels: {app: null}}}`),
-			patchAs(jsonPatch, "another label, by JSON patch", inStock("pods/own/status"), `[{op: add, path: /metadata/labels/app, value: bank}]`),
-			patchAs(applyPatch, "another label, by server-side apply", inStock("pods/own/status?fieldManager=kubelet&force=true"), `{apiVersion: v1, kind: Pod, metadata: {name: own, labels: {app: bank}}}`),
+			patchAs(jsonPatch, "another label, by JSON patch", inStock("pods/own/status"),
+				`[{op: add, path: /metadata/labels/app, value: bank}]`),
+			patchAs(applyPatch, "another label, by server-side apply", inStock("pods/own/status?fieldManager=kubelet&force=true"),
+				`{apiVersion: v1, kind: Pod, metadata: {name: own, labels: {app: bank}}}`),
 			patch("an annotation", inStock("pods/own/status"), `{metadata: {annotations: {example.com/note: here}}}`),
-			patch("the annotation of a mirror pod", inStock("pods/own/status"), `{metadata: {annotations: {kubernetes.io/config.mirror: abc}}}`),
-			patch("an owner", inStock("pods/own/status"), `{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: foreign, uid: UID(pods/foreign)}]}}`),
+			patch("the annotation of a mirror pod", inStock("pods/own/status"),
+				`{metadata: {annotations: {kubernetes.io/config.mirror: abc}}}`),
+			patch("an owner", inStock("pods/own/status"),
+				`{metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: foreign, uid: UID(pods/foreign)}]}}`),
 			patch("another node, which the API server leaves aside", inStock("pods/own/status"), `{spec: {nodeName: pay-1}}`),
 			patch("another's devices, as made from a template", inStock("pods/own-odd/status"), resourceClaim),
 			patch("another's devices, as made from a template, on a pod without claims", inStock("pods/own/status"), resourceClaim),
 			patch("another's devices, as an extended resource", inStock("pods/own/status"), extended),
-			patch("another's devices, as what a node shares out", inStock("pods/own/status"), `{status: {nodeAllocatableResourceClaimStatuses: [{resourceClaimName: foreign-devices, containers: [app]}]}}`),
+			patch("another's devices, as what a node shares out", inStock("pods/own/status"),
+				`{status: {nodeAllocatableResourceClaimStatuses: [{resourceClaimName: foreign-devices, containers: [app]}]}}`),
 			post("create a status", inStock("pods/own/status"), `{apiVersion: v1, kind: Pod, metadata: {name: own}}`),
 			get("read its own pod's status", inStock("pods/own/status")),
 		},
@@ -186,7 +246,8 @@ func podStatus() Section {
 
 func evictions() Section {
 	eviction := func(attack, pod, name string) Request {
-		return post(attack, inStock("pods/%s/eviction", pod), fmt.Sprintf(`{apiVersion: policy/v1, kind: Eviction, metadata: {name: %s, namespace: stock}}`, name))
+		return post(attack, inStock("pods/%s/eviction", pod),
+			fmt.Sprintf(`{apiVersion: policy/v1, kind: Eviction, metadata: {name: %s, namespace: stock}}`, name))
 	}
 	return Section{
 		Title: "Evictions",

@@ -7,23 +7,21 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Reasons are the codes of docs/reasons.md with which node-authorizer decided a
-// request: as authorizer and, if it was asked, as admission webhook.
+// Reasons are the codes of docs/reasons.md for a request: of the authorizer and, if it
+// was called, of the admission webhook.
 type Reasons struct{ Authorization, Admission string }
 
-// Annotations of an audit event: the authorizer's reason, and what our webhook
-// adds under its own name.
+// Annotations of an audit event: the authorizer's reason, and that of our webhook.
 const (
 	authorizationReason = "authorization.k8s.io/reason"
 	admissionCode       = "noderestriction.node-authorizer.io/code"
 )
 
-// code is what begins a reason, behind the name of the authorizer:
-// "node-authorizer: NoPathToObject: …".
+// code is the prefix of a reason, after the name of the authorizer: "node-authorizer:
+// NoPathToObject: …".
 var code = regexp.MustCompile(`^(?:[a-z-]+: )?([A-Z][A-Za-z]+)(?::|$)`)
 
-// ReasonsOf reads them from the audit events of requests, by the id under which
-// each was sent.
+// ReasonsOf reads the reasons in audit events, by the ids of the requests.
 func ReasonsOf(events []auditv1.Event) map[string]Reasons {
 	all := map[string]Reasons{}
 	for _, event := range events {
@@ -40,12 +38,11 @@ func ReasonsOf(events []auditv1.Event) map[string]Reasons {
 	return all
 }
 
-// inMessage is where a refusal that the audit log gives no reason for has it:
-// that of speaking as somebody else.
+// inMessage is the code in the message of a refusal without an audit annotation:
+// impersonation.
 var inMessage = regexp.MustCompile(`: node-authorizer: ([A-Z][A-Za-z]+): `)
 
-// Explain adds the reasons that were found for a row, and reports whether the
-// audit log has its request.
+// Explain adds the reasons of a row, and reports whether the audit log has its request.
 func (r *Row) Explain(found map[string]Reasons) bool {
 	reasons, there := found[r.ID]
 	if told := inMessage.FindStringSubmatch(r.Ours.Message); reasons.Authorization == "" && told != nil {
@@ -55,7 +52,7 @@ func (r *Row) Explain(found map[string]Reasons) bool {
 	return there
 }
 
-// String names both.
+// String returns both reasons.
 func (r Reasons) String() string {
 	var codes []string
 	for _, one := range []string{r.Authorization, r.Admission} {

@@ -9,32 +9,32 @@ import (
 
 // Request is one request of the node web-1.
 type Request struct {
-	// Attack says what it is for. It may be empty where method and path say all.
+	// Attack describes the request. It may be empty if method and path suffice.
 	Attack string
 	Method string
 	// Path includes the query.
 	Path string
-	// Body is YAML, in which UID(pods/own) stands for the uid of an object of the
-	// fixture, CSR(a name; a group, …) for a certificate signing request in PEM, and
-	// PKCS10() for an empty one in DER, both in base64.
+	// Body is YAML. UID(pods/own) stands for the uid of an object of the fixture, CSR(a
+	// name; a group, …) for a certificate signing request in PEM, and PKCS10() for an
+	// empty one in DER, both in base64.
 	Body string
-	// Current sends the object as it is, with an annotation more, instead of Body,
-	// which serves when there is none.
+	// Current sends the current object with an additional annotation. If there is none,
+	// Body is sent.
 	Current bool
-	// ContentType of the body, JSON unless said otherwise. The body is sent as JSON
-	// in any case.
+	// ContentType is the type of the body. The default is JSON. The body is always sent
+	// as JSON.
 	ContentType string
-	// Header holds more of the request's header, as "Name: value".
+	// Header has further fields of the request's header, as "Name: value".
 	Header string
 }
 
-// Section is a group of requests with a title, and what a reader should know.
+// Section is a group of requests with a title and a description.
 type Section struct {
 	Title, About string
 	Requests     []Request
 }
 
-// Sections returns all requests, in the order in which they are told and sent.
+// Sections returns all requests, in the order in which they are sent.
 func Sections() []Section {
 	return slices.Concat(
 		[]Section{secrets()},
@@ -73,13 +73,13 @@ func patchAs(contentType, attack, path, body string) Request {
 	return Request{Attack: attack, Method: http.MethodPatch, Path: path, Body: body, ContentType: contentType}
 }
 
-// replace sends the object as it is with an annotation more, or body when there
-// is no such object.
+// replace sends the current object with an additional annotation, or body if there is no
+// such object.
 func replace(attack, path, body string) Request {
 	return Request{Attack: attack, Method: http.MethodPut, Path: path, Body: body, Current: true}
 }
 
-// watchFor ends a watch that was allowed; what counts is whether it begins.
+// watchFor limits the duration of an allowed watch. Only its beginning matters.
 const watchFor = "watch=1&timeoutSeconds=1"
 
 // with adds a query to a path.
@@ -90,7 +90,7 @@ func with(path, query string) string {
 	return path + "?" + query
 }
 
-// inStock is the path of a resource of the core group in the namespace of the
+// inStock returns the path of a resource of the core group in the namespace of the
 // fixture.
 func inStock(format string, args ...any) string {
 	return "/api/v1/namespaces/stock/" + fmt.Sprintf(format, args...)

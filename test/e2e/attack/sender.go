@@ -34,7 +34,7 @@ func (a Answer) Allowed() bool { return a.Status < http.StatusBadRequest }
 // refused was authorized, and is invalid or about an object that does not exist.
 func (a Answer) Refused() bool { return a.Status == http.StatusForbidden }
 
-// auditHeader names a request in the audit log of kube-apiserver.
+// auditHeader is the request header with the id for the audit log of kube-apiserver.
 const auditHeader = "Audit-Id"
 
 // Rehearse sends a request as a dry run, which the API server authorizes and admits. The
@@ -54,7 +54,7 @@ func (s *Sender) Send(ctx context.Context, request Request, id string) (Answer, 
 		if err != nil {
 			return Answer{}, fmt.Errorf("send %s %s: %w", request.Method, request.Path, err)
 		}
-		// The object was changed by others between reading and writing it.
+		// Another client changed the object between reading and writing it.
 		if request.Current && answer.Status == http.StatusConflict && attempt < attempts {
 			continue
 		}
@@ -89,7 +89,7 @@ func (s *Sender) once(ctx context.Context, request Request, id string) (Answer, 
 	defer in.Body.Close()
 	answer := Answer{Status: in.StatusCode}
 	if answer.Allowed() {
-		// The events of a watch do not matter.
+		// Events of a watch are ignored.
 		return answer, nil
 	}
 	text, err := io.ReadAll(in.Body)
@@ -119,7 +119,7 @@ func (s *Sender) body(ctx context.Context, request Request) ([]byte, error) {
 	return yaml.YAMLToJSON([]byte(filled))
 }
 
-// current is the object at a path with an annotation more, or nil when there is
+// current returns the object at a path with an additional annotation, or nil if there is
 // none.
 func (s *Sender) current(ctx context.Context, path string) ([]byte, error) {
 	path, _, _ = strings.Cut(path, "?")

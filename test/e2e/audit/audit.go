@@ -50,13 +50,13 @@ func In(dir string, users ...string) (*Log, error) {
 	return log, nil
 }
 
-// APIServerArgs are the flags with which kube-apiserver writes the log.
+// APIServerArgs are the flags for the log of kube-apiserver.
 func (l *Log) APIServerArgs() []string {
 	return []string{"--audit-policy-file=" + l.policy, "--audit-log-path=" + l.path}
 }
 
-// Size is the length of the log now, from which Events can read on. It is 0 while the
-// log does not exist.
+// Size returns the current length of the log, an offset for Events. It is 0 if the log
+// does not exist.
 func (l *Log) Size() int64 {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -65,8 +65,8 @@ func (l *Log) Size() int64 {
 	return info.Size()
 }
 
-// Events returns the events after an offset, in order. An incomplete last line is left
-// out.
+// Events returns the events after an offset, in order. An incomplete last line is
+// ignored.
 func (l *Log) Events(after int64) ([]auditv1.Event, error) {
 	text, err := os.ReadFile(l.path)
 	if err != nil {

@@ -65,9 +65,10 @@ func (a *approver) look(ctx context.Context) error {
 		}
 		request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "OwnName",
-			Message: "the requester is the one whom the certificate names",
+			Message: "the certificate names the requester",
 		}}
-		if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil && !apierrors.IsConflict(err) {
+		if _, err := requests.UpdateApproval(ctx, request.Name, &request, metav1.UpdateOptions{}); err != nil &&
+			!apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	}

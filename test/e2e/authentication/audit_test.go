@@ -29,7 +29,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// request is what an authorizer is asked.
+// request is a request as an authorizer sees it.
 type request struct {
 	User, Verb, Group, Resource, Subresource, Namespace, Name, Path string
 }
@@ -55,7 +55,8 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 	log, events := logNow(t)
 	report := auditReport(t, log)
 	t.Run("the legacy kubelet does not conform", func(t *testing.T) {
-		if len(report.Nonconforming) != 1 || report.Nonconforming[0].Username != legacyUser || !slices.Equal(report.Nonconforming[0].Nodes, []string{"worker-2"}) {
+		if len(report.Nonconforming) != 1 || report.Nonconforming[0].Username != legacyUser ||
+			!slices.Equal(report.Nonconforming[0].Nodes, []string{"worker-2"}) {
 			t.Errorf("nonconforming are %+v", report.Nonconforming)
 		}
 		if never := report.Nodes.NeverConforming; len(never) != 1 || never[0].Name != "worker-2" {
@@ -69,7 +70,7 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	related(t)
-	t.Run("what would be refused is what is refused", func(t *testing.T) {
+	t.Run("the report matches the refusals", func(t *testing.T) {
 		want, got := refusedNow(t, events), map[request]bool{}
 		for _, r := range report.WouldBeRefused {
 			if r.By == "authorization" {
@@ -92,7 +93,7 @@ func TestAuditNamesWhatTheNodeAuthorizerRefuses(t *testing.T) {
 		}
 		t.Logf("refused requests by user: %v", users)
 		if users["system:node:worker-1"] < 4 || users[legacyUser] < 4 {
-			t.Error("so few refusals show nothing")
+			t.Error("there are too few refusals")
 		}
 	})
 }
@@ -126,7 +127,8 @@ func readAsNode(t *testing.T, node *localplane.Node) {
 		{"all secrets", func() error { _, err := core.Secrets("").List(ctx, metav1.ListOptions{}); return err }},
 		{"all pods", func() error { _, err := core.Pods("").List(ctx, metav1.ListOptions{}); return err }},
 		{"its own pods", func() error {
-			_, err := core.Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name()).String()})
+			_, err := core.Pods("").List(ctx,
+				metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.Name()).String()})
 			return err
 		}},
 		{"the status of another node", func() error {
@@ -134,7 +136,7 @@ func readAsNode(t *testing.T, node *localplane.Node) {
 			return err
 		}},
 		{"another node's pod", func() error { _, err := core.Pods("default").Get(ctx, "bank", metav1.GetOptions{}); return err }},
-		{"a config map of nobody's", func() error {
+		{"an unused config map", func() error {
 			_, err := core.ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
 			return err
 		}},
@@ -162,7 +164,9 @@ func related(t *testing.T) {
 	eventually(t, "the Node authorizer knows the pods", func(ctx context.Context) error {
 		if allowed, err := ask(ctx, authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:worker-1", Groups: []string{"system:nodes"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "secrets", Namespace: "default", Name: "shop-db"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "get", Resource: "secrets", Namespace: "default", Name: "shop-db",
+			},
 		}); err != nil || !allowed {
 			return fmt.Errorf("not yet: %w", err)
 		}
@@ -171,16 +175,17 @@ func related(t *testing.T) {
 }
 
 func ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
-	review, err := old.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review, err := old.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec},
+		metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}
 	return review.Status.Allowed, nil
 }
 
-// refusedNow sends kube-apiserver a SubjectAccessReview for each request that the log
-// has as allowed. Requests that differ only in their selectors count as one, which is
-// refused if any of them is.
+// refusedNow sends kube-apiserver a SubjectAccessReview for each request that was allowed
+// in the log. Requests that differ only in their selectors are one, which is refused if
+// any of them is.
 func refusedNow(t *testing.T, events []auditv1.Event) map[request]bool {
 	t.Helper()
 	asked, refused := map[string]bool{}, map[request]bool{}
@@ -225,19 +230,21 @@ func question(t *testing.T, event *auditv1.Event) (request, authorizationv1.Subj
 	}
 	name := o.Name
 	if event.Verb == "create" && o.Subresource == "" {
-		// Authorizers do not see the name of an object that is created.
+		// The authorizer does not get the name of a created object.
 		name = ""
 	}
 	spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-		Verb: event.Verb, Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource, Subresource: o.Subresource, Namespace: o.Namespace, Name: name,
+		Verb: event.Verb, Group: o.APIGroup, Version: o.APIVersion, Resource: o.Resource, Subresource: o.Subresource,
+		Namespace: o.Namespace, Name: name,
 	}
-	if selector := asked.Query().Get("fieldSelector"); selector != "" && slices.Contains([]string{"list", "watch", "deletecollection"}, event.Verb) {
+	if selector := asked.Query().Get("fieldSelector"); selector != "" &&
+		slices.Contains([]string{"list", "watch", "deletecollection"}, event.Verb) {
 		spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: selector}
 	}
 	return request{event.User.Username, event.Verb, o.APIGroup, o.Resource, o.Subresource, o.Namespace, name, ""}, spec
 }
 
-// report is what the test reads of the report.
+// report has the fields of the report that the test needs.
 type report struct {
 	WouldBeRefused []struct {
 		Identity, Verb, Group, Resource, Subresource, Namespace, Name, Path, By string
@@ -251,8 +258,7 @@ type report struct {
 	}
 }
 
-// logNow is the log as it is now, without the line that is being written, and its
-// events.
+// logNow returns the current log without an incomplete last line, and its events.
 func logNow(t *testing.T) (path string, events []auditv1.Event) {
 	t.Helper()
 	text, err := os.ReadFile(old.AuditLog())

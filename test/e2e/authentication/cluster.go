@@ -24,9 +24,9 @@ import (
 const (
 	// ClusterID is the ID of the cluster in tokens.
 	ClusterID = "blue"
-	// Region is where the instances are.
+	// Region is the region of the instances.
 	Region = "eu-west-1"
-	// grace is how long a node may send nothing before it becomes not ready.
+	// grace is how long a node may be silent before it becomes not ready.
 	grace = 10 * time.Second
 )
 
@@ -34,9 +34,9 @@ const (
 type Options struct {
 	// Root is the folder of the repository.
 	Root string
-	// IAM is more lines of the section iam of the server's config file.
+	// IAM are additional lines of the section iam of the server's config file.
 	IAM string
-	// Progress is told in lines what happens.
+	// Progress receives a line for each step.
 	Progress io.Writer
 }
 
@@ -50,7 +50,7 @@ type Cluster struct {
 	Client kubernetes.Interface
 	// Program is the path of node-authorizer.
 	Program string
-	// Authenticator is the server that kube-apiserver asks.
+	// Authenticator is the server that authenticates for kube-apiserver.
 	Authenticator *server.Server
 
 	options Options
@@ -109,7 +109,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// prepare writes what kube-apiserver reads when it starts.
+// prepare writes the files that kube-apiserver reads when it starts.
 func (c *Cluster) prepare(p *localplane.Plane) (err error) {
 	if c.Authenticator, err = c.newServer(p); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (c *Cluster) serve(ctx context.Context, p *localplane.Plane) error {
 
 func (c *Cluster) webhookKubeconfig() string { return filepath.Join(c.dir, "token-webhook.kubeconfig") }
 
-// Stop ends everything.
+// Stop stops everything.
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.approver != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// perSecond is how many requests are sent while the mappings are edited.
+// perSecond is the number of requests a second while the mappings are edited.
 const perSecond = 100
 
 // TestMappingsEditedUnderLoad edits aws-auth under 100 authentications a second, of a
@@ -82,12 +82,13 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	edit("another role is added", map[string]string{"mapRoles": good + "- rolearn: " + RoleARN("more") + "\n  username: more\n  groups: []\n"})
+	edit("another role is added",
+		map[string]string{"mapRoles": good + "- rolearn: " + RoleARN("more") + "\n  username: more\n  groups: []\n"})
 	edit("an entry is invalid", map[string]string{"mapRoles": "- rolearn: not-an-arn\n  username: nobody\n" + good})
 	edit("the YAML is broken", map[string]string{"mapRoles": good + "- rolearn: [\n"})
 	edit("the YAML of another key is broken", map[string]string{"mapRoles": good, "mapUsers": "\t- x"})
 	edit("the order is another", map[string]string{"mapRoles": "- rolearn: " + RoleARN("more") + "\n  username: more\n" + good})
-	t.Run("what was wrong is written down beside the ConfigMap", func(t *testing.T) {
+	t.Run("mistakes are reported as events of the ConfigMap", func(t *testing.T) {
 		for _, code := range []finding.Code{iam.MappingInvalid, iam.MappingSyntax} {
 			eventually(t, "there is an event "+string(code), func(ctx context.Context) error {
 				events, err := blue.Client.CoreV1().Events(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
@@ -106,23 +107,24 @@ func TestMappingsEditedUnderLoad(t *testing.T) {
 		}
 		return nil
 	}
-	t.Run("what is deleted is gone", func(t *testing.T) {
+	t.Run("deleted mappings are not used", func(t *testing.T) {
 		mapped.Store(false)
 		if err := blue.Unmap(ctx); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the node is unknown", gone)
 	})
-	t.Run("what is restored is there", func(t *testing.T) {
+	t.Run("restored mappings are used", func(t *testing.T) {
 		if err := blue.Map(ctx, map[string]string{"mapRoles": good}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the node is known", known)
 		mapped.Store(true)
 	})
-	t.Run("an entry that is taken out is gone", func(t *testing.T) {
+	t.Run("a removed entry is not used", func(t *testing.T) {
 		mapped.Store(false)
-		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(good, RoleARN(rightNode), RoleARN("another"))}); err != nil {
+		if err := blue.Map(ctx,
+			map[string]string{"mapRoles": strings.ReplaceAll(good, RoleARN(rightNode), RoleARN("another"))}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "the node is unknown", gone)
@@ -187,7 +189,7 @@ func (l *requestLoad) during(t *testing.T, what string, change func()) {
 		l.mu.Unlock()
 		change()
 		target := l.asked.Load() + perSecond
-		eventually(t, "a hundred more questions are answered", func(context.Context) error {
+		eventually(t, "a hundred more requests are answered", func(context.Context) error {
 			if asked := l.asked.Load(); asked < target {
 				return fmt.Errorf("%d are missing", target-asked)
 			}
@@ -209,5 +211,5 @@ func (l *requestLoad) end(t *testing.T) {
 		t.Error(fault)
 	}
 	asked, took := l.asked.Load(), time.Since(l.started)
-	t.Logf("%d questions in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(l.faults))
+	t.Logf("%d requests in %s, %.0f a second, %d faults", asked, took.Round(time.Millisecond), float64(asked)/took.Seconds(), len(l.faults))
 }

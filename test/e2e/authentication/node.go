@@ -33,7 +33,7 @@ func RoleARN(role string) string {
 	return "arn:aws:iam::" + fakeaws.DefaultAccount + ":role/" + role
 }
 
-// Launch starts an instance with a role. Its node is named as EC2 names it.
+// Launch starts an instance with a role. Its node has the name from EC2.
 func (c *Cluster) Launch(role string) (fakeaws.Instance, netip.Addr) {
 	c.nodes++
 	address := netip.AddrFrom4([4]byte{127, 41, 0, byte(c.nodes)})
@@ -80,7 +80,7 @@ func (c *Cluster) execCredential(metadata *fakeaws.Metadata) *clientcmdapi.AuthI
 	return &clientcmdapi.AuthInfo{Exec: exec}
 }
 
-// Initialize does what a cloud's controller does when the node has registered.
+// Initialize does what a cloud controller does after a node has registered.
 func (n *Node) Initialize(ctx context.Context) error {
 	err := await.Until(ctx, n.Name()+" registers", func(ctx context.Context) error {
 		_, err := n.cluster.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
@@ -112,7 +112,7 @@ func (n *Node) IsReady(ctx context.Context) error {
 	return fmt.Errorf("%s has no condition Ready", n.Name())
 }
 
-// Log is what the kubelet has written.
+// Log returns the log of the kubelet.
 func (n *Node) Log() (string, error) {
 	text, err := os.ReadFile(n.LogFile())
 	return string(text), err
@@ -122,7 +122,7 @@ func (n *Node) Log() (string, error) {
 func commonName(request []byte) (string, error) {
 	block, _ := pem.Decode(request)
 	if block == nil {
-		return "", errors.New("it is no PEM")
+		return "", errors.New("the request is not PEM")
 	}
 	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// The roles of the cluster's instances: three with mappings that people get wrong, and
+// The roles of the cluster's instances: three with common mistakes in their mappings, and
 // one with a correct mapping.
 const (
 	notANode     = "not-a-node"
@@ -28,7 +28,7 @@ const (
 	rightNode    = "right-node"
 )
 
-// mapRoles is the text of aws-auth for all of them.
+// mapRoles returns the text of aws-auth for all roles.
 func mapRoles() string {
 	entry := func(role, username string, groups ...string) string {
 		return fmt.Sprintf("- rolearn: %s\n  username: %s\n  groups: [%s]\n", RoleARN(role), username, strings.Join(groups, ", "))
@@ -59,23 +59,23 @@ func TestOutcomesOfMappings(t *testing.T) {
 	for _, role := range []string{everyonesKey, masterNode, rightNode} {
 		becomesReady(t, nodes[role])
 	}
-	t.Run("who is Ready keeps its lease", func(t *testing.T) {
+	t.Run("a node that is Ready renews its lease", func(t *testing.T) {
 		keepTheirLeases(t, nodes[everyonesKey], nodes[masterNode], nodes[rightNode])
 	})
-	t.Run("with a node's user name logs can be read", func(t *testing.T) {
+	t.Run("kube-apiserver reads logs of a node with a node's user name", func(t *testing.T) {
 		for _, role := range []string{masterNode, rightNode} {
 			getsServingCertificate(t, nodes[role])
 			readsLogs(t, nodes[role])
 		}
 	})
-	t.Run("as a master under everyone's name its serving certificate is not approved", func(t *testing.T) {
+	t.Run("a member of system:masters without a node's user name gets no serving certificate", func(t *testing.T) {
 		staysPending(t, nodes[everyonesKey])
 		readsNoLogs(t, nodes[everyonesKey])
 	})
-	t.Run("in system:nodes without a node's name it never registers", func(t *testing.T) {
+	t.Run("a member of system:nodes without a node's user name cannot register", func(t *testing.T) {
 		isRefused(t, nodes[notANode])
 	})
-	t.Run("the doctor predicts it", func(t *testing.T) {
+	t.Run("the doctor predicts the outcomes", func(t *testing.T) {
 		predictions := doctor(t)
 		for role, want := range map[string]rolePrediction{
 			notANode:     {Registers: "no", Ready: "no", Serving: "no"},
@@ -89,7 +89,10 @@ func TestOutcomesOfMappings(t *testing.T) {
 		}
 	})
 	t.Run("a node whose mapping loses the node name becomes NotReady", func(t *testing.T) {
-		if err := blue.Map(ctx, map[string]string{"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole")}); err != nil {
+		if err := blue.Map(ctx,
+			map[string]string{
+				"mapRoles": strings.ReplaceAll(mapRoles(), "system:node:{{EC2PrivateDNSName}}", "WorkerNodeRole"),
+			}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it is not Ready any more", func(ctx context.Context) error {
@@ -204,8 +207,9 @@ func isRefused(t *testing.T, node *Node) {
 	t.Helper()
 	eventually(t, node.Name()+" has tried to register", func(context.Context) error {
 		log, err := node.Log()
-		// It may not create its Node, and says that it may not even look for it.
-		refused := strings.Contains(log, "Unable to register node") && strings.Contains(log, `User \"WorkerNodeRole\" cannot get resource \"nodes\"`)
+		// The kubelet may not create its Node, and logs that it may not read it either.
+		refused := strings.Contains(log, "Unable to register node") &&
+			strings.Contains(log, `User \"WorkerNodeRole\" cannot get resource \"nodes\"`)
 		if err == nil && !refused {
 			err = fmt.Errorf("its log has no refusal, and ends with %s", log[max(0, len(log)-2000):])
 		}
@@ -214,7 +218,8 @@ func isRefused(t *testing.T, node *Node) {
 	if _, err := blue.Client.CoreV1().Nodes().Get(t.Context(), node.Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("there is a node %s: %v", node.Name(), err)
 	}
-	if _, err := blue.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := blue.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), node.Name(),
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("%s has a lease: %v", node.Name(), err)
 	}
 }
@@ -241,7 +246,9 @@ func podLog(t *testing.T, node *Node) (string, error) {
 	pods := blue.Client.CoreV1().Pods(metav1.NamespaceDefault)
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "logs-"},
-		Spec:       corev1.PodSpec{NodeName: node.Name(), Containers: []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}}},
+		Spec: corev1.PodSpec{
+			NodeName: node.Name(), Containers: []corev1.Container{{Name: "app", Image: "registry.example.com/app:1.0"}},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +277,7 @@ func doctor(t *testing.T) map[string]rolePrediction {
 	defer cancel()
 	command := exec.CommandContext(ctx, blue.Program, "doctor", "--kubeconfig", blue.AdminKubeconfig(), "-o", "json")
 	output, err := command.Output()
-	// 1 is for findings, 2 for checks that could not be made, which have a report too.
+	// 1 means findings, 2 that some checks could not be made. Both have a report.
 	if failed := new(exec.ExitError); err != nil && (!errors.As(err, &failed) || len(output) == 0) {
 		t.Fatalf("%v: %v", command, err)
 	}
@@ -287,7 +294,9 @@ func doctor(t *testing.T) map[string]rolePrediction {
 	}
 	predictions := map[string]rolePrediction{}
 	for _, role := range report.Roles {
-		predictions[role.ARN] = rolePrediction{role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin}
+		predictions[role.ARN] = rolePrediction{
+			role.Registers.Value, role.Ready.Value, role.Serving.Value, role.NodeIdentity, role.ClusterAdmin,
+		}
 	}
 	return predictions
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 )
 
-// The node for which the doctor predicts, and the users that are bound to random roles.
-// No other test uses them.
+// The node for which the doctor predicts, and the users with random roles. No other test
+// uses them.
 const (
 	predictedNode = "ip-10-9-9-9.eu-west-1.compute.internal"
 	boundUser     = "prediction-kubelet"
 	boundPod      = "system:serviceaccount:prediction:kubelet"
 )
 
-// TestPredictionsAgreeWithTheAPIServer maps roles at random, binds some of them to
-// random roles of RBAC, and puts to kube-apiserver what a kubelet asks for.
+// TestPredictionsAgreeWithTheAPIServer maps roles at random, binds some of them to random
+// roles of RBAC, and sends the requests of a kubelet to kube-apiserver.
 func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 37))
@@ -68,7 +68,8 @@ func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 			"serving":   {role.Serving, said.requests && role.User == "system:node:"+role.Node},
 		} {
 			if want := map[bool]prediction.Value{true: prediction.Yes, false: prediction.No}[is.allowed]; is.predicted.Value != want {
-				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted, want)
+				t.Errorf("%s as %s in %q: the doctor predicts %+v, kube-apiserver says %s", what, role.User, role.Groups, is.predicted,
+					want)
 			}
 		}
 	}
@@ -77,7 +78,7 @@ func TestPredictionsAgreeWithTheAPIServer(t *testing.T) {
 	}
 }
 
-// said is what kube-apiserver allows a kubelet.
+// said is what kube-apiserver allows a kubelet to do.
 type said struct{ registers, ready, requests bool }
 
 func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePrediction) said {
@@ -100,9 +101,10 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 		return answer.Status.Allowed
 	}
 	const leases, coordination = "leases", "coordination.k8s.io"
-	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") && role.User != "system:node:"+role.Node
+	another := slices.Contains(role.Groups, "system:nodes") && strings.HasPrefix(role.User, "system:node:") &&
+		role.User != "system:node:"+role.Node
 	return said{
-		// NodeRestriction runs after authorization, and lets no node create another node.
+		// NodeRestriction runs after authorization, and does not let a node create another node.
 		registers: may("create", "", "nodes", "", "", "") && !another,
 		ready: may("patch", "", "nodes", "status", "", role.Node) &&
 			may("create", coordination, leases, "", corev1.NamespaceNodeLease, "") &&
@@ -111,7 +113,7 @@ func mayOf(t *testing.T, client kubernetes.Interface, role prediction.RolePredic
 	}
 }
 
-// mapAtRandom is the text of mapRoles.
+// mapAtRandom returns the text of mapRoles.
 func mapAtRandom(random *rand.Rand, roles int) string {
 	usernames := []string{
 		"WorkerNodeRole", "system:node:{{EC2PrivateDNSName}}", "system:node:{{EC2PrivateDNSName}}", "system:node:{{SessionName}}",
@@ -136,7 +138,7 @@ func mapAtRandom(random *rand.Rand, roles int) string {
 
 func boundGroup(i int) string { return fmt.Sprintf("prediction:%d", i) }
 
-// bindAtRandom makes roles of random rules, and binds them.
+// bindAtRandom creates and binds roles with random rules.
 func bindAtRandom(t *testing.T, client kubernetes.Interface, random *rand.Rand) {
 	t.Helper()
 	subjects := []rbacv1.Subject{

@@ -13,8 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// user is the server's user in the cluster. It has the rights of deploy/iam and no
-// others.
+// user is the server's user in the cluster. It has only the rights of deploy/iam.
 const user = "node-authorizer"
 
 // config is the config file of a server that only authenticates.
@@ -38,12 +37,12 @@ iam:
     verbosity: 0
 `
 
-// newServer makes the server that kube-apiserver asks.
+// newServer makes the server that authenticates for kube-apiserver.
 func (c *Cluster) newServer(p *localplane.Plane) (*server.Server, error) {
 	return server.New(p, "node-authorizer", filepath.Join(c.dir, "server"))
 }
 
-// writeWebhook writes the kubeconfig with which kube-apiserver asks the server.
+// writeWebhook writes the kubeconfig of kube-apiserver for the server.
 func (c *Cluster) writeWebhook(p *localplane.Plane) error {
 	certificate, key, err := p.ClientCertificate("token-webhook", "kube-apiserver")
 	if err != nil {
@@ -53,14 +52,15 @@ func (c *Cluster) writeWebhook(p *localplane.Plane) error {
 		&clientcmdapi.AuthInfo{ClientCertificate: certificate, ClientKey: key})
 }
 
-// run starts the server on an instance of its own.
+// run starts the server on its own instance.
 func (c *Cluster) run(ctx context.Context, p *localplane.Plane) error {
 	kubeconfig, err := p.UserKubeconfig("iam-server", user)
 	if err != nil {
 		return err
 	}
 	s := c.Authenticator
-	err = s.WriteConfig(fmt.Sprintf(config, kubeconfig, s.Address, s.File("tls.crt"), s.File("tls.key"), s.File("ca.crt"), s.MetricsAddress, ClusterID, Region, c.options.IAM))
+	err = s.WriteConfig(fmt.Sprintf(config, kubeconfig, s.Address, s.File("tls.crt"), s.File("tls.key"), s.File("ca.crt"), s.MetricsAddress,
+		ClusterID, Region, c.options.IAM))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 // Token runs `node-authorizer token` with credentials.
 func (c *Cluster) Token(ctx context.Context, with fakeaws.Credentials, clusterID string) (string, error) {
 	command := exec.CommandContext(ctx, c.Program, "token", "--cluster-id", clusterID, "--region", Region, "--token-only")
-	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey, "AWS_SESSION_TOKEN="+with.Token)
+	command.Env = server.Environment("AWS_ACCESS_KEY_ID="+with.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+with.SecretAccessKey,
+		"AWS_SESSION_TOKEN="+with.Token)
 	output, err := command.Output()
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)
@@ -29,8 +30,8 @@ func (c *Cluster) Token(ctx context.Context, with fakeaws.Credentials, clusterID
 	return string(bytes.TrimSpace(output)), err
 }
 
-// MakeToken makes a token of an instance in this process, with a session of its own:
-// tokens of one session that are made within one second are the same.
+// MakeToken makes a token of an instance in this process, with a new session: tokens of
+// one session that are made within the same second are equal.
 func (c *Cluster) MakeToken(ctx context.Context, instance fakeaws.Instance) (string, error) {
 	with := c.Cloud.Session(instance.Account, instance.Role, instance.ID)
 	text, _, err := token.Make(ctx, token.Options{
@@ -40,7 +41,7 @@ func (c *Cluster) MakeToken(ctx context.Context, instance fakeaws.Instance) (str
 	return text, err
 }
 
-// WhoAmI asks kube-apiserver as which user it authenticates a token.
+// WhoAmI returns the user as which kube-apiserver authenticates a token.
 func (c *Cluster) WhoAmI(ctx context.Context, bearer string) (authenticationv1.UserInfo, error) {
 	config := rest.AnonymousClientConfig(c.AdminConfig())
 	config.BearerToken = bearer

@@ -60,14 +60,14 @@ func TestTokensOfBothMakers(t *testing.T) {
 				t.Errorf("our tokens have the parameters %v, those of the reference %v", got, want)
 			}
 			for maker, token := range map[string]string{"ours": ours, "the reference": theirs} {
-				eventually(t, "the token of "+maker+" is taken", func(ctx context.Context) error {
+				eventually(t, "the token of "+maker+" is accepted", func(ctx context.Context) error {
 					info, err := blue.WhoAmI(ctx, token)
 					if err != nil {
 						return err
 					}
 					groups := slices.Sorted(slices.Values(info.Groups))
 					if info.Username != who.username || !slices.Equal(groups, who.groups) {
-						return fmt.Errorf("the API server takes them for %s in %v", info.Username, groups)
+						return fmt.Errorf("the API server authenticates %s in %v", info.Username, groups)
 					}
 					if !strings.HasPrefix(info.UID, "aws-iam-authenticator:"+fakeaws.DefaultAccount+":") {
 						return fmt.Errorf("the uid is %s", info.UID)
@@ -96,8 +96,8 @@ func parametersOf(t *testing.T, token string) []string {
 	return slices.Sorted(maps.Keys(asked.Query()))
 }
 
-// TestTokensThatAreNotTaken makes tokens with both that a cluster must refuse.
-func TestTokensThatAreNotTaken(t *testing.T) {
+// TestRefusedTokens makes tokens with both makers that the cluster must refuse.
+func TestRefusedTokens(t *testing.T) {
 	ctx := t.Context()
 	if err := blue.Map(ctx, map[string]string{"mapRoles": mapRoles()}); err != nil {
 		t.Fatal(err)
@@ -114,13 +114,26 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 		code        string
 	}{
 		{"a token for another cluster is not signed for this one", blue.Cloud.Role(instance.ID), "green", "STSRefused"},
-		{"a role that is not mapped is nobody", blue.Cloud.Role(other.ID), ClusterID, "NotMapped"},
-		{"another account's role of the same name is nobody", blue.Cloud.Session("444455556666", rightNode, instance.ID), ClusterID, "NotMapped"},
-		{"a session named for another role's instance is not that node", blue.Cloud.Session(account, rightNode, other.ID), ClusterID, "SessionRoleMismatch"},
-		{"a session named for no instance is no node", blue.Cloud.Session(account, rightNode, "i-0123456789abcdef0"), ClusterID, "SessionInstanceUnknown"},
-		{"a session of any other name is no node", blue.Cloud.Session(account, rightNode, "mallory"), ClusterID, "SessionNotInstance"},
-		{"an instance that has ended is no node", blue.Cloud.Session(account, rightNode, stopped.ID), ClusterID, "SessionInstanceEnded"},
-		{"credentials that STS does not know are nobody's", fakeaws.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}, ClusterID, "STSRefused"},
+		{"a role without a mapping is refused", blue.Cloud.Role(other.ID), ClusterID, "NotMapped"},
+		{
+			"another account's role of the same name is refused", blue.Cloud.Session("444455556666", rightNode, instance.ID),
+			ClusterID, "NotMapped",
+		},
+		{
+			"a session named after another role's instance is refused", blue.Cloud.Session(account, rightNode, other.ID),
+			ClusterID, "SessionRoleMismatch",
+		},
+		{
+			"a session named after no instance is refused", blue.Cloud.Session(account, rightNode, "i-0123456789abcdef0"),
+			ClusterID, "SessionInstanceUnknown",
+		},
+		{"a session with any other name is refused", blue.Cloud.Session(account, rightNode, "mallory"), ClusterID, "SessionNotInstance"},
+		{"a terminated instance is refused", blue.Cloud.Session(account, rightNode, stopped.ID), ClusterID, "SessionInstanceEnded"},
+		{
+			"unknown credentials are refused",
+			fakeaws.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+			ClusterID, "STSRefused",
+		},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			ours, err := blue.Token(ctx, tc.credentials, tc.clusterID)
@@ -147,7 +160,7 @@ func TestTokensThatAreNotTaken(t *testing.T) {
 	}
 }
 
-// refusals is how many tokens the server has refused for a reason.
+// refusals returns the number of tokens that the server has refused for a reason.
 func refusals(t *testing.T, code string) (n int) {
 	t.Helper()
 	for line := range strings.Lines(refusalLines(t)) {
@@ -162,7 +175,7 @@ func refusals(t *testing.T, code string) (n int) {
 	return n
 }
 
-// refusalLines are those of the server's metrics.
+// refusalLines returns the lines about refusals in the server's metrics.
 func refusalLines(t *testing.T) string {
 	t.Helper()
 	text, err := blue.Authenticator.Metrics(t.Context())

@@ -21,9 +21,9 @@ import (
 // legacyUser is the user name of a kubelet that does not authenticate as its node.
 const legacyUser = "kubelet"
 
-// Unrestricted is a control plane without the Node authorizer: RBAC alone, and a binding
-// that gives all nodes the rights that any node needs. Its audit log has the requests of
-// nodes.
+// Unrestricted is a control plane without the Node authorizer. RBAC is its only
+// authorizer, and a binding gives all nodes the rights of the role for nodes. Its audit
+// log has the requests of nodes.
 type Unrestricted struct {
 	*localplane.Plane
 	Audit  *audit.Log
@@ -84,10 +84,10 @@ func (u *Unrestricted) start(ctx context.Context, options Options) error {
 	return err
 }
 
-// systemNode is the role of nodes, and the binding of all of them to it.
+// systemNode is the role of nodes, and its binding to all of them.
 const systemNode = "system:node"
 
-// Run puts a pod on a node that reads a secret, and waits until it runs.
+// Run creates a pod that reads a secret on a node, and waits until it runs.
 func (u *Unrestricted) Run(ctx context.Context, node, pod, secret string) error {
 	_, err := u.Client.CoreV1().Secrets(metav1.NamespaceDefault).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: secret}, StringData: map[string]string{"password": "swordfish"},
@@ -99,7 +99,9 @@ func (u *Unrestricted) Run(ctx context.Context, node, pod, secret string) error 
 		ObjectMeta: metav1.ObjectMeta{Name: pod},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 			Name: "app", Image: "registry.example.com/app:1.0",
-			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}},
+			EnvFrom: []corev1.EnvFromSource{
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}},
+			},
 		}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -114,10 +116,10 @@ func (u *Unrestricted) Run(ctx context.Context, node, pod, secret string) error 
 	})
 }
 
-// AuditLog is the path of the log.
+// AuditLog returns the path of the log.
 func (u *Unrestricted) AuditLog() string { return filepath.Join(u.dir, "audit.log") }
 
-// Stop ends everything.
+// Stop stops everything.
 func (u *Unrestricted) Stop() error {
 	var errs []error
 	if u.Plane != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Timeout is how long a condition is waited for.
+	// Timeout bounds the wait for a condition.
 	Timeout = 90 * time.Second
-	// Interval is the time between two checks of it.
+	// Interval is the time between two checks.
 	Interval = 100 * time.Millisecond
 )
 

@@ -29,7 +29,8 @@ var attestations = v1alpha1.GroupVersion().WithResource(v1alpha1.Resource)
 
 func eventually(t *testing.T, what string, condition func() (bool, error)) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return condition() })
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return condition() })
 	if err != nil {
 		t.Fatalf("wait until %s: %v", what, err)
 	}
@@ -44,7 +45,7 @@ func ledger(t *testing.T) dynamic.NamespaceableResourceInterface {
 	return client.Resource(attestations)
 }
 
-// createEntry creates the entry of an attested machine. The test deletes it.
+// createEntry creates the ledger entry of an attested machine. The test deletes it.
 func createEntry(t *testing.T, provider, instance, node string) *unstructured.Unstructured {
 	t.Helper()
 	entry := &unstructured.Unstructured{Object: map[string]any{
@@ -69,12 +70,14 @@ func createEntry(t *testing.T, provider, instance, node string) *unstructured.Un
 	return created
 }
 
-func TestTheCustomResourceIsServed(t *testing.T) {
+func TestCustomResourceIsServed(t *testing.T) {
 	client, err := dynamic.NewForConfig(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	resource, err := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+	resource, err := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}).
 		Get(t.Context(), "nodeattestations.node-authorizer.io", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -93,15 +96,16 @@ func TestTheCustomResourceIsServed(t *testing.T) {
 	}
 }
 
-// table is what `kubectl get nodeattestations` prints, with the columns of -o wide
-// or without.
+// table returns the output of `kubectl get nodeattestations`, with or without the columns
+// of -o wide.
 func table(t *testing.T, wide bool) string {
 	t.Helper()
 	client, err := rest.HTTPClientFor(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		plane.Server()+"/apis/"+v1alpha1.GroupVersion().String()+"/"+v1alpha1.Resource, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +149,7 @@ func table(t *testing.T, wide bool) string {
 	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(text.String(), "")
 }
 
-// cellText is empty for a field that an entry lacks, as with kubectl.
+// cellText returns an empty text for a missing field, like kubectl.
 func cellText(cell any) string {
 	if cell == nil {
 		return ""
@@ -153,7 +157,7 @@ func cellText(cell any) string {
 	return fmt.Sprint(cell)
 }
 
-func TestTheLedgerReadsLikeAStory(t *testing.T) {
+func TestLedgerColumns(t *testing.T) {
 	for _, machine := range []struct {
 		instance, node string
 		status         map[string]any
@@ -161,16 +165,26 @@ func TestTheLedgerReadsLikeAStory(t *testing.T) {
 		{"i-0a1", "ip-10-0-7-21.eu-west-1.compute.internal", nil},
 		{"i-0a2", "ip-10-0-7-22.eu-west-1.compute.internal", status(v1alpha1.Certified, certified)},
 		{"i-0a3", "ip-10-0-7-23.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered)},
-		{"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal", status(v1alpha1.Issued, condition{v1alpha1.ConditionCertified, "False", "WrongNodeName"})},
-		{"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal", status(v1alpha1.Registered, certified, registered, condition{v1alpha1.ConditionRefused, "True", "AlreadyAttested"})},
-		{"i-0a6", "ip-10-0-7-26.eu-west-1.compute.internal", status(v1alpha1.Revoked, certified, registered, condition{v1alpha1.ConditionRevoked, "True", "AttestationRevoked"})},
+		{
+			"i-0a4", "ip-10-0-7-24.eu-west-1.compute.internal",
+			status(v1alpha1.Issued, condition{v1alpha1.ConditionCertified, "False", "WrongNodeName"}),
+		},
+		{
+			"i-0a5", "ip-10-0-7-25.eu-west-1.compute.internal",
+			status(v1alpha1.Registered, certified, registered, condition{v1alpha1.ConditionRefused, "True", "AlreadyAttested"}),
+		},
+		{
+			"i-0a6", "ip-10-0-7-26.eu-west-1.compute.internal",
+			status(v1alpha1.Revoked, certified, registered, condition{v1alpha1.ConditionRevoked, "True", "AttestationRevoked"}),
+		},
 	} {
 		entry := createEntry(t, "aws", machine.instance, machine.node)
 		if machine.status == nil {
 			continue
 		}
 		entry.Object["status"] = machine.status
-		if _, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+		if _, err := ledger(t).UpdateStatus(t.Context(), entry,
+			metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,7 +192,7 @@ func TestTheLedgerReadsLikeAStory(t *testing.T) {
 	golden(t, "testdata/get-nodeattestations-wide.golden", table(t, true))
 }
 
-// condition is one of an entry's.
+// condition is a condition of an entry.
 type condition struct{ kind, status, reason string }
 
 var (
@@ -201,7 +215,7 @@ func status(phase v1alpha1.Phase, conditions ...condition) map[string]any {
 	return s
 }
 
-// age is how old an entry is, which differs from run to run.
+// age is the column with the age of an entry, which varies.
 var age = regexp.MustCompile(`(?m)(\s)\d+s(\s|$)`)
 
 func golden(t *testing.T, path, got string) {
@@ -220,12 +234,12 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is printed:\n%s", path, got)
+		t.Errorf("%s does not match the output:\n%s", path, got)
 	}
 }
 
 // An entry never changes its machine, and a revocation cannot be undone.
-func TestTheAPIServerGuardsTheLedger(t *testing.T) {
+func TestAPIServerValidatesTheLedger(t *testing.T) {
 	entry := createEntry(t, "aws", "i-0b1", "worker-b1")
 	change := func(fields ...string) error {
 		changed := entry.DeepCopy()
@@ -235,7 +249,9 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 		_, err := ledger(t).Update(t.Context(), changed, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
-	for _, fields := range [][]string{{"spec", "instanceID", "i-0b2"}, {"spec", "provider", "gcp"}, {"spec", "tokenID", "ABC"}, {"spec", "addresses", "x"}} {
+	for _, fields := range [][]string{
+		{"spec", "instanceID", "i-0b2"}, {"spec", "provider", "gcp"}, {"spec", "tokenID", "ABC"}, {"spec", "addresses", "x"},
+	} {
 		if err := change(fields...); err == nil {
 			t.Errorf("%s may become %s", strings.Join(fields[:2], "."), fields[2])
 		}
@@ -244,7 +260,7 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 		t.Errorf("a further token: %v", err)
 	}
 	entry = bindsOnce(t, entry)
-	// A command of a version without bindings can revoke too.
+	// A command of a version without bindings can also revoke.
 	entry.Object["status"] = status(v1alpha1.Revoked, certified)
 	revoked, err := ledger(t).UpdateStatus(t.Context(), entry, metav1.UpdateOptions{})
 	if err != nil {
@@ -262,7 +278,8 @@ func TestTheAPIServerGuardsTheLedger(t *testing.T) {
 	wrong := createEntry(t, "aws", "i-0b3", "worker-b3").DeepCopy()
 	wrong.SetName("aws-i-0b4")
 	wrong.SetResourceVersion("")
-	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil || !slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
+	if _, err := ledger(t).Create(t.Context(), wrong, metav1.CreateOptions{}); err == nil ||
+		!slices.Contains(strings.Fields(err.Error()), "PROVIDER-INSTANCEID") {
 		t.Errorf("an entry has another machine's name: %v", err)
 	}
 }
@@ -275,15 +292,17 @@ func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Uns
 		changed := entry.DeepCopy()
 		changed.Object["status"] = status(v1alpha1.Issued)
 		if id != "" {
-			changed.Object["status"].(map[string]any)["binding"] = map[string]any{"tokenID": id, "publicKey": "sha256:" + strings.Repeat(digit, 64)}
+			changed.Object["status"].(map[string]any)["binding"] = map[string]any{
+				"tokenID": id, "publicKey": "sha256:" + strings.Repeat(digit, 64),
+			}
 		}
 		return ledger(t).UpdateStatus(t.Context(), changed, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 	}
 	if _, err := bind(entry, "def456", "0"); err == nil {
-		t.Error("a token is used that the entry does not name")
+		t.Error("a token of another entry is bound")
 	}
 	if _, err := bind(entry, "abc123", "x"); err == nil {
-		t.Error("a token is used for what is no key")
+		t.Error("a token is bound to an invalid key")
 	}
 	bound, err := bind(entry, "abc123", "0")
 	if err != nil {
@@ -295,14 +314,14 @@ func bindsOnce(t *testing.T, entry *unstructured.Unstructured) *unstructured.Uns
 		"a key of no token": func() (*unstructured.Unstructured, error) { return bind(bound, "def456", "1") },
 	} {
 		if _, err := err(); err == nil {
-			t.Errorf("a token that was used is then bound to %s", what)
+			t.Errorf("a used token is bound to %s", what)
 		}
 	}
 	if err := unstructured.SetNestedField(bound.Object, "def456", "spec", "tokenID"); err != nil {
 		t.Fatal(err)
 	}
 	if bound, err = ledger(t).Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
-		t.Fatalf("after a token was used there is no other: %v", err)
+		t.Fatalf("there is no next token after a used one: %v", err)
 	}
 	if bound, err = bind(bound, "def456", "1"); err != nil {
 		t.Fatalf("the next token cannot be used: %v", err)

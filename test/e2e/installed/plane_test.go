@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/audit"
+	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -29,40 +30,26 @@ const (
 	accountUser = "system:serviceaccount:" + metav1.NamespaceSystem + ":" + account
 )
 
-// files are those that `kubectl apply -k deploy/bootstrap` applies, but for the
+// files are the files that `kubectl apply -k deploy/bootstrap` applies, except for the
 // config.
-var files = []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "approver/bindings.yaml", "daemonset.yaml"}
+var files = []string{
+	"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
+	"approver/bindings.yaml", "daemonset.yaml",
+}
 
-// plane is shared by the tests. It has no node, and nothing that approves.
+// plane is shared by the tests. It has no nodes and no approver.
 var plane *localplane.Plane
 
-// audited has what the service account asks.
+// audited is the audit log of the service account.
 var audited *audit.Log
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { os.Exit(testmain.Run(m, 10*time.Minute, install, stop)) }
 
-func run(m *testing.M) (status int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "node-authorizer-installed-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+func stop() error {
+	if plane == nil {
+		return nil
 	}
-	defer os.RemoveAll(dir)
-	if err := install(ctx, dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	} else {
-		status = m.Run()
-	}
-	if plane != nil {
-		if err := plane.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = 1
-		}
-	}
-	return status
+	return plane.Stop()
 }
 
 func install(ctx context.Context, dir string) error {
@@ -93,7 +80,8 @@ func apply(ctx context.Context, dir, file string) error {
 		return err
 	}
 	filled := filepath.Join(dir, "manifest.yaml")
-	if err := os.WriteFile(filled, []byte(strings.ReplaceAll(string(text), "IMAGE", "registry.example.com/node-authorizer:v1")), 0o600); err != nil {
+	if err := os.WriteFile(filled, []byte(strings.ReplaceAll(string(text), "IMAGE", "registry.example.com/node-authorizer:v1")),
+		0o600); err != nil {
 		return err
 	}
 	objects, err := manifests.Read(filled)
@@ -115,7 +103,8 @@ func policyIsEnforced(ctx context.Context) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := service.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, stolenAccount(),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"), nil
 	})
 }
@@ -126,7 +115,8 @@ func serviceConfig(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem).CreateToken(ctx, account, &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("make a token of the service account: %w", err)
 	}

@@ -23,7 +23,8 @@ func token(id string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "bootstrap-token-" + id, Namespace: metav1.NamespaceSystem,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "node-authorizer.io/v1alpha1", Kind: "NodeAttestation", Name: "aws-i-1", UID: types.UID("4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"),
+				APIVersion: "node-authorizer.io/v1alpha1", Kind: "NodeAttestation", Name: "aws-i-1",
+				UID: types.UID("4c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"),
 			}},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
@@ -37,7 +38,7 @@ func token(id string) *corev1.Secret {
 	}
 }
 
-// stolenAccount asks the API server for a token of an account with all rights.
+// stolenAccount requests a token of an account with all rights from the API server.
 func stolenAccount() *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,15 +49,16 @@ func stolenAccount() *corev1.Secret {
 	}
 }
 
-// refused checks that the policy refuses, and with which words.
+// refused checks that the policy refuses a request, with a reason.
 func refused(t *testing.T, err error, why string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'node-authorizer-bootstrap'") || !strings.Contains(err.Error(), why) {
+	if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'node-authorizer-bootstrap'") ||
+		!strings.Contains(err.Error(), why) {
 		t.Errorf("error is %v, want the policy's refusal %q", err, why)
 	}
 }
 
-func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
+func TestServiceCreatesItsOwnTokensOnly(t *testing.T) {
 	service, _ := clients(t)
 	secrets := service.CoreV1().Secrets(metav1.NamespaceSystem)
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
@@ -72,19 +74,23 @@ func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
 		why    string
 	}{
 		"the token of a service account": {func(s *corev1.Secret) { *s = *stolenAccount() }, "bootstrap tokens and its key only"},
-		"any other secret":               {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens and its key only"},
+		"any other secret": {
+			func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, "bootstrap tokens and its key only",
+		},
 		"a token of kubeadm's": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:kubeadm:default-node-token")
 		}, "no other"},
-		"a token of one more group": {func(s *corev1.Secret) {
+		"a token with an additional group": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte(tokenGroup + ",system:bootstrappers:kubeadm:default-node-token")
 		}, "no other"},
-		"a token of no group":       {func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") }, "no other"},
-		"a token that signs":        {func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }, "no other usage"},
-		"a token for ever":          {func(s *corev1.Secret) { delete(s.Data, "expiration") }, "expires"},
-		"a token of nobody":         {func(s *corev1.Secret) { s.OwnerReferences = nil }, "owned"},
-		"a token of something else": {func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Node" }, "owned"},
-		"a token of two": {func(s *corev1.Secret) {
+		"a token without a group": {func(s *corev1.Secret) { delete(s.Data, "auth-extra-groups") }, "no other"},
+		"a token for signing": {
+			func(s *corev1.Secret) { s.Data["usage-bootstrap-signing"] = []byte("true") }, "no other usage",
+		},
+		"a token without an expiry":        {func(s *corev1.Secret) { delete(s.Data, "expiration") }, "expires"},
+		"a token without an owner":         {func(s *corev1.Secret) { s.OwnerReferences = nil }, "owned"},
+		"a token of another kind of owner": {func(s *corev1.Secret) { s.OwnerReferences[0].Kind = "Node" }, "owned"},
+		"a token with two owners": {func(s *corev1.Secret) {
 			other := s.OwnerReferences[0]
 			other.UID = "5c8c3b8f-5a4e-4a57-8f0a-6a5f6f4f3b11"
 			s.OwnerReferences = append(s.OwnerReferences, other)
@@ -102,16 +108,19 @@ func TestTheServiceCreatesItsOwnTokensOnly(t *testing.T) {
 	}
 }
 
-// The policy denies changes of Secrets even to a service that has the right to make them
-// from another role, for example an old one.
-func TestTheServiceChangesNoSecret(t *testing.T) {
+// The policy denies changes of Secrets even if the service has the right from another
+// role, for example an old one.
+func TestServiceChangesNoSecret(t *testing.T) {
 	service, admin := clients(t)
-	ours, key := token("bbbbb1"), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)}}
+	ours, key := token("bbbbb1"), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-authorizer-key"}, Data: map[string][]byte{"key": make([]byte, 32)},
+	}
 	// With an owner that does not exist, it would be garbage-collected.
 	entry := createEntry(t, "alwaysallow", "policy-1", "worker-policy")
 	ours.OwnerReferences[0].Name, ours.OwnerReferences[0].UID = entry.GetName(), entry.GetUID()
 	for _, s := range []*corev1.Secret{ours, key} {
-		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), s, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +130,8 @@ func TestTheServiceChangesNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		secret.Annotations = map[string]string{"changed": "true"}
-		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Update(t.Context(), secret,
+			metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	for _, name := range []string{ours.Name, key.Name} {
@@ -141,7 +151,7 @@ func TestTheServiceChangesNoSecret(t *testing.T) {
 	refused(t, update(widened, key.Name), "changes no secret")
 }
 
-// mayUpdateSecrets gives a user the right that earlier versions of the service had.
+// mayUpdateSecrets gives a user the right of earlier versions of the service.
 func mayUpdateSecrets(t *testing.T, user string) {
 	t.Helper()
 	_, admin := clients(t)
@@ -161,8 +171,8 @@ func mayUpdateSecrets(t *testing.T, user string) {
 	}
 }
 
-// boundAs is a client of a user with a role of deploy/bootstrap, as a service that
-// runs as a static pod has it with its certificate.
+// boundAs returns a client of a user with a role of deploy/bootstrap, like a static pod
+// with its certificate.
 func boundAs(t *testing.T, user, kind, role string, try func(kubernetes.Interface) error) kubernetes.Interface {
 	t.Helper()
 	_, admin := clients(t)
@@ -189,11 +199,12 @@ func boundAs(t *testing.T, user, kind, role string, try func(kubernetes.Interfac
 	return client
 }
 
-// TestThePolicyHoldsEveryUserOfTheService shows that the policy applies to every user
+// TestPolicyAppliesToEveryUserOfTheService shows that the policy applies to every user
 // with the service's role, and not to users with all rights.
-func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
+func TestPolicyAppliesToEveryUserOfTheService(t *testing.T) {
 	create := func(client kubernetes.Interface, secret *corev1.Secret) error {
-		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), secret,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
 	readKey := func(client kubernetes.Interface) error {
@@ -217,24 +228,26 @@ func TestThePolicyHoldsEveryUserOfTheService(t *testing.T) {
 		t.Errorf("the approver reads the key of the service: %v", err)
 	}
 	if err := create(boundAs(t, "another-administrator", "ClusterRole", "cluster-admin", readKey), stolenAccount()); err != nil {
-		t.Errorf("an administrator is held to the policy: %v", err)
+		t.Errorf("the policy applies to an administrator: %v", err)
 	}
 }
 
-// The policy applies to users who run the service and to nobody else.
-func TestOthersWriteSecretsAsEver(t *testing.T) {
+// The policy applies only to users who run the service.
+func TestPolicyDoesNotApplyToOthers(t *testing.T) {
 	_, admin := clients(t)
-	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	if _, err := admin.CoreV1().Secrets(metav1.NamespaceSystem).Create(t.Context(), stolenAccount(),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Error(err)
 	}
 }
 
 // The API server compiles the expressions against the types of Secrets, and reports
 // warnings in the status.
-func TestThePolicyHasNoWarnings(t *testing.T) {
+func TestPolicyHasNoWarnings(t *testing.T) {
 	_, admin := clients(t)
 	eventually(t, "the policy is checked", func() (bool, error) {
-		policy, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "node-authorizer-bootstrap", metav1.GetOptions{})
+		policy, err := admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "node-authorizer-bootstrap",
+			metav1.GetOptions{})
 		if err != nil || policy.Status.TypeChecking == nil {
 			return false, err
 		}
@@ -245,7 +258,7 @@ func TestThePolicyHasNoWarnings(t *testing.T) {
 	})
 }
 
-func TestTheServiceReadsNoSecretButItsKey(t *testing.T) {
+func TestServiceReadsOnlyItsKey(t *testing.T) {
 	service, _ := clients(t)
 	secrets := service.CoreV1().Secrets(metav1.NamespaceSystem)
 	_, list := secrets.List(t.Context(), metav1.ListOptions{})
@@ -258,7 +271,8 @@ func TestTheServiceReadsNoSecretButItsKey(t *testing.T) {
 	for what, err := range map[string]error{
 		"list": list, "list one": named, "watch": watch, "get in another namespace": elsewhere,
 		"get a token": tokens, "get its own certificate": certificate, "patch its key": patch,
-		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}), "delete its key": secrets.Delete(t.Context(), "node-authorizer-key", metav1.DeleteOptions{}),
+		"delete": secrets.Delete(t.Context(), "any", metav1.DeleteOptions{}), "delete its key": secrets.Delete(t.Context(),
+			"node-authorizer-key", metav1.DeleteOptions{}),
 	} {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v", what, err)
@@ -269,16 +283,18 @@ func TestTheServiceReadsNoSecretButItsKey(t *testing.T) {
 	}
 }
 
-// mayCreateRequests is what `kubectl auth can-i` answers.
+// mayCreateRequests returns the answer of `kubectl auth can-i`.
 func mayCreateRequests(t *testing.T, who rest.ImpersonationConfig, subresource string) bool {
 	t.Helper()
 	config := plane.AdminConfig()
 	config.Impersonate = who
-	review, err := clientFor(t, config).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+	request := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "create", Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Subresource: subresource,
 		}},
-	}, metav1.CreateOptions{})
+	}
+	reviews := clientFor(t, config).AuthorizationV1().SelfSubjectAccessReviews()
+	review, err := reviews.Create(t.Context(), request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// service is the bootstrap service with the rights that deploy/bootstrap gives.
+// service is the bootstrap service with the rights of deploy/bootstrap.
 type service struct {
 	*server.Server
 	program string
@@ -48,7 +48,8 @@ func startService(t *testing.T) *service {
 	if err := s.WriteKubeconfig(plane.Server(), &clientcmdapi.AuthInfo{Token: client.BearerToken}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteConfig(fmt.Sprintf(serviceServer, s.Kubeconfig(), s.MetricsAddress, s.Address, s.File("tls.crt"), s.File("tls.key"))); err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(serviceServer, s.Kubeconfig(), s.MetricsAddress, s.Address, s.File("tls.crt"),
+		s.File("tls.key"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Run(t.Context(), server.Command{Program: s.program, Ready: s.AllReady}); err != nil {
@@ -90,7 +91,7 @@ func (s *service) join(t *testing.T, node, file string) string {
 	return path
 }
 
-// While a machine joins, the service uses exactly the rights that it has.
+// When a machine joins, the service uses exactly the rights that it has.
 func TestRightsAreThoseThatTheServiceUses(t *testing.T) {
 	s := startService(t)
 	const name = "joiner-1"
@@ -124,7 +125,7 @@ func TestRightsAreThoseThatTheServiceUses(t *testing.T) {
 		}
 		return false, nil
 	})
-	// Once more, which the policy of this test allows.
+	// A second join, which the policy of this test allows.
 	s.join(t, name, "second-kubeconfig")
 
 	var used []string
@@ -151,8 +152,8 @@ func waitForPhase(t *testing.T, entry string, phase v1alpha1.Phase) {
 	})
 }
 
-// usedByService are the rights that kube-apiserver checked for the server's own
-// requests, as grantedToService has them.
+// usedByService returns the rights that kube-apiserver checked for the server's own
+// requests, in the form of grantedToService.
 func usedByService() ([]string, error) {
 	events, err := audited.Events(0)
 	if err != nil {
@@ -180,17 +181,16 @@ func usedByService() ([]string, error) {
 		}
 		used[right] = true
 		if what, watched := strings.CutPrefix(right, "watch "); watched {
-			used["list "+what] = true // where an API server cannot stream what there is
+			used["list "+what] = true // for API servers without streaming lists
 		}
 	}
 	return slices.Sorted(maps.Keys(used)), nil
 }
 
-// grantedToService are the rights in the manifests: "get nodes", or
-// "create secrets kube-system/", with the name where there is one. The right to approve
-// for a signer is left out, because it is checked in addition to that of updating the
-// approval. So is the right by which the policy identifies the service, because nobody
-// uses it.
+// grantedToService returns the rights in the manifests: "get nodes", or "create secrets
+// kube-system/", with the name if there is one. The right to approve for a signer is left
+// out, because it is checked in addition to that of updating the approval. So is the
+// right by which the policy identifies the service, because it is never used.
 func grantedToService(t *testing.T) []string {
 	t.Helper()
 	objects, err := manifests.Read(filepath.Join(manifestDir, "cluster/role.yaml"))
@@ -240,20 +240,22 @@ func rightsOf(rule *rbacv1.PolicyRule, namespace string) (rights []string) {
 
 // kube-controller-manager checks these rights before it approves. Neither a bootstrap
 // token nor a node may have its own request approved.
-func TestNobodyElseApproves(t *testing.T) {
-	machine := rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"}}
+func TestOnlyTheServiceApproves(t *testing.T) {
+	machine := rest.ImpersonationConfig{
+		UserName: "system:bootstrap:abcdef", Groups: []string{"system:bootstrappers", tokenGroup, "system:authenticated"},
+	}
 	node := rest.ImpersonationConfig{UserName: "system:node:worker-1", Groups: []string{"system:nodes", "system:authenticated"}}
 	for _, c := range []struct {
 		who         rest.ImpersonationConfig
 		subresource string
 		want        bool
 	}{
-		{machine, "", true}, // it may ask
+		{machine, "", true}, // a machine may create requests
 		{machine, "nodeclient", false},
 		{machine, "selfnodeclient", false},
 		{node, "nodeclient", false},
 		{node, "selfnodeclient", false},
-		{node, "selfnodeserver", true}, // the approver asks
+		{node, "selfnodeserver", true}, // checked by the approver
 	} {
 		if got := mayCreateRequests(t, c.who, c.subresource); got != c.want {
 			t.Errorf("%s may create certificatesigningrequests/%s: %v", c.who.UserName, c.subresource, got)

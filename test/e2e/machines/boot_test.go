@@ -30,7 +30,7 @@ const atOnce = 20
 // credential become nodes, each under its own name. Nothing of one machine is valid for
 // another.
 func TestTwentyMachinesBootAtOnce(t *testing.T) {
-	before := len(blue.Replicas[0].Gate.Passed()) + len(blue.Replicas[1].Gate.Passed())
+	before := len(blue.Replicas[0].APIProxy.Passed()) + len(blue.Replicas[1].APIProxy.Passed())
 	var machines []*Machine
 	for i := range atOnce {
 		machines = append(machines, launch(t, blue, numbered(i+1)))
@@ -65,7 +65,7 @@ func TestTwentyMachinesBootAtOnce(t *testing.T) {
 		orFatal(t, machines[0].Node.Restart(t.Context()))
 	})
 	t.Run("each join wrote four times", func(t *testing.T) { joinsWroteFourTimes(t, before) })
-	t.Run("the ledger reads like a story", func(t *testing.T) { printsLedger(t) })
+	t.Run("the ledger shows the machines", func(t *testing.T) { printsLedger(t) })
 	t.Run("the twenty-first replays the evidence of another from its own address", func(t *testing.T) {
 		last := launch(t, blue)
 		replayed := evidence(t, machines[3])
@@ -77,8 +77,7 @@ func TestTwentyMachinesBootAtOnce(t *testing.T) {
 	})
 }
 
-// numbered gives a machine an id and an address that do not depend on what was
-// launched before.
+// numbered gives a machine a fixed id and address.
 func numbered(n int) func(*fakeaws.Instance) {
 	return func(instance *fakeaws.Instance) {
 		instance.ID = fmt.Sprintf("i-0b00700000000%04x", n)
@@ -111,7 +110,7 @@ func eachHasItsNode(t *testing.T, machines []*Machine) {
 	}
 }
 
-// eachHasItsCertificates looks at what kubelets asked for. A token asked once.
+// eachHasItsCertificates checks the requests of kubelets. A token was used once.
 func eachHasItsCertificates(t *testing.T, machines []*Machine) {
 	for _, machine := range machines {
 		entry, err := blue.Entry(t.Context(), machine)
@@ -120,7 +119,10 @@ func eachHasItsCertificates(t *testing.T, machines []*Machine) {
 		for _, want := range []struct {
 			signer, requester, reason string
 		}{
-			{certificatesv1.KubeAPIServerClientKubeletSignerName, "system:bootstrap:" + entry.Spec.TokenID, string(approve.ClientCertificateApproved)},
+			{
+				certificatesv1.KubeAPIServerClientKubeletSignerName, "system:bootstrap:" + entry.Spec.TokenID,
+				string(approve.ClientCertificateApproved),
+			},
 			{certificatesv1.KubeletServingSignerName, node, string(approve.ServingCertificateApproved)},
 		} {
 			eventually(t, machine.NodeName()+" has a certificate of "+want.signer, func(ctx context.Context) error {
@@ -174,12 +176,12 @@ func readLog(t *testing.T, machine *Machine) {
 	}
 }
 
-// joinsWroteFourTimes counts what the replicas have sent since: for each machine
-// an entry, a token, the token's binding, and an approval; and one for the
-// serving certificate, which is no part of the join. The binding and the later phases are
-// in the entry's status.
+// joinsWroteFourTimes counts the writes of the replicas since a time: for each machine an
+// entry, a token, the token's binding, and an approval; and one for the serving
+// certificate, which is not part of the join. The binding and the later phases are in the
+// entry's status.
 func joinsWroteFourTimes(t *testing.T, before int) {
-	passed := slices.Concat(blue.Replicas[0].Gate.Passed(), blue.Replicas[1].Gate.Passed())
+	passed := slices.Concat(blue.Replicas[0].APIProxy.Passed(), blue.Replicas[1].APIProxy.Passed())
 	counts, statuses := map[string]int{}, 0
 	for _, request := range passed {
 		path := strings.Split(strings.TrimPrefix(request.Path, "/"), "/")
@@ -195,10 +197,10 @@ func joinsWroteFourTimes(t *testing.T, before int) {
 			counts[request.Method+" approval"]++
 		case strings.HasSuffix(request.Path, "/subjectaccessreviews"):
 		default:
-			t.Errorf("nobody expects %s %v", request.Method, path)
+			t.Errorf("unexpected request %s %v", request.Method, path)
 		}
 	}
-	// Each replica may have tried to make the key that they share.
+	// Each replica may have tried to create the shared key.
 	if keys := counts["POST token"] - atOnce; keys > 0 && keys <= len(blue.Replicas) {
 		counts["POST token"] -= keys
 	}
@@ -211,8 +213,8 @@ func joinsWroteFourTimes(t *testing.T, before int) {
 	}
 }
 
-// printsLedger compares what `kubectl get nodeattestations -o wide` prints of the
-// machines with a golden file.
+// printsLedger compares the output of `kubectl get nodeattestations -o wide` with a
+// golden file.
 func printsLedger(t *testing.T) {
 	raw, err := blue.Client.CoreV1().RESTClient().Get().
 		AbsPath("/apis", v1alpha1.Group, v1alpha1.Version, v1alpha1.Resource).
@@ -232,8 +234,8 @@ func printsLedger(t *testing.T) {
 	}
 }
 
-// printed is the table as kubectl prints it. What differs from run to run has the
-// name of its column in angle brackets.
+// printed returns the table as kubectl prints it. Values that vary are replaced with the
+// name of their column in angle brackets.
 func printed(table metav1.Table) string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 8, 3, ' ', 0)

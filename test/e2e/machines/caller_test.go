@@ -10,9 +10,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/attest/aws"
 )
 
-// TestCallerIdentity runs two servers that require, beside the document, a request to
-// STS that the machine has signed together with a challenge of the servers. The document
-// alone is refused, even from the machine's address.
+// TestCallerIdentity runs two servers that require, in addition to the document, a
+// request to STS that the machine has signed together with a challenge of the servers.
+// The document alone is refused, even from the machine's address.
 func TestCallerIdentity(t *testing.T) {
 	option := WithConfig("clusterName: "+Name+"\n",
 		"clusterName: "+Name+"\n    callerIdentity: {required: true, endpoint: \""+blue.Cloud.STS.URL+"\"}\n")
@@ -21,7 +21,7 @@ func TestCallerIdentity(t *testing.T) {
 		replica, err := blue.AddReplica(t.Context(), name, option)
 		orFatal(t, err)
 		t.Cleanup(func() {
-			if err := errors.Join(replica.Stop(), replica.Gate.Close()); err != nil {
+			if err := errors.Join(replica.Stop(), replica.APIProxy.Close()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -79,7 +79,7 @@ func challenge(t *testing.T, replica *Replica) string {
 	return answer.Challenge
 }
 
-// signed is what the machine's client sends when it was given a challenge.
+// signed returns what the machine's client sends for a challenge.
 func signed(t *testing.T, m *Machine, challenge string) []byte {
 	t.Helper()
 	for _, variable := range m.Metadata.Environment() {

@@ -25,7 +25,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// Name of the cluster, which is a tag of its machines.
+// Name is the name of the cluster, which is a tag of its machines.
 const Name = "blue"
 
 // ServiceUser is the user of the replicas in the cluster.
@@ -37,16 +37,16 @@ type Options struct {
 	Root string
 	// Replicas is how many servers run.
 	Replicas int
-	// Network is the second byte of the addresses of machines, 127.NETWORK.0.1 and
-	// so on. Clusters that run beside each other have different ones.
+	// Network is the second byte of the addresses of machines, 127.NETWORK.0.1 and so on.
+	// Clusters that run at the same time need different ones.
 	Network byte
-	// CertificateLife is how long kube-controller-manager signs for; zero for its
-	// default. It makes certificates valid from five minutes ago, which count when
+	// CertificateLife is the validity of certificates from kube-controller-manager; zero
+	// means its default. It issues them with a start five minutes ago, which counts when
 	// a kubelet decides when to renew.
 	CertificateLife time.Duration
 	// ControllerManagerArgs are more arguments of kube-controller-manager.
 	ControllerManagerArgs []string
-	// Progress is told in lines what happens.
+	// Progress receives a line for each step.
 	Progress io.Writer
 }
 
@@ -139,10 +139,13 @@ func (c *Cluster) planeOptions() localplane.Options {
 	}
 }
 
-// install applies what deploy/bootstrap has for the cluster, without the
-// DaemonSet: there is no node that it could run on.
+// install applies the files of deploy/bootstrap for the cluster, without the DaemonSet,
+// because there is no node for it.
 func (c *Cluster) install(ctx context.Context) error {
-	for _, path := range []string{"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml", "approver/bindings.yaml"} {
+	for _, path := range []string{
+		"cluster/nodeattestations.yaml", "cluster/role.yaml", "cluster/joining.yaml", "policy/policy.yaml", "account.yaml",
+		"approver/bindings.yaml",
+	} {
 		objects, err := manifests.Read(filepath.Join(c.deploy(), path))
 		if err != nil {
 			return err
@@ -159,8 +162,7 @@ func (c *Cluster) install(ctx context.Context) error {
 
 func (c *Cluster) deploy() string { return filepath.Join(c.options.Root, "deploy", "bootstrap") }
 
-// writeCertificates writes the certificates that identity documents verify
-// against.
+// writeCertificates writes the certificates for identity documents.
 func (c *Cluster) writeCertificates(path string) error {
 	var text strings.Builder
 	for _, certificate := range c.Cloud.Certificates() {
@@ -177,24 +179,24 @@ func (c *Cluster) profile(name string) string {
 
 func clusterTag() map[string]string { return map[string]string{"KubernetesCluster": Name} }
 
-// Entry is the entry of the ledger for a machine.
+// Entry returns the ledger entry of a machine.
 func (c *Cluster) Entry(ctx context.Context, m *Machine) (*v1alpha1.NodeAttestation, error) {
 	return c.Ledger.Get(ctx, m.EntryName())
 }
 
-// Stop ends everything.
+// Stop stops everything.
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.Plane != nil {
 		errs = append(errs, c.Plane.Stop())
 	}
 	for _, replica := range c.Replicas {
-		errs = append(errs, replica.Gate.Close())
+		errs = append(errs, replica.APIProxy.Close())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, machine := range c.machines {
-		errs = append(errs, machine.wire.Close())
+		errs = append(errs, machine.proxy.Close())
 	}
 	if c.Cloud != nil {
 		c.Cloud.Close()

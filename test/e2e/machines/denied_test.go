@@ -50,8 +50,8 @@ func TestEvidenceReplayedByAnotherMachine(t *testing.T) {
 	nothingWritten(t, blue, b)
 }
 
-// TestPodJoinsAfterItsNode: whoever can read the metadata service of a machine that has
-// joined gets no token, even when its node is deleted.
+// TestPodJoinsAfterItsNode: a pod that can read the metadata service of a joined machine
+// gets no token, even when its node is deleted.
 func TestPodJoinsAfterItsNode(t *testing.T) {
 	m := launch(t, blue)
 	node := certified(t, blue, m)
@@ -64,14 +64,16 @@ func TestPodJoinsAfterItsNode(t *testing.T) {
 	}
 	again(bootstrap.AlreadyAttested)
 
-	_, err := clientFor(t, node).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.NodeName()}}, metav1.CreateOptions{})
+	_, err := clientFor(t, node).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.NodeName()}},
+		metav1.CreateOptions{})
 	orFatal(t, err)
 	inPhase(t, blue, m, v1alpha1.Registered)
 	again(bootstrap.AlreadyRegistered)
 
 	orFatal(t, blue.Client.CoreV1().Nodes().Delete(t.Context(), m.NodeName(), metav1.DeleteOptions{}))
 	again(bootstrap.AlreadyAttested)
-	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 || !strings.Contains(outcome.Output, string(bootstrap.AlreadyAttested)) {
+	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 ||
+		!strings.Contains(outcome.Output, string(bootstrap.AlreadyAttested)) {
 		t.Errorf("the client ended with %d: %s (%v)", outcome.Status, outcome.Output, err)
 	}
 }
@@ -90,7 +92,10 @@ func TestSignedDocumentBesideAnotherClearOne(t *testing.T) {
 		code     verdict.Code
 	}{
 		"the clear document of another": {form(victim, "document"), identitydocument.SignatureInvalid},
-		"its own with another id":       {bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)), identitydocument.SignatureInvalid},
+		"its own with another id": {
+			bytes.ReplaceAll(form(m, "document"), []byte(m.Instance.ID), []byte(victim.Instance.ID)),
+			identitydocument.SignatureInvalid,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := Body(map[string]string{"Document": encode(test.document), "Signature": signature})
@@ -218,15 +223,27 @@ func TestCertificateRequestsOfATokenThatNoKubeletMakes(t *testing.T) {
 		request request
 		code    verdict.Code
 	}{
-		"an extra organization": {changed(func(r *request) { r.organizations = []string{"system:nodes", "system:masters"} }), approve.WrongSubject},
-		"another organization":  {changed(func(r *request) { r.organizations = []string{"system:masters"} }), approve.WrongSubject},
-		"no organization":       {changed(func(r *request) { r.organizations = nil }), approve.WrongSubject},
-		"no node":               {changed(func(r *request) { r.commonName = "system:node:" }), approve.WrongSubject},
-		"a user":                {changed(func(r *request) { r.commonName = "admin" }), approve.WrongSubject},
-		"a DNS name":            {changed(func(r *request) { r.dnsNames = []string{"kubernetes.default"} }), approve.SubjectAltNamesNotAllowed},
-		"an address":            {changed(func(r *request) { r.addresses = []string{m.Address.String()} }), approve.SubjectAltNamesNotAllowed},
-		"for serving too":       {changed(func(r *request) { r.usages = append(r.usages[:2:2], certificatesv1.UsageServerAuth) }), approve.WrongUsages},
-		"without client auth":   {changed(func(r *request) { r.usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature} }), approve.WrongUsages},
+		"an extra organization": {
+			changed(func(r *request) { r.organizations = []string{"system:nodes", "system:masters"} }), approve.WrongSubject,
+		},
+		"another organization": {changed(func(r *request) { r.organizations = []string{"system:masters"} }), approve.WrongSubject},
+		"no organization":      {changed(func(r *request) { r.organizations = nil }), approve.WrongSubject},
+		"no node":              {changed(func(r *request) { r.commonName = "system:node:" }), approve.WrongSubject},
+		"a user":               {changed(func(r *request) { r.commonName = "admin" }), approve.WrongSubject},
+		"a DNS name": {
+			changed(func(r *request) { r.dnsNames = []string{"kubernetes.default"} }), approve.SubjectAltNamesNotAllowed,
+		},
+		"an address": {
+			changed(func(r *request) { r.addresses = []string{m.Address.String()} }), approve.SubjectAltNamesNotAllowed,
+		},
+		"for serving too": {
+			changed(func(r *request) { r.usages = append(r.usages[:2:2], certificatesv1.UsageServerAuth) }),
+			approve.WrongUsages,
+		},
+		"without client auth": {
+			changed(func(r *request) { r.usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature} }),
+			approve.WrongUsages,
+		},
 		"a serving certificate": {servingRequest(m.NodeName(), m.Address.String()), approve.WrongSigner},
 	} {
 		t.Run(name, func(t *testing.T) { denied(t, blue, config, test.request, test.code) })
@@ -357,20 +374,20 @@ func TestBodiesThatNoClientSends(t *testing.T) {
 		"a key twice":              fmt.Sprintf(`{"Document":%s,"Document":%s}`, document, document),
 		"a key in two cases":       fmt.Sprintf(`{"Document":%s,"document":%s}`, document, document),
 		"a key in another case":    fmt.Sprintf(`{"document":%s}`, document),
-		"a key that nobody knows":  fmt.Sprintf(`{"Document":%s,"NodeName":"kube-apiserver"}`, document),
+		"an unknown key":           fmt.Sprintf(`{"Document":%s,"NodeName":"kube-apiserver"}`, document),
 		"more after it":            good + good,
-		"a document that is none":  `{"Document":"bm9uZQ=="}`,
+		"an invalid document":      `{"Document":"bm9uZQ=="}`,
 		"a document that is empty": `{"Document":""}`,
 		"an array":                 "[" + good + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// A machine may send ten requests at once; each of these is of another.
+			// A machine may send ten requests at once, so each of these is from another machine.
 			sender := launch(t, blue)
 			answer, err := sender.Ask(t.Context(), blue.Replicas[0], m.NodeName(), []byte(body))
 			want := http.StatusBadRequest
 			if name == "huge" {
-				// The server does not read it to the end, and closes the connection half a second
-				// after its answer, which a slow client may lose thereby.
+				// The server does not read the whole body, and closes the connection half
+				// a second after its answer. A slow client may lose the answer.
 				if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 					return
 				}

@@ -18,8 +18,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/bootstrap"
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/apiproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
-	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
@@ -29,16 +29,16 @@ import (
 func TestFaults(t *testing.T) {
 	for _, fault := range []struct {
 		name string
-		// happen breaks something while the client runs, and repairs it.
+		// happen causes a fault while the client runs, and repairs it.
 		happen func(t *testing.T, m *Machine, client *running)
 	}{
 		{"kube-apiserver is away while the machine asks", apiServerAway},
 		{"the service is killed between ledger and token", func(t *testing.T, m *Machine, client *running) {
-			killedAt(t, client, (*gate.Gate).HoldRequest, isTokenCreation)
+			killedAt(t, client, (*apiproxy.Proxy).HoldRequest, isTokenCreation)
 			inPhase(t, blue, m, v1alpha1.Issued)
 		}},
 		{"the service is killed between token and answer", func(t *testing.T, m *Machine, client *running) {
-			killedAt(t, client, (*gate.Gate).HoldAnswer, isTokenCreation)
+			killedAt(t, client, (*apiproxy.Proxy).HoldAnswer, isTokenCreation)
 			if ids := tokensOf(t, blue, m); len(ids) != 1 {
 				t.Errorf("the tokens are %v", ids)
 			}
@@ -95,8 +95,8 @@ func (r *running) succeeds() {
 	}
 }
 
-// joinedOnce gets a certificate with the machine's token. There is no other token, and
-// the ledger has this one.
+// joinedOnce gets a certificate with the machine's token. It checks that there is no
+// other token, and that the ledger has this one.
 func joinedOnce(t *testing.T, m *Machine) {
 	t.Helper()
 	entry, err := blue.Entry(t.Context(), m)
@@ -145,9 +145,11 @@ func isTokenCreation(r *http.Request) bool {
 
 // killedAt starts a client, kills the replica that sends a matching request, and starts
 // the replica again at the end of the test.
-func killedAt(t *testing.T, client *running, hold func(*gate.Gate, func(*http.Request) bool) *gate.Hold, match func(*http.Request) bool) *Replica {
+func killedAt(t *testing.T, client *running, hold func(*apiproxy.Proxy, func(*http.Request) bool) *apiproxy.Hold,
+	match func(*http.Request) bool,
+) *Replica {
 	t.Helper()
-	first, second := hold(blue.Replicas[0].Gate, match), hold(blue.Replicas[1].Gate, match)
+	first, second := hold(blue.Replicas[0].APIProxy, match), hold(blue.Replicas[1].APIProxy, match)
 	client.begin()
 	killed, other := blue.Replicas[0], second
 	select {
@@ -190,7 +192,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	isApproval := func(r *http.Request) bool {
 		return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/approval")
 	}
-	first, second := blue.Replicas[0].Gate.HoldRequest(isApproval), blue.Replicas[1].Gate.HoldRequest(isApproval)
+	first, second := blue.Replicas[0].APIProxy.HoldRequest(isApproval), blue.Replicas[1].APIProxy.HoldRequest(isApproval)
 	key := newKey(t)
 	name := submit(t, config, clientRequest(m.NodeName()), key).Name
 	leader, other := blue.Replicas[0], second
@@ -199,7 +201,7 @@ func TestLeaderOfTheApproverKilled(t *testing.T) {
 	case <-second.Held:
 		leader, other = blue.Replicas[1], first
 	case <-time.After(await.Timeout):
-		t.Fatal("nobody approves")
+		t.Fatal("no replica approves")
 	}
 	orFatal(t, leader.Kill())
 	other.Release()

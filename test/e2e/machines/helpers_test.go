@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
 	"github.com/node-authorizer/node-authorizer/ledger"
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
-	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
+	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
@@ -40,7 +40,7 @@ func launch(t *testing.T, c *Cluster, changes ...func(*fakeaws.Instance)) *Machi
 	return m
 }
 
-// evidence is the body that the machine's client would send.
+// evidence returns the request body of the machine's client.
 func evidence(t *testing.T, m *Machine) []byte {
 	t.Helper()
 	body, err := m.Evidence(t.Context())
@@ -55,7 +55,7 @@ func ask(t *testing.T, m *Machine, replica *Replica, name string, body []byte) A
 	return answer
 }
 
-// answered is the answer in the form of the original node-authorizer.
+// answered is the answer in the format of the original node-authorizer.
 type answered struct {
 	Spec   struct{ NodeName, RemoteAddr string }
 	Status struct {
@@ -68,7 +68,7 @@ func (a Answer) parse(t *testing.T) answered {
 	t.Helper()
 	var parsed answered
 	if err := json.Unmarshal([]byte(a.Body), &parsed); err != nil {
-		t.Fatalf("the answer %d %q is no JSON: %v", a.Status, a.Body, err)
+		t.Fatalf("the answer %d %q is not JSON: %v", a.Status, a.Body, err)
 	}
 	return parsed
 }
@@ -105,7 +105,7 @@ func nothingWritten(t *testing.T, c *Cluster, m *Machine) {
 	}
 }
 
-// tokensOf are the ids of the tokens that are owned by the machine's entry.
+// tokensOf returns the ids of the tokens owned by the machine's entry.
 func tokensOf(t *testing.T, c *Cluster, m *Machine) []string {
 	t.Helper()
 	secrets, err := c.Client.CoreV1().Secrets(ledger.TokenNamespace).List(t.Context(), metav1.ListOptions{})
@@ -135,11 +135,11 @@ func inPhase(t *testing.T, c *Cluster, m *Machine, phase v1alpha1.Phase) *v1alph
 
 // through returns a URL of one server, which sees connections from the machine's address.
 func (m *Machine) through(replica *Replica) (serviceURL string, closing func() error, err error) {
-	w, err := wire.ListenFrom(m.Address.String(), replica.Address)
+	p, err := faultproxy.ListenFrom(m.Address.String(), replica.Address)
 	if err != nil {
 		return "", nil, err
 	}
-	return urlOf(w), w.Close, nil
+	return urlOf(p), p.Close, nil
 }
 
 // token is the one in the bootstrap kubeconfig.

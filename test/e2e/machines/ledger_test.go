@@ -15,16 +15,18 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/v1alpha1"
 )
 
-// written has an entry of a machine that there is not.
+// written creates an entry of a machine that does not exist.
 func written(t *testing.T, id string) *v1alpha1.NodeAttestation {
 	t.Helper()
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	entry, err := blue.Ledger.Create(t.Context(), &v1alpha1.NodeAttestation{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.EntryName("test", id)},
 		Spec: v1alpha1.NodeAttestationSpec{
-			Provider: "test", InstanceID: id, NodeName: id + ".example", Names: []string{id + ".example"}, Addresses: []string{"192.0.2.1", "2001:db8::1"},
+			Provider: "test", InstanceID: id, NodeName: id +
+				".example", Names: []string{id + ".example"}, Addresses: []string{"192.0.2.1", "2001:db8::1"},
 			Account: "111122223333", Region: "eu-central-1", Zone: "eu-central-1a", RemoteAddress: "192.0.2.1",
-			EvidenceDigest: "sha256:" + strings.Repeat("0f", 32), EvidenceTime: &now, AttestedTime: now, TokenID: "abc123", TokenExpiration: now,
+			EvidenceDigest: "sha256:" + strings.Repeat("0f", 32), EvidenceTime: &now, AttestedTime: now, TokenID: "abc123",
+			TokenExpiration: now,
 		},
 		Status: v1alpha1.NodeAttestationStatus{Phase: v1alpha1.Registered},
 	})
@@ -49,7 +51,7 @@ func current(t *testing.T, entry *v1alpha1.NodeAttestation) *v1alpha1.NodeAttest
 	return entry
 }
 
-// Whoever creates an entry cannot say what became of its token.
+// A client that creates an entry cannot set the state of its token.
 func TestEntryReadsAsIssuedTheMomentItIsCreated(t *testing.T) {
 	entry := written(t, "ledger-1")
 	if entry.Status.Phase != v1alpha1.Issued || entry.Phase() != v1alpha1.Issued {
@@ -66,9 +68,9 @@ func TestLedgerRefuses(t *testing.T) {
 	}{
 		{"another provider", func(a *v1alpha1.NodeAttestation) { a.Spec.Provider = "other" }, "one machine for good"},
 		{"another machine", func(a *v1alpha1.NodeAttestation) { a.Spec.InstanceID = "ledger-3" }, "one machine for good"},
-		{"a node name that is none", func(a *v1alpha1.NodeAttestation) { a.Spec.NodeName = "Worker 1" }, "spec.nodeName"},
-		{"a token id that is none", func(a *v1alpha1.NodeAttestation) { a.Spec.TokenID = "ABC123" }, "spec.tokenID"},
-		{"a digest that is none", func(a *v1alpha1.NodeAttestation) { a.Spec.EvidenceDigest = "sha1:00" }, "spec.evidenceDigest"},
+		{"an invalid node name", func(a *v1alpha1.NodeAttestation) { a.Spec.NodeName = "Worker 1" }, "spec.nodeName"},
+		{"an invalid token id", func(a *v1alpha1.NodeAttestation) { a.Spec.TokenID = "ABC123" }, "spec.tokenID"},
+		{"an invalid digest", func(a *v1alpha1.NodeAttestation) { a.Spec.EvidenceDigest = "sha1:00" }, "spec.evidenceDigest"},
 	} {
 		t.Run(tc.rule, func(t *testing.T) {
 			changed := current(t, entry)
@@ -106,7 +108,7 @@ func TestRevocationIsForGood(t *testing.T) {
 	}
 }
 
-// TestLedgerReadsLikeAStory has the columns that kubectl shows.
+// TestLedgerReadsLikeAStory checks the columns of kubectl.
 func TestLedgerReadsLikeAStory(t *testing.T) {
 	entry := written(t, "ledger-5")
 	var table metav1.Table

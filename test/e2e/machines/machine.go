@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
+	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
-	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
@@ -28,21 +28,21 @@ import (
 type Machine struct {
 	// Address is its private address.
 	Address netip.Addr
-	// Instance is what the cloud launched.
+	// Instance is the launched instance.
 	Instance fakeaws.Instance
 	// Metadata is its metadata service.
 	Metadata *fakeaws.Metadata
-	// Node is its kubelet, once it has one.
+	// Node is its kubelet. It is nil before StartKubelet.
 	Node *localplane.Node
 
 	cluster *Cluster
 	dir     string
-	// wire forwards the machine's connections, from its address, to one of the replicas
+	// proxy forwards the machine's connections, from its address, to one of the replicas
 	// that run.
-	wire *wire.Wire
+	proxy *faultproxy.Proxy
 }
 
-// Launch starts a machine. A function may change what is launched.
+// Launch starts a machine. Functions may change the instance.
 func (c *Cluster) Launch(changes ...func(*fakeaws.Instance)) (*Machine, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,34 +68,34 @@ func (c *Cluster) Launch(changes ...func(*fakeaws.Instance)) (*Machine, error) {
 	for _, replica := range c.Replicas {
 		ends = append(ends, replica.Address)
 	}
-	if m.wire, err = wire.ListenFrom(m.Address.String(), ends...); err != nil {
+	if m.proxy, err = faultproxy.ListenFrom(m.Address.String(), ends...); err != nil {
 		return nil, err
 	}
 	c.machines = append(c.machines, m)
 	return m, nil
 }
 
-// NodeName is the name that the machine should get.
+// NodeName returns the expected name of the node.
 func (m *Machine) NodeName() string { return m.Instance.PrivateDNSName }
 
-// EntryName is that of its entry in the ledger.
+// EntryName returns the name of its ledger entry.
 func (m *Machine) EntryName() string { return "aws-" + m.Instance.ID }
 
 // Kubeconfig is the path of the bootstrap kubeconfig that the client writes.
 func (m *Machine) Kubeconfig() string { return filepath.Join(m.dir, "bootstrap-kubeconfig") }
 
-// ServiceURL is where the machine finds the service.
-func (m *Machine) ServiceURL() string { return urlOf(m.wire) }
+// ServiceURL returns the URL of the service for the machine.
+func (m *Machine) ServiceURL() string { return urlOf(m.proxy) }
 
-func urlOf(w *wire.Wire) string {
-	_, port, err := net.SplitHostPort(w.Address())
+func urlOf(p *faultproxy.Proxy) string {
+	_, port, err := net.SplitHostPort(p.Address())
 	if err != nil {
 		panic(err)
 	}
 	return "https://localhost:" + port
 }
 
-// Outcome is how a run of the client ended.
+// Outcome is the result of a run of the client.
 type Outcome struct {
 	// Status is its exit status.
 	Status int
@@ -104,7 +104,7 @@ type Outcome struct {
 }
 
 // Client runs "node-authorizer client" with the flags of the machine's unit and
-// more.
+// additional ones.
 func (m *Machine) Client(ctx context.Context, flags ...string) (Outcome, error) {
 	arguments := []string{
 		"client", "--authorizer=aws",
@@ -129,8 +129,8 @@ func (m *Machine) Run(ctx context.Context, env []string, arguments ...string) (O
 	return Outcome{Status: command.ProcessState.ExitCode(), Output: strings.TrimSpace(string(output))}, nil
 }
 
-// Boot runs the client and then the kubelet, and returns when the node is ready
-// and has its addresses.
+// Boot runs the client and then the kubelet, and returns when the node is ready and has
+// its addresses.
 func (m *Machine) Boot(ctx context.Context) error {
 	outcome, err := m.Client(ctx)
 	if err != nil {
@@ -161,8 +161,8 @@ func (m *Machine) StartKubelet(ctx context.Context) error {
 		corev1.NodeAddress{Type: corev1.NodeHostName, Address: m.NodeName()})
 }
 
-// Evidence is the body that the machine's client would send, in the origin's
-// form.
+// Evidence returns the request body of the machine's client, in the format of the
+// original node-authorizer.
 func (m *Machine) Evidence(ctx context.Context) ([]byte, error) {
 	body, err := m.form(ctx, "rsa2048")
 	if err != nil {
@@ -171,8 +171,8 @@ func (m *Machine) Evidence(ctx context.Context) ([]byte, error) {
 	return Body(map[string]string{"Document": encode(body)}), nil
 }
 
-// form reads one of the forms of the identity document: document, pkcs7, rsa2048
-// or signature.
+// form returns one of the forms of the identity document: document, pkcs7, rsa2048 or
+// signature.
 func (m *Machine) form(ctx context.Context, name string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, m.Metadata.URL+"/latest/api/token", nil)
 	if err != nil {
@@ -207,8 +207,8 @@ func read(request *http.Request) ([]byte, error) {
 // Answer is an answer of the service.
 type Answer server.Answer
 
-// Ask sends a body to a replica for a node name, from the machine's address, over a
-// connection of its own.
+// Ask sends a body to a replica for a node name, from the machine's address, over a new
+// connection.
 func (m *Machine) Ask(ctx context.Context, replica *Replica, name string, body []byte) (Answer, error) {
 	roots, err := server.Roots(m.cluster.CAFile())
 	if err != nil {
@@ -221,7 +221,7 @@ func (m *Machine) Ask(ctx context.Context, replica *Replica, name string, body [
 	return Answer(answer), err
 }
 
-// Ready returns nil when the machine's node is.
+// Ready returns nil when the machine's node is ready.
 func (m *Machine) Ready(ctx context.Context) error {
 	node, err := m.cluster.Client.CoreV1().Nodes().Get(ctx, m.NodeName(), metav1.GetOptions{})
 	if err != nil {

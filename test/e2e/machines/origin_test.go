@@ -35,8 +35,8 @@ func TestNameComesFromTheEvidence(t *testing.T) {
 	nothingWritten(t, blue, other)
 }
 
-// TestTokensAreAsStrongAsKubernetesAllows: they had 64 bits, in hexadecimal, and
-// the usage "signing". TestTokensThatNobodyUsesEnd looks at the whole Secret.
+// TestTokensAreAsStrongAsKubernetesAllows: they had 64 bits, in hexadecimal, and the
+// usage "signing". TestTokensThatNobodyUsesEnd checks the whole Secret.
 func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 	var all string
@@ -47,7 +47,8 @@ func TestTokensAreAsStrongAsKubernetesAllows(t *testing.T) {
 			t.Errorf("a token of %d characters is not of the form of bootstrap tokens", len(given))
 		}
 		all += given
-		secret, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).Get(t.Context(), ledger.TokenSecretName(given[:6]), metav1.GetOptions{})
+		secret, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).Get(t.Context(), ledger.TokenSecretName(given[:6]),
+			metav1.GetOptions{})
 		orFatal(t, err)
 		for key := range secret.Data {
 			if strings.HasPrefix(key, "usage-") && key != "usage-bootstrap-authentication" {
@@ -71,14 +72,15 @@ func strict(t *testing.T, name string) *Replica {
 	))
 	orFatal(t, err)
 	t.Cleanup(func() {
-		if err := errors.Join(replica.Stop(), replica.Gate.Close()); err != nil {
+		if err := errors.Join(replica.Stop(), replica.APIProxy.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	return replica
 }
 
-// TestStrictServer asks a server that is stricter than that of deploy/bootstrap.
+// TestStrictServer sends requests to a server that is stricter than that of
+// deploy/bootstrap.
 func TestStrictServer(t *testing.T) {
 	replica := strict(t, "strict")
 	// It compared the ARN of an instance profile with that of a role.
@@ -101,7 +103,7 @@ func TestStrictServer(t *testing.T) {
 	// Bodies had no limits of size and time.
 	t.Run("a slow body is not waited for", func(t *testing.T) { slowBody(t, replica) })
 	// It handled SIGINT only.
-	t.Run("what is asked when it is told to end is answered", func(t *testing.T) { drains(t, replica) })
+	t.Run("requests are answered during shutdown", func(t *testing.T) { drains(t, replica) })
 }
 
 // stopAndStart shows that evidence that is not newer than the used one is refused, and
@@ -153,7 +155,8 @@ func slowBody(t *testing.T, replica *Replica) {
 	connection, err := tls.DialWithDialer(dialerFrom(m.Address.String()), "tcp", replica.Address, &tls.Config{RootCAs: roots})
 	orFatal(t, err)
 	defer connection.Close()
-	_, err = fmt.Fprintf(connection, "POST /authorize/%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000\r\n\r\n{", m.NodeName(), replica.Address)
+	_, err = fmt.Fprintf(connection, "POST /authorize/%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 1000\r\n\r\n{", m.NodeName(),
+		replica.Address)
 	orFatal(t, err)
 	answer := make([]byte, 1024)
 	n, err := connection.Read(answer)
@@ -166,7 +169,7 @@ func slowBody(t *testing.T, replica *Replica) {
 func drains(t *testing.T, replica *Replica) {
 	m := launch(t, blue)
 	body := evidence(t, m)
-	hold := replica.Gate.HoldRequest(isTokenCreation)
+	hold := replica.APIProxy.HoldRequest(isTokenCreation)
 	answers := make(chan Answer, 1)
 	go func() {
 		answer, err := m.Ask(t.Context(), replica, m.NodeName(), body)
@@ -212,12 +215,12 @@ func TestMetricsOfJoins(t *testing.T) {
 		"node_authorizer_approver_leader 1",
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("no replica tells %s", want)
+			t.Errorf("no replica has the metric %s", want)
 		}
 	}
 	for _, secret := range []string{m.NodeName(), m.Instance.ID, m.Address.String()} {
 		if strings.Contains(all, secret) {
-			t.Errorf("metrics tell of %s", secret)
+			t.Errorf("metrics contain %s", secret)
 		}
 	}
 }
@@ -228,7 +231,8 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	m := launch(t, blue)
 	body := string(evidence(t, m))
 	token(t, m, blue.Replicas[0])
-	secrets, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).List(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+	secrets, err := blue.Client.CoreV1().Secrets(ledger.TokenNamespace).List(t.Context(),
+		metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
 	orFatal(t, err)
 	hidden := []string{body[20:60]}
 	for _, secret := range secrets.Items {

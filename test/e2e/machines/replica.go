@@ -13,11 +13,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/node-authorizer/node-authorizer/internal/fakeaws"
-	"github.com/node-authorizer/node-authorizer/test/e2e/gate"
+	"github.com/node-authorizer/node-authorizer/test/e2e/apiproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
 )
 
-// Texts in deploy/bootstrap that this package replaces.
+// Texts of deploy/bootstrap that this package replaces.
 const (
 	bootstrapAddress = `":10443"`
 	metricsAddress   = `":10444"`
@@ -25,11 +25,11 @@ const (
 	clusterName      = "CLUSTER_NAME"
 )
 
-// Replica is one server. Its Address is the one for machines.
+// Replica is one server. Its Address is that for machines.
 type Replica struct {
 	*server.Server
-	// Gate is between the server and kube-apiserver.
-	Gate *gate.Gate
+	// APIProxy is between the server and kube-apiserver.
+	APIProxy *apiproxy.Proxy
 
 	cluster *Cluster
 	command server.Command
@@ -38,8 +38,7 @@ type Replica struct {
 // ReplicaOption changes a server before it starts.
 type ReplicaOption func(*Replica) error
 
-// WithConfig replaces texts in the config file by new ones. An old text that is missing
-// is an error.
+// WithConfig replaces texts in the config file. A missing old text is an error.
 func WithConfig(oldNew ...string) ReplicaOption {
 	return func(r *Replica) error {
 		text, err := os.ReadFile(r.ConfigFile())
@@ -56,7 +55,7 @@ func WithConfig(oldNew ...string) ReplicaOption {
 	}
 }
 
-// WithArguments replaces the arguments, and adds variables to the environment.
+// WithArguments replaces the arguments, and adds environment variables.
 func WithArguments(arguments, env []string) ReplicaOption {
 	return func(r *Replica) error {
 		r.command.Args, r.command.Env = arguments, append(r.command.Env, env...)
@@ -64,14 +63,16 @@ func WithArguments(arguments, env []string) ReplicaOption {
 	}
 }
 
-// prepare writes the files of a server that does not run yet.
+// prepare writes the files of a new server.
 func (c *Cluster) prepare(ctx context.Context, name string) (*Replica, error) {
 	r := &Replica{cluster: c}
 	var err error
 	if r.Server, err = server.New(c.Plane, name, filepath.Join(c.dir, name)); err != nil {
 		return nil, err
 	}
-	r.Gate, err = gate.Listen(gate.Options{Server: c.Server(), CAFile: c.CAFile(), CertFile: r.File("tls.crt"), KeyFile: r.File("tls.key")})
+	r.APIProxy, err = apiproxy.Listen(apiproxy.Options{
+		Server: c.Server(), CAFile: c.CAFile(), CertFile: r.File("tls.crt"), KeyFile: r.File("tls.key"),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (r *Replica) writeConfig() error {
 	return r.WriteConfig(config)
 }
 
-// writeKubeconfig gives it the service account of deploy/bootstrap.
+// writeKubeconfig writes a kubeconfig with the service account of deploy/bootstrap.
 func (r *Replica) writeKubeconfig(ctx context.Context) error {
 	_, account, _ := strings.Cut(strings.TrimPrefix(ServiceUser, "system:serviceaccount:"), ":")
 	token, err := r.cluster.Client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).
@@ -126,14 +127,13 @@ func (r *Replica) writeKubeconfig(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create a token of the service account %s: %w", account, err)
 	}
-	return r.WriteKubeconfig(r.Gate.Address(), &clientcmdapi.AuthInfo{Token: token.Status.Token})
+	return r.WriteKubeconfig(r.APIProxy.Address(), &clientcmdapi.AuthInfo{Token: token.Status.Token})
 }
 
-// awsCertificates is the path of the certificates that identity documents verify
-// against.
+// awsCertificates returns the path of the certificates for identity documents.
 func (r *Replica) awsCertificates() string { return r.File("aws.pem") }
 
-// environment is the environment of a program on an instance.
+// environment returns the environment of a program on an instance.
 func environment(metadata *fakeaws.Metadata) []string {
 	return server.Environment(metadata.Environment()...)
 }

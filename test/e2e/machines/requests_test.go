@@ -43,7 +43,7 @@ func clientRequest(node string) request {
 	}
 }
 
-// servingRequest is its request for its serving certificate.
+// servingRequest is a kubelet's request for its serving certificate.
 func servingRequest(node string, addresses ...string) request {
 	return request{
 		signer:     certificatesv1.KubeletServingSignerName,
@@ -87,7 +87,7 @@ func create(t *testing.T, config *rest.Config, r request, key *ecdsa.PrivateKey)
 	}, metav1.CreateOptions{})
 }
 
-// decided waits until somebody has approved or denied a request.
+// decided waits until a request is approved or denied.
 func decided(t *testing.T, c *Cluster, name string) certificatesv1.CertificateSigningRequestCondition {
 	t.Helper()
 	var condition certificatesv1.CertificateSigningRequestCondition
@@ -143,7 +143,7 @@ func issued(t *testing.T, c *Cluster, config *rest.Config, r request, key *ecdsa
 	return certificate
 }
 
-// withToken is a configuration with a bootstrap token.
+// withToken returns a configuration with a bootstrap token.
 func withToken(c *Cluster, token string) *rest.Config {
 	config := rest.AnonymousClientConfig(c.AdminConfig())
 	config.BearerToken = token
@@ -151,8 +151,8 @@ func withToken(c *Cluster, token string) *rest.Config {
 	return config
 }
 
-// certified joins a machine without a kubelet, and returns a configuration with
-// its node's certificate.
+// certified joins a machine without a kubelet, and returns a configuration with its
+// node's certificate.
 func certified(t *testing.T, c *Cluster, m *Machine) *rest.Config {
 	t.Helper()
 	key := newKey(t)
@@ -178,8 +178,8 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// served connects to a kubelet's port, and returns its certificate, which must be of the
-// cluster's authority and for the given name or address.
+// served connects to a kubelet's port and returns its certificate, which must be signed
+// by the cluster's authority and valid for the given name or address.
 func served(c *Cluster, m *Machine, name string) (*x509.Certificate, error) {
 	roots, err := server.Roots(c.CAFile())
 	if err != nil {

@@ -34,11 +34,11 @@ func TestRevokedMachines(t *testing.T) {
 			t.Errorf("it has the tokens %v", ids)
 		}
 		if _, err := create(t, withToken(blue, given), clientRequest(m.NodeName()), newKey(t)); !apierrors.IsUnauthorized(err) {
-			t.Errorf("its token is taken: %v", err)
+			t.Errorf("its token is accepted: %v", err)
 		}
 		notAgain(t, m)
 	})
-	t.Run("and may join anew when its entry is deleted", func(t *testing.T) {
+	t.Run("and may join again when its entry is deleted", func(t *testing.T) {
 		m := launch(t, blue)
 		token(t, m, blue.Replicas[0])
 		revoke(t, m)
@@ -66,7 +66,8 @@ func notAgain(t *testing.T, m *Machine) {
 	for _, replica := range blue.Replicas {
 		refused(t, ask(t, m, replica, m.NodeName(), evidence(t, m)), http.StatusForbidden, v1alpha1.AttestationRevoked)
 	}
-	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 || !strings.Contains(outcome.Output, string(v1alpha1.AttestationRevoked)) {
+	if outcome, err := m.Client(t.Context()); err != nil || outcome.Status != 1 ||
+		!strings.Contains(outcome.Output, string(v1alpha1.AttestationRevoked)) {
 		t.Errorf("the client ended with %d: %s (%v)", outcome.Status, outcome.Output, err)
 	}
 }

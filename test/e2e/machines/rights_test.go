@@ -16,9 +16,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// TestServiceHasTheRightsThatItNeedsAndNoOthers compares what the replicas asked
-// kube-apiserver, in every test before this one, with what deploy/bootstrap
-// grants.
+// TestServiceHasTheRightsThatItNeedsAndNoOthers compares the requests of the replicas to
+// kube-apiserver, in every test before this one, with the rights of deploy/bootstrap.
 func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	m := launch(t, blue)
 	issued(t, blue, certified(t, blue, m), servingRequest(m.NodeName(), m.Address.String()), newKey(t))
@@ -71,10 +70,10 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 		switch {
 		case used[what]:
 		case what == "approve signers", what == "write bootstraptokens":
-			// kube-apiserver asks for these itself: when an approval is written, and in
-			// the admission policy.
+			// kube-apiserver checks these itself: when an approval is written, and in the
+			// admission policy.
 		case verb == "list" && used["watch "+resource]:
-			// An informer lists where kube-apiserver cannot stream what is there.
+			// Informers list if kube-apiserver does not support streaming lists.
 		default:
 			t.Errorf("the roles grant %q, which nothing did", what)
 		}
@@ -86,7 +85,7 @@ func TestServiceHasTheRightsThatItNeedsAndNoOthers(t *testing.T) {
 	}
 }
 
-// right returns a request as a rule names it.
+// right returns the right for a request in the form of a rule.
 func right(event *auditv1.Event) string {
 	resource := event.ObjectRef.Resource
 	if event.ObjectRef.Subresource != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 )
 
-// certificates are those of one kubelet.
+// certificates are the certificates of one kubelet.
 type certificates struct{ client, serving *x509.Certificate }
 
 // firstCertificates waits until a kubelet serves, and returns its certificates.
@@ -49,10 +49,10 @@ func TestRotation(t *testing.T) {
 	for machine, first := range renewing {
 		t.Run(machine.NodeName(), func(t *testing.T) { outlives(t, machine, first) })
 	}
-	t.Run("it was the approver who approved", approvedByUs)
+	t.Run("the approver approved the requests", approvedByUs)
 	looks, notReady := unready.seen()
 	if looks == 0 || len(notReady) > 0 {
-		t.Errorf("in %d looks these were not ready: %v", looks, notReady)
+		t.Errorf("in %d checks these were not ready: %v", looks, notReady)
 	}
 }
 
@@ -62,7 +62,7 @@ func outlives(t *testing.T, machine *Machine, first certificates) {
 	eventually(t, "its first certificates have ended", func(context.Context) error {
 		for _, certificate := range []*x509.Certificate{first.client, first.serving} {
 			if left := time.Until(certificate.NotAfter); left > 0 {
-				return fmt.Errorf("one is good for another %s", left)
+				return fmt.Errorf("one is valid for another %s", left)
 			}
 		}
 		return nil
@@ -104,13 +104,15 @@ func approvedByUs(t *testing.T) {
 	for _, request := range requests.Items {
 		for _, condition := range request.Status.Conditions {
 			if condition.Type != certificatesv1.CertificateApproved {
-				t.Errorf("%s of %s: %s %s: %s", request.Spec.SignerName, request.Spec.Username, condition.Type, condition.Reason, condition.Message)
+				t.Errorf("%s of %s: %s %s: %s", request.Spec.SignerName, request.Spec.Username, condition.Type, condition.Reason,
+					condition.Message)
 			}
 			reasons[condition.Reason]++
 		}
 	}
 	if reasons[string(approve.ClientCertificateApproved)] != len(renewing) {
-		t.Errorf("machines got their first certificate %d times, not %d: %v", reasons[string(approve.ClientCertificateApproved)], len(renewing), reasons)
+		t.Errorf("machines got their first certificate %d times, not %d: %v", reasons[string(approve.ClientCertificateApproved)],
+			len(renewing), reasons)
 	}
 	for _, reason := range []string{string(approve.RenewalApproved), string(approve.ServingCertificateApproved)} {
 		if reasons[reason] < 2*len(renewing) {

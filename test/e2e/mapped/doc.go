@@ -1,3 +1,3 @@
-// Package mapped compares what node-authorizer makes of an aws-auth ConfigMap with
-// what the mapper of aws-iam-authenticator makes of it.
+// Package mapped compares how node-authorizer and the mapper of aws-iam-authenticator
+// interpret an aws-auth ConfigMap.
 package mapped

@@ -12,19 +12,21 @@ import (
 	"github.com/node-authorizer/node-authorizer/iam"
 )
 
-// names are few, so that several entries are about the same name.
+// names are few, so that several entries have the same name.
 func names() []string { return []string{"node", "admin", "NODE", "ci"} }
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// goodEntry is an entry that both can use, written in one of many ways. Field and name
-// are how the fields of the ARN and the username are written.
+// goodEntry returns a random entry that both accept. Field and name are the spellings of
+// the fields of the ARN and the username.
 func goodEntry(r *rand.Rand, field, name string) string {
-	arn := "arn:aws:iam::" + pick(r, "111122223333", "444455556666") + ":" + pick(r, "role", "role", "user") + "/" + pick(r, "", "", "teams/a/") + pick(r, names()...)
+	arn := "arn:aws:iam::" + pick(r, "111122223333",
+		"444455556666") + ":" + pick(r, "role", "role", "user") + "/" + pick(r, "", "", "teams/a/") + pick(r, names()...)
 	if r.IntN(20) == 0 {
 		arn = strings.ToUpper(arn)
 	}
-	username := pick(r, "ann", "'12'", "system:node:{{EC2PrivateDNSName}}", `"{{SessionName}}"`, "a b", "!!str 7", "2026-01-01", ">-\n    folded\n    text")
+	username := pick(r, "ann", "'12'", "system:node:{{EC2PrivateDNSName}}", `"{{SessionName}}"`, "a b", "!!str 7", "2026-01-01",
+		">-\n    folded\n    text")
 	groups := pick(r, "", "[]", "null", "[a]", "[a, b]", "\n  - a\n  - 'b'", "\n  - a\n    - b", "[a, '', ~]", "&g%d [x, \"y\"]")
 	lines := []string{
 		field + ": " + arn,
@@ -41,12 +43,12 @@ func goodEntry(r *rand.Rand, field, name string) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// goodList is a list that both can read, with anchors, aliases, merge keys, and
-// documents after the first one.
+// goodList returns a list that both accept, with anchors, aliases, merge keys, and
+// further documents.
 func goodList(r *rand.Rand, field string) string {
 	var text strings.Builder
 	text.WriteString(pick(r, "", "", "---\n", "# mappings\n", "\ufeff"))
-	// A field that is merged in one case and written in another is refused here.
+	// A field that is merged in one spelling and written in another is refused here.
 	field, name := pick(r, field, field, strings.ToUpper(field)), pick(r, "username", "userName")
 	anchors := 0
 	for range r.IntN(6) {
@@ -67,7 +69,7 @@ func goodList(r *rand.Rand, field string) string {
 	return text.String()
 }
 
-// callers are all who can be mapped.
+// callers are all possible callers.
 func callers() []string {
 	var arns []string
 	for _, account := range []string{"111122223333", "444455556666"} {
@@ -82,8 +84,8 @@ func callers() []string {
 	return arns
 }
 
-// TestSameUsersAsTheReference gives both random ConfigMaps without mistakes that matter,
-// and asks both for every caller.
+// TestSameUsersAsTheReference compares random ConfigMaps without relevant mistakes, for
+// every caller.
 func TestSameUsersAsTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -110,23 +112,23 @@ func TestSameUsersAsTheReference(t *testing.T) {
 	}
 }
 
-// anyEntry is an entry in which anything can be wrong, about a role that no other
-// entry is about.
+// anyEntry returns an entry with arbitrary mistakes, for a role without another entry.
 func anyEntry(r *rand.Rand, arn string) string {
 	if r.IntN(2) == 0 {
 		return "rolearn: " + arn + "\n  username: ann"
 	}
 	arn = pick(r, arn, arn, arn, "'"+arn+" '", arn+"*", "!!binary YQ==")
-	username := pick(r, "ann", "ann", "", "12", "yes", "{{SessionName}}", "'{{ SessionName }}'", "{{x", "'a{{b}}'", "|\n    line", "[a]", "' a'", "~")
+	username := pick(r, "ann", "ann", "", "12", "yes", "{{SessionName}}", "'{{ SessionName }}'", "{{x", "'a{{b}}'", "|\n    line", "[a]",
+		"' a'", "~")
 	groups := pick(r, "[a]", "a", "[1]", "[a, 1.5, b]", "{a: b}", "[[a]]", "['{{x}}']", "[on]", "\n  - a\n - b", "[a")
 	return "rolearn: " + arn + "\n  username: " + username + "\n  groups: " + groups
 }
 
-// TestNobodyIsAnybodyElseThanInTheReference gives both random ConfigMaps with mistakes.
-// A caller that we authenticate is the same user in the reference, unless a mistake made
-// the reference drop the list. A caller that only the reference authenticates has an
-// entry or a list that we reported as unusable.
-func TestNobodyIsAnybodyElseThanInTheReference(t *testing.T) {
+// TestNoOtherUsersThanInTheReference compares random ConfigMaps with mistakes. A caller
+// that we authenticate is the same user in the reference, unless a mistake made the
+// reference drop the list. A caller that only the reference authenticates has an entry or
+// a list that we reported as unusable.
+func TestNoOtherUsersThanInTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	leftOut, forgotten := 0, 0
@@ -180,14 +182,15 @@ func reported(findings []finding.Finding, entry int, broken []string) bool {
 	})
 }
 
-// brokenEntry is an entry about a role with a mistake for which the reference does not drop
-// the whole list.
+// brokenEntry returns an entry for a role with a mistake that does not make the reference
+// drop the list.
 func brokenEntry(r *rand.Rand, field, arn string) string {
 	groups := pick(r, "[dev]", "[]", "[system:masters]", "[view, edit]")
 	arnLine, usernameLine, groupsLine := field+": "+arn, "username: dev", "groups: "+groups
 	switch r.IntN(14) {
 	case 0:
-		usernameLine = "username: " + pick(r, "12", "yes", "[a]", "{a: b}", "''", "~", "' dev'", "'dev '", "'system:node:'", "!!binary ZGV2")
+		usernameLine = "username: " + pick(r, "12", "yes", "[a]", "{a: b}", "''", "~", "' dev'", "'dev '", "'system:node:'",
+			"!!binary ZGV2")
 	case 1:
 		usernameLine = "username: " + pick(r, "'{{ SessionName }}'", "'{{x}}'", "'a}}'", "'{{'", "|\n    dev")
 	case 2:
@@ -224,15 +227,15 @@ func brokenEntry(r *rand.Rand, field, arn string) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// anARN is one of few roles, so that entries are about the same.
+// anARN returns one of few roles, so that several entries have the same one.
 func anARN(r *rand.Rand) string {
 	return "arn:aws:iam::111122223333:" + pick(r, "role/node", "role/admin", "role/NODE")
 }
 
-// TestNobodyGetsMoreThanInTheReference gives both random ConfigMaps with good and bad
-// entries about the same roles, in both lists, and with the roles' account mapped too. A
-// caller that we authenticate is the same user in the reference.
-func TestNobodyGetsMoreThanInTheReference(t *testing.T) {
+// TestNoMoreRightsThanInTheReference compares random ConfigMaps with good and bad entries
+// for the same roles, in both lists, with the roles' account mapped too. A caller that we
+// authenticate is the same user in the reference.
+func TestNoMoreRightsThanInTheReference(t *testing.T) {
 	reference := startReference(t)
 	random := rand.New(rand.NewPCG(5, 6))
 	same, refused, accounts := 0, 0, 0
@@ -243,14 +246,16 @@ func TestNobodyGetsMoreThanInTheReference(t *testing.T) {
 				if random.IntN(3) == 0 {
 					text.WriteString("- " + brokenEntry(random, field, anARN(random)) + "\n")
 				} else {
-					fmt.Fprintf(&text, "- %s: %s\n  username: %s\n  groups: [%s]\n", field, anARN(random), pick(random, "ann", "bob"), pick(random, "", "a", "system:masters"))
+					fmt.Fprintf(&text, "- %s: %s\n  username: %s\n  groups: [%s]\n", field, anARN(random), pick(random, "ann", "bob"),
+						pick(random, "", "a", "system:masters"))
 				}
 			}
 			return text.String()
 		}
 		roles, users := list("rolearn"), list("userarn")
 		reference.read(t, roles, users, "111122223333")
-		ours, findings := iam.ParseConfigMap(map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- 111122223333"}, "aws-auth", finding.Place{})
+		ours, findings := iam.ParseConfigMap(map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- 111122223333"},
+			"aws-auth", finding.Place{})
 		if len(ours.Broken) > 0 {
 			continue
 		}

@@ -29,8 +29,8 @@ type reference struct {
 	edits  int
 }
 
-// startReference starts the mapper against an API server that has nothing but the
-// watch of that ConfigMap.
+// startReference starts the mapper with an API server that has only the watch of the
+// ConfigMap.
 func startReference(t *testing.T) *reference {
 	t.Helper()
 	logrus.SetOutput(io.Discard)
@@ -75,13 +75,15 @@ func (r *reference) watch(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// read gives the mapper lists of roles and users, and accounts, and waits until it has
-// read them. Each edit has an account of its own, by which that is visible.
+// read passes lists of roles, users and accounts to the mapper, and waits until it has
+// read them. Each edit has a new account, which shows when it is read.
 func (r *reference) read(t *testing.T, roles, users string, accounts ...string) {
 	t.Helper()
 	r.edits++
 	account := fmt.Sprintf("%012d", r.edits)
-	r.events <- map[string]string{"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + strings.Join(append(accounts, account), "\n- ")}
+	r.events <- map[string]string{
+		"mapRoles": roles, "mapUsers": users, "mapAccounts": "- " + strings.Join(append(accounts, account), "\n- "),
+	}
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return r.mapper.IsAccountAllowed(account), nil
 	})

@@ -26,8 +26,7 @@ func (s *Server) WriteConfig(text string) error { return writeFile(s.ConfigFile(
 // Kubeconfig is the path of the kubeconfig that WriteKubeconfig writes.
 func (s *Server) Kubeconfig() string { return s.File("kubeconfig") }
 
-// WriteKubeconfig writes a kubeconfig for the plane's kube-apiserver, which is reached
-// at a URL.
+// WriteKubeconfig writes a kubeconfig for the plane's kube-apiserver at a URL.
 func (s *Server) WriteKubeconfig(url string, user *clientcmdapi.AuthInfo) error {
 	return WriteKubeconfig(s.Kubeconfig(), url, s.plane.CAFile(), user)
 }
@@ -43,8 +42,7 @@ func WriteKubeconfig(path, url, caFile string, user *clientcmdapi.AuthInfo) erro
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// CopyFiles copies files into a folder, by the names that they get there. Each is
-// replaced whole.
+// CopyFiles copies files into a folder under new names. Each is replaced atomically.
 func CopyFiles(dir string, files map[string]string) error {
 	for name, from := range files {
 		content, err := os.ReadFile(from)
@@ -58,7 +56,7 @@ func CopyFiles(dir string, files map[string]string) error {
 	return nil
 }
 
-// writeFile replaces a file whole.
+// writeFile atomically replaces a file.
 func writeFile(path string, content []byte) error {
 	partial := path + ".new"
 	if err := os.WriteFile(partial, content, 0o600); err != nil {

@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// timeout is how long a server has for an answer about itself.
+// timeout bounds requests to a server about itself.
 const timeout = 5 * time.Second
 
 // Answer is the answer to an HTTP request.
 type Answer struct {
 	Status int
 	Header http.Header
-	// Body has no spaces around it.
+	// Body is trimmed.
 	Body string
-	// TLS is the state of the connection; nil for one without TLS.
+	// TLS is the state of the connection. It is nil without TLS.
 	TLS *tls.ConnectionState
 }
 
-// Post sends a body and reads the answer. Without a content type the request names none.
+// Post sends a body and reads the answer. The content type is optional.
 func Post(ctx context.Context, client *http.Client, url, contentType string, body []byte) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Server) Client() (*http.Client, error) {
 	return &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil
 }
 
-// Get asks for a path over a connection of its own, so that the answer is that of the
-// process that listens now.
+// Get requests a path over a new connection, so that the answer is that of the process
+// that listens now.
 func (s *Server) Get(ctx context.Context, path string) (Answer, error) {
 	client, err := s.Client()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) Ready(ctx context.Context) error {
 	return s.isReady(answer, err)
 }
 
-// AllReady returns nil when everything that the server does is ready.
+// AllReady returns nil when all parts of the server are ready.
 func (s *Server) AllReady(ctx context.Context) error {
 	answer, err := s.getMetrics(ctx, "/readyz")
 	return s.isReady(answer, err)

@@ -35,9 +35,9 @@ func Build(ctx context.Context, root, program string) error {
 	return nil
 }
 
-// New makes a server that does not run yet: a folder, two ports, and in the folder a
-// serving certificate tls.crt with its key tls.key, and the plane's authority ca.crt.
-// No other program of the plane has the name. It works while the plane is prepared.
+// New makes a server that is not started: a folder, two ports, and in the folder a
+// serving certificate tls.crt with its key tls.key, and the plane's authority ca.crt. The
+// name must be unique in the plane. New can be called while the plane is prepared.
 func New(p *localplane.Plane, name, dir string) (*Server, error) {
 	s := &Server{plane: p, name: name, dir: dir}
 	if err := s.prepare(); err != nil {
@@ -63,8 +63,8 @@ func (s *Server) prepare() error {
 	return s.RotateCertificate()
 }
 
-// RotateCertificate replaces the serving certificate and its key. A server that runs
-// notices by itself.
+// RotateCertificate replaces the serving certificate and its key. A running server
+// reloads them.
 func (s *Server) RotateCertificate() error {
 	s.certificates++
 	certificate, key, err := s.plane.ServingCertificate(fmt.Sprintf("%s-%d", s.name, s.certificates))
@@ -74,15 +74,15 @@ func (s *Server) RotateCertificate() error {
 	return CopyFiles(s.dir, map[string]string{"tls.crt": certificate, "tls.key": key})
 }
 
-// Command is how a server is started.
+// Command is the command line of a server.
 type Command struct {
 	// Program is the path of node-authorizer.
 	Program string
-	// Args are its arguments; nil for "server" with the config file.
+	// Args are its arguments. The default is "server" with the config file.
 	Args []string
-	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
 	Env []string
-	// Ready returns nil when the server does its work; nil for Server.Ready.
+	// Ready returns nil when the server is ready. The default is Server.Ready.
 	Ready func(context.Context) error
 }
 
@@ -100,13 +100,13 @@ func (s *Server) Run(ctx context.Context, c Command) error {
 	return err
 }
 
-// Environment has what every program needs and nothing else of this process, which
-// might configure node-authorizer or the AWS SDK.
+// Environment returns the variables that every program needs. Other variables of this
+// process might configure node-authorizer or the AWS SDK.
 func Environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, more...)
 }
 
-// Log is what the server has written.
+// Log returns the log of the server.
 func (s *Server) Log() (string, error) {
 	text, err := os.ReadFile(s.LogFile())
 	return string(text), err

@@ -22,7 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// answering is a server whose process is a handler.
+// answering returns a server whose process is a handler.
 func answering(t *testing.T, handler http.HandlerFunc) *Server {
 	t.Helper()
 	webhooks, metrics := httptest.NewTLSServer(handler), httptest.NewServer(handler)
@@ -47,7 +47,10 @@ func TestReadiness(t *testing.T) {
 		refusal string
 	}{
 		{"200 is ready", http.StatusOK, "ok", ""},
-		{"503 is not ready, and the error has the checks on one line", http.StatusServiceUnavailable, "[+]ping ok\n[-]pods failed\n", "the server one is not ready: 503 [+]ping ok [-]pods failed"},
+		{
+			"503 is not ready, and the error has the checks on one line", http.StatusServiceUnavailable,
+			"[+]ping ok\n[-]pods failed\n", "the server one is not ready: 503 [+]ping ok [-]pods failed",
+		},
 		{"404 is not ready", http.StatusNotFound, "", "the server one is not ready: 404 "},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
@@ -78,7 +81,7 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
-// newAuthority is a certificate of an authority that has signed nothing.
+// newAuthority returns the certificate of an unused authority.
 func newAuthority(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -111,7 +114,7 @@ func TestMetrics(t *testing.T) {
 	}
 	status = http.StatusInternalServerError
 	if text, err := s.Metrics(t.Context()); err == nil {
-		t.Errorf("the answer 500 is taken for metrics: %q", text)
+		t.Errorf("the answer 500 is accepted as metrics: %q", text)
 	}
 }
 
@@ -145,7 +148,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-func TestTheServingCertificateIsTheOneThatIsPresented(t *testing.T) {
+func TestServingCertificateIsThePresentedOne(t *testing.T) {
 	s := answering(t, func(http.ResponseWriter, *http.Request) {})
 	presented, err := s.ServingCertificate(t.Context())
 	if err != nil {
@@ -160,7 +163,7 @@ func TestTheServingCertificateIsTheOneThatIsPresented(t *testing.T) {
 	}
 }
 
-func TestFilesAreReplacedWhole(t *testing.T) {
+func TestFilesAreReplacedAtomically(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	for _, text := range []string{"first", "second"} {
 		if err := os.WriteFile(filepath.Join(from, "a"), []byte(text), 0o600); err != nil {

@@ -1,6 +1,6 @@
-// Package stale disconnects servers from their API server, in each way in which that
-// happens. It measures how long they answer from their copy of the state, when they
-// become not ready, and when they recover.
+// Package stale disconnects servers from their API server in several ways. It measures
+// how long they answer from their copy of the state, when they become not ready, and when
+// they recover.
 //
 // Each fault has a server, a node and a pod of its own. All faults run at the same time,
 // on two control planes: one whose API server works, and one whose API server is stopped

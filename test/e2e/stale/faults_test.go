@@ -33,35 +33,35 @@ type fault struct {
 }
 
 func faults() []fault {
-	onWire := func(do func(*testServer)) func(context.Context, *testServer) error {
+	onProxy := func(do func(*testServer)) func(context.Context, *testServer) error {
 		return func(_ context.Context, s *testServer) error { do(s); return nil }
 	}
 	works := func() *plane { return reached }
 	return []fault{
 		{
 			name: "proxy-stopped", plane: works,
-			begin: onWire(func(s *testServer) { s.wire.Pause() }), end: onWire(func(s *testServer) { s.wire.Resume() }),
+			begin: onProxy(func(s *testServer) { s.proxy.Pause() }), end: onProxy(func(s *testServer) { s.proxy.Resume() }),
 		},
 		{
 			name: "half-open", plane: works,
-			begin: onWire(func(s *testServer) { s.wire.Swallow() }), end: onWire(func(s *testServer) { s.wire.Carry() }),
+			begin: onProxy(func(s *testServer) { s.proxy.Blackhole() }), end: onProxy(func(s *testServer) { s.proxy.EndBlackhole() }),
 		},
 		{
-			// A watch outlives its credentials: the answer to the next one is 401.
+			// A watch outlives its credentials. The next request is answered with 401.
 			name: "unauthorized", plane: works,
 			begin: func(ctx context.Context, s *testServer) error {
-				defer s.wire.Reset()
+				defer s.proxy.Reset()
 				if err := s.plane.admin.CoreV1().ServiceAccounts(space).Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil {
 					return err
 				}
-				return await.Until(ctx, "the token is worth nothing", s.unknown)
+				return await.Until(ctx, "the token is invalid", s.unknown)
 			},
 			end: func(ctx context.Context, s *testServer) error { return s.renewToken(ctx) },
 		},
 		{
 			name: "forbidden", plane: works,
 			begin: func(ctx context.Context, s *testServer) error {
-				defer s.wire.Reset()
+				defer s.proxy.Reset()
 				if err := s.plane.forbid(ctx, s.name); err != nil {
 					return err
 				}
@@ -77,10 +77,10 @@ func faults() []fault {
 	}
 }
 
-// TestNothingIsAllowedByOldState runs a server for each fault, and deletes a pod while
+// TestStaleStateAllowsNothing runs a server for each fault, and deletes a pod while
 // the server is disconnected. Within maxStaleness the answer becomes an error, never a
 // refusal. When the server is connected again, it answers from the cluster's new state.
-func TestNothingIsAllowedByOldState(t *testing.T) {
+func TestStaleStateAllowsNothing(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults() {
 		t.Run(f.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 				}
 			}
 			var notReady time.Duration
-			said := s.until(t, time.Until(began.Add(maxStaleness+margin)), "what was allowed is an error", func() error {
+			said := s.until(t, time.Until(began.Add(maxStaleness+margin)), "the answer is an error", func() error {
 				if notReady == 0 && s.Ready(ctx) != nil {
 					notReady = time.Since(began)
 				}
@@ -136,28 +136,29 @@ func TestNothingIsAllowedByOldState(t *testing.T) {
 			ended := time.Now()
 			if f.apiServerDown {
 				s.until(t, recovery, "the pod can be deleted", func() error { return s.plane.deletePod(ctx, s.name) })
-				// The pod was there until now, so that the server may have allowed it again.
-				s.until(t, recovery, "the cluster is heard from", func() error { return s.expect(ctx, refused) })
+				// The pod existed until now, so the server may have allowed it again.
+				s.until(t, recovery, "the state is current", func() error { return s.expect(ctx, refused) })
 			} else {
-				s.until(t, recovery, "the cluster is heard from", func() error { return s.expectAfter(ctx, refused, failed) })
+				s.until(t, recovery, "the state is current", func() error { return s.expectAfter(ctx, refused, failed) })
 			}
 			toAnswer := time.Since(ended)
 			s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
-			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, ready after %.1f s; said %q",
+			t.Logf("%s: an error after %.1f s, not ready after %.1f s (limit %v); after its end, answered after %.1f s, "+
+				"ready after %.1f s; said %q",
 				f.name, toError.Seconds(), notReady.Seconds(), maxStaleness, toAnswer.Seconds(), time.Since(ended).Seconds(), said)
 			s.loggedOnce(t)
 		})
 	}
 }
 
-// TestASilentConnectionIsReplaced stops all traffic on the connections of a server while
+// TestSilentConnectionIsReplaced stops all traffic on the connections of a server while
 // new connections work. The server reconnects by itself, and no answer is an error.
-func TestASilentConnectionIsReplaced(t *testing.T) {
+func TestSilentConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "silent")
 	ctx := t.Context()
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
-	s.wire.HalfOpen()
+	s.proxy.HalfOpen()
 	began := time.Now()
 	if err := s.plane.deletePod(ctx, s.name); err != nil {
 		t.Fatal(err)
@@ -166,9 +167,9 @@ func TestASilentConnectionIsReplaced(t *testing.T) {
 	t.Logf("silent connection, new ones work: known after %.1f s", time.Since(began).Seconds())
 }
 
-// TestAServerThatIsNotCutOffGoesOn is the control: in a cluster in which nothing changes,
-// the state does not become too old.
-func TestAServerThatIsNotCutOffGoesOn(t *testing.T) {
+// TestConnectedServerIsNeverStale is the control: in a cluster without changes, the state
+// does not become too old.
+func TestConnectedServerIsNeverStale(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reached, "steady")
 	ctx := t.Context()
@@ -192,10 +193,11 @@ func (s *testServer) expect(ctx context.Context, want answer) error {
 	return err
 }
 
-// wrongError ends a wait, because the answer is neither the previous nor the expected one.
+// wrongError stops a wait, because the answer is neither the previous nor the expected
+// one.
 type wrongError struct{ error }
 
-// expectAfter is expect, and until then only the previous answer may come.
+// expectAfter is expect, but until then only the previous answer is allowed.
 func (s *testServer) expectAfter(ctx context.Context, want, before answer) error {
 	got, text, err := s.ask(ctx)
 	switch {
@@ -209,7 +211,7 @@ func (s *testServer) expectAfter(ctx context.Context, want, before answer) error
 	return fmt.Errorf("the answer is still %s: %s", got, text)
 }
 
-// until waits for a condition and returns the last text of the server's answer.
+// until waits for a condition and returns the text of the server's last answer.
 func (s *testServer) until(t *testing.T, limit time.Duration, what string, condition func() error) string {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; s.pause(t) {
@@ -219,7 +221,8 @@ func (s *testServer) until(t *testing.T, limit time.Duration, what string, condi
 		}
 		if wrong, ok := errors.AsType[wrongError](err); ok || time.Now().After(deadline) {
 			text, _ := s.Log()
-			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error, s.Ready(t.Context()), tail(text, 30))
+			t.Fatalf("%s: not within %v that %s: %v (%v)\nreadyz: %v\n%s", s.name, limit.Round(time.Second), what, err, wrong.error,
+				s.Ready(t.Context()), tail(text, 30))
 		}
 	}
 	_, text, _ := s.ask(t.Context())

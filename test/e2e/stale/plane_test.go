@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/test/e2e/await"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
+	"github.com/node-authorizer/node-authorizer/test/e2e/testmain"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
@@ -38,59 +37,38 @@ var (
 	program string
 )
 
-// plane is a control plane with what the tests need of it.
+// plane is a control plane with its clients.
 type plane struct {
 	*localplane.Plane
 	admin kubernetes.Interface
 	dir   string
-	// alone is held by a test that stops the API server or the store for all.
+	// alone is held by a test that stops the shared API server or store.
 	alone sync.Mutex
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (status int) {
+func TestMain(m *testing.M) {
 	// The tests mostly wait, so that all of them can run at once.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		panic(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	dir, err := os.MkdirTemp("", "node-authorizer-stale-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	err = open(ctx, dir)
-	defer func() {
-		if err := closePlanes(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = 1
-		}
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	os.Exit(testmain.Run(m, 10*time.Minute, startPlanes, stopPlanes))
 }
 
-func open(ctx context.Context, dir string) error {
+func startPlanes(ctx context.Context, dir string) error {
 	program = filepath.Join(dir, "node-authorizer")
 	if err := server.Build(ctx, root, program); err != nil {
 		return err
 	}
-	var both errgroup.Group
-	for name, into := range map[string]**plane{"reached": &reached, "stopped": &stopped} {
-		both.Go(func() (err error) {
-			*into, err = start(ctx, filepath.Join(dir, name))
+	return testmain.StartAll(ctx,
+		func(ctx context.Context) (err error) {
+			reached, err = start(ctx, filepath.Join(dir, "reached"))
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			stopped, err = start(ctx, filepath.Join(dir, "stopped"))
 			return err
 		})
-	}
-	return both.Wait()
 }
 
 func start(ctx context.Context, dir string) (*plane, error) {
@@ -99,7 +77,8 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	}
 	p := &plane{dir: dir}
 	var err error
-	if p.Plane, err = localplane.Start(ctx, localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
+	if p.Plane, err = localplane.Start(ctx,
+		localplane.Options{Progress: os.Stderr, WithoutControllers: true, WithoutBootstrapRBAC: true}); err != nil {
 		return nil, err
 	}
 	if p.admin, err = kubernetes.NewForConfig(p.AdminConfig()); err != nil {
@@ -114,13 +93,17 @@ func start(ctx context.Context, dir string) (*plane, error) {
 			return p, err
 		}
 	}
-	mappings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem}, Data: map[string]string{"mapRoles": "[]"}}
+	mappings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem},
+		Data:       map[string]string{"mapRoles": "[]"},
+	}
 	if _, err := p.admin.CoreV1().ConfigMaps(mappings.Namespace).Create(ctx, mappings, metav1.CreateOptions{}); err != nil {
 		return p, err
 	}
-	// Pods need an account, which controllers make elsewhere.
+	// Pods need a service account. No controller creates it here.
 	return p, await.Until(ctx, "pods can be created", func(ctx context.Context) error {
-		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err := p.admin.CoreV1().ServiceAccounts(space).Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -128,7 +111,7 @@ func start(ctx context.Context, dir string) (*plane, error) {
 	})
 }
 
-func closePlanes() error {
+func stopPlanes() error {
 	var errs []error
 	for _, p := range []*plane{reached, stopped} {
 		if p != nil {
@@ -155,7 +138,7 @@ func (p *plane) allow(ctx context.Context, name string) error {
 	return err
 }
 
-// forbid takes them away.
+// forbid removes them.
 func (p *plane) forbid(ctx context.Context, name string) error {
 	return errors.Join(p.admin.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}),
 		p.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{}))
@@ -176,7 +159,8 @@ func (p *plane) newToken(ctx context.Context, name string) (string, error) {
 
 // relate creates a node with a pod that names a secret. All three have the same name.
 func (p *plane) relate(ctx context.Context, name string) error {
-	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := p.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	return p.pod(ctx, name, name)
@@ -188,7 +172,9 @@ func (p *plane) pod(ctx context.Context, name, node string) error {
 	_, err := p.admin.CoreV1().Pods(space).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: node, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "it", Image: "example.com/it"}},
-		Volumes:    []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}},
+		Volumes: []corev1.Volume{
+			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
+		},
 		// Nodes here have no kubelet and are not ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}, metav1.CreateOptions{})

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestARestoredStoreGrantsNothingOfLater restores the store to a time before a pod was
-// created, and writes until the resource version passes the one that the server has
-// seen. Within maxStaleness the server allows nothing for that pod any more.
-func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
+// TestRestoredStoreGrantsNothingOfLaterState restores the store to a time before a pod
+// was created, and writes until the resource version passes the one that the server has
+// seen. Within maxStaleness the server stops allowing requests for that pod.
+func TestRestoredStoreGrantsNothingOfLaterState(t *testing.T) {
 	t.Parallel()
 	p := stopped
 	p.alone.Lock()
@@ -27,7 +27,7 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.secret = "later"
-	s.until(t, time.Minute, "the pod is there", func() error { return p.pod(ctx, "later", s.name) })
+	s.until(t, time.Minute, "the pod is created", func() error { return p.pod(ctx, "later", s.name) })
 	s.until(t, time.Minute, "it is allowed", func() error { return s.expect(ctx, allowed) })
 	seen := p.version(t)
 
@@ -37,11 +37,12 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	began := time.Now()
 	for i := 0; p.version(t) <= seen; i++ {
 		s.until(t, time.Minute, "something is written", func() error {
-			_, err := p.admin.CoreV1().ConfigMaps(space).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
+			_, err := p.admin.CoreV1().ConfigMaps(space).Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("write-", i)}}, metav1.CreateOptions{})
 			return err
 		})
 	}
-	s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is allowed no more", func() error {
+	s.until(t, time.Until(began.Add(maxStaleness+margin)), "it is not allowed any more", func() error {
 		if s.expect(ctx, allowed) == nil {
 			return fmt.Errorf("it is still allowed")
 		}
@@ -51,11 +52,11 @@ func TestARestoredStoreGrantsNothingOfLater(t *testing.T) {
 	s.until(t, time.Until(began.Add(maxStaleness+recovery)), "it is refused", func() error { return s.expect(ctx, refused) })
 	t.Logf("etcd restored: allowed no more after %.1f s, refused after %.1f s", ended.Seconds(), time.Since(began).Seconds())
 	s.secret = s.name
-	s.until(t, recovery, "what is there is allowed", func() error { return s.expect(ctx, allowed) })
+	s.until(t, recovery, "an existing pod is allowed", func() error { return s.expect(ctx, allowed) })
 	s.until(t, recovery, "it is ready", func() error { return s.Ready(ctx) })
 }
 
-// version is the current resource version of the cluster.
+// version returns the current resource version of the cluster.
 func (p *plane) version(t *testing.T) uint64 {
 	t.Helper()
 	list, err := p.admin.CoreV1().ConfigMaps(space).List(t.Context(), metav1.ListOptions{Limit: 1})

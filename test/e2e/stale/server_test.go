@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
-	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 )
 
-// maxStaleness is the shortest that the configuration takes.
+// maxStaleness is the minimum of the configuration.
 const maxStaleness = 90 * time.Second
 
 const config = `apiVersion: config.node-authorizer.io/v1alpha1
@@ -52,9 +52,9 @@ type testServer struct {
 	*server.Server
 	plane *plane
 	name  string
-	// secret is the one that the node asks for.
+	// secret is the secret that the node reads.
 	secret string
-	wire   *wire.Wire
+	proxy  *faultproxy.Proxy
 	// client keeps its connections to the server.
 	client *http.Client
 }
@@ -66,7 +66,7 @@ func newServer(t *testing.T, p *plane, name string) *testServer {
 		t.Fatalf("start the server of %s: %v", name, err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.Stop(), s.wire.Close()); err != nil {
+		if err := errors.Join(s.Stop(), s.proxy.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -87,13 +87,14 @@ func (s *testServer) start(ctx context.Context) error {
 	if err := s.renewToken(ctx); err != nil {
 		return err
 	}
-	if s.wire, err = wire.Listen(strings.TrimPrefix(s.plane.Plane.Server(), "https://")); err != nil {
+	if s.proxy, err = faultproxy.Listen(strings.TrimPrefix(s.plane.Plane.Server(), "https://")); err != nil {
 		return err
 	}
-	if err := s.WriteKubeconfig("https://"+s.wire.Address(), &clientcmdapi.AuthInfo{TokenFile: s.File("token")}); err != nil {
+	if err := s.WriteKubeconfig("https://"+s.proxy.Address(), &clientcmdapi.AuthInfo{TokenFile: s.File("token")}); err != nil {
 		return err
 	}
-	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"), s.MetricsAddress)); err != nil {
+	if err := s.WriteConfig(fmt.Sprintf(config, s.Kubeconfig(), maxStaleness, s.Address, s.File("tls.crt"), s.File("tls.key"),
+		s.MetricsAddress)); err != nil {
 		return err
 	}
 	if s.client, err = s.Client(); err != nil {
@@ -158,7 +159,9 @@ func (s *testServer) ask(ctx context.Context) (answer, string, error) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},
 		Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:node:" + s.name, Groups: []string{"system:nodes", "system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: space, Name: s.secret},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "get", Version: "v1", Resource: "secrets", Namespace: space, Name: s.secret,
+			},
 		},
 	})
 	if err != nil {
@@ -184,7 +187,7 @@ func (s *testServer) ask(ctx context.Context) (answer, string, error) {
 	return refused, review.Status.Reason, nil
 }
 
-// metric is the value of a time series; empty if there is none.
+// metric returns the value of a time series, or an empty text.
 func (s *testServer) metric(ctx context.Context, series string) string {
 	text, err := s.Metrics(ctx)
 	if err != nil {

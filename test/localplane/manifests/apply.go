@@ -1,5 +1,5 @@
-// Package manifests puts YAML files into a cluster and waits for what they
-// start, so that a script needs no kubectl.
+// Package manifests applies YAML files to a cluster and waits for their pods, so that
+// scripts need no kubectl.
 package manifests
 
 import (
@@ -23,11 +23,11 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// fieldManager owns the fields of what is applied.
+// fieldManager owns the applied fields.
 const fieldManager = "localplane"
 
-// Read returns the objects of a file, or of the .yaml and .yml files of a
-// folder in the order of their names. Namespaces come first.
+// Read returns the objects of a file, or of the .yaml and .yml files of a folder in the
+// order of their names. Namespaces come first.
 func Read(path string) ([]*unstructured.Unstructured, error) {
 	files := []string{path}
 	info, err := os.Stat(path)
@@ -100,7 +100,7 @@ func rank(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// Apply applies the objects in order, each on the server, and tells applied of
+// Apply applies the objects in order with server-side apply, and calls applied after
 // each.
 func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured, applied func(*unstructured.Unstructured)) error {
 	client, err := dynamic.NewForConfig(config)
@@ -139,7 +139,7 @@ func applyOne(ctx context.Context, client dynamic.Interface, mapper meta.RESTMap
 	return err
 }
 
-// Name is what people call an object: "Secret payments/card-api".
+// Name returns the name of an object for messages: "Secret payments/card-api".
 func Name(object *unstructured.Unstructured) string {
 	if namespace := object.GetNamespace(); namespace != "" {
 		return fmt.Sprintf("%s %s/%s", object.GetKind(), namespace, object.GetName())

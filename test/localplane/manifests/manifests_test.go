@@ -39,7 +39,7 @@ func TestReadPutsNamespacesFirst(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhatIsWrong(t *testing.T) {
+func TestReadReportsMistakes(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"not YAML":       {"a: [", "broken.yaml"},
 		"without a name": {"{apiVersion: v1, kind: Secret}", "document 1 lacks"},
@@ -57,39 +57,47 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotReadyIsNamed(t *testing.T) {
+func TestNotReady(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 	three := int32(3)
-	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	running := corev1.PodStatus{
+		Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
 	for name, test := range map[string]struct {
 		object runtime.Object
 		want   string
 	}{
 		"a deployment without all its pods": {
-			&appsv1.Deployment{ObjectMeta: meta("catalog"), Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}},
+			&appsv1.Deployment{
+				ObjectMeta: meta("catalog"), Spec: appsv1.DeploymentSpec{Replicas: &three},
+				Status: appsv1.DeploymentStatus{ReadyReplicas: 1},
+			},
 			"Deployment shop/catalog has 1 of 3 pods ready",
 		},
-		"a daemon set that nobody has looked at": {
+		"a daemon set that no controller has processed": {
 			&appsv1.DaemonSet{ObjectMeta: meta("shipper")},
 			"DaemonSet shop/shipper has 0 of 0 pods ready",
 		},
-		"a pod that no node takes": {
+		"a pod that cannot be scheduled": {
 			&corev1.Pod{ObjectMeta: meta("catalog"), Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node matches"},
 			}}},
 			"Pod shop/catalog: not scheduled: no node matches",
 		},
-		"a container that waits": {
-			&corev1.Pod{ObjectMeta: meta("catalog"), Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
-				{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
-			}}},
+		"a waiting container": {
+			&corev1.Pod{ObjectMeta: meta("catalog"), Status: corev1.PodStatus{
+				Phase: corev1.PodPending,
+				ContainerStatuses: []corev1.ContainerStatus{
+					{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+				},
+			}},
 			"Pod shop/catalog: ContainerCreating",
 		},
-		"a pod that is ready":    {&corev1.Pod{ObjectMeta: meta("catalog"), Status: running}, ""},
-		"a pod that has done it": {&corev1.Pod{ObjectMeta: meta("import"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, ""},
+		"a pod that is ready":      {&corev1.Pod{ObjectMeta: meta("catalog"), Status: running}, ""},
+		"a pod that has completed": {&corev1.Pod{ObjectMeta: meta("import"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, missing, err := look(context.Background(), fake.NewClientset(test.object))
+			_, missing, err := listPods(context.Background(), fake.NewClientset(test.object))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,10 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WaitForPods waits until every Deployment and DaemonSet of the cluster has all
-// its pods, and every pod runs and is ready. When the context ends first, the
-// error names what is not ready. It returns the pods, sorted by namespace and
-// name.
+// WaitForPods waits until every Deployment and DaemonSet of the cluster has all its pods,
+// and every pod runs and is ready. If the context ends first, the error lists the objects
+// that are not ready. It returns the pods, sorted by namespace and name.
 func WaitForPods(ctx context.Context, config *rest.Config) ([]corev1.Pod, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -27,10 +26,10 @@ func WaitForPods(ctx context.Context, config *rest.Config) ([]corev1.Pod, error)
 	var pods []corev1.Pod
 	var waiting []string
 	err = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		now, missing, err := look(ctx, client)
+		now, missing, err := listPods(ctx, client)
 		if err != nil {
-			// The request may have failed because time is up; then what was
-			// seen before is the better answer.
+			// The request may have failed because of the deadline. Then the previous
+			// result is more useful.
 			if ctx.Err() != nil {
 				return false, nil
 			}
@@ -48,14 +47,15 @@ func WaitForPods(ctx context.Context, config *rest.Config) ([]corev1.Pod, error)
 	return pods, nil
 }
 
-func look(ctx context.Context, client kubernetes.Interface) (pods []corev1.Pod, missing []string, err error) {
+func listPods(ctx context.Context, client kubernetes.Interface) (pods []corev1.Pod, missing []string, err error) {
 	deployments, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, d := range deployments.Items {
 		if !deploymentReady(&d) {
-			missing = append(missing, fmt.Sprintf("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas))
+			missing = append(missing,
+				fmt.Sprintf("Deployment %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.ReadyReplicas, *d.Spec.Replicas))
 		}
 	}
 	daemonSets, err := client.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
@@ -63,8 +63,11 @@ func look(ctx context.Context, client kubernetes.Interface) (pods []corev1.Pod, 
 		return nil, nil, err
 	}
 	for _, d := range daemonSets.Items {
-		if d.Status.ObservedGeneration < d.Generation || d.Status.NumberReady < d.Status.DesiredNumberScheduled || d.Status.DesiredNumberScheduled == 0 {
-			missing = append(missing, fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled))
+		if d.Status.ObservedGeneration < d.Generation || d.Status.NumberReady < d.Status.DesiredNumberScheduled ||
+			d.Status.DesiredNumberScheduled == 0 {
+			missing = append(missing,
+				fmt.Sprintf("DaemonSet %s/%s has %d of %d pods ready", d.Namespace, d.Name, d.Status.NumberReady,
+					d.Status.DesiredNumberScheduled))
 		}
 	}
 	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
@@ -86,7 +89,7 @@ func deploymentReady(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.Generation && d.Status.ReadyReplicas == *d.Spec.Replicas
 }
 
-// notReady returns why a pod is not ready, or nothing.
+// notReady returns why a pod is not ready, or an empty text.
 func notReady(pod *corev1.Pod) string {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return ""

@@ -80,7 +80,7 @@ const (
 	Stumbling
 )
 
-// FaultOf tells what is wrong about a question. It depends on the question
+// FaultOf returns the fault for a question. It depends on the question
 // alone, so that every authorizer that is compared meets the same faults.
 func FaultOf(resource, namespace, name string) Fault {
 	h := fnv.New32a()

@@ -1,12 +1,11 @@
-// Command machine-kubelet is the kubelet over a pretended machine, as kubemark's,
-// with the part of a real one that kubemark leaves out: its certificates. It
-// bootstraps its client certificate in the background and renews it, asks the
-// cluster for a serving certificate (kubernetes.io/kubelet-serving) for the
-// addresses that its Node has, serves its port with it, and lets the API server
-// say who may use that port.
+// Command machine-kubelet is a hollow kubelet like that of kubemark, with the certificate
+// management that kubemark omits. It bootstraps its client certificate in the background
+// and renews it, requests a serving certificate (kubernetes.io/kubelet-serving) for the
+// addresses of its Node, serves its port with it, and authenticates and authorizes
+// callers of that port with the API server.
 //
-// It runs as in a cloud: a cloud's controller says which addresses the Node has,
-// and until it does there is no serving certificate.
+// It runs as in a cloud: a cloud controller sets the addresses of the Node, and until
+// then there is no serving certificate.
 package main
 
 import (
@@ -29,11 +28,11 @@ import (
 	"k8s.io/kubernetes/pkg/kubemark"
 )
 
-// statusPeriod is how often the kubelet looks at its Node, where it finds the
-// addresses that it asks a serving certificate for.
+// statusPeriod is how often the kubelet reads the addresses of its Node for its serving
+// certificate.
 const statusPeriod = 2 * time.Second
 
-// machine is what the flags say.
+// machine has the values of the flags.
 type machine struct {
 	name, address                               string
 	port                                        int
@@ -74,7 +73,7 @@ func (m *machine) run(ctx context.Context) error {
 		return fmt.Errorf("choose a socket for the container runtime: %w", err)
 	}
 	containers := fakeremote.NewFakeRemoteRuntime()
-	// The kubelet takes no image without a size.
+	// The kubelet rejects images without a size.
 	containers.ImageService.SetFakeImageSize(1)
 	if err := containers.Start(endpoint); err != nil {
 		return fmt.Errorf("start the container runtime: %w", err)
@@ -85,8 +84,7 @@ func (m *machine) run(ctx context.Context) error {
 	dependencies := kubemark.NewHollowKubelet(&server.KubeletFlags, &server.KubeletConfiguration, nil, nil,
 		&cadvisortest.Fake{NodeName: m.name}, containers.ImageService, containers.RuntimeService,
 		cm.NewStubContainerManager()).KubeletDeps
-	// Without clients the kubelet makes its own, with the certificate that it
-	// renews.
+	// Without clients the kubelet makes its own, with the certificate that it renews.
 	dependencies.KubeClient, dependencies.HeartbeatClient = nil, nil
 	if dependencies.TLSOptions, err = kubelet.InitializeTLS(ctx, &server.KubeletFlags, &server.KubeletConfiguration); err != nil {
 		return fmt.Errorf("prepare the kubelet's serving: %w", err)
@@ -94,7 +92,7 @@ func (m *machine) run(ctx context.Context) error {
 	return kubelet.Run(ctx, server, dependencies, utilfeature.DefaultFeatureGate)
 }
 
-// server is kubemark's kubelet with what it leaves out.
+// server returns kubemark's kubelet with the parts that kubemark omits.
 func (m *machine) server(endpoint string) *options.KubeletServer {
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName: m.name, KubeletPort: m.port, MaxPods: 110, NodeLabels: m.labels,
@@ -106,14 +104,14 @@ func (m *machine) server(endpoint string) *options.KubeletServer {
 	config.Address = m.address
 	config.HealthzPort = 0
 	config.ContainerRuntimeEndpoint, config.ImageServiceEndpoint = endpoint, endpoint
-	// Nothing runs in a cgroup.
+	// No process runs in a cgroup.
 	config.EnforceNodeAllocatable, config.FailCgroupV1 = nil, false
-	// A kubelet that has another credential than a certificate has none to renew.
+	// A kubelet with another credential than a certificate renews no certificate.
 	config.RotateCertificates, config.ServerTLSBootstrap = m.bootstrapKubeconfig != "", true
 	config.Authentication.X509.ClientCAFile = m.clientAuthorities
 	config.NodeStatusUpdateFrequency.Duration = statusPeriod
-	// A folder of static pods takes one of the user's 128 inotify instances, of
-	// which there are too few for many machines.
+	// A folder of static pods needs one of the user's 128 inotify instances, which are
+	// too few for many machines.
 	config.StaticPodPath = ""
 	return &options.KubeletServer{KubeletFlags: *flags, KubeletConfiguration: *config}
 }

@@ -68,8 +68,7 @@ func newWaitCommand() *cobra.Command {
 	return command
 }
 
-// adminConfig is for the plane in dir and never for a cluster that KUBECONFIG
-// happens to name.
+// adminConfig returns the configuration for the plane in dir. It ignores KUBECONFIG.
 func adminConfig(dir string) (*rest.Config, error) {
 	state, err := localplane.ReadState(dir)
 	if err != nil || !state.Running() {

@@ -1,5 +1,5 @@
-// Command localplane runs a Kubernetes control plane with hollow nodes on this
-// machine. See the package localplane for what it is made of.
+// Command localplane runs a Kubernetes control plane with hollow nodes on this machine.
+// See package localplane.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// exitStatus is an error that says nothing and sets the exit status.
+// exitStatus is an error without a message that sets the exit status.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -46,7 +46,7 @@ func newCommand() *cobra.Command {
 		Use:   "localplane",
 		Short: "Run a Kubernetes control plane with hollow nodes on this machine",
 		Long: `localplane runs etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
-any number of hollow nodes, which are real kubelets over a pretended machine.
+any number of hollow nodes, which are real kubelets with a fake container runtime.
 The programs are built from Go modules once and kept in the user's cache.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -58,8 +58,8 @@ The programs are built from Go modules once and kept in the user's cache.`,
 	return command
 }
 
-// dirVariable names the folder of the plane for commands that are run by
-// "localplane run".
+// dirVariable is the environment variable with the folder of the plane for commands run
+// by "localplane run".
 const dirVariable = "LOCALPLANE_DIR"
 
 // addDirFlag adds --dir.
@@ -71,8 +71,8 @@ func addDirFlag(command *cobra.Command, dir *string) {
 	command.Flags().StringVar(dir, "dir", def, "folder of the control plane: its data, certificates, kubeconfigs and logs")
 }
 
-// userDir is where a user's one plane is unless a folder is named. It is empty
-// when the user has no cache directory; then a folder must be named.
+// userDir returns the default folder of a user's plane. It is empty if the user has no
+// cache directory; then a folder must be given.
 func userDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// mainVariable makes the test program the command itself, which "up" runs once
-// more as the supervisor.
+// mainVariable makes the test program act as the command. "up" runs it again as the
+// supervisor.
 const mainVariable = "LOCALPLANE_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -44,8 +44,7 @@ func command(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// localplaneOutput runs the command and returns what it prints and its exit
-// status.
+// localplaneOutput runs the command and returns its output and its exit status.
 func localplaneOutput(t *testing.T, dir string, args ...string) (string, int) {
 	t.Helper()
 	cmd := command(t, dir, args...)
@@ -66,7 +65,7 @@ func mustRun(t *testing.T, dir string, args ...string) string {
 	return out
 }
 
-func TestDownWithoutAPlaneIsFine(t *testing.T) {
+func TestDownWithoutAPlaneSucceeds(t *testing.T) {
 	dir := t.TempDir()
 	if out := mustRun(t, dir, "down"); !strings.Contains(out, "no control plane runs in "+dir) {
 		t.Errorf("it says %q", out)
@@ -76,7 +75,7 @@ func TestDownWithoutAPlaneIsFine(t *testing.T) {
 	}
 }
 
-func TestAPlaneLivesFromUpToDown(t *testing.T) {
+func TestUpAndDown(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { mustRun(t, dir, "down") })
 	kubeconfig := filepath.Join(dir, "kubeconfig", "admin.kubeconfig")
@@ -105,7 +104,7 @@ func TestAPlaneLivesFromUpToDown(t *testing.T) {
 	wantGone(t, processes)
 }
 
-func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
+func TestProcessesEndWithAKilledSupervisor(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends processes with their owner")
 	}
@@ -134,7 +133,7 @@ func TestNothingOutlivesAKilledSupervisor(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedUpLeavesNothing(t *testing.T) {
+func TestInterruptedUpLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { mustRun(t, dir, "down") })
 	cmd := command(t, dir, "up")
@@ -178,7 +177,7 @@ func TestRunForwardsTheExitStatus(t *testing.T) {
 	wantGone(t, state.Processes)
 }
 
-// wantNodesRefused shows that no authorizer of the plane knows nodes.
+// wantNodesRefused checks that no authorizer of the plane allows nodes.
 func wantNodesRefused(t *testing.T, kubeconfig string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -11,7 +11,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// planeFlags describe a plane on the command line.
+// planeFlags are the flags that describe a plane.
 type planeFlags struct {
 	dir                 string
 	authorization       string
@@ -23,11 +23,14 @@ type planeFlags struct {
 
 func (f *planeFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.authorization, "authorization", "", `who decides about nodes: "in-tree" (the Node authorizer and NodeRestriction; the default) or "rbac-only" (neither of them)`)
-	flags.StringVar(&f.authorizationConfig, "authorization-config", "", "file with an AuthorizationConfiguration for kube-apiserver; NodeRestriction is off then")
+	flags.StringVar(&f.authorization, "authorization", "",
+		`who decides about nodes: "in-tree" (the Node authorizer and NodeRestriction; the default) or "rbac-only" (neither of them)`)
+	flags.StringVar(&f.authorizationConfig, "authorization-config", "",
+		"file with an AuthorizationConfiguration for kube-apiserver; NodeRestriction is off then")
 	flags.IntVar(&f.count, "nodes", 0, "number of hollow nodes to join, named node-1, node-2, ...")
 	flags.StringArrayVar(&f.named, "node", nil, "hollow node to join, NAME or NAME:LABEL=VALUE,...; may be repeated")
-	flags.StringArrayVar(&f.extraArgs, "extra-arg", nil, "one more argument of a component, as COMPONENT=ARG, for example kube-apiserver=--v=4; may be repeated")
+	flags.StringArrayVar(&f.extraArgs, "extra-arg", nil,
+		"one more argument of a component, as COMPONENT=ARG, for example kube-apiserver=--v=4; may be repeated")
 }
 
 func (f *planeFlags) options() (localplane.Options, error) {
@@ -74,7 +77,7 @@ func (f *planeFlags) nodes() ([]nodeFlag, error) {
 	return nodes, nil
 }
 
-// start starts the plane and joins its nodes. When it fails nothing runs.
+// start starts the plane and joins its nodes. If it fails, it stops everything.
 func (f *planeFlags) start(ctx context.Context, options localplane.Options) (*localplane.Plane, error) {
 	nodes, err := f.nodes()
 	if err != nil {

@@ -41,7 +41,7 @@ func runWithPlane(command *cobra.Command, flags *planeFlags, args []string) erro
 	child := exec.CommandContext(command.Context(), args[0], args[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
 	child.Env = append(os.Environ(), "KUBECONFIG="+plane.AdminKubeconfig(), dirVariable+"="+plane.Dir)
-	// An interrupt reaches the child from the terminal, or from here.
+	// An interrupt reaches the child from the terminal, or from this process.
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = 30 * time.Second
 	runErr := child.Run()

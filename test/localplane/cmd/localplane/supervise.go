@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// progressFD is where "up" reads what it tells people.
+// progressFD is the file descriptor from which "up" reads progress.
 const progressFD = 3
 
-// newSuperviseCommand is the process that "up" leaves behind. It owns the
-// plane: the plane ends when it ends, however it ends.
+// newSuperviseCommand returns the command of the process that "up" leaves running. It
+// owns the plane, which ends with it.
 func newSuperviseCommand() *cobra.Command {
 	var flags planeFlags
 	command := &cobra.Command{

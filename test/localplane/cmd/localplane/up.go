@@ -57,19 +57,18 @@ func up(command *cobra.Command, flags *planeFlags) error {
 	go func() {
 		select {
 		case <-ctx.Done():
-			// The supervisor has a session of its own, so the interrupt that a
-			// terminal sends has not reached it.
+			// The supervisor has its own session, so an interrupt from a terminal does not reach it.
 			_ = supervisor.Process.Signal(syscall.SIGTERM)
 		case <-ended:
 		}
 	}()
-	// The supervisor closes its end when the plane is up or has failed.
+	// The supervisor closes its end when the plane is ready or has failed.
 	if _, err := io.Copy(out, progress); err != nil {
 		return fmt.Errorf("follow the start of the control plane: %w", err)
 	}
 	state, err := localplane.ReadState(flags.dir)
 	if err != nil || state.Owner.PID != supervisor.Process.Pid || ctx.Err() != nil {
-		// It has said why, and exits with an error.
+		// It has already printed the cause, and exits with an error.
 		_ = supervisor.Wait()
 		return fmt.Errorf("the control plane did not start; its logs are in %s", filepath.Join(flags.dir, "logs"))
 	}
@@ -78,8 +77,8 @@ func up(command *cobra.Command, flags *planeFlags) error {
 	return nil
 }
 
-// startSupervisor runs this program again, detached from the terminal, with
-// "supervise" in the place of "up".
+// startSupervisor runs this program again, detached from the terminal, with "supervise"
+// instead of "up".
 func startSupervisor(dir string) (*exec.Cmd, io.Reader, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -122,7 +121,7 @@ End it with: %s
 `, state.Server, state.AdminKubeconfig, state.LogDir, downCommand(dir))
 }
 
-// downCommand is what to type to end the plane.
+// downCommand returns the command that stops the plane.
 func downCommand(dir string) string {
 	if dir == userDir() {
 		return "make down"

@@ -14,21 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Binaries is a folder with every program.
+// Binaries is a folder with the programs.
 type Binaries struct {
 	Dir string
 }
 
-// Path of a program.
+// Path returns the path of a program.
 func (b Binaries) Path(program string) string {
 	return filepath.Join(b.Dir, program)
 }
 
-// Ensure returns the programs, building those that the cache does not hold: those with
-// the names, or all if there are none.
-// The first build takes some minutes and tells its progress; later ones look
-// at the cache only. Several processes may call it at once: one builds, the
-// others wait.
+// Ensure returns the programs with the names, or all if there are no names. It builds
+// those that are not cached, which takes some minutes and reports progress. Several
+// processes may call it at the same time: one builds, the others wait.
 func Ensure(ctx context.Context, progress io.Writer, names ...string) (Binaries, error) {
 	dir, err := pinsDir(ctx)
 	if err != nil {
@@ -57,8 +55,8 @@ func Ensure(ctx context.Context, progress io.Writer, names ...string) (Binaries,
 	return b, p.buildAll(ctx, b, progress, names)
 }
 
-// missing are those of the programs with the names, or of all without names, that the
-// cache does not hold.
+// missing returns the programs with the names, or of all if there are no names, that are
+// not cached.
 func (b Binaries) missing(names []string) []Program {
 	var missing []Program
 	for _, program := range Programs() {
@@ -91,12 +89,13 @@ func (p *pins) buildAll(ctx context.Context, b Binaries, progress io.Writer, nam
 	return nil
 }
 
-// build writes next to the final place and renames, so that an interrupted
-// build never leaves half a program behind under its name.
+// build writes a temporary file and renames it, so that an interrupted build leaves no
+// incomplete program.
 func (p *pins) build(ctx context.Context, b Binaries, program Program) error {
 	partial := b.Path("." + program.Name + ".partial")
 	defer os.Remove(partial)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags, "-o", partial, program.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags, "-o", partial,
+		program.Package)
 	cmd.Dir = p.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -115,8 +114,8 @@ func (p *pins) build(ctx context.Context, b Binaries, program Program) error {
 	return nil
 }
 
-// lock waits until no other process builds. The kernel drops the lock when its
-// holder ends.
+// lock waits until no other process builds. The kernel releases the lock when its holder
+// exits.
 func lock(ctx context.Context, path string, progress io.Writer) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 )
 
-func TestTheFolderOfPinsIsFound(t *testing.T) {
+func TestPinsAreFound(t *testing.T) {
 	dir, err := pinsDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestTheFolderOfPinsIsFound(t *testing.T) {
 	}
 }
 
-func TestTheKeyChangesWithTheSums(t *testing.T) {
+func TestKeyDependsOnTheSums(t *testing.T) {
 	dir, err := pinsDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTheKeyChangesWithTheSums(t *testing.T) {
 	}
 }
 
-func TestLinkerFlagsTellTheVersion(t *testing.T) {
+func TestLinkerFlagsSetTheVersion(t *testing.T) {
 	flags, err := linkerFlags("v1.37.1")
 	if err != nil {
 		t.Fatal(err)
@@ -70,11 +70,11 @@ func TestLinkerFlagsTellTheVersion(t *testing.T) {
 		}
 	}
 	if _, err := linkerFlags("latest"); err == nil {
-		t.Error("a version that is none was taken")
+		t.Error("an invalid version was accepted")
 	}
 }
 
-func TestASecondBuildWaitsForTheFirst(t *testing.T) {
+func TestSecondBuildWaitsForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "lock")
 		var progress bytes.Buffer
@@ -92,7 +92,7 @@ func TestASecondBuildWaitsForTheFirst(t *testing.T) {
 		}()
 		synctest.Wait()
 		if !strings.Contains(progress.String(), "waiting") {
-			t.Errorf("nothing was said of waiting: %q", progress.String())
+			t.Errorf("there is no message about waiting: %q", progress.String())
 		}
 		unlock()
 		if err := <-locked; err != nil {
@@ -101,7 +101,7 @@ func TestASecondBuildWaitsForTheFirst(t *testing.T) {
 	})
 }
 
-func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
+func TestWaitForBuildEndsWithTheContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, &bytes.Buffer{})
 	if err != nil {

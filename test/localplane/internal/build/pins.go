@@ -15,23 +15,21 @@ import (
 
 const localplaneModule = "github.com/node-authorizer/node-authorizer/test/localplane"
 
-// pins is the module that names the versions, read from its folder.
+// pins is the module with the pinned versions, read from its folder.
 type pins struct {
 	dir string
-	// versions by module path.
+	// versions has the versions by module path.
 	versions map[string]string
-	// linkerFlags for every program.
+	// linkerFlags are the flags for every program.
 	linkerFlags string
-	// sum changes whenever any version, any content, the linker's flags or our own
-	// sources do.
+	// sum depends on all versions and contents, the linker's flags and our own sources.
 	sum string
 }
 
-// pinsDir finds the folder of the module with the pins. It is a module of its
-// own, so it cannot be embedded into this one. A program built in a checkout
-// knows where its source is; one built with -trimpath does not, and then the
-// go command is asked in the working directory, which is right for a test of
-// any module that requires localplane.
+// pinsDir finds the folder of the module with the pins. It is a separate module, so it
+// cannot be embedded into this one. A program built in a checkout has the path of its
+// source. One built with -trimpath does not, and then pinsDir runs the go command in the
+// working directory, which works for tests of any module that requires localplane.
 func pinsDir(ctx context.Context) (string, error) {
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
 		dir := filepath.Join(filepath.Dir(file), "..", "..", "binaries")
@@ -102,7 +100,7 @@ func readPins(ctx context.Context, dir string) (*pins, error) {
 	return p, nil
 }
 
-// key names the folder of the cache.
+// key returns the name of the folder in the cache.
 func (p *pins) key() string {
 	return fmt.Sprintf("kubernetes-%s-etcd-%s-%s-%s-%s",
 		p.versions[kubernetes], p.versions["go.etcd.io/etcd/server/v3"], p.sum, runtime.GOOS, runtime.GOARCH)

@@ -1,6 +1,5 @@
-// Package build makes the programs of a control plane from the Go modules that
-// the module in ../../binaries pins, and keeps them in the user's cache
-// directory, by version.
+// Package build builds the programs of a control plane from the Go modules that are
+// pinned in ../../binaries, and caches them in the user's cache directory, by version.
 package build
 
 import (
@@ -10,7 +9,7 @@ import (
 
 // Program is one executable of the control plane.
 type Program struct {
-	// Name of the executable.
+	// Name is the name of the executable.
 	Name string
 	// Module pins its version.
 	Module string
@@ -20,14 +19,13 @@ type Program struct {
 
 const (
 	kubernetes = "k8s.io/kubernetes"
-	// machineKubelet is a folder of the module with the pins, and the package in
-	// it.
+	// machineKubelet is a folder and package of the module with the pins.
 	machineKubelet = "machine-kubelet"
 )
 
-// Programs are all of them, in the order in which they are built. kubemark
-// holds the kubelet with a pretended machine below it; machine-kubelet is the
-// same with the kubelet's handling of its certificates.
+// Programs returns all programs, in the order in which they are built. kubemark has a
+// kubelet with a fake container runtime. machine-kubelet is the same with the kubelet's
+// certificate management.
 func Programs() []Program {
 	return []Program{
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Package: "go.etcd.io/etcd/server/v3"},
@@ -39,8 +37,8 @@ func Programs() []Program {
 	}
 }
 
-// linkerFlags strip the programs, and tell those of Kubernetes their version,
-// which they would take to be v0.0.0-master otherwise.
+// linkerFlags strips the programs, and sets the version of those of Kubernetes. The
+// default is v0.0.0-master.
 func linkerFlags(kubernetesVersion string) (string, error) {
 	major, rest, ok := strings.Cut(strings.TrimPrefix(kubernetesVersion, "v"), ".")
 	minor, _, ok2 := strings.Cut(rest, ".")
@@ -53,8 +51,8 @@ func linkerFlags(kubernetesVersion string) (string, error) {
 			"-X", pkg+".gitVersion="+kubernetesVersion,
 			"-X", pkg+".gitMajor="+major,
 			"-X", pkg+".gitMinor="+minor,
-			// The commit is not known; unset, the placeholder of the release
-			// archive would show.
+			// The commit is unknown. Without a value, the placeholder of the release
+			// archive would appear.
 			"-X", pkg+".gitCommit=",
 			"-X", pkg+".gitTreeState=clean",
 		)

@@ -1,6 +1,6 @@
-// Package csidriver is the node part of a storage driver that pretends: every
-// volume can be staged and published, and is an empty folder. It lets pods with
-// volumes of the Container Storage Interface run on hollow nodes.
+// Package csidriver is the node part of a fake storage driver: every volume can be staged
+// and published, and is an empty folder. With it, pods with CSI volumes run on hollow
+// nodes.
 package csidriver
 
 import (
@@ -16,13 +16,13 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// Server serves one kubelet on two sockets below its root folder: one on which
-// the kubelet finds the driver, one for the driver itself.
+// Server serves one kubelet on two sockets below its root folder: one for plugin
+// registration, one for the driver itself.
 type Server struct {
 	servers []*grpc.Server
 }
 
-// Serve begins to answer a kubelet with the given root folder.
+// Serve starts serving a kubelet with the given root folder.
 func Serve(root, driver, node string) (*Server, error) {
 	endpoint := filepath.Join(root, "plugins", driver, "csi.sock")
 	s := &Server{}
@@ -58,7 +58,7 @@ func (s *Server) listen(socket string, register func(*grpc.Server)) error {
 	return nil
 }
 
-// Stop ends both servers and removes their sockets.
+// Stop stops both servers and removes their sockets.
 func (s *Server) Stop() {
 	for _, server := range s.servers {
 		server.Stop()
@@ -79,7 +79,9 @@ func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registr
 	}, nil
 }
 
-func (r registrar) NotifyRegistrationStatus(context.Context, *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (r registrar) NotifyRegistrationStatus(context.Context,
+	*registration.RegistrationStatus,
+) (*registration.RegistrationStatusResponse, error) {
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
@@ -105,8 +107,8 @@ func (n nodeService) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 	return &csi.NodeGetInfoResponse{NodeId: n.node}, nil
 }
 
-// NodeGetCapabilities names staging, without which a kubelet does not read the
-// secret for it.
+// NodeGetCapabilities reports staging. Without it, a kubelet does not read the secret for
+// staging.
 func (n nodeService) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	staging := &csi.NodeServiceCapability{Type: &csi.NodeServiceCapability_Rpc{
 		Rpc: &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME},
@@ -129,7 +131,9 @@ func (n nodeService) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (n nodeService) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (n nodeService) NodeUnpublishVolume(_ context.Context,
+	request *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := os.Remove(request.GetTargetPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

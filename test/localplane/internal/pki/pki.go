@@ -18,17 +18,16 @@ import (
 	"time"
 )
 
-// A plane lives for a test or a working day.
+// A plane runs for at most a working day.
 const validity = 30 * 24 * time.Hour
 
-// Pair is a certificate and its private key as PEM, and as the files that hold
-// them.
+// Pair is a certificate and its private key as PEM, with the paths of their files.
 type Pair struct {
 	Cert, Key         []byte
 	CertFile, KeyFile string
 }
 
-// Authority signs certificates into a folder.
+// Authority signs certificates and writes them to a folder.
 type Authority struct {
 	Pair
 	dir  string
@@ -69,8 +68,8 @@ func (a *Authority) Client(name, user string, groups ...string) (*Pair, error) {
 	return a.sign(name, pkix.Name{CommonName: user, Organization: groups}, nil, x509.ExtKeyUsageClientAuth)
 }
 
-// Server makes a certificate for the loopback address and more DNS names or IP
-// addresses. It is also good for a client, as peers of etcd are both.
+// Server makes a certificate for the loopback address and additional DNS names or IP
+// addresses. It is also valid for clients, because etcd peers are both.
 func (a *Authority) Server(name string, hosts ...string) (*Pair, error) {
 	hosts = append([]string{"localhost", "127.0.0.1"}, hosts...)
 	return a.sign(name, pkix.Name{CommonName: name}, hosts, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)

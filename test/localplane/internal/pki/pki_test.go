@@ -31,7 +31,7 @@ func leaf(t *testing.T, pair *Pair) *x509.Certificate {
 	return cert
 }
 
-func TestAClientCertificateNamesUserAndGroups(t *testing.T) {
+func TestClientCertificateHasUserAndGroups(t *testing.T) {
 	a := authority(t)
 	pair, err := a.Client("node", "system:node:web-1", "system:nodes")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestAClientCertificateNamesUserAndGroups(t *testing.T) {
 	verify(t, a, cert, x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 }
 
-func TestAServerCertificateIsForLoopbackAndMore(t *testing.T) {
+func TestServerCertificateHasItsHosts(t *testing.T) {
 	a := authority(t)
 	pair, err := a.Server("server", "kubernetes.default.svc", "10.96.0.1")
 	if err != nil {

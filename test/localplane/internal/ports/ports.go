@@ -1,11 +1,9 @@
-// Package ports finds TCP ports on the loopback address that stay free until
-// the program they are meant for listens on them, and again between two runs
-// of it.
+// Package ports reserves TCP ports on the loopback address that stay free until a program
+// listens on them, and between two runs of it.
 //
-// Asking the kernel for "any port" and closing the listener gives a port that
-// the kernel may hand to somebody else a moment later. So ports are taken from
-// a range below the one from which Linux and macOS pick ports by themselves,
-// and a lock file per port keeps planes of other processes away.
+// A port that the kernel chose and that was closed again may be given to another process
+// a moment later. So ports are taken from a range below the one from which Linux and
+// macOS choose, and a lock file per port excludes planes of other processes.
 package ports
 
 import (
@@ -19,20 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The range ends below 30000, where node ports of a cluster on this machine
-// would begin, and below 32768, where Linux's own range begins.
+// The range ends below 30000, the first node port of a cluster on this machine, and below
+// 32768, the beginning of Linux's own range.
 const (
 	first = 20000
 	count = 10000
 )
 
-// Reservation holds ports until it is released or its process ends.
+// Reservation holds ports until it is released or its process exits.
 type Reservation struct {
 	mu    sync.Mutex
 	locks []*os.File
 }
 
-// Take reserves one more port.
+// Take reserves a port.
 func (r *Reservation) Take() (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +58,7 @@ func (r *Reservation) Take() (int, error) {
 	return 0, fmt.Errorf("reserve a port: every port from %d to %d of 127.0.0.1 is in use", first, first+count-1)
 }
 
-// Release gives all ports back.
+// Release releases all ports.
 func (r *Reservation) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +81,7 @@ func lockPort(dir string, port int) (*os.File, error) {
 	return lock, nil
 }
 
-// free also asks for the wildcard address, because a hollow kubelet listens on
-// it.
+// free also checks the wildcard address, because a hollow kubelet listens on it.
 func free(port int) bool {
 	for _, host := range []string{"127.0.0.1", ""} {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))

@@ -33,7 +33,7 @@ func TestPortsAreDistinctAndFree(t *testing.T) {
 	}
 }
 
-func TestAReleasedPortCanBeLockedAgain(t *testing.T) {
+func TestReleasedPortCanBeLockedAgain(t *testing.T) {
 	var first Reservation
 	port, err := first.Take()
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package process runs programs that must never outlive their owner.
+// Package process runs programs that end with their owner.
 //
-// A [Group] starts programs from one operating system thread that lives as
-// long as the group. On Linux the kernel then kills every program of the group
-// when that thread ends, which it does with its process, however the process
-// dies. Elsewhere the kernel has no such service, and the pids recorded by the
-// caller ([Identity]) are what a later clean-up goes by.
+// A [Group] starts programs from one operating system thread that exists as long as the
+// group. On Linux the kernel kills every program of the group when that thread ends,
+// which it does with its process, even after a crash. Other systems have no such feature;
+// there a later clean-up uses the pids recorded by the caller ([Identity]).
 package process
 
 import (
@@ -19,20 +18,20 @@ import (
 
 // Spec is a program to run.
 type Spec struct {
-	// Name is what people call the program, for example "kube-apiserver".
+	// Name is the name of the program in messages, for example "kube-apiserver".
 	Name string
 	// Path is the executable.
 	Path string
 	// Args are its arguments, without the program's name.
 	Args []string
-	// Env is its environment, "NAME=VALUE" each; nil for that of this process.
+	// Env is its environment, "NAME=VALUE" each. The default is that of this process.
 	Env []string
-	// Log receives standard output and standard error. The file is appended
-	// to, so that a restart keeps what the first run said.
+	// Log is the path of a file for standard output and standard error. It is appended
+	// to, so that a restart keeps the log of the previous run.
 	Log string
 }
 
-// Group starts processes and is their owner.
+// Group starts and owns processes.
 type Group struct {
 	requests chan func()
 	close    sync.Once
@@ -45,9 +44,9 @@ func NewGroup() *Group {
 	return g
 }
 
-// own makes a thread that ends with its goroutine the owner. The program's main
-// thread is none: the runtime parks it instead of ending it. A goroutine that
-// finds itself there keeps it busy until another one has a thread of its own.
+// own makes a thread that ends with its goroutine the owner. The program's main thread
+// does not: the runtime parks it instead of ending it. A goroutine that runs on it keeps
+// it busy until another goroutine has a thread of its own.
 func (g *Group) own() {
 	runtime.LockOSThread()
 	if !onMainThread() {
@@ -64,22 +63,22 @@ func (g *Group) own() {
 	runtime.UnlockOSThread()
 }
 
-// serve runs on a locked thread and never unlocks it: when it returns, the
-// runtime ends the thread and the kernel kills whatever the thread started.
+// serve runs on a locked thread and never unlocks it: when it returns, the runtime ends
+// the thread and the kernel kills the processes that the thread started.
 func (g *Group) serve() {
 	for request := range g.requests {
 		request()
 	}
 }
 
-// Close ends the group's thread; on Linux every process that still runs is
-// killed. No process can be started after it.
+// Close ends the group's thread. On Linux all its processes are killed. No process can be
+// started afterwards.
 func (g *Group) Close() {
 	g.close.Do(func() { close(g.requests) })
 }
 
-// Start runs the program in a process group of its own, so that an interrupt
-// typed in a terminal reaches the owner only.
+// Start runs the program in its own process group, so that an interrupt from a terminal
+// reaches the owner only.
 func (g *Group) Start(spec Spec) (*Process, error) {
 	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o755); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -107,8 +106,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	p := &Process{spec: spec, cmd: cmd, logStart: info.Size(), done: make(chan struct{})}
 	p.identity, err = Identify(cmd.Process.Pid)
 	go p.wait()
-	// A process that is gone already has no start time to read; its exit is
-	// reported through Done.
+	// A process that has already ended has no start time. Its exit is reported through Done.
 	if err != nil && !errors.Is(err, ErrNotRunning) {
 		p.Kill()
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)

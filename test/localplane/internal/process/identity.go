@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// ErrNotRunning means that no process has the pid, or only a dead one whose
-// parent has not yet collected it.
+// ErrNotRunning means that no process has the pid, or only a zombie.
 var ErrNotRunning = errors.New("no such process")
 
-// Identity names one process for good: the kernel gives a pid again to another
-// process, but not together with the same start time.
+// Identity identifies one process: the kernel reuses pids, but not together with the same
+// start time.
 type Identity struct {
 	PID int `json:"pid"`
-	// Started is the start time in the words of the operating system; it is
-	// only ever compared.
+	// Started is the start time in the format of the operating system. It is only compared.
 	Started string `json:"started"`
 }
 
@@ -29,7 +27,7 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, Started: started}, nil
 }
 
-// Running reports whether this very process still runs.
+// Running reports whether this process still runs.
 func (i Identity) Running() bool {
 	if i.PID <= 0 || i.Started == "" {
 		return false
@@ -38,8 +36,8 @@ func (i Identity) Running() bool {
 	return err == nil && now == i
 }
 
-// Stop asks the process to end, waits up to grace, then kills it and waits. A
-// process that took over the pid is never signalled.
+// Stop sends SIGTERM to the process, waits up to grace, then kills it and waits. Another
+// process with the same pid is never signalled.
 func (i Identity) Stop(grace time.Duration) error {
 	if err := i.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -50,13 +48,13 @@ func (i Identity) Stop(grace time.Duration) error {
 	return i.Kill()
 }
 
-// Kill ends the process and waits until it is gone.
+// Kill kills the process and waits until it has ended.
 func (i Identity) Kill() error {
 	if err := i.signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	if !i.gone(10 * time.Second) {
-		return fmt.Errorf("process %d is still there after SIGKILL", i.PID)
+		return fmt.Errorf("process %d still exists after SIGKILL", i.PID)
 	}
 	return nil
 }

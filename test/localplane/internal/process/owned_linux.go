@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// ownedByThread asks the kernel to kill the process when the thread that
-// starts it ends.
+// ownedByThread makes the kernel kill the process when the thread that starts it ends.
 func ownedByThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// onMainThread reports whether the caller, locked to its thread, runs on the
-// thread that the kernel started the program with.
+// onMainThread reports whether the caller, locked to its thread, runs on the program's
+// main thread.
 func onMainThread() bool { return syscall.Gettid() == syscall.Getpid() }
 
-// startTime reads fields 3 (state) and 22 (start time in clock ticks since
-// boot) of /proc/PID/stat. The second field, the program's name in
-// parentheses, may hold anything, so counting begins after the last one.
+// startTime reads fields 3 (state) and 22 (start time in clock ticks since boot) of
+// /proc/PID/stat. The second field, the program's name in parentheses, may contain any
+// character, so fields are counted from the last parenthesis.
 func startTime(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

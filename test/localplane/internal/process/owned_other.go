@@ -14,7 +14,7 @@ func ownedByThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// onMainThread matters only where threads own processes.
+// onMainThread is needed only where threads own processes.
 func onMainThread() bool { return false }
 
 func startTime(pid int) (string, error) {

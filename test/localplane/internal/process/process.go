@@ -27,10 +27,10 @@ func (p *Process) wait() {
 	close(p.done)
 }
 
-// Identity names the process beyond its pid.
+// Identity returns the identity of the process.
 func (p *Process) Identity() Identity { return p.identity }
 
-// Log is the path of the process's log.
+// Log returns the path of the process's log.
 func (p *Process) Log() string { return p.spec.Log }
 
 // Done is closed when the process has ended.
@@ -46,10 +46,10 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Stop asks the process to end and waits; after grace it kills it.
+// Stop sends SIGTERM to the process and waits; after grace it kills it.
 func (p *Process) Stop(grace time.Duration) {
 	p.Signal(syscall.SIGTERM)
-	// A paused process acts on SIGTERM only when it runs again.
+	// A paused process handles SIGTERM only after SIGCONT.
 	p.Signal(syscall.SIGCONT)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -60,16 +60,16 @@ func (p *Process) Stop(grace time.Duration) {
 	}
 }
 
-// Kill ends the process at once, as a crash does, and waits until it is gone.
+// Kill kills the process, which simulates a crash, and waits until it has ended.
 func (p *Process) Kill() {
 	if p.Running() {
-		// The negative pid names the whole process group.
+		// The negative pid is that of the process group.
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	}
 	<-p.done
 }
 
-// Signal sends a signal; to a process that has ended it is a no-op.
+// Signal sends a signal. If the process has ended, it does nothing.
 func (p *Process) Signal(signal syscall.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s to %s: %w", signal, p.spec.Name, err)
@@ -77,7 +77,7 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
-// Output returns what this run has written to its log so far.
+// Output returns the log of this run so far.
 func (p *Process) Output() (string, error) {
 	log, err := os.Open(p.spec.Log)
 	if err != nil {
@@ -94,15 +94,15 @@ func (p *Process) Output() (string, error) {
 	return string(text), nil
 }
 
-// An error carries the first lines of a log, where a program complains about
-// its flags before it explains them all, and the last ones.
+// The number of lines of a log in an error: the first ones, in which a program reports
+// wrong flags before their usage, and the last ones.
 const (
 	firstLines = 3
 	lastLines  = 12
 )
 
-// ExitError tells how the process ended, lines of its log, and where the rest
-// is. It may be called once Done is closed.
+// ExitError returns how the process ended, lines of its log, and the path of the log. It
+// may be called after Done is closed.
 func (p *Process) ExitError() error {
 	how := "exit status 0"
 	if p.err != nil {

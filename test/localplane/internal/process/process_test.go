@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ownerVariable makes the test program an owner of one sleeping process, whose
-// pid it prints.
+// ownerVariable makes the test program the owner of one sleeping process, whose pid it
+// prints.
 const ownerVariable = "PROCESS_TEST_OWNER_LOG"
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func startSleeper(t *testing.T) *Process {
 	return p
 }
 
-func TestStopAsksTheProcessToEnd(t *testing.T) {
+func TestStopSendsSIGTERM(t *testing.T) {
 	p := startSleeper(t)
 	p.Stop(time.Minute)
 	if p.Running() || p.Identity().Running() {
@@ -55,7 +55,7 @@ func TestStopAsksTheProcessToEnd(t *testing.T) {
 	}
 }
 
-func TestStopEndsAPausedProcess(t *testing.T) {
+func TestStopEndsPausedProcess(t *testing.T) {
 	p := startSleeper(t)
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestStopEndsAPausedProcess(t *testing.T) {
 	}
 }
 
-func TestStopKillsWhatDoesNotListen(t *testing.T) {
+func TestStopKillsProcessThatIgnoresSIGTERM(t *testing.T) {
 	group := NewGroup()
 	t.Cleanup(group.Close)
 	p, err := group.Start(Spec{
@@ -109,7 +109,7 @@ func TestExitErrorShowsTheEndOfTheLog(t *testing.T) {
 	}
 }
 
-func TestClosingAGroupKillsItsProcesses(t *testing.T) {
+func TestCloseKillsTheProcesses(t *testing.T) {
 	onlyOnLinux(t)
 	group := NewGroup()
 	p, err := group.Start(sleeper(filepath.Join(t.TempDir(), "sleeper.log")))
@@ -120,7 +120,7 @@ func TestClosingAGroupKillsItsProcesses(t *testing.T) {
 	eventually(t, "the process is gone", func() bool { return !p.Identity().Running() })
 }
 
-func TestTheMainThreadOwnsNothing(t *testing.T) {
+func TestMainThreadOwnsNoProcess(t *testing.T) {
 	onlyOnLinux(t)
 	group := &Group{requests: make(chan func())}
 	release := make(chan struct{})
@@ -135,7 +135,7 @@ func TestTheMainThreadOwnsNothing(t *testing.T) {
 				group.own()
 				return
 			}
-			// The next goroutine must get another thread.
+			// The next goroutine must use another thread.
 			<-release
 		}()
 		return <-onMain
@@ -148,7 +148,7 @@ func TestTheMainThreadOwnsNothing(t *testing.T) {
 	eventually(t, "the process is gone", func() bool { return !p.Identity().Running() })
 }
 
-func TestACrashOfTheOwnerKillsItsProcesses(t *testing.T) {
+func TestCrashOfTheOwnerKillsItsProcesses(t *testing.T) {
 	onlyOnLinux(t)
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerVariable+"="+filepath.Join(t.TempDir(), "sleeper.log"))
@@ -181,7 +181,7 @@ func TestACrashOfTheOwnerKillsItsProcesses(t *testing.T) {
 	eventually(t, "the process is gone", func() bool { return !child.Running() })
 }
 
-func TestAReusedPidIsLeftAlone(t *testing.T) {
+func TestReusedPIDIsNotSignalled(t *testing.T) {
 	p := startSleeper(t)
 	earlier := p.Identity()
 	earlier.Started += "0"
@@ -196,7 +196,7 @@ func TestAReusedPidIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestIdentifyAPidThatNobodyHas(t *testing.T) {
+func TestIdentifyUnusedPID(t *testing.T) {
 	p := startSleeper(t)
 	p.Kill()
 	if _, err := Identify(p.Identity().PID); !errors.Is(err, ErrNotRunning) {

@@ -1,4 +1,4 @@
-package served
+package webhookcluster
 
 import (
 	"encoding/base64"
@@ -12,7 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
-// What the files of deploy/static-pod say, and this package replaces.
+// Texts of deploy/static-pod that this package replaces.
 const (
 	manifestsDir     = "deploy/static-pod"
 	webhookAddress   = "127.0.0.1:10270"
@@ -23,8 +23,7 @@ const (
 	bundle           = "CA_BUNDLE"
 )
 
-// copyFiles copies the files of a folder of deploy/static-pod, with what is
-// replaced in them.
+// copyFiles copies the files of a folder of deploy/static-pod with replacements.
 func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 	from = filepath.Join(c.root, manifestsDir, from)
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -42,9 +41,10 @@ func (c *Cluster) copyFiles(from, to string, replace *strings.Replacer) error {
 	})
 }
 
-// writeAPIServerFiles writes the files that kube-apiserver's flags name.
+// writeAPIServerFiles writes the files for kube-apiserver's flags.
 func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
-	err := c.copyFiles("apiserver", c.apiServerDir(), strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
+	err := c.copyFiles("apiserver", c.apiServerDir(),
+		strings.NewReplacer(webhookAddress, c.Webhooks.Address(), apiServerDir, c.apiServerDir()))
 	if err != nil {
 		return fmt.Errorf("write kube-apiserver's files: %w", err)
 	}
@@ -55,7 +55,7 @@ func (c *Cluster) writeAPIServerFiles(p *localplane.Plane) error {
 	return server.CopyFiles(c.apiServerDir(), map[string]string{"ca.crt": p.CAFile(), "client.crt": certificate, "client.key": key})
 }
 
-// writeWebhooks makes the webhook configurations that are applied.
+// writeWebhooks writes the webhook configurations.
 func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
 	authority, err := os.ReadFile(p.CAFile())
 	if err != nil {
@@ -65,11 +65,11 @@ func (c *Cluster) writeWebhooks(p *localplane.Plane) error {
 	if err := c.copyFiles("webhooks", c.webhooksDir(), replace); err != nil {
 		return fmt.Errorf("write the webhook configurations: %w", err)
 	}
-	// The file of kustomize is not an object.
+	// The kustomization is not an object.
 	return os.Remove(filepath.Join(c.webhooksDir(), "kustomization.yaml"))
 }
 
-// writeFiles writes what one server reads, except for its serving certificate.
+// writeFiles writes the files of one server, except for its serving certificate.
 func (r *Replica) writeFiles(c *Cluster, p *localplane.Plane) error {
 	err := c.copyFiles("server", r.Dir(), strings.NewReplacer(
 		webhookAddress, r.Address, metricsAddress, r.MetricsAddress, apiServerAddress, r.Watches.Address(), serverDir, r.Dir()))

@@ -15,14 +15,14 @@ import (
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 )
 
-// contender is an authorizer with an empty graph and the handlers that fill it:
+// implementation is an authorizer with an empty graph and the handlers that fill it:
 // those that an informer would call.
-type contender struct {
+type implementation struct {
 	authorizer    authorizer.Authorizer
 	pods, volumes cache.ResourceEventHandler
 }
 
-// side names the two contenders; pairs of figures are indexed by it.
+// side names the two implementations; pairs of figures are indexed by it.
 type side int
 
 const (
@@ -39,18 +39,18 @@ func (s side) String() string {
 	return "in-tree"
 }
 
-// new returns a fresh contender, with the behaviour of the newest version and
+// new returns a fresh implementation, with the behaviour of the newest version and
 // its default feature gates.
-func (s side) new() contender {
+func (s side) new() implementation {
 	if s == ours {
 		return newOurs()
 	}
 	return newInTree()
 }
 
-func newOurs() contender {
+func newOurs() implementation {
 	g := graph.New()
-	return contender{
+	return implementation{
 		authorizer: nodeauthz.New(g, kubeversion.For(kubeversion.Latest)),
 		pods: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(pod any) { g.SetPod(pod.(*corev1.Pod)) },
@@ -66,12 +66,12 @@ func newOurs() contender {
 }
 
 // newInTree registers the in-tree graph's own handlers, as kube-apiserver does.
-func newInTree() contender {
+func newInTree() implementation {
 	g := node.NewGraph()
 	var pods, volumes, attachments informer
 	node.AddGraphEventHandlers(g, nil, podInformer{informer: &pods}, volumeInformer{informer: &volumes},
 		attachmentInformer{informer: &attachments}, nil, nil)
-	return contender{
+	return implementation{
 		authorizer: node.NewAuthorizer(g, nodeidentifier.NewDefaultNodeIdentifier(), bootstrappolicy.NodeRules()),
 		pods:       pods.handler,
 		volumes:    volumes.handler,

@@ -1,7 +1,7 @@
-// Package gate is an HTTPS proxy between one client and kube-apiserver. It records each
+// Package apiproxy is an HTTPS proxy between one client and kube-apiserver. It records each
 // request, and can hold a request before it is forwarded, or the answer before it is
 // returned. So a test can kill a client between any two of its requests.
-package gate
+package apiproxy
 
 import (
 	"crypto/tls"
@@ -26,8 +26,8 @@ type Request struct {
 	Query string
 }
 
-// Gate is the proxy. It forwards requests with their credentials.
-type Gate struct {
+// Proxy is the proxy. It forwards requests with their credentials.
+type Proxy struct {
 	server   *http.Server
 	listener net.Listener
 
@@ -47,16 +47,16 @@ type Hold struct {
 	answered       bool
 }
 
-// Options of a gate.
+// Options of a proxy.
 type Options struct {
 	// Server is the address of kube-apiserver, and CAFile its authority.
 	Server, CAFile string
-	// CertFile and KeyFile are the certificate of the gate, for 127.0.0.1.
+	// CertFile and KeyFile are the certificate of the proxy, for 127.0.0.1.
 	CertFile, KeyFile string
 }
 
-// Listen starts a gate on a port of 127.0.0.1.
-func Listen(options Options) (*Gate, error) {
+// Listen starts a proxy on a port of 127.0.0.1.
+func Listen(options Options) (*Proxy, error) {
 	target, err := url.Parse(options.Server)
 	if err != nil {
 		return nil, fmt.Errorf("read the address of kube-apiserver: %w", err)
@@ -69,70 +69,70 @@ func Listen(options Options) (*Gate, error) {
 	if !roots.AppendCertsFromPEM(authority) {
 		return nil, fmt.Errorf("%s holds no certificate", options.CAFile)
 	}
-	g := &Gate{}
-	if g.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	p := &Proxy{}
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("listen on a port of 127.0.0.1: %w", err)
 	}
-	proxy := &httputil.ReverseProxy{
+	reverse := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 		FlushInterval: -1,
 		// Broken connections are expected.
 		ErrorLog:       log.New(io.Discard, "", 0),
-		ModifyResponse: func(response *http.Response) error { return g.wait(response.Request, true) },
+		ModifyResponse: func(response *http.Response) error { return p.wait(response.Request, true) },
 		// If kube-apiserver is down, the connection breaks, and no answer is invented.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	g.server = &http.Server{ErrorLog: proxy.ErrorLog, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.note(r)
-		if err := g.wait(r, false); err != nil {
+	p.server = &http.Server{ErrorLog: reverse.ErrorLog, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.record(r)
+		if err := p.wait(r, false); err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		proxy.ServeHTTP(w, r)
+		reverse.ServeHTTP(w, r)
 	})}
 	go func() {
-		if err := g.server.ServeTLS(g.listener, options.CertFile, options.KeyFile); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.server.ServeTLS(p.listener, options.CertFile, options.KeyFile); !errors.Is(err, http.ErrServerClosed) {
 			panic(err)
 		}
 	}()
-	return g, nil
+	return p, nil
 }
 
-// Address is the URL of the gate.
-func (g *Gate) Address() string { return "https://" + g.listener.Addr().String() }
+// Address is the URL of the proxy.
+func (p *Proxy) Address() string { return "https://" + p.listener.Addr().String() }
 
-// Close ends the gate and all its connections.
-func (g *Gate) Close() error {
-	g.mu.Lock()
-	holds := g.holds
-	g.mu.Unlock()
+// Close ends the proxy and all its connections.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	holds := p.holds
+	p.mu.Unlock()
 	for _, hold := range holds {
 		hold.Release()
 	}
-	return g.server.Close()
+	return p.server.Close()
 }
 
-// Passed returns every request that came, in order.
-func (g *Gate) Passed() []Request {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.passed)
+// Passed returns every received request, in order.
+func (p *Proxy) Passed() []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.passed)
 }
 
 // HoldRequest holds the next request that matches, before kube-apiserver gets
 // it.
-func (g *Gate) HoldRequest(match func(*http.Request) bool) *Hold { return g.hold(match, false) }
+func (p *Proxy) HoldRequest(match func(*http.Request) bool) *Hold { return p.hold(match, false) }
 
 // HoldAnswer holds the answer to the next request that matches: kube-apiserver has
 // carried it out, and the client does not know.
-func (g *Gate) HoldAnswer(match func(*http.Request) bool) *Hold { return g.hold(match, true) }
+func (p *Proxy) HoldAnswer(match func(*http.Request) bool) *Hold { return p.hold(match, true) }
 
-func (g *Gate) hold(match func(*http.Request) bool, answered bool) *Hold {
+func (p *Proxy) hold(match func(*http.Request) bool, answered bool) *Hold {
 	held := make(chan struct{})
 	hold := &Hold{Held: held, held: held, released: make(chan struct{}), match: match, answered: answered}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.holds = append(g.holds, hold)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds = append(p.holds, hold)
 	return hold
 }
 
@@ -141,8 +141,8 @@ func (g *Gate) hold(match func(*http.Request) bool, answered bool) *Hold {
 func (h *Hold) Release() { h.once.Do(func() { close(h.released) }) }
 
 // wait holds the request if a hold matches. It fails when the client disconnects.
-func (g *Gate) wait(r *http.Request, answered bool) error {
-	hold := g.take(r, answered)
+func (p *Proxy) wait(r *http.Request, answered bool) error {
+	hold := p.matchingHold(r, answered)
 	if hold == nil {
 		return nil
 	}
@@ -155,21 +155,21 @@ func (g *Gate) wait(r *http.Request, answered bool) error {
 	}
 }
 
-// take removes and returns the hold that matches the request.
-func (g *Gate) take(r *http.Request, answered bool) *Hold {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i, hold := range g.holds {
+// matchingHold removes and returns the hold that matches the request.
+func (p *Proxy) matchingHold(r *http.Request, answered bool) *Hold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, hold := range p.holds {
 		if hold.answered == answered && hold.match(r) {
-			g.holds = slices.Delete(g.holds, i, i+1)
+			p.holds = slices.Delete(p.holds, i, i+1)
 			return hold
 		}
 	}
 	return nil
 }
 
-func (g *Gate) note(r *http.Request) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.passed = append(g.passed, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery})
+func (p *Proxy) record(r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed = append(p.passed, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery})
 }

@@ -1,4 +1,4 @@
-package served
+package webhookcluster
 
 import (
 	"context"
@@ -11,23 +11,23 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
-	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 	"github.com/node-authorizer/node-authorizer/test/localplane/manifests"
 )
 
-// Options of a cluster.
+// Options are the settings of a cluster.
 type Options struct {
 	// Root is the folder of the repository.
 	Root string
-	// Replicas is how many servers run.
+	// Replicas is the number of servers.
 	Replicas int
 	// APIServerArgs are appended to the arguments of kube-apiserver.
 	APIServerArgs []string
 	// ControllerManagerArgs are appended to those of kube-controller-manager.
 	ControllerManagerArgs []string
-	// Progress is told in lines what happens.
+	// Progress receives a line for each step.
 	Progress io.Writer
 }
 
@@ -36,21 +36,21 @@ type Cluster struct {
 	*localplane.Plane
 	// Replicas are the servers.
 	Replicas []*Replica
-	// Webhooks is between kube-apiserver and the servers.
-	Webhooks *wire.Wire
+	// Webhooks is the proxy between kube-apiserver and the servers.
+	Webhooks *faultproxy.Proxy
 
 	root, dir string
 }
 
-// Start builds the server, and starts the plane and as many servers as wanted.
+// Start builds the server, and starts the plane and the servers.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
-	dir, err := os.MkdirTemp("", "node-authorizer-served-")
+	dir, err := os.MkdirTemp("", "node-authorizer-webhooks-")
 	if err != nil {
-		return nil, fmt.Errorf("start a served cluster: %w", err)
+		return nil, fmt.Errorf("start a cluster with webhooks: %w", err)
 	}
 	c := &Cluster{root: options.Root, dir: dir}
 	if err := c.start(ctx, options); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a served cluster: %w", err), c.Stop())
+		return nil, errors.Join(fmt.Errorf("start a cluster with webhooks: %w", err), c.Stop())
 	}
 	return c, nil
 }
@@ -64,7 +64,9 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	c.Plane, err = localplane.Start(ctx, localplane.Options{
 		AuthorizationConfig: filepath.Join(c.apiServerDir(), "authorization.yaml"),
 		ExtraArgs: map[localplane.Component][]string{
-			localplane.APIServer:         append([]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")}, options.APIServerArgs...),
+			localplane.APIServer: append(
+				[]string{"--admission-control-config-file=" + filepath.Join(c.apiServerDir(), "admission.yaml")},
+				options.APIServerArgs...),
 			localplane.ControllerManager: options.ControllerManagerArgs,
 		},
 		Prepare:     func(p *localplane.Plane) error { return c.prepare(p, options.Replicas) },
@@ -74,7 +76,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	return err
 }
 
-// prepare chooses the addresses and writes what kube-apiserver reads when it
+// prepare chooses the addresses and writes the files that kube-apiserver reads when it
 // starts.
 func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 	var addresses []string
@@ -87,14 +89,14 @@ func (c *Cluster) prepare(p *localplane.Plane, replicas int) error {
 		addresses = append(addresses, replica.Address)
 	}
 	var err error
-	if c.Webhooks, err = wire.Listen(addresses...); err != nil {
+	if c.Webhooks, err = faultproxy.Listen(addresses...); err != nil {
 		return err
 	}
 	return c.writeAPIServerFiles(p)
 }
 
-// serve starts the servers and then applies the webhook configurations, in the order of
-// the documentation.
+// serve starts the servers and then applies the webhook configurations, in the documented
+// order.
 func (c *Cluster) serve(ctx context.Context, p *localplane.Plane, program string) error {
 	deploy := filepath.Join(c.root, "deploy")
 	for _, path := range []string{filepath.Join(deploy, "rbac", "role.yaml"), filepath.Join(deploy, "static-pod", "rbac.yaml")} {
@@ -127,7 +129,7 @@ func apply(ctx context.Context, p *localplane.Plane, path string) error {
 func (c *Cluster) apiServerDir() string { return filepath.Join(c.dir, "apiserver") }
 func (c *Cluster) webhooksDir() string  { return filepath.Join(c.dir, "webhooks") }
 
-// Stop ends everything.
+// Stop stops everything.
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.Plane != nil {
@@ -142,5 +144,5 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
 
-// hostOf is the host:port of an https address.
+// hostOf returns the host:port of an https address.
 func hostOf(server string) string { return strings.TrimPrefix(server, "https://") }

@@ -1,4 +1,4 @@
-package wire
+package faultproxy
 
 import (
 	"bufio"
@@ -35,19 +35,19 @@ func echo(t *testing.T, name string) net.Listener {
 	return listener
 }
 
-func wireTo(t *testing.T, ends ...string) *Wire {
+func proxyTo(t *testing.T, servers ...string) *Proxy {
 	t.Helper()
-	w, err := Listen(ends...)
+	p, err := Listen(servers...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
-	return w
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
-func dial(t *testing.T, w *Wire) net.Conn {
+func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
-	connection, err := net.Dial("tcp", w.Address())
+	connection, err := net.Dial("tcp", p.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,51 +63,51 @@ func ask(connection net.Conn, text string) (string, error) {
 	return answer, err
 }
 
-func TestEndsAreTakenInTurns(t *testing.T) {
-	w := wireTo(t, echo(t, "a").Addr().String(), echo(t, "b").Addr().String())
+func TestServersAreUsedRoundRobin(t *testing.T) {
+	p := proxyTo(t, echo(t, "a").Addr().String(), echo(t, "b").Addr().String())
 	for _, want := range []string{"a hello\n", "b hello\n", "a hello\n"} {
-		if got, err := ask(dial(t, w), "hello"); err != nil || got != want {
+		if got, err := ask(dial(t, p), "hello"); err != nil || got != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	}
 }
 
-func TestAnEndThatDoesNotAnswerIsPassedOver(t *testing.T) {
+func TestUnreachableServerIsSkipped(t *testing.T) {
 	gone := echo(t, "gone")
-	w := wireTo(t, gone.Addr().String(), echo(t, "b").Addr().String())
+	p := proxyTo(t, gone.Addr().String(), echo(t, "b").Addr().String())
 	gone.Close()
 	for range 2 {
-		if got, err := ask(dial(t, w), "hello"); err != nil || got != "b hello\n" {
+		if got, err := ask(dial(t, p), "hello"); err != nil || got != "b hello\n" {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
 }
 
-func TestACutEndsConnectionsUntilItIsRestored(t *testing.T) {
-	w := wireTo(t, echo(t, "a").Addr().String())
-	before := dial(t, w)
+func TestCutClosesConnectionsUntilRestore(t *testing.T) {
+	p := proxyTo(t, echo(t, "a").Addr().String())
+	before := dial(t, p)
 	if _, err := ask(before, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	w.Cut()
+	p.Cut()
 	if got, err := ask(before, "hello"); err == nil {
 		t.Errorf("a connection that was cut answers %q", got)
 	}
-	if got, err := ask(dial(t, w), "hello"); err == nil {
-		t.Errorf("a new connection through a cut wire answers %q", got)
+	if got, err := ask(dial(t, p), "hello"); err == nil {
+		t.Errorf("a new connection through a cut proxy answers %q", got)
 	}
-	w.Restore()
-	if _, err := ask(dial(t, w), "hello"); err != nil {
+	p.Restore()
+	if _, err := ask(dial(t, p), "hello"); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestASlowWireHoldsBackWhatClientsSend(t *testing.T) {
+func TestSlowDelaysClients(t *testing.T) {
 	const delay = 50 * time.Millisecond
-	w := wireTo(t, echo(t, "a").Addr().String())
-	w.Slow(delay)
+	p := proxyTo(t, echo(t, "a").Addr().String())
+	p.Slow(delay)
 	began := time.Now()
-	if _, err := ask(dial(t, w), "hello"); err != nil {
+	if _, err := ask(dial(t, p), "hello"); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < delay {
@@ -130,17 +130,17 @@ func quiet(t *testing.T, connection net.Conn) {
 	}
 }
 
-func TestAPausedWireLosesNothing(t *testing.T) {
-	w := wireTo(t, echo(t, "a").Addr().String())
-	before := dial(t, w)
+func TestPauseLosesNoData(t *testing.T) {
+	p := proxyTo(t, echo(t, "a").Addr().String())
+	before := dial(t, p)
 	if _, err := ask(before, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	w.Pause()
+	p.Pause()
 	quiet(t, before)
-	after := dial(t, w)
+	after := dial(t, p)
 	quiet(t, after)
-	w.Resume()
+	p.Resume()
 	for _, connection := range []net.Conn{before, after} {
 		if got, err := bufio.NewReader(connection).ReadString('\n'); err != nil || got != "a hello\n" {
 			t.Errorf("got %q, %v", got, err)
@@ -148,29 +148,29 @@ func TestAPausedWireLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAHalfOpenConnectionStaysSilent(t *testing.T) {
+func TestHalfOpenConnectionStaysSilent(t *testing.T) {
 	a := echo(t, "a")
-	w := wireTo(t, a.Addr().String())
-	before := dial(t, w)
+	p := proxyTo(t, a.Addr().String())
+	before := dial(t, p)
 	if _, err := ask(before, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	w.HalfOpen()
+	p.HalfOpen()
 	quiet(t, before)
-	if got, err := ask(dial(t, w), "hello"); err != nil || got != "a hello\n" {
+	if got, err := ask(dial(t, p), "hello"); err != nil || got != "a hello\n" {
 		t.Errorf("a new connection answers %q, %v", got, err)
 	}
 	quiet(t, before)
 }
 
-func TestASwallowingWireIsSilentForNewConnectionsToo(t *testing.T) {
-	w := wireTo(t, echo(t, "a").Addr().String())
-	w.Swallow()
-	silent := dial(t, w)
+func TestABlackholeingWireIsSilentForNewConnectionsToo(t *testing.T) {
+	p := proxyTo(t, echo(t, "a").Addr().String())
+	p.Blackhole()
+	silent := dial(t, p)
 	quiet(t, silent)
-	w.Carry()
+	p.EndBlackhole()
 	quiet(t, silent)
-	if got, err := ask(dial(t, w), "hello"); err != nil || got != "a hello\n" {
+	if got, err := ask(dial(t, p), "hello"); err != nil || got != "a hello\n" {
 		t.Errorf("a new connection answers %q, %v", got, err)
 	}
 }

@@ -1,18 +1,18 @@
-package served
+package webhookcluster
 
 import (
 	"path/filepath"
 
+	"github.com/node-authorizer/node-authorizer/test/e2e/faultproxy"
 	"github.com/node-authorizer/node-authorizer/test/e2e/server"
-	"github.com/node-authorizer/node-authorizer/test/e2e/wire"
 	"github.com/node-authorizer/node-authorizer/test/localplane"
 )
 
 // Replica is one server.
 type Replica struct {
 	*server.Server
-	// Watches is between the server and kube-apiserver.
-	Watches *wire.Wire
+	// Watches is the proxy between the server and kube-apiserver.
+	Watches *faultproxy.Proxy
 
 	name string
 }
@@ -23,6 +23,6 @@ func newReplica(p *localplane.Plane, name, dir string) (*Replica, error) {
 	if r.Server, err = server.New(p, name, filepath.Join(dir, name)); err != nil {
 		return nil, err
 	}
-	r.Watches, err = wire.Listen(hostOf(p.Server()))
+	r.Watches, err = faultproxy.Listen(hostOf(p.Server()))
 	return r, err
 }

@@ -1,4 +1,4 @@
-package gate
+package apiproxy
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// gated is a gate before a server that counts its requests.
-func gated(t *testing.T) (g *Gate, client *http.Client, arrived *atomic.Int32) {
+// newProxy returns a proxy before a server that counts its requests.
+func newProxy(t *testing.T) (p *Proxy, client *http.Client, arrived *atomic.Int32) {
 	t.Helper()
 	arrived = &atomic.Int32{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
@@ -33,18 +33,18 @@ func gated(t *testing.T) (g *Gate, client *http.Client, arrived *atomic.Int32) {
 		t.Fatal(err)
 	}
 	certFile := file("tls.crt", "CERTIFICATE", certificate.Certificate[0])
-	g, err = Listen(Options{Server: server.URL, CAFile: certFile, CertFile: certFile, KeyFile: file("tls.key", "PRIVATE KEY", key)})
+	p, err = Listen(Options{Server: server.URL, CAFile: certFile, CertFile: certFile, KeyFile: file("tls.key", "PRIVATE KEY", key)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	transport := server.Client().Transport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: transport.TLSClientConfig.RootCAs}
-	return g, &http.Client{Transport: transport}, arrived
+	return p, &http.Client{Transport: transport}, arrived
 }
 
 func get(ctx context.Context, client *http.Client, url string) error {
@@ -61,25 +61,25 @@ func get(ctx context.Context, client *http.Client, url string) error {
 
 func isSecret(r *http.Request) bool { return r.URL.Path == "/secrets" }
 
-func TestRequestsPassAndAreNoted(t *testing.T) {
-	g, client, arrived := gated(t)
-	if err := get(t.Context(), client, g.Address()+"/secrets?limit=1"); err != nil {
+func TestRequestsAreForwardedAndRecorded(t *testing.T) {
+	p, client, arrived := newProxy(t)
+	if err := get(t.Context(), client, p.Address()+"/secrets?limit=1"); err != nil {
 		t.Fatal(err)
 	}
-	passed := g.Passed()
+	passed := p.Passed()
 	if len(passed) != 1 || passed[0] != (Request{Method: "GET", Path: "/secrets", Query: "limit=1"}) || arrived.Load() != 1 {
 		t.Errorf("passed %v, arrived %d", passed, arrived.Load())
 	}
 }
 
-func TestAHeldRequestHasNotArrived(t *testing.T) {
-	g, client, arrived := gated(t)
-	hold := g.HoldRequest(isSecret)
+func TestHeldRequestHasNotArrived(t *testing.T) {
+	p, client, arrived := newProxy(t)
+	hold := p.HoldRequest(isSecret)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- get(ctx, client, g.Address()+"/secrets") }()
+	go func() { done <- get(ctx, client, p.Address()+"/secrets") }()
 	<-hold.Held
-	if err := get(t.Context(), client, g.Address()+"/nodes"); err != nil {
+	if err := get(t.Context(), client, p.Address()+"/nodes"); err != nil {
 		t.Errorf("another request: %v", err)
 	}
 	cancel()
@@ -91,11 +91,11 @@ func TestAHeldRequestHasNotArrived(t *testing.T) {
 	}
 }
 
-func TestAHeldAnswerHasArrived(t *testing.T) {
-	g, client, arrived := gated(t)
-	hold := g.HoldAnswer(isSecret)
+func TestHeldAnswerHasArrived(t *testing.T) {
+	p, client, arrived := newProxy(t)
+	hold := p.HoldAnswer(isSecret)
 	done := make(chan error, 1)
-	go func() { done <- get(t.Context(), client, g.Address()+"/secrets") }()
+	go func() { done <- get(t.Context(), client, p.Address()+"/secrets") }()
 	<-hold.Held
 	if n := arrived.Load(); n != 1 {
 		t.Errorf("%d requests arrived, not one", n)
@@ -104,7 +104,7 @@ func TestAHeldAnswerHasArrived(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("after the release: %v", err)
 	}
-	if err := get(t.Context(), client, g.Address()+"/secrets"); err != nil {
+	if err := get(t.Context(), client, p.Address()+"/secrets"); err != nil {
 		t.Errorf("the next one is held too: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
-// TestDaemonSetOfTheOrigin runs the server and the client as the DaemonSet and
-// the units that kops wrote did: with these flags, and with nothing of ours but
-// where kube-apiserver is, which a pod knows by itself.
+// TestDaemonSetOfTheOrigin runs the server and the client like the DaemonSet and the
+// units of kops: with these flags, and with nothing else but the address of
+// kube-apiserver, which a pod has anyway.
 func TestDaemonSetOfTheOrigin(t *testing.T) {
 	replica := origin(t, "origin-flags", func(r *Replica) (arguments, env []string) {
 		return []string{
@@ -31,7 +31,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"--tls-private-key=" + r.File("tls.key"),
 			"--tls-client-ca=" + r.File("ca.crt"),
 			"--client-common-name=node-authorizer-client",
-			// The fake's keys are not those of AWS.
+			// The keys of the fake are not those of AWS.
 			"--feature=verify-signature=false",
 			"--feature=verify-registration",
 			"--feature=verify-ip=true",
@@ -57,7 +57,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"--tls-private-key="+key,
 			"--interval=3s",
 			"--timeout=30s",
-			// It speaks from 127.0.0.1 here, which is not its address.
+			// Here the client connects from 127.0.0.1, which is not its address.
 		)
 		orFatal(t, err)
 		if outcome.Status != 1 || !strings.Contains(outcome.Output, "WrongSourceAddress") {
@@ -79,7 +79,8 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 			"another name's": {filesAsFlags(clientFiles(t, m, "somebody-else")), bootstrap.ClientNameNotAllowed},
 		} {
 			t.Run(name, func(t *testing.T) {
-				if outcome := joinThrough(t, m, replica, test.flags...); outcome.Status != 1 || !strings.Contains(outcome.Output, string(test.code)) {
+				if outcome := joinThrough(t, m, replica, test.flags...); outcome.Status != 1 ||
+					!strings.Contains(outcome.Output, string(test.code)) {
 					t.Errorf("the client ended with status %d: %s", outcome.Status, outcome.Output)
 				}
 			})
@@ -88,7 +89,7 @@ func TestDaemonSetOfTheOrigin(t *testing.T) {
 	})
 }
 
-// TestEnvironmentOfTheOrigin is the same with variables in the place of flags.
+// TestEnvironmentOfTheOrigin is the same with environment variables.
 func TestEnvironmentOfTheOrigin(t *testing.T) {
 	replica := origin(t, "origin-environment", func(r *Replica) (arguments, env []string) {
 		return []string{"server", "--kubeconfig=" + r.Kubeconfig()}, []string{
@@ -141,7 +142,7 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 		}
 		issued(t, blue, withToken(blue, given.Token), clientRequest("believed-2"), newKey(t))
 	})
-	t.Run("no name that reads as an address", func(t *testing.T) {
+	t.Run("names that can be read as addresses are refused", func(t *testing.T) {
 		for _, name := range []string{"10.0.0.7", "10.7", "167772167"} {
 			refused(t, ask(t, launch(t, blue), replica, name, nil), http.StatusForbidden, alwaysallow.ReservedName)
 		}
@@ -150,13 +151,13 @@ func TestEnvironmentOfTheOrigin(t *testing.T) {
 		text, err := replica.Log()
 		orFatal(t, err)
 		if !strings.Contains(text, "alwaysallow") {
-			t.Errorf("the log says nothing of the attestor:\n%s", text)
+			t.Errorf("the log has no warning about the attestor:\n%s", text)
 		}
 	})
 }
 
-// TestAMachineAsksByItsHostname: as the origin's client does. The token is for the
-// name in the evidence, and a certificate for the short name is denied.
+// TestAMachineAsksByItsHostname: the original client does. The token is for the name in
+// the evidence, and a certificate for the short name is denied.
 func TestAMachineAsksByItsHostname(t *testing.T) {
 	m := launch(t, blue)
 	short, _, _ := strings.Cut(m.NodeName(), ".")
@@ -172,13 +173,13 @@ func TestAMachineAsksByItsHostname(t *testing.T) {
 	issued(t, blue, withToken(blue, given.Token), clientRequest(m.NodeName()), newKey(t))
 }
 
-// TestFiftyRequestsOfOneMachine: all of them are answered, with one token.
+// TestFiftyRequestsOfOneMachine: all requests get the same token.
 func TestFiftyRequestsOfOneMachine(t *testing.T) {
 	replica, err := blue.AddReplica(t.Context(), "fifty", WithConfig(
 		"attestor: aws\n", "attestor: aws\n  rateLimit: {perSecond: 1000, burst: 1000, perSource: {perSecond: 1000, burst: 1000}}\n",
 	))
 	orFatal(t, err)
-	t.Cleanup(func() { orFatal(t, errors.Join(replica.Stop(), replica.Gate.Close())) })
+	t.Cleanup(func() { orFatal(t, errors.Join(replica.Stop(), replica.APIProxy.Close())) })
 	m := launch(t, blue)
 	body := evidence(t, m)
 	answers := make([]Answer, 50)
@@ -220,7 +221,8 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 		var got map[string]map[string]any
 		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
 		spec, status := got["Spec"], got["Status"]
-		if len(got) != 2 || !slices.Equal(fields(spec), []string{"NodeName", "RemoteAddr", "Request"}) || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) {
+		if len(got) != 2 || !slices.Equal(fields(spec), []string{"NodeName", "RemoteAddr", "Request"}) ||
+			!slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) {
 			t.Fatalf("the fields are %v %v", fields(spec), fields(status))
 		}
 		given, err := base64.StdEncoding.DecodeString(spec["Request"].(string))
@@ -235,7 +237,8 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 		var got map[string]map[string]any
 		orFatal(t, json.Unmarshal([]byte(answer.Body), &got))
 		status := got["Status"]
-		if answer.Status != http.StatusForbidden || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) || status["Allowed"] != false || status["Token"] != "" {
+		if answer.Status != http.StatusForbidden || !slices.Equal(fields(status), []string{"Allowed", "Reason", "Token"}) ||
+			status["Allowed"] != false || status["Token"] != "" {
 			t.Errorf("answered %d %v", answer.Status, status)
 		}
 	})
@@ -248,7 +251,7 @@ func TestAnswersOfTheOrigin(t *testing.T) {
 	})
 }
 
-// origin starts a server with flags and variables, and no config file.
+// origin starts a server with flags and variables, without a config file.
 func origin(t *testing.T, name string, how func(*Replica) (arguments, env []string)) *Replica {
 	t.Helper()
 	replica, err := blue.AddReplica(t.Context(), name, func(r *Replica) error {
@@ -258,7 +261,7 @@ func origin(t *testing.T, name string, how func(*Replica) (arguments, env []stri
 	orFatal(t, err)
 	t.Cleanup(func() {
 		orFatal(t, replica.Stop())
-		orFatal(t, replica.Gate.Close())
+		orFatal(t, replica.APIProxy.Close())
 	})
 	return replica
 }
