@@ -49,6 +49,7 @@ type stubServer struct {
 	failure func(verb, resource string) *apierrors.StatusError
 	// bookmarks is how often watches get one; 0 for never.
 	bookmarks  time.Duration
+	endless    bool   // watches do not end by themselves
 	generation int    // of the store: watches end when it changes
 	cluster    string // the UID of the namespace kube-system; empty for none
 	encoder    *client
@@ -416,7 +417,7 @@ func (s *stubServer) watch(w http.ResponseWriter, r *http.Request, gv string, in
 	version, _ := strconv.Atoi(from)
 	ctx := r.Context()
 	var last time.Time // API servers send a bookmark shortly before they end a watch
-	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil {
+	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil && !s.endless {
 		var cancel context.CancelFunc
 		timeout := time.Duration(seconds) * time.Second
 		ctx, cancel = context.WithTimeout(ctx, timeout)
