@@ -112,6 +112,8 @@ test-stale: ## Run the tests on real control planes that wait until state is too
 lint: ## Check formatting and run the linters.
 	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "run make fmt for:"; echo "$$unformatted"; exit 1; fi
+	@long=$$(git ls-files '*.go' | while read -r f; do expand -t4 "$$f" | awk -v f="$$f" 'length > 140 {print f ":" FNR}'; done); \
+	if [ -n "$$long" ]; then echo "longer than 140 columns:"; echo "$$long"; exit 1; fi
 	@failed=; for module in $(MODULES); do (cd $$module && $(lint-module)) || failed="$$failed $$module"; done; \
 	if [ -n "$$failed" ]; then echo "lint failed in:$$failed"; exit 1; fi
 	@found=$$($(TOOL) deadcode -test ./...); dead=$$(grep -v 'func: Example' <<<"$$found" || true); \

@@ -128,7 +128,8 @@ func TestTooManyWaitingRequestsAreAnsweredAtOnce(t *testing.T) {
 	}{
 		{"of one node", freshness.Options{MaxPerNode: 10}, func(int) string { return "worker" }, 10, 1},
 		{
-			"of all nodes", freshness.Options{MaxTotal: 10},
+			"of all nodes",
+			freshness.Options{MaxTotal: 10},
 			func(i int) string { return fmt.Sprintf("node-%d", i) }, 10, 0,
 		},
 		{"of one node, by default", freshness.Options{}, func(int) string { return "worker" }, freshness.DefaultMaxPerNode, 1},
