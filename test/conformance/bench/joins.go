@@ -38,6 +38,9 @@ const (
 	firstNetwork = 201
 )
 
+const whyReads = "The approver reads each request again before it decides: its informer keeps a bounded part of requests, " +
+	"which may be as large as their makers like."
+
 // joins measures machines that join.
 func (b *bench) joins() (s section, err error) {
 	s = section{title: "Joins", method: joinsMethod}
@@ -121,7 +124,7 @@ func (b *bench) reportJoins(s *section, clusters pair[*joinCluster], all pair[[]
 	}
 	s.targets = append(s.targets,
 		atMost("writes for a join until its certificate is approved", 4, medianRound(all[ours], joinRound.writes), count, ""),
-		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, ""))
+		atMost("reads for a join until its certificate is approved", 3.5, medianRound(all[ours], joinRound.reads), count, whyReads))
 	s.tables = append(s.tables, speed, asked)
 	s.remarks = append(s.remarks,
 		"Of `update nodeattestations/status`, one binds the token to a key before the certificate is approved, and one "+
