@@ -1,0 +1,59 @@
+package rbac
+
+import (
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// RoleRules is a role or cluster role with the rules that it grants.
+type RoleRules struct {
+	Role  Ref
+	Rules []rbacv1.PolicyRule
+	// Err says why the rules of an aggregated cluster role cannot be computed.
+	Err error
+}
+
+// Roles lists all cluster roles by name, then all roles by namespace and name. Rules must not
+// be changed.
+func (p *Policy) Roles() []RoleRules {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := make([]RoleRules, 0, len(p.clusterRoles)+len(p.roles))
+	for _, role := range p.clusterRoles {
+		rules, err := p.clusterRoleRulesRLocked(role)
+		all = append(all, RoleRules{Ref{Kind: "ClusterRole", Name: role.Name}, rules.rules, err})
+	}
+	for key, role := range p.roles {
+		all = append(all, RoleRules{Role: Ref{Kind: "Role", Namespace: key.namespace, Name: key.name}, Rules: role.Rules})
+	}
+	slices.SortFunc(all, func(a, b RoleRules) int { return compareRefs(a.Role, b.Role) })
+	return all
+}
+
+// BoundRole is a binding with what it binds.
+type BoundRole struct {
+	// Binding has no namespace if it applies to the whole cluster.
+	Binding Ref
+	Role    Ref
+	// Subjects are those of the binding; a service account has its namespace even if the
+	// binding leaves it out.
+	Subjects []rbacv1.Subject
+}
+
+// Bindings lists all bindings in the order of evaluation: cluster role bindings by name, then
+// role bindings by namespace and name.
+func (p *Policy) Bindings() []BoundRole {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	all := make([]BoundRole, 0, len(p.bindings))
+	for _, b := range slices.SortedFunc(maps.Values(p.bindings), func(a, b *binding) int { return compareRefs(a.ref, b.ref) }) {
+		bound := BoundRole{Binding: b.ref, Role: b.role, Subjects: make([]rbacv1.Subject, len(b.subjects))}
+		for i := range b.subjects {
+			bound.Subjects[i] = b.subject(i)
+		}
+		all = append(all, bound)
+	}
+	return all
+}
