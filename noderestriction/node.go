@@ -98,6 +98,9 @@ func labelRefusal(changed []string) *refusal {
 	return forbid(LabelNotAllowed, "a node may not write the labels %q", strings.Join(reserved, ", "))
 }
 
+// OwnLabel reports whether a node may write a label with this key to its own Node object.
+func OwnLabel(key string) bool { return !reservedLabel(key) }
+
 // reservedLabel reports whether a node must not set a label because it may control
 // scheduling: labels with the prefix for that purpose
 // (node-restriction.kubernetes.io), and labels of Kubernetes that are not the
