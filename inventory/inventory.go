@@ -1,0 +1,178 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"unique"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Name is the name of an object, with its namespace if it has one.
+type Name struct{ Namespace, Name string }
+
+// compare orders names by namespace, then name.
+func (n Name) compare(o Name) int {
+	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
+}
+
+// String returns "namespace/name", or the name alone.
+func (n Name) String() string {
+	if n.Namespace == "" {
+		return n.Name
+	}
+	return n.Namespace + "/" + n.Name
+}
+
+// Node is a Node object.
+type Node struct {
+	Name   string
+	Labels map[string]string
+	Taints []corev1.Taint
+}
+
+// Namespace is a Namespace object.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Secret is a secret without its data.
+type Secret struct {
+	Name
+	Type corev1.SecretType
+	// ServiceAccount is the account that a secret of type service-account-token is of.
+	ServiceAccount string
+}
+
+// Inventory is the objects of one cluster. It is not safe for concurrent changes.
+type Inventory struct {
+	pods       map[Name]*Pod
+	nodes      map[string]Node
+	namespaces map[string]Namespace
+	accounts   map[Name]struct{}
+	secrets    map[Name]Secret
+	admission  map[Name]Admission
+	policies   map[string]*policy
+}
+
+// New returns an inventory without objects.
+func New() *Inventory {
+	return &Inventory{
+		pods: map[Name]*Pod{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
+		accounts: map[Name]struct{}{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
+		policies: map[string]*policy{},
+	}
+}
+
+// SetPod adds a pod, or replaces the one of the same name.
+func (i *Inventory) SetPod(pod *corev1.Pod) {
+	p := newPod(pod)
+	i.pods[p.Name] = p
+}
+
+// SetNode adds a node, or replaces the one of the same name.
+func (i *Inventory) SetNode(node *corev1.Node) {
+	i.nodes[node.Name] = Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints}
+}
+
+// SetNamespace adds a namespace, or replaces the one of the same name.
+func (i *Inventory) SetNamespace(namespace *corev1.Namespace) {
+	i.namespaces[namespace.Name] = Namespace{Name: namespace.Name, Labels: namespace.Labels}
+}
+
+// SetServiceAccount adds a service account.
+func (i *Inventory) SetServiceAccount(account *corev1.ServiceAccount) {
+	i.accounts[Name{intern(account.Namespace), account.Name}] = struct{}{}
+}
+
+// SetSecret adds a secret, or replaces the one of the same name. Its data is not read.
+func (i *Inventory) SetSecret(secret *corev1.Secret) {
+	s := Secret{Name: Name{intern(secret.Namespace), secret.Name}, Type: corev1.SecretType(intern(string(secret.Type)))}
+	if secret.Type == corev1.SecretTypeServiceAccountToken {
+		s.ServiceAccount = secret.Annotations[corev1.ServiceAccountNameKey]
+	}
+	i.secrets[s.Name] = s
+}
+
+// Pods lists the pods by namespace and name.
+func (i *Inventory) Pods() []*Pod {
+	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.compare(b.Name) })
+}
+
+// Nodes lists the nodes by name.
+func (i *Inventory) Nodes() []Node {
+	return slices.SortedFunc(maps.Values(i.nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Namespaces lists the namespaces by name.
+func (i *Inventory) Namespaces() []Namespace {
+	return slices.SortedFunc(maps.Values(i.namespaces), func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// ServiceAccounts lists the names of the service accounts, sorted.
+func (i *Inventory) ServiceAccounts() []Name {
+	return slices.SortedFunc(maps.Keys(i.accounts), Name.compare)
+}
+
+// Secrets lists the secrets by namespace and name.
+func (i *Inventory) Secrets() []Secret {
+	return slices.SortedFunc(maps.Values(i.secrets), func(a, b Secret) int { return a.Name.compare(b.Name) })
+}
+
+// intern makes equal strings share their memory: pods repeat the names of namespaces,
+// nodes, accounts and secrets.
+func intern(s string) string { return unique.Make(s).Value() }
+
+// Set adds an object of a kind that is recorded, or replaces the one of the same name. Other
+// kinds are ignored.
+func (i *Inventory) Set(object any) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		i.SetPod(o)
+	case *corev1.Node:
+		i.SetNode(o)
+	case *corev1.Namespace:
+		i.SetNamespace(o)
+	case *corev1.ServiceAccount:
+		i.SetServiceAccount(o)
+	case *corev1.Secret:
+		i.SetSecret(o)
+	case *admissionv1.ValidatingWebhookConfiguration:
+		i.SetValidatingWebhooks(o)
+	case *admissionv1.MutatingWebhookConfiguration:
+		i.SetMutatingWebhooks(o)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		i.SetAdmissionPolicy(o)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		i.SetAdmissionPolicyBinding(o)
+	}
+}
+
+// Delete removes an object by its Kubernetes kind.
+func (i *Inventory) Delete(kind, namespace, name string) {
+	key := Name{namespace, name}
+	switch kind {
+	case "Pod":
+		delete(i.pods, key)
+	case "Node":
+		delete(i.nodes, name)
+	case "Namespace":
+		delete(i.namespaces, name)
+	case "ServiceAccount":
+		delete(i.accounts, key)
+	case "Secret":
+		delete(i.secrets, key)
+	case "ValidatingAdmissionPolicy":
+		if p := i.policies[name]; p != nil {
+			p.match = nil
+			i.updatePolicy(name)
+		}
+	case "ValidatingAdmissionPolicyBinding":
+		i.deletePolicyBinding(name)
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		maps.DeleteFunc(i.admission, func(_ Name, a Admission) bool { return a.Kind == kind && a.Name == name })
+	}
+}

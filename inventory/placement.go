@@ -1,0 +1,91 @@
+package inventory
+
+import (
+	"encoding/json"
+	"slices"
+	"unique"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	helpers "k8s.io/component-helpers/scheduling/corev1"
+)
+
+// Placement is what of a pod decides to which nodes the scheduler may bind it. It is
+// comparable: pods of one template share one.
+type Placement struct{ encoded unique.Handle[string] }
+
+// constraints are a Placement before it is encoded.
+type constraints struct {
+	NodeSelector map[string]string    `json:"nodeSelector,omitempty"`
+	Required     *corev1.NodeSelector `json:"required,omitempty"`
+	Tolerations  []corev1.Toleration  `json:"tolerations,omitempty"`
+}
+
+func placementOf(spec *corev1.PodSpec) Placement {
+	c := constraints{NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
+		c.Required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		panic("constraints of a pod do not encode: " + err.Error())
+	}
+	return Placement{unique.Make(string(encoded))}
+}
+
+// Allows reports whether selectors, affinity and tolerations let the scheduler bind such a
+// pod to a node that may give itself the labels for which own is true. Resources and other
+// pods may still keep it away.
+func (p Placement) Allows(n *Node, own func(label string) bool) bool {
+	c := p.constraints()
+	for k, v := range c.NodeSelector {
+		if !own(k) && n.Labels[k] != v {
+			return false
+		}
+	}
+	allows := func(t corev1.NodeSelectorTerm) bool { return allowsTerm(t, n, own) }
+	if c.Required != nil && !slices.ContainsFunc(c.Required.NodeSelectorTerms, allows) {
+		return false
+	}
+	_, untolerated := helpers.FindMatchingUntoleratedTaint(logr.Discard(), n.Taints, c.Tolerations,
+		func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }, false)
+	return !untolerated
+}
+
+// Pinned reports whether the pod may be bound to a node of some name only.
+func (p Placement) Pinned() bool {
+	c := p.constraints()
+	byField := func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }
+	return c.Required != nil && slices.ContainsFunc(c.Required.NodeSelectorTerms, byField)
+}
+
+func (p Placement) constraints() constraints {
+	var c constraints
+	if p == (Placement{}) {
+		return c
+	}
+	if err := json.Unmarshal([]byte(p.encoded.Value()), &c); err != nil {
+		panic("constraints of a pod do not decode: " + err.Error())
+	}
+	return c
+}
+
+// allowsTerm reports whether a node matches a term of a selector with the labels that it has
+// and those that it may give itself. A term without requirements matches nothing.
+func allowsTerm(t corev1.NodeSelectorTerm, n *Node, own func(string) bool) bool {
+	if len(t.MatchExpressions)+len(t.MatchFields) == 0 {
+		return false
+	}
+	others := slices.DeleteFunc(slices.Clone(t.MatchExpressions), func(r corev1.NodeSelectorRequirement) bool { return own(r.Key) })
+	if len(others)+len(t.MatchFields) == 0 {
+		return true
+	}
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: others, MatchFields: t.MatchFields}},
+	})
+	node := &corev1.Node{}
+	node.Name, node.Labels = n.Name, n.Labels
+	return err == nil && selector.Match(node)
+}

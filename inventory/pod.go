@@ -1,0 +1,174 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pod is what a pod gives to whoever controls its processes.
+type Pod struct {
+	Name
+	// Node that the pod is bound to; empty while it is not scheduled.
+	Node           string
+	ServiceAccount string
+	// Mirror is true for the image in the API of a pod that a node runs by itself.
+	Mirror bool
+	// Audiences are those of the tokens that are mounted into the containers, sorted and
+	// each once. The empty audience is the API server's own.
+	Audiences []string
+	// Secrets are the secrets of the pod's namespace whose content the containers see,
+	// sorted, each once. PullSecrets are used by the kubelet for the pod.
+	Secrets, PullSecrets []string
+	// Escapes are the ways from the containers to the node, the certain ones first.
+	Escapes []Escape
+	// Workload is the controller that replaces the pod; zero if there is none.
+	Workload Workload
+	// Placement says to which nodes the scheduler may bind the pod.
+	Placement Placement
+	// ControlPlane is the component of the control plane that the pod runs:
+	// kube-apiserver, etcd, kube-controller-manager, kube-scheduler. Empty for others.
+	ControlPlane string
+}
+
+// Workload is an object with a pod template.
+type Workload struct {
+	// Group is the API group, and Resource the plural name of the resource.
+	Group, Resource string
+	Name            string
+}
+
+// String returns "deployments.apps web".
+func (w Workload) String() string {
+	if w.Group == "" {
+		return w.Resource + " " + w.Name
+	}
+	return w.Resource + "." + w.Group + " " + w.Name
+}
+
+// newPod reads a pod.
+func newPod(pod *corev1.Pod) *Pod {
+	p := &Pod{
+		Name: Name{intern(pod.Namespace), pod.Name}, Node: intern(pod.Spec.NodeName),
+		ServiceAccount: intern(cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount)),
+		Workload:       workloadOf(&pod.ObjectMeta), Escapes: escapes(&pod.Spec), Placement: placementOf(&pod.Spec),
+	}
+	_, p.Mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]
+	p.mounts(&pod.Spec)
+	if p.Mirror && p.Namespace == metav1.NamespaceSystem {
+		p.ControlPlane = controlPlaneComponent(pod)
+	}
+	return p
+}
+
+// controlPlaneComponent recognizes the static pods that kubeadm and what follows it write:
+// by the label component, or by the name before the node's.
+func controlPlaneComponent(pod *corev1.Pod) string {
+	for _, component := range [...]string{"kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler"} {
+		if pod.Labels["component"] == component || strings.HasPrefix(pod.Name, component+"-") {
+			return component
+		}
+	}
+	return ""
+}
+
+// mounts collects the tokens and secrets that the containers see.
+func (p *Pod) mounts(spec *corev1.PodSpec) {
+	var secrets, audiences []string
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		if v.Secret != nil {
+			secrets = append(secrets, v.Secret.SecretName)
+		}
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if s.Secret != nil {
+				secrets = append(secrets, s.Secret.Name)
+			}
+			if s.ServiceAccountToken != nil {
+				audiences = append(audiences, s.ServiceAccountToken.Audience)
+			}
+		}
+	}
+	eachContainer(spec, func(c *corev1.Container) {
+		for _, from := range c.EnvFrom {
+			if from.SecretRef != nil {
+				secrets = append(secrets, from.SecretRef.Name)
+			}
+		}
+		for _, env := range c.Env {
+			if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+				secrets = append(secrets, env.ValueFrom.SecretKeyRef.Name)
+			}
+		}
+	})
+	var pull []string
+	for _, s := range spec.ImagePullSecrets {
+		pull = append(pull, s.Name)
+	}
+	p.Secrets, p.PullSecrets, p.Audiences = distinct(secrets), distinct(pull), sorted(audiences)
+}
+
+// distinct interns, sorts and drops repetitions and empty names.
+func distinct(names []string) []string {
+	names = slices.DeleteFunc(names, func(s string) bool { return s == "" })
+	return sorted(names)
+}
+
+func sorted(values []string) []string {
+	if len(values) == 0 {
+		return nil
+	}
+	for i := range values {
+		values[i] = intern(values[i])
+	}
+	slices.Sort(values)
+	return slices.Clip(slices.Compact(values))
+}
+
+// eachContainer calls do for all kinds of containers.
+func eachContainer(spec *corev1.PodSpec, do func(*corev1.Container)) {
+	for i := range spec.InitContainers {
+		do(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		do(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		c := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
+		do(&c)
+	}
+}
+
+// workloadOf finds the object whose template the pod is made from. A ReplicaSet of which the
+// name ends with the pod's template hash belongs to a Deployment of the name before it.
+func workloadOf(meta *metav1.ObjectMeta) Workload {
+	owner := metav1.GetControllerOfNoCopy(meta)
+	if owner == nil {
+		return Workload{}
+	}
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	switch {
+	case group == appsv1.GroupName && owner.Kind == "ReplicaSet":
+		hash := meta.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		if deployment, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
+			return Workload{group, "deployments", intern(deployment)}
+		}
+		return Workload{group, "replicasets", intern(owner.Name)}
+	case group == appsv1.GroupName && owner.Kind == "DaemonSet":
+		return Workload{group, "daemonsets", intern(owner.Name)}
+	case group == appsv1.GroupName && owner.Kind == "StatefulSet":
+		return Workload{group, "statefulsets", intern(owner.Name)}
+	case group == "batch" && owner.Kind == "Job":
+		return Workload{group, "jobs", intern(owner.Name)}
+	case owner.APIVersion == "v1" && owner.Kind == "ReplicationController":
+		return Workload{"", "replicationcontrollers", intern(owner.Name)}
+	}
+	return Workload{}
+}
