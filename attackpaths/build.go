@@ -1,0 +1,296 @@
+package attackpaths
+
+import (
+	"math"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// builder makes a Graph. Vertices are expanded once, in the order in which they appear, so
+// that the same cluster gives the same graph.
+type builder struct {
+	*Graph
+	cluster *Cluster
+	// pending are vertices that have no edges yet.
+	pending []vertex
+
+	nodes      []inventory.Node
+	namespaces []string
+	accounts   map[string][]string // by namespace
+	secrets    map[string][]inventory.Secret
+	podsIn     map[string][]int32
+	podsOn     map[string][]int32
+	admission  []inventory.Admission
+	labels     map[string]map[string]string // of namespaces
+
+	roleRights     map[int32]*roleRights
+	roleIndex      map[roleName]int32
+	conditionIndex map[string]int32
+	// given are the groups of Cluster.Users by name.
+	given      map[string][]string
+	identities []*identity
+	// roleVertices are the vertices of roles, and requestReads the keys of rights to read
+	// signing requests.
+	roleVertices []vertex
+	requestReads []key
+	own          ownRights
+}
+
+func newBuilder(c *Cluster) *builder {
+	return &builder{
+		Graph:   &Graph{index: map[key]vertex{}, conditions: []string{""}},
+		cluster: c, accounts: map[string][]string{}, secrets: map[string][]inventory.Secret{},
+		podsIn: map[string][]int32{}, podsOn: map[string][]int32{}, labels: map[string]map[string]string{},
+		roleRights: map[int32]*roleRights{}, roleIndex: map[roleName]int32{}, conditionIndex: map[string]int32{},
+		own: ownRights{}, given: map[string][]string{},
+	}
+}
+
+// build adds every vertex that a start can be or lead to.
+func (b *builder) build() {
+	b.collect()
+	b.vertex(key{kind: isClusterAdmin})
+	for _, n := range b.nodes {
+		b.vertex(key{kind: isNode, name: n.Name})
+	}
+	for _, ns := range b.namespaces {
+		for _, name := range b.accounts[ns] {
+			b.vertex(key{kind: isServiceAccount, namespace: ns, name: name})
+		}
+		for _, s := range b.secrets[ns] {
+			b.vertex(key{kind: isSecret, namespace: ns, name: s.Name.Name})
+		}
+	}
+	for _, p := range b.pods {
+		b.vertex(key{kind: isPod, namespace: p.Namespace, name: p.Name.Name})
+	}
+	b.addSubjects()
+	for _, u := range b.cluster.Users {
+		b.given[u.Name] = u.Groups
+		b.vertex(key{kind: isUser, variant: given, name: u.Name})
+	}
+	for _, user := range b.subjectsOf("User") {
+		b.userVertex(user)
+	}
+	for _, group := range b.subjectsOf("Group") {
+		b.vertex(key{kind: isGroup, name: group})
+	}
+	b.drain()
+	b.stealPods()
+	b.drain()
+	b.combineRights()
+}
+
+// everyRule is a role as one who may escalate can make it. It is the last of Graph.roles.
+var everyRule = rbac.RoleRules{
+	Role:  rbac.Ref{Kind: "ClusterRole", Name: "*"},
+	Rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}},
+}
+
+// collect reads the cluster into tables.
+func (b *builder) collect() {
+	c := b.cluster
+	known := map[string]bool{}
+	for _, n := range c.Inventory.Namespaces() {
+		known[n.Name], b.labels[n.Name] = true, n.Labels
+	}
+	b.nodes, b.pods, b.admission = c.Inventory.Nodes(), c.Inventory.Pods(), c.Inventory.Admission()
+	accounts := map[inventory.Name]bool{}
+	for _, a := range c.Inventory.ServiceAccounts() {
+		accounts[a] = true
+	}
+	for i, p := range b.pods {
+		known[p.Namespace] = true
+		b.podsIn[p.Namespace] = append(b.podsIn[p.Namespace], int32(i))
+		if p.Node != "" {
+			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
+		}
+		if p.ServiceAccount != "" && !p.Mirror {
+			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
+		}
+	}
+	for a := range accounts {
+		known[a.Namespace] = true
+		b.accounts[a.Namespace] = append(b.accounts[a.Namespace], a.Name)
+	}
+	for _, names := range b.accounts {
+		slices.Sort(names)
+	}
+	b.collectSecrets(known)
+	b.collectNodes()
+	b.roles, b.bindings = c.RBAC.Roles(), c.RBAC.Bindings()
+	for i, r := range b.roles {
+		b.roleIndex[roleName{r.Role.Namespace, r.Role.Name}] = int32(i)
+	}
+	b.roles = append(b.roles, everyRule)
+	for _, bound := range b.bindings {
+		if bound.Binding.Namespace != "" {
+			known[bound.Binding.Namespace] = true
+		}
+	}
+	for ns := range known {
+		b.namespaces = append(b.namespaces, ns)
+	}
+	slices.Sort(b.namespaces)
+}
+
+// collectSecrets also takes the secrets that pods name and that could not be listed.
+func (b *builder) collectSecrets(known map[string]bool) {
+	have := map[inventory.Name]bool{}
+	for _, s := range b.cluster.Inventory.Secrets() {
+		have[s.Name], known[s.Namespace] = true, true
+		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
+	}
+	for _, p := range b.pods {
+		for _, names := range [...][]string{p.Secrets, p.PullSecrets} {
+			for _, name := range names {
+				if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {
+					have[n] = true
+					b.secrets[n.Namespace] = append(b.secrets[n.Namespace], inventory.Secret{Name: n})
+				}
+			}
+		}
+	}
+	for _, list := range b.secrets {
+		slices.SortFunc(list, func(a, b inventory.Secret) int { return compareStrings(a.Name.Name, b.Name.Name) })
+	}
+}
+
+// collectNodes also takes the nodes that pods are bound to and that could not be listed.
+func (b *builder) collectNodes() {
+	have := map[string]bool{}
+	for _, n := range b.nodes {
+		have[n.Name] = true
+	}
+	for name := range b.podsOn {
+		if !have[name] {
+			b.nodes = append(b.nodes, inventory.Node{Name: name})
+		}
+	}
+	slices.SortFunc(b.nodes, func(a, b inventory.Node) int { return compareStrings(a.Name, b.Name) })
+}
+
+// vertex finds a vertex, or adds it to those that are expanded.
+func (b *builder) vertex(k key) vertex {
+	if v, ok := b.index[k]; ok {
+		return v
+	}
+	if len(b.keys) == math.MaxInt32 {
+		panic("attack paths: more than 2^31 vertices")
+	}
+	v := vertex(len(b.keys))
+	b.index[k] = v
+	b.keys, b.out, b.joinsOf = append(b.keys, k), append(b.out, nil), append(b.joinsOf, nil)
+	b.pending = append(b.pending, v)
+	switch {
+	case k.kind == isRole:
+		b.roleVertices = append(b.roleVertices, v)
+	case k.kind == isRight && right(k.variant) == readSigningRequests:
+		b.requestReads = append(b.requestReads, k)
+	}
+	return v
+}
+
+// has reports whether there is a vertex.
+func (b *builder) has(k key) bool {
+	_, ok := b.index[k]
+	return ok
+}
+
+// fact is the vertex of a fact by name.
+func (b *builder) fact(name, namespace string) vertex {
+	return b.vertex(key{kind: isFact, namespace: namespace, name: name})
+}
+
+// implies adds an edge that is a part of another step.
+func (b *builder) implies(from, to vertex) { b.impliesBy(from, to, -1) }
+
+// impliesBy is implies for a right that a binding gives.
+func (b *builder) impliesBy(from, to vertex, binding int32) {
+	b.out[from] = append(b.out[from], edge{to: to, arg: binding})
+}
+
+// step adds an edge that is a step of a technique. Arg is what it is because of; dependsOn is
+// what else decides, empty if nothing does.
+func (b *builder) step(code Code, from, to vertex, arg int32, dependsOn string) {
+	b.out[from] = append(b.out[from], edge{to: to, arg: arg, row: rowOf(code), dependsOn: b.condition(dependsOn)})
+}
+
+// together adds a step that needs several vertices. With the empty code it is a part of
+// another step.
+func (b *builder) together(code Code, to vertex, dependsOn string, from ...vertex) {
+	b.togetherBy(code, to, -1, dependsOn, from...)
+}
+
+// togetherBy is together for rights that a binding gives.
+func (b *builder) togetherBy(code Code, to vertex, binding int32, dependsOn string, from ...vertex) {
+	slices.Sort(from)
+	from = slices.Compact(slices.DeleteFunc(from, func(v vertex) bool { return v == none }))
+	e := edge{to: to, arg: binding, dependsOn: b.condition(dependsOn)}
+	if code != "" {
+		e.row = rowOf(code)
+	}
+	if len(from) == 1 {
+		b.out[from[0]] = append(b.out[from[0]], e)
+		return
+	}
+	place := int32(len(b.joins))
+	b.joins = append(b.joins, join{from, e})
+	for _, v := range from {
+		b.joinsOf[v] = append(b.joinsOf[v], place)
+	}
+}
+
+func (b *builder) condition(text string) int32 {
+	if text == "" {
+		return 0
+	}
+	i, ok := b.conditionIndex[text]
+	if !ok {
+		i = int32(len(b.conditions))
+		b.conditions = append(b.conditions, text)
+		b.conditionIndex[text] = i
+	}
+	return i
+}
+
+// drain expands vertices until there are no new ones.
+func (b *builder) drain() {
+	for len(b.pending) > 0 {
+		v := b.pending[0]
+		b.pending = b.pending[1:]
+		b.expand(v, b.keys[v])
+	}
+}
+
+// expand adds the edges of a vertex.
+func (b *builder) expand(v vertex, k key) {
+	switch k.kind {
+	case isNode:
+		b.expandNode(v, k)
+	case isNodeUser:
+		b.expandNodeUser(v, k)
+	case isServiceAccount:
+		b.expandServiceAccount(v, k)
+	case isUser:
+		b.expandUser(v, k)
+	case isGroup:
+		b.expandGroup(v, k)
+	case isNamespace:
+		b.expandNamespace(v, k)
+	case isSecret:
+		b.expandSecret(v, k)
+	case isPod:
+		b.expandPod(v, k)
+	case isRole:
+		b.expandRole(v, k)
+	case isRight:
+		b.expandRight(v, k)
+	case isFact:
+		b.expandFact(v, k)
+	}
+}

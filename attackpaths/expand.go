@@ -1,0 +1,238 @@
+package attackpaths
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// Groups of users. Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
+const (
+	authenticated      = "system:authenticated"
+	unauthenticated    = "system:unauthenticated"
+	anonymous          = "system:anonymous"
+	masters            = "system:masters"
+	allServiceAccounts = "system:serviceaccounts"
+	bootstrapUsers     = "system:bootstrap:"
+	bootstrappers      = "system:bootstrappers"
+)
+
+// What else decides.
+const (
+	dependsOnAnonymous = "whether the API server answers anonymous requests"
+	dependsOnTokenAuth = "whether the API server accepts bootstrap tokens, and whether this one has not expired"
+	dependsOnAudience  = "whether the API server accepts tokens for the audience"
+)
+
+// expandNode gives everything that is on the disk and in the memory of a node.
+func (b *builder) expandNode(v vertex, k key) {
+	b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + k.name}))
+	admin := b.vertex(key{kind: isClusterAdmin})
+	for _, i := range b.podsOn[k.name] {
+		p := b.pods[i]
+		b.step(PodOnNode, v, b.podVertex(p), i, "")
+		b.mounted(PodTokenOnNode, v, p, i)
+		switch p.ControlPlane {
+		case "kube-apiserver", "etcd", "kube-controller-manager":
+			b.step(ControlPlaneNode, v, admin, i, "")
+		case "kube-scheduler":
+			b.step(ControlPlaneNode, v, b.vertex(key{kind: isUser, name: "system:kube-scheduler"}), i, "")
+		}
+	}
+	if b.isControlPlane(k.name) {
+		b.step(ControlPlaneNode, v, admin, -1, "whether the control plane runs on the node, as its label says")
+	}
+}
+
+func (b *builder) isControlPlane(node string) bool {
+	i, found := slices.BinarySearchFunc(b.nodes, node, func(n inventory.Node, name string) int { return compareStrings(n.Name, name) })
+	if !found {
+		return false
+	}
+	_, labeled := b.nodes[i].Labels["node-role.kubernetes.io/control-plane"]
+	return labeled
+}
+
+// mounted adds steps to the accounts whose tokens a pod has.
+func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
+	if p.Mirror || p.ServiceAccount == "" || len(p.Audiences) == 0 {
+		return
+	}
+	dependsOn := dependsOnAudience
+	if p.Audiences[0] == "" {
+		dependsOn = ""
+	}
+	b.step(code, from, b.accountVertex(p.Namespace, p.ServiceAccount), i, dependsOn)
+}
+
+// expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
+// and what RBAC adds.
+func (b *builder) expandNodeUser(v vertex, k key) {
+	node := strings.TrimPrefix(k.name, nodeidentity.UserPrefix)
+	for _, i := range b.podsOn[node] {
+		p := b.pods[i]
+		if p.Mirror || p.ServiceAccount == "" || !b.mints(p) {
+			continue
+		}
+		if b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+			b.step(TokenOfPodOnNode, v, b.accountVertex(p.Namespace, p.ServiceAccount), i, b.guardsOf(createToken, p.Namespace))
+		}
+	}
+	for _, o := range b.cluster.Relations.Objects(node, graph.Secret) {
+		b.step(SecretOnNode, v, b.vertex(key{kind: isSecret, namespace: o.Namespace, name: o.Name}), -1, "")
+	}
+	// The Node authorizer lets nodes make requests for certificates and read them;
+	// NodeRestriction looks only at those of the kubelets' signers.
+	b.implies(v, b.fact(clientRequests, ""))
+	b.implies(v, b.rightVertex(readSigningRequests, "", ""))
+	b.inGroups(v, b.subjects(k.name, restricted, nodeidentity.Group, authenticated))
+}
+
+// mints reports whether the node of a pod may request a token of the pod's account that the
+// API server accepts.
+func (b *builder) mints(p *inventory.Pod) bool {
+	if slices.Contains(p.Audiences, "") {
+		return true
+	}
+	if b.cluster.Audiences == nil {
+		return false
+	}
+	audiences, restricted := b.cluster.Audiences(p.Namespace, p.Name.Name)
+	return !restricted || slices.Contains(audiences, "")
+}
+
+func (b *builder) expandServiceAccount(v vertex, k key) {
+	b.inGroups(v, b.subjects(userOfAccount(k.namespace, k.name), anybody,
+		allServiceAccounts, allServiceAccounts+":"+k.namespace, authenticated))
+}
+
+func userOfAccount(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
+
+// accountOfUser is the service account that a user name stands for.
+func accountOfUser(user string) (namespace, name string, ok bool) {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	if !ok {
+		return "", "", false
+	}
+	namespace, name, ok = strings.Cut(rest, ":")
+	return namespace, name, ok && namespace != "" && name != "" && !strings.Contains(name, ":")
+}
+
+func (b *builder) expandUser(v vertex, k key) {
+	groups := []string{authenticated}
+	if k.variant == given {
+		groups = append(groups, b.given[k.name]...)
+	}
+	if slices.Contains(groups, masters) {
+		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
+	}
+	if nodeidentity.Of(k.name, groups).IsNode {
+		b.implies(v, b.vertex(key{kind: isNodeUser, name: k.name}))
+		return
+	}
+	b.inGroups(v, b.subjects(k.name, anybody, groups...))
+}
+
+func (b *builder) expandGroup(v vertex, k key) {
+	if k.name == masters {
+		b.step(Masters, v, b.vertex(key{kind: isClusterAdmin}), -1, "")
+		return
+	}
+	b.inGroups(v, b.subjects("", anybody, k.name, authenticated))
+}
+
+// inGroups gives an identity the rights of its subjects, and those of anonymous requests.
+func (b *builder) inGroups(v vertex, subjects []vertex) {
+	for _, s := range subjects {
+		b.implies(v, s)
+	}
+	for _, s := range b.subjects(anonymous, anybody, unauthenticated) {
+		b.out[v] = append(b.out[v], edge{to: s, arg: -1, dependsOn: b.condition(dependsOnAnonymous)})
+	}
+	b.addIdentity(v, subjects)
+}
+
+// expandNamespace gives what pods in a namespace can be given.
+func (b *builder) expandNamespace(v vertex, k key) {
+	for _, name := range b.accounts[k.name] {
+		b.step(PodCreate, v, b.accountVertex(k.name, name), -1, "")
+	}
+	for _, s := range b.secrets[k.name] {
+		b.step(PodCreate, v, b.vertex(key{kind: isSecret, namespace: k.name, name: s.Name.Name}), -1, "")
+	}
+	b.together(PodCreate, b.fact(everyNode, ""), "", v, b.privileged(k.name))
+	b.together(VolumeControl, b.fact(everyNode, ""), b.volumeCondition(k.name), v,
+		b.rightVertex(createVolumes, "", ""), b.rightVertex(createClaims, k.name, ""))
+}
+
+// expandSecret gives the identity whose token is in a secret.
+func (b *builder) expandSecret(v vertex, k key) {
+	list := b.secrets[k.namespace]
+	byName := func(s inventory.Secret, name string) int { return compareStrings(s.Name.Name, name) }
+	i, found := slices.BinarySearchFunc(list, k.name, byName)
+	if !found {
+		return
+	}
+	switch s := list[i]; s.Type {
+	case corev1.SecretTypeServiceAccountToken:
+		if s.ServiceAccount != "" && slices.Contains(b.accounts[k.namespace], s.ServiceAccount) {
+			b.step(ServiceAccountTokenSecret, v, b.accountVertex(k.namespace, s.ServiceAccount), -1, "")
+		}
+	case corev1.SecretTypeBootstrapToken:
+		id, ok := strings.CutPrefix(k.name, "bootstrap-token-")
+		if ok && k.namespace == metav1.NamespaceSystem {
+			b.step(BootstrapToken, v, b.vertex(key{kind: isUser, name: bootstrapUsers + id}), -1, dependsOnTokenAuth)
+			for _, group := range b.bootstrapGroups() {
+				b.step(BootstrapToken, v, b.vertex(key{kind: isGroup, name: group}), -1, dependsOnTokenAuth)
+			}
+		}
+	}
+}
+
+// bootstrapGroups are the groups that bindings name and bootstrap tokens can have.
+func (b *builder) bootstrapGroups() []string {
+	groups := []string{bootstrappers}
+	for _, bound := range b.bindings {
+		for _, s := range bound.Subjects {
+			if s.Kind == "Group" && strings.HasPrefix(s.Name, bootstrappers+":") {
+				groups = append(groups, s.Name)
+			}
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+// expandPod gives what the processes of a pod hold.
+func (b *builder) expandPod(v vertex, k key) {
+	i, _ := slices.BinarySearchFunc(b.pods, k, func(p *inventory.Pod, k key) int {
+		if p.Namespace != k.namespace {
+			return compareStrings(p.Namespace, k.namespace)
+		}
+		return compareStrings(p.Name.Name, k.name)
+	})
+	p := b.pods[i]
+	b.mounted(PodToken, v, p, int32(i))
+	for _, name := range p.Secrets {
+		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), int32(i), "")
+	}
+	if len(p.Escapes) > 0 && p.Node != "" {
+		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), int32(i), p.Escapes[0].DependsOn)
+	}
+}
+
+func (b *builder) podVertex(p *inventory.Pod) vertex {
+	return b.vertex(key{kind: isPod, namespace: p.Namespace, name: p.Name.Name})
+}
+
+func (b *builder) accountVertex(namespace, name string) vertex {
+	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})
+}

@@ -1,0 +1,123 @@
+package attackpaths
+
+import (
+	"strings"
+
+	psa "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// Facts: intermediate results that several techniques lead to or need.
+const (
+	// everyNode is each node, through a pod with rights over its host that names the node.
+	everyNode = "every node"
+	// everyNodeUser is the credential of each node.
+	everyNodeUser = "every node's credential"
+	// everyUser is each user that a binding names, and everyGroup each group.
+	everyUser  = "every user"
+	everyGroup = "every group"
+	// everyAccount is each service account of a namespace.
+	everyAccount = "every service account"
+	// privilegedPods is that Pod Security lets pods of a namespace have rights over their host.
+	privilegedPods = "privileged pods"
+	// clientRequests is that requests for client certificates can be made.
+	clientRequests = "requests for client certificates"
+	// podsOfNode is each pod on a node, by the name of the node.
+	podsOfNode = "pods of a node"
+)
+
+func (b *builder) expandFact(v vertex, k key) {
+	switch k.name {
+	case everyNode:
+		for _, n := range b.nodes {
+			b.implies(v, b.vertex(key{kind: isNode, name: n.Name}))
+		}
+	case everyNodeUser:
+		for _, n := range b.nodes {
+			b.implies(v, b.vertex(key{kind: isNodeUser, name: nodeidentity.UserPrefix + n.Name}))
+		}
+	case everyUser:
+		for _, s := range b.subjectsOf("User") {
+			b.implies(v, b.userVertex(s))
+		}
+	case everyGroup:
+		for _, s := range b.subjectsOf("Group") {
+			if s != masters {
+				b.implies(v, b.vertex(key{kind: isGroup, name: s}))
+			}
+		}
+	case everyAccount:
+		for _, name := range b.accounts[k.namespace] {
+			b.implies(v, b.accountVertex(k.namespace, name))
+		}
+	case podsOfNode:
+		for _, i := range b.podsOn[k.namespace] {
+			b.implies(v, b.podVertex(b.pods[i]))
+		}
+	}
+}
+
+// userVertex is the identity of a user name: a service account's is that account.
+func (b *builder) userVertex(user string) vertex {
+	if namespace, name, ok := accountOfUser(user); ok {
+		return b.accountVertex(namespace, name)
+	}
+	return b.vertex(key{kind: isUser, name: user})
+}
+
+// privileged is the vertex that has to be reached so that pods of a namespace may have rights
+// over their host; none if they may anyway.
+func (b *builder) privileged(namespace string) vertex {
+	if b.level(namespace) == psa.LevelPrivileged {
+		return none
+	}
+	return b.fact(privilegedPods, namespace)
+}
+
+// level is the Pod Security level that a namespace enforces.
+func (b *builder) level(namespace string) psa.Level {
+	defaults := psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}}
+	policy, _ := psa.PolicyToEvaluate(b.labels[namespace], defaults)
+	return policy.Enforce.Level
+}
+
+// volumeCondition is what else decides about a pod that mounts a volume of its host. Pod
+// Security does not look at persistent volumes, but restricted pods do not run as root.
+func (b *builder) volumeCondition(namespace string) string {
+	user := ""
+	if b.level(namespace) == psa.LevelRestricted {
+		user = "what a user other than root can do there"
+	}
+	return allOf(b.guardsOf(createVolumes, ""), b.guardsOf(createClaims, namespace), user)
+}
+
+// guards names the webhooks and policies that are asked about a write.
+func (b *builder) guards(w inventory.Write, namespace string) []string {
+	labels := b.labels[namespace]
+	if namespace != "" && labels["kubernetes.io/metadata.name"] == "" {
+		labels = withName(labels, namespace)
+	}
+	var names []string
+	for i := range b.admission {
+		a := &b.admission[i]
+		if a.Covers(w, labels) {
+			names = append(names, a.String())
+		}
+	}
+	return names
+}
+
+func withName(labels map[string]string, namespace string) map[string]string {
+	named := map[string]string{"kubernetes.io/metadata.name": namespace}
+	for k, v := range labels {
+		named[k] = v
+	}
+	return named
+}
+
+// guarded says that admission decides about a write; empty if nothing is asked.
+func (b *builder) guarded(w inventory.Write, namespace string) string {
+	return strings.Join(b.guards(w, namespace), "; ")
+}

@@ -1,0 +1,134 @@
+package attackpaths
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// vertex is a holding, or a fact on the way to one.
+type vertex int32
+
+// none is no vertex.
+const none vertex = -1
+
+// vertexKind is what a vertex stands for. The first ones are holdings.
+type vertexKind uint8
+
+const (
+	isClusterAdmin vertexKind = iota
+	isNode
+	isServiceAccount
+	isUser
+	isGroup
+	isNamespace
+	isSecret
+	isPod
+	// isNodeUser is a node's credential: the user system:node:NAME in the group
+	// system:nodes.
+	isNodeUser
+	// isSubject is a user or group that bindings name.
+	isSubject
+	// isRole is a role that is held in a scope.
+	isRole
+	// isRight is a right that some identity has.
+	isRight
+	// isOwnRight is a right that the attacker can give to each identity.
+	isOwnRight
+	// isFact is anything else; its name says what.
+	isFact
+)
+
+// holdings are the kinds that are reported.
+var holdingKinds = [...]string{
+	isClusterAdmin: ClusterAdmin, isNode: Node, isServiceAccount: ServiceAccount, isUser: User, isGroup: Group,
+	isNamespace: Namespace, isSecret: Secret, isPod: Pod, isNodeUser: User,
+}
+
+// key identifies a vertex.
+type key struct {
+	kind vertexKind
+	// variant tells apart what has the same name: of roles and subjects, who holds them;
+	// of rights, which.
+	variant uint8
+	// namespace is the scope of a role or right; empty is the whole cluster.
+	namespace, name string
+	// role is the place of a role in Graph.roles.
+	role int32
+}
+
+// given is the variant of a user of Cluster.Users, which may have groups.
+const given = 1
+
+func (k key) holding() (Holding, bool) {
+	if int(k.kind) >= len(holdingKinds) {
+		return Holding{}, false
+	}
+	return Holding{Kind: holdingKinds[k.kind], Namespace: k.namespace, Name: k.name}, true
+}
+
+// edge leads from one vertex to another.
+type edge struct {
+	to vertex
+	// arg is what the step is because of: the place of a pod or binding.
+	arg int32
+	// dependsOn is the place in Graph.conditions of what else decides; zero is nothing.
+	dependsOn int32
+	row       row
+}
+
+// join leads from several vertices together to another.
+type join struct {
+	from []vertex
+	edge
+}
+
+// Graph is everything that techniques make possible in one cluster. It is safe for concurrent
+// use once it is made.
+type Graph struct {
+	keys  []key
+	index map[key]vertex
+	out   [][]edge
+	joins []join
+	// joinsOf are the places of the joins that a vertex is a part of.
+	joinsOf [][]int32
+
+	pods       []*inventory.Pod
+	roles      []rbac.RoleRules
+	bindings   []rbac.BoundRole
+	conditions []string
+}
+
+// New makes the graph of a cluster.
+func New(c *Cluster) (*Graph, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	b := newBuilder(c)
+	b.build()
+	return b.Graph, nil
+}
+
+// find returns the vertex of a holding.
+func (g *Graph) find(h Holding) (vertex, error) {
+	kinds := map[string][]key{
+		// A node's user is its credential unless it is given without the group of nodes.
+		User: {{kind: isUser, variant: given}, {kind: isNodeUser}, {kind: isUser}},
+	}[h.Kind]
+	for kind, name := range holdingKinds {
+		if name == h.Kind && h.Kind != User {
+			kinds = append(kinds, key{kind: vertexKind(kind)})
+		}
+	}
+	for _, k := range kinds {
+		k.namespace, k.name = h.Namespace, h.Name
+		if v, ok := g.index[k]; ok {
+			return v, nil
+		}
+	}
+	return none, fmt.Errorf("%s is not in the cluster's state", h)
+}
+
+func compareStrings(a, b string) int { return cmp.Compare(a, b) }

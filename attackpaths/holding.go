@@ -1,0 +1,92 @@
+package attackpaths
+
+import (
+	"cmp"
+
+	"github.com/node-authorizer/node-authorizer/rbac"
+	"github.com/node-authorizer/node-authorizer/verdict"
+)
+
+// Holding is something that an attacker can own. Its kind is one of the constants below.
+type Holding = verdict.Object
+
+// The kinds of holdings.
+const (
+	// ClusterAdmin is every right on every object.
+	ClusterAdmin = "ClusterAdmin"
+	// Node is root on a machine.
+	Node = "Node"
+	// Pod is control of the processes in a pod's containers.
+	Pod = "Pod"
+	// ServiceAccount, User and Group are identities with which requests can be made.
+	ServiceAccount = "ServiceAccount"
+	User           = "User"
+	Group          = "Group"
+	// Secret is the content of a secret.
+	Secret = "Secret"
+	// Namespace is the right to have pods created in a namespace.
+	Namespace = "Namespace"
+)
+
+// Certainty says whether something is reached.
+type Certainty uint8
+
+// No is not reached, Possible depends on what the state does not show, Certain is reached.
+const (
+	No Certainty = iota
+	Possible
+	Certain
+)
+
+// String returns "No", "Possible" or "Certain".
+func (c Certainty) String() string { return [...]string{"No", "Possible", "Certain"}[c] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Certainty) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// Step is one use of a technique.
+type Step struct {
+	Technique Code    `json:"technique"`
+	From      Holding `json:"from"`
+	To        Holding `json:"to"`
+	// Because says in one line what makes the step possible.
+	Because string `json:"because"`
+	// GrantedBy is the binding that gives the right which the step needs; nil if the step
+	// needs none.
+	GrantedBy *rbac.Ref `json:"grantedBy,omitempty"`
+	Certainty Certainty `json:"certainty"`
+	// DependsOn is what else decides; empty for a step that is certain.
+	DependsOn string `json:"dependsOn,omitempty"`
+}
+
+// Reached is a holding with the shortest path to it.
+type Reached struct {
+	Holding
+	Certainty Certainty `json:"certainty"`
+	// Path leads from the start to the holding. A step that needs several holdings comes
+	// after the steps to each of them.
+	Path []Step `json:"path"`
+}
+
+// Result is what is reached from one start.
+type Result struct {
+	Start Holding `json:"start"`
+	// ClusterAdmin says whether the whole cluster is reached.
+	ClusterAdmin Certainty `json:"clusterAdmin"`
+	// Reached is everything that is reached without cluster-admin, and cluster-admin:
+	// by kind in the order of the constants, namespace and name.
+	Reached []Reached `json:"reached"`
+}
+
+// kindOrder sorts holdings by what they are worth.
+var kindOrder = map[string]int{
+	ClusterAdmin: 0, Node: 1, ServiceAccount: 2, User: 3, Group: 4, Namespace: 5, Secret: 6, Pod: 7,
+}
+
+func compareHoldings(a, b Holding) int {
+	return cmp.Or(
+		cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+	)
+}

@@ -1,0 +1,368 @@
+package attackpaths_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	podsecurity "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/noderestriction"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// naive is an exhaustive search. It lists every derivation that a cluster allows and applies all
+// of them until nothing changes. It shares nothing between identities, roles or rights.
+type naive struct {
+	c           *attackpaths.Cluster
+	facts       map[fact]int
+	derivations []derivation
+	rights      map[string]fact
+
+	nodes      []inventory.Node
+	pods       []*inventory.Pod
+	namespaces map[string]map[string]string
+	accounts   map[inventory.Name]bool
+	secrets    map[inventory.Name]inventory.Secret
+
+	roles      []naiveRole
+	bindings   []rbac.BoundRole
+	users      map[string]bool
+	groups     map[string]bool
+	identities []naiveIdentity
+}
+
+// fact is a holding, a credential of a node, a role that is owned, a right, and so on.
+type fact struct{ kind, namespace, name string }
+
+const (
+	credential = "credential of a node"
+	privileged = "privileged pods are possible"
+)
+
+// derivation leads from all facts of from together to one fact.
+type derivation struct {
+	from     []int
+	to, cost int
+	possible bool
+}
+
+// naiveRole is a role that exists.
+type naiveRole struct {
+	ref        rbac.Ref
+	rules      []rbacv1.PolicyRule
+	everything bool
+}
+
+// naiveIdentity is a user with its groups.
+type naiveIdentity struct {
+	fact   fact
+	user   string
+	groups []string
+	node   bool
+}
+
+// ask is a set of requests. The attacker needs one of them.
+type ask struct {
+	verbs                    []string
+	group, resource, sub, ns string
+	name                     string
+	// unlimited ignores rules with names, limited those without. anyName matches rules with any
+	// names.
+	unlimited, limited, anyName bool
+}
+
+func newNaive(c *attackpaths.Cluster) *naive {
+	n := &naive{c: c, facts: map[fact]int{}, rights: map[string]fact{}}
+	n.universe()
+	n.withoutRights()
+	n.singleRights()
+	n.togetherRights()
+	return n
+}
+
+func (n *naive) id(f fact) int {
+	if _, ok := n.facts[f]; !ok {
+		n.facts[f] = len(n.facts)
+	}
+	return n.facts[f]
+}
+
+// step adds a derivation. Cost 1 is a use of a technique.
+func (n *naive) step(cost int, possible bool, to fact, from ...fact) {
+	d := derivation{to: n.id(to), cost: cost, possible: possible}
+	for _, f := range from {
+		d.from = append(d.from, n.id(f))
+	}
+	n.derivations = append(n.derivations, d)
+}
+
+const isAccount = "system:serviceaccount:"
+
+func nodeHolding(name string) fact     { return fact{attackpaths.Node, "", name} }
+func cred(name string) fact            { return fact{credential, "", name} }
+func podHolding(p *inventory.Pod) fact { return fact{attackpaths.Pod, p.Namespace, p.Name.Name} }
+func accountOf(name inventory.Name) fact {
+	return fact{attackpaths.ServiceAccount, name.Namespace, name.Name}
+}
+
+func secretOf(name inventory.Name) fact { return fact{attackpaths.Secret, name.Namespace, name.Name} }
+func user(name string) fact             { return fact{attackpaths.User, "", name} }
+func group(name string) fact            { return fact{attackpaths.Group, "", name} }
+func inNamespace(name string) fact      { return fact{attackpaths.Namespace, "", name} }
+
+var clusterAdmin = fact{kind: attackpaths.ClusterAdmin}
+
+// owned is a role that the attacker can bind in a scope.
+func owned(role rbac.Ref, scope string) fact {
+	return fact{"owned role in " + scope, role.Namespace, role.Kind + " " + role.Name}
+}
+
+// everythingRole is what escalate makes of any role.
+var everythingRole = rbac.Ref{Kind: "everything"}
+
+func everything(rules []rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Verbs, "*") && slices.Contains(r.APIGroups, "*") &&
+			slices.Contains(r.Resources, "*") && len(r.ResourceNames) == 0
+	})
+}
+
+func (n *naive) universe() {
+	i := n.c.Inventory
+	n.pods, n.bindings = i.Pods(), n.c.RBAC.Bindings()
+	n.namespaces, n.accounts, n.secrets = map[string]map[string]string{}, map[inventory.Name]bool{}, map[inventory.Name]inventory.Secret{}
+	n.users, n.groups = map[string]bool{}, map[string]bool{}
+	known := func(ns string) {
+		if _, ok := n.namespaces[ns]; !ok {
+			n.namespaces[ns] = nil
+		}
+	}
+	for _, ns := range i.Namespaces() {
+		n.namespaces[ns.Name] = ns.Labels
+	}
+	for _, a := range i.ServiceAccounts() {
+		known(a.Namespace)
+		n.accounts[a] = true
+	}
+	for _, s := range i.Secrets() {
+		known(s.Namespace)
+		n.secrets[s.Name] = s
+	}
+	n.nodes = i.Nodes()
+	for _, p := range n.pods {
+		known(p.Namespace)
+		if !p.Mirror && p.ServiceAccount != "" {
+			n.accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
+		}
+		for _, s := range slices.Concat(p.Secrets, p.PullSecrets) {
+			name := inventory.Name{Namespace: p.Namespace, Name: s}
+			if _, ok := n.secrets[name]; !ok {
+				n.secrets[name] = inventory.Secret{Name: name}
+			}
+		}
+		if p.Node != "" && !slices.ContainsFunc(n.nodes, func(o inventory.Node) bool { return o.Name == p.Node }) {
+			n.nodes = append(n.nodes, inventory.Node{Name: p.Node})
+		}
+	}
+	for _, role := range n.c.RBAC.Roles() {
+		n.roles = append(n.roles, naiveRole{role.Role, role.Rules, everything(role.Rules)})
+	}
+	all := []string{"*"}
+	n.roles = append(n.roles, naiveRole{everythingRole, []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}}, true})
+	for _, b := range n.bindings {
+		if b.Binding.Namespace != "" {
+			known(b.Binding.Namespace)
+		}
+		for _, s := range b.Subjects {
+			switch s.Kind {
+			case "User":
+				n.users[s.Name] = true
+			case "ServiceAccount":
+				if s.Namespace != "" {
+					n.users[isAccount+s.Namespace+":"+s.Name] = true
+				}
+			case "Group":
+				n.groups[s.Name] = true
+			}
+		}
+	}
+	n.identify()
+}
+
+// identityOf is the holding of a user name: a user or a service account.
+func identityOf(name string) fact {
+	if rest, ok := strings.CutPrefix(name, isAccount); ok {
+		if ns, account, ok := strings.Cut(rest, ":"); ok {
+			return fact{attackpaths.ServiceAccount, ns, account}
+		}
+	}
+	return user(name)
+}
+
+// identify lists all identities that an attacker can hold.
+func (n *naive) identify() {
+	done := map[fact]bool{}
+	add := func(f fact, node bool, name string, groups ...string) {
+		if !done[f] {
+			done[f] = true
+			n.identities = append(n.identities, naiveIdentity{f, name, groups, node})
+		}
+	}
+	ofAccount := func(ns, name string) {
+		add(fact{attackpaths.ServiceAccount, ns, name}, false, isAccount+ns+":"+name,
+			"system:serviceaccounts", "system:serviceaccounts:"+ns, "system:authenticated")
+	}
+	for a := range n.accounts {
+		ofAccount(a.Namespace, a.Name)
+	}
+	for name := range n.users {
+		if f := identityOf(name); f.kind == attackpaths.ServiceAccount {
+			ofAccount(f.namespace, f.name)
+		} else {
+			add(f, false, name, "system:authenticated")
+		}
+	}
+	add(user("system:kube-scheduler"), false, "system:kube-scheduler", "system:authenticated")
+	for name := range n.secrets {
+		if id, ok := n.bootstrap(name); ok {
+			add(user("system:bootstrap:"+id), false, "system:bootstrap:"+id, "system:authenticated")
+		}
+	}
+	for _, g := range append(slices.Collect(maps.Keys(n.groups)), append(n.allNames(), "system:bootstrappers")...) {
+		if g != "system:masters" {
+			add(group(g), false, "", g, "system:authenticated")
+		}
+	}
+	for _, node := range n.nodes {
+		add(cred(node.Name), true, "system:node:"+node.Name, "system:nodes", "system:authenticated")
+	}
+}
+
+func (n *naive) bootstrap(name inventory.Name) (id string, ok bool) {
+	id, ok = strings.CutPrefix(name.Name, "bootstrap-token-")
+	return id, ok && name.Namespace == "kube-system" && n.secrets[name].Type == "bootstrap.kubernetes.io/token"
+}
+
+func (n *naive) bootstrapGroups() []fact {
+	all := []fact{group("system:bootstrappers")}
+	for g := range n.groups {
+		if strings.HasPrefix(g, "system:bootstrappers:") {
+			all = append(all, group(g))
+		}
+	}
+	return all
+}
+
+func (n *naive) level(ns string) podsecurity.Level {
+	allowAll := podsecurity.LevelVersion{Level: podsecurity.LevelPrivileged, Version: podsecurity.LatestVersion()}
+	policy, _ := podsecurity.PolicyToEvaluate(n.namespaces[ns], podsecurity.Policy{Enforce: allowAll, Audit: allowAll, Warn: allowAll})
+	return policy.Enforce.Level
+}
+
+// withoutRights are the steps that need no right in RBAC.
+func (n *naive) withoutRights() {
+	for _, node := range n.nodes {
+		n.step(0, false, cred(node.Name), nodeHolding(node.Name))
+		if _, ok := node.Labels["node-role.kubernetes.io/control-plane"]; ok {
+			n.step(1, true, clusterAdmin, nodeHolding(node.Name))
+		}
+		for _, p := range n.pods {
+			n.stealPod(node, p)
+		}
+		for _, s := range n.c.Relations.Objects(node.Name, graph.Secret) {
+			n.step(1, false, fact{attackpaths.Secret, s.Namespace, s.Name}, cred(node.Name))
+		}
+	}
+	for _, p := range n.pods {
+		n.pod(p)
+	}
+	for name, s := range n.secrets {
+		of := inventory.Name{Namespace: name.Namespace, Name: s.ServiceAccount}
+		if s.Type == "kubernetes.io/service-account-token" && n.accounts[of] {
+			n.step(1, false, accountOf(of), secretOf(name))
+		}
+		if id, ok := n.bootstrap(name); ok {
+			for _, to := range append(n.bootstrapGroups(), user("system:bootstrap:"+id)) {
+				n.step(1, true, to, secretOf(name))
+			}
+		}
+	}
+	n.step(1, false, clusterAdmin, group("system:masters"))
+	for ns := range n.namespaces {
+		if n.level(ns) == podsecurity.LevelPrivileged {
+			n.step(0, false, fact{privileged, ns, ""})
+		}
+		for a := range n.accounts {
+			if a.Namespace == ns {
+				n.step(1, false, accountOf(a), inNamespace(ns))
+			}
+		}
+		for s := range n.secrets {
+			if s.Namespace == ns {
+				n.step(1, false, secretOf(s), inNamespace(ns))
+			}
+		}
+		for _, node := range n.nodes {
+			n.step(1, false, nodeHolding(node.Name), inNamespace(ns), fact{privileged, ns, ""})
+		}
+	}
+}
+
+func (n *naive) stealPod(node inventory.Node, p *inventory.Pod) {
+	if p.Mirror || p.Placement.Pinned() || p.Workload.Resource == "daemonsets" || (p.Workload == inventory.Workload{} && p.Node != "") {
+		return
+	}
+	if !p.Placement.Allows(&node, noderestriction.OwnLabel) {
+		return
+	}
+	if slices.Contains(p.Audiences, "") {
+		n.step(1, true, fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}, nodeHolding(node.Name))
+	}
+	for _, s := range p.Secrets {
+		n.step(1, true, fact{attackpaths.Secret, p.Namespace, s}, nodeHolding(node.Name))
+	}
+}
+
+func (n *naive) pod(p *inventory.Pod) {
+	of := fact{attackpaths.ServiceAccount, p.Namespace, p.ServiceAccount}
+	ours := slices.Contains(p.Audiences, "")
+	if !p.Mirror && len(p.Audiences) > 0 {
+		n.step(1, !ours, of, podHolding(p))
+	}
+	for _, s := range p.Secrets {
+		n.step(1, false, fact{attackpaths.Secret, p.Namespace, s}, podHolding(p))
+	}
+	if p.Node == "" {
+		return
+	}
+	n.step(1, false, podHolding(p), nodeHolding(p.Node))
+	if len(p.Escapes) > 0 {
+		n.step(1, p.Escapes[0].DependsOn != "", nodeHolding(p.Node), podHolding(p))
+	}
+	if !p.Mirror && len(p.Audiences) > 0 {
+		n.step(1, !ours, of, nodeHolding(p.Node))
+	}
+	var audiences []string
+	restricted := true
+	if n.c.Audiences != nil {
+		audiences, restricted = n.c.Audiences(p.Namespace, p.Name.Name)
+	}
+	tokens := ours || !restricted || slices.Contains(audiences, "")
+	if !p.Mirror && tokens && n.c.Relations.HasPath(p.Node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
+		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", p.Namespace), of, cred(p.Node))
+	}
+	if p.Mirror {
+		switch p.ControlPlane {
+		case "kube-apiserver", "etcd", "kube-controller-manager":
+			n.step(1, false, clusterAdmin, nodeHolding(p.Node))
+		case "kube-scheduler":
+			n.step(1, false, user("system:kube-scheduler"), nodeHolding(p.Node))
+		}
+	}
+}

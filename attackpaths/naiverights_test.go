@@ -1,0 +1,225 @@
+package attackpaths_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// grants reports whether a rule that holds in a scope allows one of the requests.
+func (a ask) grants(rule *rbacv1.PolicyRule, scope string, node bool) bool {
+	if scope != "" && scope != a.ns {
+		return false
+	}
+	for _, verb := range a.verbs {
+		if node && refusedToNodes(verb, a.resource, a.sub) {
+			continue
+		}
+		name := a.name
+		if a.limited && len(rule.ResourceNames) == 0 {
+			continue
+		}
+		switch {
+		case len(rule.ResourceNames) == 0:
+		case a.nameless(verb) && slices.Contains(rule.ResourceNames, ""):
+			name = "" // the rule is for requests without a name
+		case a.unlimited:
+			continue
+		case a.anyName:
+			name = rule.ResourceNames[0]
+		}
+		if rbac.RuleAllows(rule, &access.Request{
+			Verb: verb, ResourceRequest: true, Group: a.group, Resource: a.resource, Subresource: a.sub, Namespace: a.ns, Name: name,
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded reports whether a webhook may refuse a write.
+func (n *naive) guarded(operation admissionv1.OperationType, group, resource, sub, ns string) bool {
+	with := map[string]string{"kubernetes.io/metadata.name": ns}
+	maps.Copy(with, n.namespaces[ns])
+	w := inventory.Write{
+		Operation: operation, Group: group, Resource: resource, Subresource: sub,
+		Namespaced: ns != "" && resource != "namespaces",
+	}
+	return slices.ContainsFunc(n.c.Inventory.Admission(), func(a inventory.Admission) bool {
+		if resource == "namespaces" && a.Namespaces != nil && !a.Namespaces.Matches(labels.Set(with)) {
+			return false // a namespace is selected by its own labels
+		}
+		return a.Covers(w, with)
+	})
+}
+
+// nameless reports whether a request may be made without a name in it.
+func (a ask) nameless(verb string) bool {
+	switch verb {
+	case "create":
+		return a.sub == "" || a.sub == "nodeclient"
+	case "list", "watch":
+		return true
+	}
+	return false
+}
+
+// refusedToNodes is what the admission plugin NodeRestriction refuses.
+func refusedToNodes(verb, resource, sub string) bool {
+	create, change := verb == "create", verb == "update" || verb == "patch"
+	switch resource + "/" + sub {
+	case "pods/":
+		return create || change
+	case "pods/ephemeralcontainers":
+		return change
+	case "persistentvolumeclaims/", "serviceaccounts/token", "certificatesigningrequests/":
+		return create
+	}
+	return false
+}
+
+// grants reports whether a role that is held in a scope gives a right.
+func (r naiveRole) grants(asks []ask, scope string, node bool) bool {
+	for _, a := range asks {
+		for i := range r.rules {
+			if a.grants(&r.rules[i], scope, node) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names reports whether a binding applies to a user.
+func names(b rbac.BoundRole, user string, groups []string) bool {
+	return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case "User":
+			return user != "" && s.Name == user
+		case "ServiceAccount":
+			return s.Namespace != "" && user == isAccount+s.Namespace+":"+s.Name
+		case "Group":
+			return slices.Contains(groups, s.Name)
+		}
+		return false
+	})
+}
+
+// roleOf finds the role of a binding.
+func (n *naive) roleOf(b rbac.BoundRole) (naiveRole, bool) {
+	for _, r := range n.roles {
+		inScope := r.ref.Kind == "ClusterRole" || r.ref.Kind == "Role" && b.Binding.Namespace == r.ref.Namespace
+		if r.ref.Kind == b.Role.Kind && r.ref.Name == b.Role.Name && inScope {
+			return r, true
+		}
+	}
+	return naiveRole{}, false
+}
+
+// static calls do for each role that bindings give to a user, and where.
+func (n *naive) static(user string, groups []string, do func(role naiveRole, scope string)) {
+	for _, b := range n.bindings {
+		if role, ok := n.roleOf(b); ok && names(b, user, groups) {
+			do(role, b.Binding.Namespace)
+		}
+	}
+}
+
+func (n *naive) anonymous(do func(role naiveRole, scope string)) {
+	n.static("system:anonymous", []string{"system:unauthenticated"}, do)
+}
+
+// eachOwned calls do for each role that can be owned, in each scope.
+func (n *naive) eachOwned(do func(role naiveRole, scope string)) {
+	for _, r := range n.roles {
+		if r.ref.Kind != "Role" {
+			do(r, "")
+		}
+		for ns := range n.namespaces {
+			if r.ref.Kind != "Role" || r.ref.Namespace == ns {
+				do(r, ns)
+			}
+		}
+	}
+}
+
+// right is the fact that the attacker can make one of the requests, as any identity.
+func (n *naive) right(asks ...ask) fact {
+	key := fmt.Sprintf("%q", fmt.Sprint(asks))
+	if f, ok := n.rights[key]; ok {
+		return f
+	}
+	f := fact{"right", "", key}
+	n.rights[key] = f
+	for _, i := range n.identities {
+		n.static(i.user, i.groups, func(r naiveRole, scope string) {
+			if !(r.everything && scope == "") && r.grants(asks, scope, i.node) {
+				n.step(0, false, f, i.fact)
+			}
+		})
+		n.anonymous(func(r naiveRole, scope string) {
+			if !(r.everything && scope == "") && r.grants(asks, scope, false) {
+				n.step(0, true, f, i.fact)
+			}
+		})
+	}
+	n.eachOwned(func(r naiveRole, scope string) {
+		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
+			n.step(0, false, f, owned(r.ref, scope))
+		}
+	})
+	return f
+}
+
+// ownedRight is the fact that an owned role gives one of the rights, for use with another.
+func (n *naive) ownedRight(asks []ask) fact {
+	key := fmt.Sprintf("%q", fmt.Sprint(asks))
+	f := fact{"owned right", "", key}
+	if _, ok := n.rights["owned "+key]; ok {
+		return f
+	}
+	n.rights["owned "+key] = f
+	n.eachOwned(func(r naiveRole, scope string) {
+		if !(r.everything && scope == "") && r.grants(asks, scope, false) {
+			n.step(0, false, f, owned(r.ref, scope))
+		}
+	})
+	return f
+}
+
+// together is the fact that one identity can make a request of each of two kinds.
+func (n *naive) together(one, other []ask) fact {
+	key := fmt.Sprintf("%q and %q", fmt.Sprint(one), fmt.Sprint(other))
+	f := fact{"together", "", key}
+	if _, ok := n.rights[key]; ok {
+		return f
+	}
+	n.rights[key] = f
+	n.step(0, false, f, n.ownedRight(one), n.ownedRight(other))
+	for _, i := range n.identities {
+		has := func(asks []ask) (yes bool) {
+			n.static(i.user, i.groups, func(r naiveRole, scope string) {
+				yes = yes || !(r.everything && scope == "") && r.grants(asks, scope, i.node)
+			})
+			return yes
+		}
+		hasOne, hasOther := has(one), has(other)
+		switch {
+		case hasOne && hasOther:
+			n.step(0, false, f, i.fact)
+		case hasOne:
+			n.step(0, false, f, i.fact, n.ownedRight(other))
+		case hasOther:
+			n.step(0, false, f, i.fact, n.ownedRight(one))
+		}
+	}
+	return f
+}

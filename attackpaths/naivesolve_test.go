@@ -1,0 +1,116 @@
+package attackpaths_test
+
+import (
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+)
+
+const naiveLimit = 32767
+
+// solve repeats all derivations until no fact becomes cheaper. Unreached facts have no entry.
+func (n *naive) solve(start fact, possible bool) map[int]int {
+	unreached := naiveLimit + 1
+	cost := make([]int, len(n.facts))
+	for i := range cost {
+		cost[i] = unreached
+	}
+	cost[n.id(start)] = 0
+	for changed := true; changed; {
+		changed = false
+		for _, d := range n.derivations {
+			if d.possible && !possible {
+				continue
+			}
+			sum := d.cost
+			for _, f := range d.from {
+				if cost[f] == unreached {
+					sum = -1
+					break
+				}
+				sum += cost[f]
+			}
+			if sum >= 0 && min(sum, naiveLimit) < cost[d.to] {
+				cost[d.to], changed = min(sum, naiveLimit), true
+			}
+		}
+	}
+	reached := map[int]int{}
+	for f, c := range cost {
+		if c != unreached {
+			reached[f] = c
+		}
+	}
+	return reached
+}
+
+// found is the result of the exhaustive search for a holding.
+type found struct {
+	certainty attackpaths.Certainty
+	cost      int
+}
+
+// from computes what a start reaches. Ties are credentials of nodes that cost the same through
+// their nodes as in another way.
+func (n *naive) from(start attackpaths.Holding) (all map[attackpaths.Holding]found, ties map[attackpaths.Holding]bool) {
+	f := factOf(start)
+	if name, ok := strings.CutPrefix(start.Name, "system:node:"); ok && start.Kind == attackpaths.User {
+		f = cred(name)
+	}
+	n.id(f)
+	all, ties = map[attackpaths.Holding]found{}, map[attackpaths.Holding]bool{}
+	certain, possible := n.solve(f, false), n.solve(f, true)
+	for f, id := range n.facts {
+		run, certainty := certain, attackpaths.Certain
+		cost, ok := run[id]
+		if !ok {
+			run, certainty = possible, attackpaths.Possible
+			cost, ok = run[id]
+		}
+		if !ok {
+			continue
+		}
+		h := attackpaths.Holding{Kind: f.kind, Namespace: f.namespace, Name: f.name}
+		switch f.kind {
+		case credential:
+			h.Kind, h.Name = attackpaths.User, "system:node:"+f.name
+			if own, ok := run[n.id(nodeHolding(f.name))]; ok && own == cost {
+				if n.otherWays(run, f, certainty) == cost {
+					ties[h] = true // it may be reported or not
+				}
+				continue
+			}
+		case attackpaths.ClusterAdmin, attackpaths.Node, attackpaths.ServiceAccount, attackpaths.User, attackpaths.Group,
+			attackpaths.Namespace, attackpaths.Secret, attackpaths.Pod:
+		default:
+			continue
+		}
+		before, ok := all[h]
+		better := !ok || certainty > before.certainty || certainty == before.certainty && cost < before.cost
+		if h != start && better {
+			all[h] = found{certainty, cost}
+		}
+	}
+	return all, ties
+}
+
+// otherWays is the cost of the credential of a node without its node.
+func (n *naive) otherWays(cost map[int]int, of fact, certainty attackpaths.Certainty) int {
+	cheapest := naiveLimit + 1
+	for _, d := range n.derivations {
+		if d.to != n.id(of) || d.from[0] == n.id(nodeHolding(of.name)) || (d.possible && certainty == attackpaths.Certain) {
+			continue
+		}
+		sum, reached := d.cost, true
+		for _, f := range d.from {
+			c, ok := cost[f]
+			sum, reached = sum+c, reached && ok
+		}
+		if reached {
+			cheapest = min(cheapest, sum)
+		}
+	}
+	return cheapest
+}
+
+func factOf(h attackpaths.Holding) fact { return fact{h.Kind, h.Namespace, h.Name} }

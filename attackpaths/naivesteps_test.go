@@ -1,0 +1,358 @@
+package attackpaths_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	podsecurity "k8s.io/pod-security-admission/api"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/inventory"
+	"github.com/node-authorizer/node-authorizer/kubeversion"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+func verbs(list ...string) []string { return list }
+
+var (
+	reading  = verbs("get", "list", "watch")
+	changing = verbs("update", "patch")
+	creating = verbs("create")
+)
+
+const (
+	rbacGroup         = "rbac.authorization.k8s.io"
+	certificatesGroup = "certificates.k8s.io"
+	admissionGroup    = "admissionregistration.k8s.io"
+)
+
+func (n *naive) singleRights() {
+	n.masters()
+	for ns := range n.namespaces {
+		n.rightsOnAccounts(ns)
+		n.rightsOnPods(ns)
+		n.rightsOnVolumes(ns)
+	}
+	for _, node := range n.nodes {
+		for _, p := range n.pods {
+			if p.Node == node.Name {
+				n.step(1, n.guarded(admissionv1.Connect, "", "nodes", "proxy", ""), podHolding(p),
+					n.right(ask{verbs: verbs("get", "create"), resource: "nodes", sub: "proxy", name: node.Name}))
+			}
+		}
+	}
+	for u := range n.users {
+		if f := identityOf(u); f.kind == attackpaths.User {
+			n.step(1, false, f, n.right(ask{verbs: verbs("impersonate"), resource: "users", name: u}))
+		}
+	}
+	n.configuration()
+}
+
+// masters follows roles with a rule for everything in the whole cluster.
+func (n *naive) masters() {
+	for _, i := range n.identities {
+		n.static(i.user, i.groups, func(r naiveRole, scope string) {
+			if r.everything && scope == "" {
+				n.step(1, false, clusterAdmin, i.fact)
+			}
+		})
+		n.anonymous(func(r naiveRole, scope string) {
+			if r.everything && scope == "" {
+				n.step(1, true, clusterAdmin, i.fact)
+			}
+		})
+	}
+	for _, r := range n.roles {
+		if r.everything && r.ref.Kind != "Role" {
+			n.step(0, false, clusterAdmin, owned(r.ref, ""))
+		}
+	}
+}
+
+// rightsOnAccounts leads to the accounts and secrets of a namespace.
+func (n *naive) rightsOnAccounts(ns string) {
+	read := []ask{{verbs: reading, resource: "secrets", ns: ns, unlimited: true}}
+	for _, name := range n.allNames() {
+		if _, known := n.secrets[inventory.Name{Namespace: ns, Name: name}]; !known {
+			read = append(read, ask{verbs: reading, resource: "secrets", ns: ns, name: name})
+		}
+	}
+	create := n.right(ask{verbs: creating, resource: "secrets", ns: ns})
+	for s := range n.secrets {
+		if s.Namespace == ns {
+			n.step(1, false, secretOf(s), n.right(ask{verbs: reading, resource: "secrets", ns: ns, name: s.Name}))
+		}
+	}
+	for a := range n.accounts {
+		if a.Namespace != ns {
+			continue
+		}
+		n.step(1, n.guarded(admissionv1.Create, "", "secrets", "", ns), accountOf(a), create, n.right(read...))
+		n.step(1, n.guarded(admissionv1.Create, "", "serviceaccounts", "token", ns), accountOf(a),
+			n.right(ask{verbs: creating, resource: "serviceaccounts", sub: "token", ns: ns, name: a.Name}))
+		n.step(1, false, accountOf(a), n.right(ask{verbs: verbs("impersonate"), resource: "serviceaccounts", ns: ns, name: a.Name}))
+	}
+	if ns == "kube-system" {
+		for _, g := range n.bootstrapGroups() {
+			n.step(1, true, g, create)
+		}
+	}
+}
+
+// rightsOnPods leads to the pods of a namespace, or the right to create some.
+func (n *naive) rightsOnPods(ns string) {
+	for _, w := range []struct {
+		group, resources string
+	}{
+		{"", "pods"},
+		{"", "replicationcontrollers"},
+		{"apps", "deployments"},
+		{"apps", "daemonsets"},
+		{"apps", "statefulsets"},
+		{"apps", "replicasets"},
+		{"batch", "jobs"},
+		{"batch", "cronjobs"},
+	} {
+		newPods := n.guarded(admissionv1.Create, "", "pods", "", ns)
+		n.step(1, newPods || n.guarded(admissionv1.Create, w.group, w.resources, "", ns), inNamespace(ns),
+			n.right(ask{verbs: creating, group: w.group, resource: w.resources, ns: ns}))
+		if w.resources == "pods" || w.resources == "jobs" {
+			continue
+		}
+		n.step(1, true, inNamespace(ns), n.right(ask{verbs: changing, group: w.group, resource: w.resources, ns: ns, anyName: true}))
+		if !slices.Contains([]string{"deployments", "daemonsets", "statefulsets"}, w.resources) {
+			continue
+		}
+		for _, p := range n.pods {
+			if p.Namespace == ns && p.Workload.Group == w.group && p.Workload.Resource == w.resources {
+				n.step(1, newPods || n.guarded(admissionv1.Update, w.group, w.resources, "", ns), inNamespace(ns),
+					n.right(ask{verbs: changing, group: w.group, resource: w.resources, ns: ns, name: p.Workload.Name}))
+			}
+		}
+	}
+	connecting := creating
+	if v135, err := kubeversion.Parse("1.35"); err != nil || n.c.Features.Minor() < v135 {
+		connecting = verbs("create", "get")
+	}
+	for _, p := range n.pods {
+		if p.Namespace != ns {
+			continue
+		}
+		on := func(verbs []string, sub string) fact {
+			return n.right(ask{verbs: verbs, resource: "pods", sub: sub, ns: ns, name: p.Name.Name})
+		}
+		if !p.Mirror {
+			n.step(1, n.guarded(admissionv1.Update, "", "pods", "", ns), podHolding(p), on(changing, ""))
+		}
+		if p.Node == "" {
+			continue
+		}
+		n.step(1, n.guarded(admissionv1.Connect, "", "pods", "exec", ns), podHolding(p), on(connecting, "exec"))
+		n.step(1, true, podHolding(p), on(connecting, "attach"))
+		if !p.Mirror {
+			guarded := n.guarded(admissionv1.Update, "", "pods", "ephemeralcontainers", ns)
+			n.step(1, guarded, podHolding(p), on(changing, "ephemeralcontainers"))
+			n.step(1, guarded, nodeHolding(p.Node), on(changing, "ephemeralcontainers"), fact{privileged, ns, ""})
+		}
+	}
+	n.step(1, n.guarded(admissionv1.Update, "", "namespaces", "", ns), fact{privileged, ns, ""},
+		n.right(ask{verbs: changing, resource: "namespaces", ns: ns, name: ns}))
+}
+
+func (n *naive) rightsOnVolumes(ns string) {
+	for _, node := range n.nodes {
+		guarded := n.guarded(admissionv1.Create, "", "persistentvolumes", "", "") ||
+			n.guarded(admissionv1.Create, "", "persistentvolumeclaims", "", ns)
+		n.step(1, guarded || n.level(ns) == podsecurity.LevelRestricted, nodeHolding(node.Name), inNamespace(ns),
+			n.right(ask{verbs: creating, resource: "persistentvolumes"}),
+			n.right(ask{verbs: creating, resource: "persistentvolumeclaims", ns: ns}))
+	}
+}
+
+// configuration leads to cluster-admin through what configures the API server.
+func (n *naive) configuration() {
+	write := func(group, resource string) []ask {
+		return []ask{
+			{verbs: creating, group: group, resource: resource},
+			{verbs: changing, group: group, resource: resource, anyName: true},
+		}
+	}
+	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingwebhookconfigurations")...))
+	n.step(1, true, clusterAdmin, n.right(write(admissionGroup, "mutatingadmissionpolicies")...),
+		n.right(ask{
+			verbs: verbs("create", "update", "patch"), group: admissionGroup,
+			resource: "mutatingadmissionpolicybindings", unlimited: true,
+		}))
+	n.step(1, true, clusterAdmin, n.right(write("apiregistration.k8s.io", "apiservices")...))
+	n.step(1, true, clusterAdmin, n.right(write("iamauthenticator.k8s.aws", "iamidentitymappings")...))
+	if n.c.EKS {
+		n.step(1, true, clusterAdmin, n.right(
+			ask{verbs: creating, resource: "configmaps", ns: "kube-system"},
+			ask{verbs: changing, resource: "configmaps", ns: "kube-system", name: "aws-auth"},
+		))
+	}
+}
+
+// allNames are the names in all rules.
+func (n *naive) allNames() []string {
+	var all []string
+	for _, r := range n.roles {
+		for _, rule := range r.rules {
+			all = append(all, rule.ResourceNames...)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
+}
+
+func (n *naive) togetherRights() {
+	n.bindRoles()
+	n.escalateRoles()
+	n.impersonateGroups()
+	n.certificates()
+}
+
+func onRoles(verb []string, role rbac.Ref, scope string) []ask {
+	resource := "clusterroles"
+	if role.Kind == "Role" {
+		resource = "roles"
+	}
+	return []ask{{verbs: verb, group: rbacGroup, resource: resource, ns: scope, name: role.Name}}
+}
+
+func (n *naive) bindRoles() {
+	n.eachOwned(func(r naiveRole, scope string) {
+		if r.ref == everythingRole {
+			return
+		}
+		resource := "clusterrolebindings"
+		if scope != "" {
+			resource = "rolebindings"
+		}
+		bind := onRoles(verbs("bind"), r.ref, scope)
+		bindNew := slices.Clone(bind)
+		// With the right to bind any cluster role, the attacker takes one with every right, if it exists.
+		bindNew[0].limited = r.ref.Kind == "ClusterRole" && !r.everything && n.hasEverythingRole()
+		create := []ask{{verbs: creating, group: rbacGroup, resource: resource, ns: scope}}
+		n.step(1, n.guarded(admissionv1.Create, rbacGroup, resource, "", scope), owned(r.ref, scope), n.together(create, bindNew))
+		for _, b := range n.bindings {
+			if of, ok := n.roleOf(b); ok && of.ref == r.ref && b.Binding.Namespace == scope {
+				change := []ask{{verbs: changing, group: rbacGroup, resource: resource, ns: scope, name: b.Binding.Name}}
+				n.step(1, n.guarded(admissionv1.Update, rbacGroup, resource, "", scope), owned(r.ref, scope), n.together(change, bind))
+			}
+		}
+	})
+}
+
+func (n *naive) hasEverythingRole() bool {
+	return slices.ContainsFunc(n.roles, func(r naiveRole) bool { return r.everything && r.ref.Kind == "ClusterRole" })
+}
+
+func (n *naive) escalateRoles() {
+	n.eachOwned(func(r naiveRole, scope string) {
+		if r.ref == everythingRole {
+			return
+		}
+		held := fact{"held role in " + scope, r.ref.Namespace, r.ref.Kind + " " + r.ref.Name}
+		n.step(0, false, held, owned(r.ref, scope))
+		for _, i := range n.identities {
+			n.static(i.user, i.groups, func(bound naiveRole, where string) {
+				if bound.ref == r.ref && where == scope {
+					n.step(0, false, held, i.fact)
+				}
+			})
+			n.anonymous(func(bound naiveRole, where string) {
+				if bound.ref == r.ref && where == scope {
+					n.step(0, true, held, i.fact)
+				}
+			})
+		}
+		home := r.ref.Namespace // cluster roles are changed in the whole cluster
+		guarded := n.guarded(admissionv1.Update, rbacGroup, strings.ToLower(r.ref.Kind)+"s", "", home)
+		n.step(1, guarded, owned(everythingRole, scope), held,
+			n.together(onRoles(verbs("escalate"), r.ref, home), onRoles(changing, r.ref, home)))
+	})
+}
+
+func (n *naive) impersonateGroups() {
+	impersonate := verbs("impersonate")
+	anyIdentity := []ask{{verbs: impersonate, resource: "users", anyName: true}}
+	for _, ns := range n.sortedNamespaces() {
+		anyIdentity = append(anyIdentity, ask{verbs: impersonate, resource: "serviceaccounts", ns: ns, anyName: true})
+	}
+	for _, g := range n.allNames() {
+		n.step(1, false, group(g), n.together([]ask{{verbs: impersonate, resource: "groups", name: g, limited: true}}, anyIdentity))
+	}
+	for _, g := range append(slices.Collect(maps.Keys(n.groups)), "system:masters") {
+		n.step(1, false, group(g), n.together([]ask{{verbs: impersonate, resource: "groups", name: g}}, anyIdentity))
+	}
+	for _, node := range n.nodes {
+		n.step(1, false, cred(node.Name), n.together([]ask{{verbs: impersonate, resource: "groups", name: "system:nodes"}},
+			[]ask{{verbs: impersonate, resource: "users", name: "system:node:" + node.Name}}))
+	}
+}
+
+func (n *naive) sortedNamespaces() []string {
+	var all []string
+	for ns := range n.namespaces {
+		all = append(all, ns)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// anyOtherName is a name that no rule has.
+const anyOtherName = "any other name"
+
+func (n *naive) certificates() {
+	requests := func(verbs []string, sub, name string) ask {
+		return ask{verbs: verbs, group: certificatesGroup, resource: "certificatesigningrequests", sub: sub, name: name}
+	}
+	byRBAC := n.right(requests(creating, "", ""))
+	canBeMade := fact{kind: "requests for client certificates can be made"}
+	n.step(0, false, canBeMade, byRBAC)
+	for _, node := range n.nodes {
+		n.step(0, false, canBeMade, cred(node.Name))
+	}
+	made := n.guarded(admissionv1.Create, certificatesGroup, "certificatesigningrequests", "", "")
+	approval := n.guarded(admissionv1.Update, certificatesGroup, "certificatesigningrequests", "approval", "")
+	client, kubelet := "kubernetes.io/kube-apiserver-client", "kubernetes.io/kube-apiserver-client-kubelet"
+	for _, name := range append(n.allNames(), anyOtherName) {
+		read := n.right(requests(reading, "", name))
+		for _, node := range n.nodes {
+			n.step(0, false, read, cred(node.Name))
+		}
+		for _, way := range []struct {
+			verb     string
+			write    []string
+			sub      string
+			possible bool
+		}{{"approve", changing, "approval", made || approval}, {"sign", changing, "status", true}} {
+			signing := func(signer string) fact {
+				return n.together([]ask{requests(way.write, way.sub, name)}, []ask{
+					{verbs: verbs(way.verb), group: certificatesGroup, resource: "signers", name: signer},
+					{verbs: verbs(way.verb), group: certificatesGroup, resource: "signers", name: "kubernetes.io/*"},
+				})
+			}
+			for u := range n.users {
+				n.step(1, way.possible, identityOf(u), signing(client), canBeMade, read)
+			}
+			for g := range n.groups {
+				if g != "system:masters" {
+					n.step(1, way.possible, group(g), signing(client), canBeMade, read)
+				}
+			}
+			for _, node := range n.nodes {
+				n.step(1, way.possible, cred(node.Name), signing(kubelet), byRBAC, read)
+				n.step(1, way.possible, cred(node.Name), signing(client), canBeMade, read)
+			}
+		}
+		for _, node := range n.nodes {
+			n.step(1, made, cred(node.Name), read,
+				n.together([]ask{requests(creating, "nodeclient", "")}, []ask{requests(creating, "", "")}))
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package attackpaths
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
+)
+
+// identity is one that makes requests, with the rights that it has by bindings and that
+// count together.
+type identity struct {
+	vertex   vertex
+	subjects []vertex
+	rights   map[ownKey]bool
+}
+
+// ownKey is a right that counts together with others of the same identity. The empty name is
+// any name.
+type ownKey struct {
+	right           right
+	namespace, name string
+}
+
+func (k ownKey) compare(o ownKey) int {
+	return cmp.Or(cmp.Compare(k.right, o.right), cmp.Compare(k.namespace, o.namespace), cmp.Compare(k.name, o.name))
+}
+
+// ownRights are the rights that the attacker can give to each identity that it holds, because
+// it can bind the role that grants them to any subject.
+type ownRights map[ownKey]vertex
+
+func (b *builder) addIdentity(v vertex, subjects []vertex) {
+	if len(subjects) > 0 {
+		b.identities = append(b.identities, &identity{vertex: v, subjects: subjects})
+	}
+}
+
+func (b *builder) addOwn(role vertex, k ownKey) {
+	v, ok := b.own[k]
+	if !ok {
+		v = b.vertex(key{kind: isOwnRight, variant: uint8(k.right), namespace: k.namespace, name: k.name})
+		b.own[k] = v
+	}
+	b.implies(role, v)
+}
+
+// combineRights adds the steps that need two rights of one identity. The roles that such
+// steps give may lead to more of them, until nothing is new.
+func (b *builder) combineRights() {
+	seen := map[string]bool{}
+	for {
+		vertices, joins := len(b.keys), len(seen)
+		for _, x := range b.identities {
+			if x.rights == nil {
+				x.rights = b.rightsOfSubjects(x.subjects)
+			}
+			if len(x.rights) > 0 {
+				(&combiner{b, x, seen}).run()
+			}
+		}
+		(&combiner{b, &identity{vertex: none}, seen}).run()
+		b.drain() // which may add identities
+		if len(b.keys) == vertices && len(seen) == joins {
+			return
+		}
+	}
+}
+
+// rightsOfSubjects collects the rights that roles bound to the subjects grant.
+func (b *builder) rightsOfSubjects(subjects []vertex) map[ownKey]bool {
+	rights := map[ownKey]bool{}
+	for _, s := range subjects {
+		for _, e := range b.out[s] {
+			k := b.keys[e.to]
+			if k.namespace == "" && b.rightsOfRole(k.role).everything {
+				continue // it leads to cluster-admin, which owns the rest
+			}
+			list := b.rightsOfRole(k.role).cluster
+			if k.namespace != "" {
+				list = b.rightsOfRole(k.role).namespaced
+			}
+			for _, g := range list {
+				if g.right >= firstOwn && (k.variant != restricted || !refusedToNodes(g.right)) {
+					rights[ownKey{g.right, k.namespace, g.name}] = true
+				}
+			}
+		}
+	}
+	return rights
+}
+
+// combiner combines the rights of one identity with those that the attacker can give to it.
+// Without an identity it combines only the latter.
+type combiner struct {
+	*builder
+	who  *identity
+	seen map[string]bool
+}
+
+// have lists the rights of the given kinds, those of the identity first.
+func (c *combiner) have(kinds ...right) []held {
+	var all []held
+	for k := range c.who.rights {
+		if slices.Contains(kinds, k.right) {
+			all = append(all, held{ownKey: k, through: none})
+		}
+	}
+	for k, v := range c.own {
+		if slices.Contains(kinds, k.right) && !c.who.rights[k] {
+			all = append(all, held{ownKey: k, through: v})
+		}
+	}
+	slices.SortFunc(all, func(a, b held) int { return a.compare(b.ownKey) })
+	return all
+}
+
+// held is a right, and the vertex through which the identity gets it; none if it has it.
+type held struct {
+	ownKey
+	through vertex
+}
+
+// covers reports whether a right is one for the namespace and name.
+func (h held) covers(namespace, name string) bool {
+	return (h.namespace == "" || h.namespace == namespace) && (h.name == "" || h.name == name)
+}
+
+// pair adds a step that needs two rights of the identity, and other vertices.
+func (c *combiner) pair(code Code, to vertex, dependsOn string, a, b held, others ...vertex) {
+	who := c.who.vertex
+	if a.through != none && b.through != none {
+		if who != none {
+			return // the same step is there for no identity
+		}
+	} else if who == none {
+		return
+	}
+	from := append([]vertex{who, a.through, b.through}, others...)
+	id := binary.AppendVarint(nil, int64(rowOf(code)))
+	id = binary.AppendVarint(id, int64(c.condition(dependsOn)))
+	for _, v := range append([]vertex{to}, from...) {
+		id = binary.AppendVarint(id, int64(v))
+	}
+	if c.seen[string(id)] {
+		return
+	}
+	c.seen[string(id)] = true
+	c.togetherBy(code, to, c.bindingOf(a, b), dependsOn, from...)
+}
+
+// bindingOf finds the binding that gives the identity one of two rights, the second before the
+// first; -1 if none does.
+func (c *combiner) bindingOf(a, b held) int32 {
+	for _, h := range [...]held{b, a} {
+		if h.through != none {
+			continue
+		}
+		for _, s := range c.who.subjects {
+			for _, e := range c.out[s] {
+				if c.grants(c.keys[e.to], h.ownKey) {
+					return e.arg
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// grants reports whether a role that is held in a scope grants a right.
+func (b *builder) grants(role key, k ownKey) bool {
+	if role.namespace != k.namespace {
+		return false
+	}
+	list := b.rightsOfRole(role.role).cluster
+	if role.namespace != "" {
+		list = b.rightsOfRole(role.role).namespaced
+	}
+	return slices.Contains(list, granted{right: k.right, name: k.name, any: k.name == ""})
+}
+
+func (c *combiner) run() {
+	c.bind()
+	c.escalate()
+	c.impersonate()
+	c.certificates()
+}
+
+// ownRole is the vertex of a role that the attacker can bind to each identity that it holds.
+func (c *combiner) ownRole(role int32, namespace string) vertex {
+	return c.vertex(key{kind: isRole, variant: own, namespace: namespace, role: role})
+}
+
+// bind: bind on a role, and a right to write a binding.
+func (c *combiner) bind() {
+	binds := c.have(bindClusterRoles, bindRoles)
+	if len(binds) == 0 {
+		return
+	}
+	writes := c.have(createClusterRoleBindings, updateClusterRoleBindings, createRoleBindings, updateRoleBindings)
+	for _, w := range writes {
+		for _, b := range binds {
+			c.bindWith(w, b)
+		}
+	}
+}
+
+func (c *combiner) bindWith(w, b held) {
+	switch w.right {
+	case createClusterRoleBindings:
+		if b.right == bindClusterRoles && b.namespace == "" {
+			c.bindRolesOf(w, b, "")
+		}
+	case createRoleBindings:
+		for _, ns := range c.scopes(w.namespace, b.namespace) {
+			c.bindRolesOf(w, b, ns)
+		}
+	case updateClusterRoleBindings, updateRoleBindings:
+		for _, bound := range c.bindings {
+			ns := bound.Binding.Namespace
+			if (ns == "") != (w.right == updateClusterRoleBindings) || !w.covers(ns, bound.Binding.Name) {
+				continue
+			}
+			role, ok := c.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+			if ok && bindsRole(b, ns, bound.Role.Kind, bound.Role.Name) {
+				c.pair(BindRole, c.ownRole(role, ns), c.guardsOf(w.right, ns), w, b)
+			}
+		}
+	}
+}
+
+// scopes are the namespaces in which two rights count.
+func (c *combiner) scopes(a, b string) []string {
+	switch {
+	case a == "" && b == "":
+		return c.namespaces
+	case a == "" || a == b:
+		return []string{b}
+	case b == "":
+		return []string{a}
+	}
+	return nil
+}
+
+// bindsRole reports whether a right to bind is one for a role in a scope.
+func bindsRole(b held, namespace, kind, name string) bool {
+	if kind == "ClusterRole" {
+		return b.right == bindClusterRoles && b.covers(namespace, name) && (namespace != "" || b.namespace == "")
+	}
+	return b.right == bindRoles && namespace != "" && b.covers(namespace, name)
+}
+
+// bindRolesOf gives the roles that a right to bind is about. One that grants everything
+// stands for all.
+func (c *combiner) bindRolesOf(w, b held, namespace string) {
+	guards := c.guardsOf(w.right, namespace)
+	if b.name == "" && b.right == bindClusterRoles {
+		if role, ok := c.everythingRole(); ok {
+			c.pair(BindRole, c.ownRole(role, namespace), guards, w, b)
+			return
+		}
+	}
+	for i, r := range c.roles[:len(c.roles)-1] {
+		if r.Role.Namespace != "" && r.Role.Namespace != namespace {
+			continue
+		}
+		if bindsRole(b, namespace, r.Role.Kind, r.Role.Name) {
+			c.pair(BindRole, c.ownRole(int32(i), namespace), guards, w, b)
+		}
+	}
+}
+
+// escalate: escalate on a role, and a right to change it, where the role is held.
+func (c *combiner) escalate() {
+	for _, kinds := range [...][2]right{{escalateClusterRoles, updateClusterRoles}, {escalateRoles, updateRoles}} {
+		for _, e := range c.have(kinds[0]) {
+			for _, u := range c.have(kinds[1]) {
+				c.escalateWith(e, u)
+			}
+		}
+	}
+}
+
+func (c *combiner) escalateWith(e, u held) {
+	everything := int32(len(c.roles) - 1)
+	for _, v := range c.roleVertices {
+		k := c.keys[v]
+		if k.role == everything {
+			continue
+		}
+		role := c.roles[k.role].Role
+		if (role.Kind == "ClusterRole") != (e.right == escalateClusterRoles) ||
+			!e.covers(role.Namespace, role.Name) || !u.covers(role.Namespace, role.Name) {
+			continue
+		}
+		c.pair(EscalateRole, c.ownRole(everything, k.namespace), c.guardsOf(u.right, role.Namespace), e, u, v)
+	}
+}
+
+// impersonate: groups can be impersonated together with a user or service account only.
+func (c *combiner) impersonate() {
+	for _, g := range c.have(impersonateGroups) {
+		for _, u := range c.have(impersonateUsers) {
+			c.impersonateWith(u, g)
+		}
+		for _, u := range c.have(impersonateServiceAccounts) {
+			c.impersonateGroup(u, g)
+		}
+	}
+}
+
+func (c *combiner) impersonateWith(u, g held) {
+	c.impersonateGroup(u, g)
+	if g.name != "" && g.name != nodeidentity.Group {
+		return
+	}
+	if u.name == "" {
+		c.pair(Impersonate, c.fact(everyNodeUser, ""), "", u, g)
+		return
+	}
+	if node, ok := strings.CutPrefix(u.name, nodeidentity.UserPrefix); ok && c.has(key{kind: isNode, name: node}) {
+		c.pair(Impersonate, c.vertex(key{kind: isNodeUser, name: u.name}), "", u, g)
+	}
+}
+
+func (c *combiner) impersonateGroup(u, g held) {
+	if g.name != "" {
+		c.pair(Impersonate, c.vertex(key{kind: isGroup, name: g.name}), "", u, g)
+		return
+	}
+	c.pair(Impersonate, c.fact(everyGroup, ""), "", u, g)
+	c.pair(Impersonate, c.vertex(key{kind: isGroup, name: masters}), "", u, g)
+}
+
+// The signers of client certificates.
+const (
+	clientSigner  = "kubernetes.io/kube-apiserver-client"
+	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
+)
+
+// certificates: a request, its approval or signature, and the certificate read from it.
+func (c *combiner) certificates() {
+	requests := c.rightVertex(createSigningRequests, "", "")
+	for _, status := range c.have(updateApprovals) {
+		for _, signer := range c.have(approveSigners) {
+			c.certificate(ApproveCertificate, status, signer, requests, c.guardsOf(updateApprovals, ""))
+		}
+	}
+	for _, status := range c.have(updateSigningStatus) {
+		for _, signer := range c.have(signSigners) {
+			c.certificate(SignCertificate, status, signer, requests, dependsOnCA, c.guardsOf(updateSigningStatus, ""))
+		}
+	}
+	for _, auto := range c.have(autoApprove) {
+		for _, request := range c.have(createSigningRequests) {
+			for _, name := range c.readableRequests("") {
+				read := c.rightVertex(readSigningRequests, "", name)
+				c.pair(ApproveCertificate, c.fact(everyNodeUser, ""), c.guardsOf(createSigningRequests, ""), auto, request, read)
+			}
+		}
+	}
+}
+
+func (c *combiner) certificate(code Code, status, signer held, requests vertex, conditions ...string) {
+	dependsOn := allOf(append(conditions, c.guardsOf(createSigningRequests, ""))...)
+	for _, name := range c.readableRequests(status.name) {
+		read := c.rightVertex(readSigningRequests, "", name)
+		if signs(signer, clientSigner) {
+			for _, to := range [...]string{everyUser, everyGroup, everyNodeUser} {
+				c.pair(code, c.fact(to, ""), dependsOn, status, signer, c.fact(clientRequests, ""), read)
+			}
+		}
+		if signs(signer, kubeletSigner) {
+			c.pair(code, c.fact(everyNodeUser, ""), dependsOn, status, signer, requests, read)
+		}
+	}
+}
+
+// readableRequests are the names of rights to read requests that let the certificate of a
+// request with some name be read; the attacker chooses the name if the right to write its
+// status has none.
+func (c *combiner) readableRequests(name string) []string {
+	if name != "" {
+		return []string{"", name}
+	}
+	names := []string{""}
+	for _, k := range c.requestReads {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// signs reports whether a right is one for a signer: by its name, or by its domain.
+func signs(h held, signer string) bool {
+	return h.name == "" || h.name == signer || h.name == "kubernetes.io/*"
+}

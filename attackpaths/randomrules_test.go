@@ -1,0 +1,136 @@
+package attackpaths_test
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// template is the input for a random rule. A rule may be limited to some of the names.
+type template struct {
+	verbs, group string
+	resources    []string
+	names        []string
+}
+
+// ruleTemplates are groups of rights that a technique needs together.
+var ruleTemplates = [][]template{
+	{{"get,list,watch", "", []string{"secrets"}, randomSecrets}},
+	{
+		{"create", "", []string{"secrets"}, []string{"s1", ""}},
+		{"get,list", "", []string{"secrets"}, []string{"s1", "s2", "new"}},
+	},
+	{{"create", "", []string{"serviceaccounts/token"}, randomAccounts}},
+	{{"impersonate", "", []string{"serviceaccounts"}, randomAccounts}},
+	{{"impersonate", "", []string{"users"}, randomUsers}},
+	{
+		{"impersonate", "", []string{"groups"}, randomGroups},
+		{"impersonate", "", []string{"users", "serviceaccounts"}, []string{"alice", "x", "nobody", "system:node:n2"}},
+	},
+	{{"create", "", []string{"pods", "replicationcontrollers"}, randomPods}},
+	{{"create", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, randomWorkloads}},
+	{{"create", "batch", []string{"jobs", "cronjobs"}, randomWorkloads}},
+	{{"update,patch", "apps", []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, randomWorkloads}},
+	{{"update,patch", "batch", []string{"jobs", "cronjobs"}, randomWorkloads}},
+	{{"update,patch", "", []string{"pods", "replicationcontrollers"}, append([]string{"web"}, randomPods...)}},
+	{{"create,get", "", []string{"pods/exec", "pods/attach"}, randomPods}},
+	{
+		{"update,patch", "", []string{"pods/ephemeralcontainers"}, randomPods},
+		{"update,patch", "", []string{"namespaces"}, randomNamespaces},
+	},
+	{{"get,create", "", []string{"nodes/proxy"}, randomNodes}},
+	{{"update,patch", "", []string{"namespaces"}, randomNamespaces}, {"create", "", []string{"pods"}, nil}},
+	{
+		{"create", "", []string{"persistentvolumes"}, nil},
+		{"create", "", []string{"persistentvolumeclaims"}, nil},
+		{"create", "", []string{"pods"}, nil},
+	},
+	{{
+		"create,update,patch,get", admissionGroup,
+		[]string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+		[]string{"w"},
+	}},
+	{
+		{"create,update,patch", admissionGroup, []string{"mutatingadmissionpolicies"}, []string{"w"}},
+		{"create,update", admissionGroup, []string{"mutatingadmissionpolicybindings"}, []string{"w"}},
+	},
+	{{"create,update", "apiregistration.k8s.io", []string{"apiservices"}, []string{"v1.x"}}},
+	{{"create,patch", "iamauthenticator.k8s.aws", []string{"iamidentitymappings"}, []string{"m"}}},
+	{{"create,update,patch", "", []string{"configmaps"}, []string{"aws-auth", "other"}}},
+	{
+		{"create,update,patch", rbacGroup, []string{"clusterrolebindings"}, randomBindings},
+		{"bind", rbacGroup, []string{"clusterroles"}, randomRoles},
+	},
+	{
+		{"create,update,patch", rbacGroup, []string{"rolebindings"}, randomBindings},
+		{"bind", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
+	},
+	{
+		{"escalate", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
+		{"update,patch", rbacGroup, []string{"roles", "clusterroles"}, randomRoles},
+	},
+	{
+		{"create", certificatesGroup, []string{"certificatesigningrequests"}, nil},
+		{"get,list", certificatesGroup, []string{"certificatesigningrequests"}, randomRequests},
+		{
+			"update,patch", certificatesGroup,
+			[]string{"certificatesigningrequests/approval", "certificatesigningrequests/status"},
+			randomRequests,
+		},
+		{"approve,sign", certificatesGroup, []string{"signers"}, randomSigners},
+	},
+	{
+		{"create", certificatesGroup, []string{"certificatesigningrequests", "certificatesigningrequests/nodeclient"}, []string{"q1"}},
+		{"create", certificatesGroup, []string{"certificatesigningrequests/nodeclient"}, nil},
+		{"watch", certificatesGroup, []string{"certificatesigningrequests"}, randomRequests},
+	},
+}
+
+// roleTemplates are those of rules about roles, bindings and certificates.
+var roleTemplates = ruleTemplates[slices.IndexFunc(ruleTemplates, func(t []template) bool {
+	return t[0].resources[0] == "clusterrolebindings"
+}):]
+
+// rules returns rules from up to three groups of templates. It leaves some of them out.
+func (rc *randomCluster) rules() []rbacv1.PolicyRule {
+	if rc.chance(15) {
+		return []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}
+	}
+	var rules []rbacv1.PolicyRule
+	for range 1 + rc.IntN(3) {
+		templates := pick(rc, ruleTemplates)
+		if rc.chance(3) {
+			templates = pick(rc, roleTemplates)
+		}
+		for _, t := range templates {
+			if !rc.chance(5) {
+				rules = append(rules, rc.rule(t))
+			}
+		}
+	}
+	return rules
+}
+
+func (rc *randomCluster) rule(t template) rbacv1.PolicyRule {
+	r := rbacv1.PolicyRule{Verbs: rc.some(strings.Split(t.verbs, ",")), APIGroups: []string{t.group}, Resources: rc.some(t.resources)}
+	if rc.chance(2) {
+		r.Verbs = strings.Split(t.verbs, ",")
+	}
+	switch rc.IntN(30) {
+	case 0:
+		r.Verbs = []string{"*"}
+	case 1:
+		r.APIGroups = []string{"*"}
+	case 2:
+		r.Resources = []string{"*"}
+	case 3:
+		if _, sub, ok := strings.Cut(t.resources[0], "/"); ok {
+			r.Resources = []string{"*/" + sub}
+		}
+	}
+	if t.names != nil && rc.chance(3) {
+		r.ResourceNames = rc.some(t.names)
+	}
+	return r
+}

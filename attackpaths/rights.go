@@ -1,0 +1,265 @@
+package attackpaths
+
+import (
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/rbac"
+)
+
+// right is a kind of request that techniques need.
+type right uint8
+
+// The rights that techniques need. Those from bindClusterRole on count for the identity that
+// has them: the API server checks them together with another right of the same requester.
+const (
+	readSecrets right = iota
+	createSecrets
+	createToken
+	createPods
+	createDeployments
+	createDaemonSets
+	createStatefulSets
+	createReplicaSets
+	createReplicationControllers
+	createJobs
+	createCronJobs
+	patchDeployments
+	patchDaemonSets
+	patchStatefulSets
+	patchReplicaSets
+	patchReplicationControllers
+	patchCronJobs
+	patchPods
+	execPods
+	attachPods
+	addContainers
+	createClaims
+	createVolumes
+	proxyNodes
+	labelNamespaces
+	readSigningRequests
+	writeMutatingWebhooks
+	writeMutatingPolicies
+	writeMutatingPolicyBindings
+	writeAPIServices
+	createConfigMaps
+	patchConfigMaps
+	writeIdentityMappings
+
+	bindClusterRoles
+	bindRoles
+	createClusterRoleBindings
+	updateClusterRoleBindings
+	createRoleBindings
+	updateRoleBindings
+	escalateClusterRoles
+	escalateRoles
+	updateClusterRoles
+	updateRoles
+	impersonateServiceAccounts
+	impersonateUsers
+	impersonateGroups
+	approveSigners
+	signSigners
+	updateApprovals
+	updateSigningStatus
+	autoApprove
+	createSigningRequests
+	rightCount
+)
+
+// firstOwn is the first right that counts together with others of the same requester.
+const firstOwn = bindClusterRoles
+
+// requestKind is a row of the table of rights: any of the verbs is enough.
+type requestKind struct {
+	verbs                        []string
+	group, resource, subresource string
+	// namespaced is true if roles in a namespace can grant it.
+	namespaced bool
+	// unnamed is true for creates, which carry no name.
+	unnamed bool
+}
+
+const (
+	apps  = "apps"
+	batch = "batch"
+	rbacG = rbacv1.GroupName
+	certG = certificatesv1.GroupName
+	admis = "admissionregistration.k8s.io"
+)
+
+var (
+	create = []string{"create"}
+	write  = []string{"update", "patch"}
+	read   = []string{"get", "list", "watch"}
+	put    = []string{"create", "update", "patch"}
+)
+
+// requestKinds is a table and never changes.
+var requestKinds = [rightCount]requestKind{
+	readSecrets:                  {verbs: read, resource: "secrets", namespaced: true},
+	createSecrets:                {verbs: create, resource: "secrets", namespaced: true, unnamed: true},
+	createToken:                  {verbs: create, resource: "serviceaccounts", subresource: "token", namespaced: true},
+	createPods:                   {verbs: create, resource: "pods", namespaced: true, unnamed: true},
+	createDeployments:            {verbs: create, group: apps, resource: "deployments", namespaced: true, unnamed: true},
+	createDaemonSets:             {verbs: create, group: apps, resource: "daemonsets", namespaced: true, unnamed: true},
+	createStatefulSets:           {verbs: create, group: apps, resource: "statefulsets", namespaced: true, unnamed: true},
+	createReplicaSets:            {verbs: create, group: apps, resource: "replicasets", namespaced: true, unnamed: true},
+	createReplicationControllers: {verbs: create, resource: "replicationcontrollers", namespaced: true, unnamed: true},
+	createJobs:                   {verbs: create, group: batch, resource: "jobs", namespaced: true, unnamed: true},
+	createCronJobs:               {verbs: create, group: batch, resource: "cronjobs", namespaced: true, unnamed: true},
+	patchDeployments:             {verbs: write, group: apps, resource: "deployments", namespaced: true},
+	patchDaemonSets:              {verbs: write, group: apps, resource: "daemonsets", namespaced: true},
+	patchStatefulSets:            {verbs: write, group: apps, resource: "statefulsets", namespaced: true},
+	patchReplicaSets:             {verbs: write, group: apps, resource: "replicasets", namespaced: true},
+	patchReplicationControllers:  {verbs: write, resource: "replicationcontrollers", namespaced: true},
+	patchCronJobs:                {verbs: write, group: batch, resource: "cronjobs", namespaced: true},
+	patchPods:                    {verbs: write, resource: "pods", namespaced: true},
+	execPods:                     {verbs: create, resource: "pods", subresource: "exec", namespaced: true},
+	attachPods:                   {verbs: create, resource: "pods", subresource: "attach", namespaced: true},
+	addContainers:                {verbs: write, resource: "pods", subresource: "ephemeralcontainers", namespaced: true},
+	createClaims:                 {verbs: create, resource: "persistentvolumeclaims", namespaced: true, unnamed: true},
+	createVolumes:                {verbs: create, resource: "persistentvolumes", unnamed: true},
+	proxyNodes:                   {verbs: []string{"get", "create"}, resource: "nodes", subresource: "proxy"},
+	labelNamespaces:              {verbs: write, resource: "namespaces", namespaced: true},
+	createSigningRequests:        {verbs: create, group: certG, resource: "certificatesigningrequests", unnamed: true},
+	readSigningRequests:          {verbs: read, group: certG, resource: "certificatesigningrequests"},
+	writeMutatingWebhooks:        {verbs: put, group: admis, resource: "mutatingwebhookconfigurations"},
+	writeMutatingPolicies:        {verbs: put, group: admis, resource: "mutatingadmissionpolicies"},
+	writeMutatingPolicyBindings:  {verbs: put, group: admis, resource: "mutatingadmissionpolicybindings"},
+	writeAPIServices:             {verbs: put, group: "apiregistration.k8s.io", resource: "apiservices"},
+	createConfigMaps:             {verbs: create, resource: "configmaps", namespaced: true, unnamed: true},
+	patchConfigMaps:              {verbs: write, resource: "configmaps", namespaced: true},
+	writeIdentityMappings:        {verbs: put, group: "iamauthenticator.k8s.aws", resource: "iamidentitymappings"},
+	impersonateServiceAccounts:   {verbs: []string{"impersonate"}, resource: "serviceaccounts", namespaced: true},
+
+	bindClusterRoles:          {verbs: []string{"bind"}, group: rbacG, resource: "clusterroles", namespaced: true},
+	bindRoles:                 {verbs: []string{"bind"}, group: rbacG, resource: "roles", namespaced: true},
+	createClusterRoleBindings: {verbs: create, group: rbacG, resource: "clusterrolebindings", unnamed: true},
+	updateClusterRoleBindings: {verbs: write, group: rbacG, resource: "clusterrolebindings"},
+	createRoleBindings:        {verbs: create, group: rbacG, resource: "rolebindings", namespaced: true, unnamed: true},
+	updateRoleBindings:        {verbs: write, group: rbacG, resource: "rolebindings", namespaced: true},
+	escalateClusterRoles:      {verbs: []string{"escalate"}, group: rbacG, resource: "clusterroles"},
+	escalateRoles:             {verbs: []string{"escalate"}, group: rbacG, resource: "roles", namespaced: true},
+	updateClusterRoles:        {verbs: write, group: rbacG, resource: "clusterroles"},
+	updateRoles:               {verbs: write, group: rbacG, resource: "roles", namespaced: true},
+	impersonateUsers:          {verbs: []string{"impersonate"}, resource: "users"},
+	impersonateGroups:         {verbs: []string{"impersonate"}, resource: "groups"},
+	approveSigners:            {verbs: []string{"approve"}, group: certG, resource: "signers"},
+	signSigners:               {verbs: []string{"sign"}, group: certG, resource: "signers"},
+	updateApprovals:           {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "approval"},
+	updateSigningStatus:       {verbs: write, group: certG, resource: "certificatesigningrequests", subresource: "status"},
+	autoApprove: {
+		verbs: create, group: certG, resource: "certificatesigningrequests", subresource: "nodeclient", unnamed: true,
+	},
+}
+
+// String names the right as people write it in a role: "create pods/exec".
+func (r right) String() string {
+	k := &requestKinds[r]
+	text := k.verbs[0] + " " + k.resource
+	if k.subresource != "" {
+		text += "/" + k.subresource
+	}
+	return text
+}
+
+// granted is a right that a rule of a role grants, for one name or for all.
+type granted struct {
+	right right
+	// name is empty if the rule names no objects.
+	name string
+	// any is true if the rule names no objects.
+	any bool
+}
+
+// rightsOf lists what the rules of a role grant of the rights that techniques need, in the
+// order of the table and of names, and whether a rule grants everything.
+func rightsOf(rules []rbacv1.PolicyRule, namespaced bool, websocketExec bool) (all []granted, everything bool) {
+	seen := map[granted]bool{}
+	for i := range rules {
+		rule := &rules[i]
+		everything = everything || grantsEverything(rule)
+		for r := range rightCount {
+			if namespaced && !requestKinds[r].namespaced {
+				continue
+			}
+			for _, g := range rightOf(r, rule, websocketExec) {
+				if !seen[g] {
+					seen[g] = true
+					all = append(all, g)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b granted) int {
+		if a.right != b.right {
+			return int(a.right) - int(b.right)
+		}
+		if a.any != b.any {
+			return map[bool]int{true: -1, false: 1}[a.any]
+		}
+		return compareStrings(a.name, b.name)
+	})
+	return all, everything
+}
+
+func rightOf(r right, rule *rbacv1.PolicyRule, websocketExec bool) []granted {
+	kind := &requestKinds[r]
+	verbs := kind.verbs
+	if websocketExec && (r == execPods || r == attachPods) {
+		verbs = []string{"create", "get"}
+	}
+	req := access.Request{ResourceRequest: true, Group: kind.group, Resource: kind.resource, Subresource: kind.subresource}
+	covered := func(verbs []string, name string) bool {
+		req.Name = name
+		return slices.ContainsFunc(verbs, func(verb string) bool {
+			req.Verb = verb
+			return rbac.RuleAllows(rule, &req)
+		})
+	}
+	if len(rule.ResourceNames) == 0 {
+		if covered(verbs, "") {
+			return []granted{{right: r, any: true}}
+		}
+		return nil
+	}
+	// RBAC compares the empty name of a request without a name with the names of the rule.
+	nameless, named := kind.byName(verbs)
+	if covered(nameless, "") {
+		return []granted{{right: r, any: true}}
+	}
+	var all []granted
+	for _, name := range rule.ResourceNames {
+		if name != "" && covered(named, name) {
+			all = append(all, granted{right: r, name: name})
+		}
+	}
+	return all
+}
+
+// byName separates the verbs of requests that have no name from those that have one. A list
+// or watch has one if it selects an object by its name.
+func (k *requestKind) byName(verbs []string) (nameless, named []string) {
+	for _, verb := range verbs {
+		create := verb == "create" && k.subresource == ""
+		if create || verb == "list" || verb == "watch" || k.unnamed {
+			nameless = append(nameless, verb)
+		}
+		if !create && !k.unnamed {
+			named = append(named, verb)
+		}
+	}
+	return nameless, named
+}
+
+// grantsEverything reports whether a rule is `*` on `*`.
+func grantsEverything(rule *rbacv1.PolicyRule) bool {
+	return len(rule.ResourceNames) == 0 && slices.Contains(rule.Verbs, "*") &&
+		slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*")
+}

@@ -1,0 +1,174 @@
+package attackpaths
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Variants of subjects and roles.
+const (
+	// anybody is any identity.
+	anybody uint8 = iota
+	// restricted is a node's credential, whose writes NodeRestriction checks.
+	restricted
+	// own is each identity of the attacker: it can bind the role to any of them.
+	own
+)
+
+type roleName struct{ namespace, name string }
+
+// addSubjects adds what bindings give to users and groups.
+func (b *builder) addSubjects() {
+	for i, bound := range b.bindings {
+		role, ok := b.roleIndex[roleName{bound.Role.Namespace, bound.Role.Name}]
+		if !ok || (bound.Role.Kind == "Role") != (bound.Role.Namespace != "") {
+			continue // it grants nothing
+		}
+		for _, s := range bound.Subjects {
+			user, group, ok := principal(s)
+			if !ok {
+				continue
+			}
+			for _, variant := range [...]uint8{anybody, restricted} {
+				if variant == restricted && !mayBeNode(user, group) {
+					continue
+				}
+				subject := b.vertex(subjectKey(user, group, variant))
+				held := b.vertex(key{kind: isRole, variant: variant, namespace: bound.Binding.Namespace, role: role})
+				b.impliesBy(subject, held, int32(i))
+			}
+		}
+	}
+}
+
+// mayBeNode reports whether a node's credential may be the subject.
+func mayBeNode(user, group string) bool {
+	return strings.HasPrefix(user, "system:node:") || group == "system:nodes" || group == authenticated
+}
+
+// principal is the user or group that a subject stands for.
+func principal(s rbacv1.Subject) (user, group string, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name, "", true
+	case rbacv1.GroupKind:
+		return "", s.Name, true
+	case rbacv1.ServiceAccountKind:
+		return userOfAccount(s.Namespace, s.Name), "", s.Namespace != ""
+	}
+	return "", "", false
+}
+
+func subjectKey(user, group string, variant uint8) key {
+	if group != "" {
+		return key{kind: isSubject, variant: variant, name: "group " + group}
+	}
+	return key{kind: isSubject, variant: variant, name: "user " + user}
+}
+
+// subjects are the vertices of a user and groups, as far as bindings name them.
+func (b *builder) subjects(user string, variant uint8, groups ...string) []vertex {
+	var found []vertex
+	add := func(k key) {
+		if v, ok := b.index[k]; ok {
+			found = append(found, v)
+		}
+	}
+	if user != "" {
+		add(subjectKey(user, "", variant))
+	}
+	for _, g := range groups {
+		add(subjectKey("", g, variant))
+	}
+	return found
+}
+
+// subjectsOf lists the users or groups that bindings name, sorted. Nodes' users are left out:
+// they count only together with their group.
+func (b *builder) subjectsOf(kind string) []string {
+	names := map[string]bool{}
+	for _, bound := range b.bindings {
+		for _, s := range bound.Subjects {
+			user, group, ok := principal(s)
+			switch {
+			case !ok:
+			case kind == "User" && user != "":
+				names[user] = true
+			case kind == "Group" && group != "":
+				names[group] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// expandRole gives the rights that a role grants.
+func (b *builder) expandRole(v vertex, k key) {
+	rights := b.rightsOfRole(k.role)
+	if rights.everything && k.namespace == "" { // cluster-admin owns the rest
+		admin := b.vertex(key{kind: isClusterAdmin})
+		if k.variant == own {
+			b.implies(v, admin) // the step that gives the role is the last one
+		} else {
+			b.step(Masters, v, admin, -1, "")
+		}
+		return
+	}
+	list := rights.cluster
+	if k.namespace != "" {
+		list = rights.namespaced
+	}
+	for _, g := range list {
+		if k.variant == restricted && refusedToNodes(g.right) {
+			continue
+		}
+		b.implies(v, b.vertex(key{kind: isRight, variant: uint8(g.right), namespace: k.namespace, name: g.name}))
+		// What everything in a namespace gives together with other rights, it gives anyway,
+		// but for a service account with which groups can be impersonated.
+		if k.variant == own && g.right >= firstOwn && (!rights.everything || g.right == impersonateServiceAccounts) {
+			b.addOwn(v, ownKey{g.right, k.namespace, g.name})
+		}
+	}
+}
+
+// roleRights are what the rules of a role grant in the whole cluster and in one namespace.
+type roleRights struct {
+	cluster, namespaced []granted
+	everything          bool
+}
+
+func (b *builder) rightsOfRole(role int32) *roleRights {
+	if r := b.roleRights[role]; r != nil {
+		return r
+	}
+	r := &roleRights{}
+	websockets := b.cluster.Features.Minor() < 35 // create is needed since 1.35
+	r.cluster, r.everything = rightsOf(b.roles[role].Rules, false, websockets)
+	r.namespaced, _ = rightsOf(b.roles[role].Rules, true, websockets)
+	b.roleRights[role] = r
+	return r
+}
+
+// everythingRole is the place of a cluster role that grants everything, if there is one.
+func (b *builder) everythingRole() (int32, bool) {
+	for i, r := range b.roles[:len(b.roles)-1] {
+		if r.Role.Kind == "ClusterRole" && b.rightsOfRole(int32(i)).everything {
+			return int32(i), true
+		}
+	}
+	return 0, false
+}
+
+// refusedToNodes reports whether NodeRestriction refuses to nodes what RBAC would allow:
+// pods other than mirror pods, claims, tokens of others, and requests for certificates in
+// other names.
+func refusedToNodes(r right) bool {
+	switch r {
+	case createPods, patchPods, addContainers, createClaims, createToken, createSigningRequests:
+		return true
+	}
+	return false
+}
