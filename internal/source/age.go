@@ -31,7 +31,7 @@ import (
 // may have been delayed for a long time.
 
 // Kinds is a set of kinds of objects that answers depend on.
-type Kinds uint16
+type Kinds uint32
 
 // The kinds that the restriction of writes depends on.
 const (

@@ -3,6 +3,7 @@ package source
 import (
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -31,6 +32,10 @@ func newAPIObject(k kind) apiObject {
 		return &rbacv1.ClusterRoleBinding{}
 	case kindCSIDriver:
 		return &storagev1.CSIDriver{}
+	case kindMutatingWebhookConfiguration:
+		return &admissionv1.MutatingWebhookConfiguration{}
+	case kindNamespace:
+		return &corev1.Namespace{}
 	case kindNode:
 		return &corev1.Node{}
 	case kindPersistentVolume:
@@ -47,8 +52,16 @@ func newAPIObject(k kind) apiObject {
 		return &rbacv1.Role{}
 	case kindRoleBinding:
 		return &rbacv1.RoleBinding{}
+	case kindSecret:
+		return &corev1.Secret{}
 	case kindServiceAccount:
 		return &corev1.ServiceAccount{}
+	case kindValidatingAdmissionPolicy:
+		return &admissionv1.ValidatingAdmissionPolicy{}
+	case kindValidatingAdmissionPolicyBinding:
+		return &admissionv1.ValidatingAdmissionPolicyBinding{}
+	case kindValidatingWebhookConfiguration:
+		return &admissionv1.ValidatingWebhookConfiguration{}
 	case kindVolumeAttachment:
 		return &storagev1.VolumeAttachment{}
 	}
@@ -73,6 +86,9 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	replaced = s.objects.table(k).has(key)
+	if s.Inventory != nil {
+		s.Inventory.Set(o)
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
 		var r podRecord
@@ -157,6 +173,9 @@ func (s *State) remove(k kind, namespace, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects.table(k).remove(keyOf(namespace, name))
+	if s.Inventory != nil {
+		s.Inventory.Delete(k.String(), namespace, name)
+	}
 	if k == kindPod {
 		delete(s.objects.unnamedClaims, keyOf(namespace, name))
 	}

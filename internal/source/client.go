@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
@@ -46,7 +48,7 @@ func newClient(cfg *rest.Config) (*client, error) {
 	}
 	c := &client{host: cfg.Host, config: cfg, scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
+		admissionv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, storagev1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
 		certificatesv1.AddToScheme, certificatesv1beta1.AddToScheme,
 	} {
@@ -75,6 +77,8 @@ type endpoint struct {
 	params   runtime.ParameterCodec
 	list     schema.GroupVersionKind
 	scheme   *runtime.Scheme
+	// secrets lists the metadata of secrets, so that their data is never sent.
+	secrets metadata.ResourceInterface
 }
 
 // endpoint returns a client for a served resource.
@@ -85,10 +89,18 @@ func (c *client) endpoint(k kind, version string) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint{
+	e := &endpoint{
 		kind: k, resource: gv.WithResource(info.resource), rest: client, params: c.params,
 		list: gv.WithKind(info.name + "List"), scheme: c.scheme,
-	}, nil
+	}
+	if k == kindSecret {
+		all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+		if err != nil {
+			return nil, fmt.Errorf("connect to cluster %s: %w", c.host, err)
+		}
+		e.secrets = all.Resource(e.resource)
+	}
+	return e, nil
 }
 
 // rest returns a REST client for an API group.
@@ -108,6 +120,9 @@ func (c *client) rest(gv schema.GroupVersion) (rest.Interface, error) {
 
 // page gets a page of the list.
 func (e *endpoint) page(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	if e.kind == kindSecret {
+		return e.secrets.List(ctx, opts)
+	}
 	list, err := e.scheme.New(e.list)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", e.resource.GroupResource(), err)
@@ -126,7 +141,7 @@ var errUnknownType = errors.New("server sent an object of an unexpected type")
 
 // convert converts an object of any served version to the version that package graph
 // uses, and trims it.
-func convert(o runtime.Object) (apiObject, error) {
+func convert(o runtime.Object, forInventory bool) (apiObject, error) {
 	switch old := o.(type) {
 	case *resourcev1beta1.ResourceSlice:
 		slice := &resourcev1.ResourceSlice{ObjectMeta: old.ObjectMeta}
@@ -139,6 +154,8 @@ func convert(o runtime.Object) (apiObject, error) {
 			ObjectMeta: old.ObjectMeta,
 			Spec:       resourcev1.ResourceSliceSpec{NodeName: old.Spec.NodeName},
 		}
+	case *metav1.PartialObjectMetadata:
+		o = secretOf(old)
 	case *certificatesv1beta1.PodCertificateRequest:
 		o = &certificatesv1.PodCertificateRequest{
 			ObjectMeta: old.ObjectMeta,
@@ -149,6 +166,6 @@ func convert(o runtime.Object) (apiObject, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %T", errUnknownType, o)
 	}
-	trim(object)
+	trim(object, forInventory)
 	return object, nil
 }

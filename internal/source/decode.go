@@ -24,15 +24,17 @@ type content struct {
 	objects []object
 	skipped []string // kinds, with group
 	headers []*snapshotHeader
+	// unused are objects of kinds that only an inventory needs, where none is made.
+	unused []kind
 }
 
 func (c *content) reset() {
 	clear(c.objects)
-	c.objects, c.skipped, c.headers = c.objects[:0], c.skipped[:0], nil
+	c.objects, c.skipped, c.headers, c.unused = c.objects[:0], c.skipped[:0], nil, c.unused[:0]
 }
 
 // decode adds a trimmed object of a file.
-func (c *content) decode(d *manifest.Document, retain bool) error {
+func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 	if err := d.CheckType(); err != nil {
 		return err
 	}
@@ -44,11 +46,15 @@ func (c *content) decode(d *manifest.Document, retain bool) error {
 		c.skipped = append(c.skipped, kindAndGroup(d))
 		return d.Validate()
 	}
+	if k.describe().inventory && !opts.inventory() {
+		c.unused = append(c.unused, k)
+		return d.Validate()
+	}
 	if versions := k.describe().versions; !slices.Contains(versions, d.Version()) {
 		return d.Fail(fmt.Errorf("apiVersion %s is not supported; supported versions are %s",
 			d.APIVersion, strings.Join(versions, ", ")))
 	}
-	return c.object(d, k, retain)
+	return c.object(d, k, opts)
 }
 
 func kindAndGroup(d *manifest.Document) string {
@@ -59,8 +65,8 @@ func kindAndGroup(d *manifest.Document) string {
 }
 
 // object adds an object of a kept kind.
-func (c *content) object(d *manifest.Document, k kind, retain bool) error {
-	s := newShape(k)
+func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
+	s := newShape(k, opts.inventory())
 	if err := d.Decode(s); err != nil {
 		return err
 	}
@@ -74,9 +80,9 @@ func (c *content) object(d *manifest.Document, k kind, retain bool) error {
 	case o.GetNamespace() == "":
 		o.SetNamespace("default")
 	}
-	trim(o)
+	trim(o, opts.inventory())
 	out := object{kind: k, api: o, position: d.Position()}
-	if retain {
+	if opts.Retain {
 		encoded, err := encode(k, o)
 		if err != nil {
 			return d.Fail(err)

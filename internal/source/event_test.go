@@ -39,7 +39,7 @@ func tokenPod(text string) *corev1.Pod {
 func TestPodsWithInvalidUTF8AreKept(t *testing.T) {
 	s := newState()
 	pod := tokenPod("x\xff")
-	trim(pod)
+	trim(pod, false)
 	if err := s.applyObject(kindPod, pod, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func FuzzRecord(f *testing.F) {
 		s := newState()
 		pod := tokenPod(text)
 		volumes := len(pod.Spec.Volumes)
-		trim(pod)
+		trim(pod, false)
 		if err := s.applyObject(kindPod, pod, 0); err != nil {
 			t.Fatal(err)
 		}

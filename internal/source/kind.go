@@ -1,6 +1,7 @@
 package source
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -18,6 +19,8 @@ const (
 	kindCSIDriver kind = iota
 	kindClusterRole
 	kindClusterRoleBinding
+	kindMutatingWebhookConfiguration
+	kindNamespace
 	kindNode
 	kindPersistentVolume
 	kindPersistentVolumeClaim
@@ -26,7 +29,11 @@ const (
 	kindResourceSlice
 	kindRole
 	kindRoleBinding
+	kindSecret
 	kindServiceAccount
+	kindValidatingAdmissionPolicy
+	kindValidatingAdmissionPolicyBinding
+	kindValidatingWebhookConfiguration
 	kindVolumeAttachment
 	kindCount
 )
@@ -45,6 +52,8 @@ type kindInfo struct {
 	relates []graph.Kind
 	// rbac is true for roles and bindings.
 	rbac bool
+	// inventory is true for kinds that only an inventory needs.
+	inventory bool
 }
 
 // kinds is a table and never changes.
@@ -54,6 +63,11 @@ var kinds = [kindCount]kindInfo{
 		name: "ClusterRoleBinding", group: rbacv1.GroupName, resource: "clusterrolebindings", versions: []string{"v1"}, rbac: true,
 	},
 	kindCSIDriver: {name: "CSIDriver", group: storagev1.GroupName, resource: "csidrivers", versions: []string{"v1"}},
+	kindMutatingWebhookConfiguration: {
+		name: "MutatingWebhookConfiguration", group: admissionv1.GroupName, resource: "mutatingwebhookconfigurations",
+		versions: []string{"v1"}, inventory: true,
+	},
+	kindNamespace: {name: "Namespace", resource: "namespaces", versions: []string{"v1"}, inventory: true},
 	kindNode:      {name: "Node", resource: "nodes", versions: []string{"v1"}},
 	kindPersistentVolume: {
 		name: "PersistentVolume", resource: "persistentvolumes", versions: []string{"v1"},
@@ -81,6 +95,19 @@ var kinds = [kindCount]kindInfo{
 	kindRoleBinding: {
 		name: "RoleBinding", group: rbacv1.GroupName, resource: "rolebindings", versions: []string{"v1"}, namespaced: true,
 		rbac: true,
+	},
+	kindSecret: {name: "Secret", resource: "secrets", versions: []string{"v1"}, namespaced: true, inventory: true},
+	kindValidatingAdmissionPolicy: {
+		name: "ValidatingAdmissionPolicy", group: admissionv1.GroupName, resource: "validatingadmissionpolicies",
+		versions: []string{"v1", "v1beta1"}, inventory: true,
+	},
+	kindValidatingAdmissionPolicyBinding: {
+		name: "ValidatingAdmissionPolicyBinding", group: admissionv1.GroupName, resource: "validatingadmissionpolicybindings",
+		versions: []string{"v1", "v1beta1"}, inventory: true,
+	},
+	kindValidatingWebhookConfiguration: {
+		name: "ValidatingWebhookConfiguration", group: admissionv1.GroupName, resource: "validatingwebhookconfigurations",
+		versions: []string{"v1"}, inventory: true,
 	},
 	kindServiceAccount: {name: "ServiceAccount", resource: "serviceaccounts", versions: []string{"v1"}, namespaced: true},
 	kindVolumeAttachment: {

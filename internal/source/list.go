@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/inventory"
 )
 
 const (
@@ -31,6 +32,9 @@ type LiveOptions struct {
 	// Retain keeps the trimmed objects themselves, for [WriteSnapshot]. [Watch] does
 	// not support it.
 	Retain bool
+	// Inventory makes [State].Inventory, for attack paths. Retain implies it. [Watch]
+	// does not have this option.
+	Inventory bool
 	// MissingChanged, if set, is called by [Watch] when a resource becomes unreadable
 	// (once, regardless of retries) and when it can be read again. It may be called
 	// concurrently.
@@ -74,10 +78,16 @@ func List(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*State, erro
 	if opts.Retain {
 		l.state.retained = &retained{}
 	}
+	if opts.Inventory || opts.Retain {
+		l.state.Inventory = inventory.New()
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for k := range kindCount {
+		if k.describe().inventory && l.state.Inventory == nil {
+			continue
+		}
 		running.Go(func() {
 			if err := l.kind(ctx, d, k); err != nil {
 				cancel(err)
@@ -243,7 +253,7 @@ func (s *State) applyReceived(k kind, sent runtime.Object) (objectKey, error) {
 		return objectKey{}, err
 	}
 	version := s.objects.stampOf(m) // before the object is trimmed
-	o, err := convert(sent)
+	o, err := convert(sent, s.Inventory != nil)
 	if err != nil {
 		return objectKey{}, err
 	}

@@ -175,7 +175,7 @@ func TestResources(t *testing.T) {
 	if want := "resource.k8s.io/resourceslices [v1 v1beta1]"; !slices.Contains(got, want) {
 		t.Errorf("resources lack %q:\n%s", want, strings.Join(got, "\n"))
 	}
-	if !slices.IsSorted(got) || len(got) != int(kindCount)+1 {
+	if !slices.IsSorted(got) || len(got) != int(kindCount) {
 		t.Errorf("resources are not those served, sorted, without subresources:\n%s", strings.Join(got, "\n"))
 	}
 }

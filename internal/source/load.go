@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -20,7 +21,11 @@ type FileOptions struct {
 	Progress func(manifest.Progress)
 	// Retain keeps the trimmed objects themselves, for [WriteSnapshot].
 	Retain bool
+	// Inventory makes [State].Inventory, for attack paths. Retain implies it.
+	Inventory bool
 }
+
+func (o FileOptions) inventory() bool { return o.Inventory || o.Retain }
 
 // LoadFiles reads manifests and snapshots. A path is a file, a folder, or "-"
 // for standard input; files are YAML or JSON, of any number of documents or
@@ -40,6 +45,9 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 	l := &loader{state: newState(), opts: opts}
 	if opts.Retain {
 		l.state.retained = &retained{}
+	}
+	if opts.inventory() {
+		l.state.Inventory = inventory.New()
 	}
 	for _, file := range files {
 		if err := l.load(ctx, file); err != nil {
@@ -67,7 +75,7 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 	expected := newExpectation(file.Name)
 	read := manifest.Parallel[content]{
 		Stdin:  l.opts.Stdin,
-		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts.Retain) },
+		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts) },
 		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
 		Reset:  (*content).reset,
 		Progress: func(stored int64) {
@@ -111,10 +119,24 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 		expected.count(o.kind)
 		l.kept++
 	}
+	for _, k := range c.unused {
+		expected.count(k)
+		if !expected.snapshot {
+			l.state.facts.skipped[k.String()+groupSuffix(k)]++
+		}
+	}
 	for _, kind := range c.skipped {
 		l.state.facts.skipped[kind]++
 	}
 	return nil
+}
+
+// groupSuffix is the group of a kind after a dot, as in [State.Skipped].
+func groupSuffix(k kind) string {
+	if group := k.describe().group; group != "" {
+		return "." + group
+	}
+	return ""
 }
 
 func displayName(o apiObject) string {
@@ -138,8 +160,14 @@ func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 		s.Resources = slices.Clone(h.Resources)
 	}
 	for _, m := range h.Missing {
-		if k, ok := kindOfResource(m.Group, m.Resource); ok {
+		if k, ok := kindOfResource(m.Group, m.Resource); ok && (s.Inventory != nil || !k.describe().inventory) {
 			s.markMissing(k, m.Reason)
+		}
+	}
+	if h.APIVersion == snapshotGroup+"/"+oldSnapshotVersion {
+		s.facts.oldSnapshot = true
+		if s.Inventory != nil {
+			s.missInventory(file)
 		}
 	}
 	s.facts.complete = s.facts.complete || h.Cluster || h.Complete

@@ -52,12 +52,14 @@ type podShape struct {
 		Volumes             []volumeShape                 `json:"volumes"`
 		ResourceClaims      []corev1.PodResourceClaim     `json:"resourceClaims"`
 	} `json:"spec"`
-	Status struct {
-		ResourceClaimStatuses       []corev1.PodResourceClaimStatus `json:"resourceClaimStatuses"`
-		ExtendedResourceClaimStatus *struct {
-			ResourceClaimName string `json:"resourceClaimName"`
-		} `json:"extendedResourceClaimStatus"`
-	} `json:"status"`
+	Status podStatusShape `json:"status"`
+}
+
+type podStatusShape struct {
+	ResourceClaimStatuses       []corev1.PodResourceClaimStatus `json:"resourceClaimStatuses"`
+	ExtendedResourceClaimStatus *struct {
+		ResourceClaimName string `json:"resourceClaimName"`
+	} `json:"extendedResourceClaimStatus"`
 }
 
 // annotation records whether an annotation is present.

@@ -15,7 +15,10 @@ type shape interface {
 }
 
 // newShape returns an empty shape of the kind.
-func newShape(k kind) shape {
+func newShape(k kind, forInventory bool) shape {
+	if s := inventoryShape(k); forInventory && s != nil {
+		return s
+	}
 	switch k {
 	case kindPod:
 		return &podShape{}

@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	snapshotGroup   = "snapshot.node-authorizer.io"
-	snapshotVersion = "v1alpha1"
-	snapshotKind    = "Snapshot"
+	snapshotGroup = "snapshot.node-authorizer.io"
+	// snapshotVersion is what is written. Snapshots of the older version have no inventory.
+	snapshotVersion    = "v1alpha2"
+	oldSnapshotVersion = "v1alpha1"
+	snapshotKind       = "Snapshot"
 )
 
 // snapshotHeader is the first document of a snapshot.
@@ -52,7 +54,7 @@ type snapshotMissing struct {
 
 // header adds the header of a snapshot.
 func (c *content) header(d *manifest.Document) error {
-	if d.Kind != snapshotKind || d.Version() != snapshotVersion {
+	if d.Kind != snapshotKind || (d.Version() != snapshotVersion && d.Version() != oldSnapshotVersion) {
 		return d.Fail(fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; use a newer one",
 			d.APIVersion, snapshotGroup, snapshotVersion))
 	}
@@ -172,8 +174,12 @@ func WriteSnapshot(w io.Writer, s *State) error {
 
 // writeObjects writes the header and each object on a line of its own.
 func writeObjects(w io.Writer, s *State) error {
+	version := snapshotVersion
+	if s.facts.oldSnapshot {
+		version = oldSnapshotVersion
+	}
 	header := snapshotHeader{
-		APIVersion:        snapshotGroup + "/" + snapshotVersion,
+		APIVersion:        snapshotGroup + "/" + version,
 		Kind:              snapshotKind,
 		KubernetesVersion: s.ServerVersion,
 		Cluster:           s.fromCluster,
@@ -183,10 +189,16 @@ func writeObjects(w io.Writer, s *State) error {
 		Resources:         s.Resources,
 	}
 	for _, m := range s.Missing() {
+		if s.facts.oldSnapshot && m.forInventory {
+			continue // the version says so
+		}
 		header.Missing = append(header.Missing, snapshotMissing{m.Resource.Group, m.Resource.Resource, m.Reason})
 	}
 	var objects [kindCount][]retainedObject
 	for k := range kindCount {
+		if s.facts.oldSnapshot && k.describe().inventory {
+			continue
+		}
 		objects[k] = s.retained.sorted(k)
 		if n := len(objects[k]); n > 0 {
 			header.Objects[k.String()] = n

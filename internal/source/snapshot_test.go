@@ -221,7 +221,7 @@ func TestSnapshotReportsWriteErrors(t *testing.T) {
 // The versions and missing resources of several snapshots are merged.
 func TestSeveralSnapshots(t *testing.T) {
 	header := func(version, missing string) string {
-		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","kubernetesVersion":%q,`+
+		return fmt.Sprintf(`{"apiVersion":"snapshot.node-authorizer.io/v1alpha2","kind":"Snapshot","kubernetesVersion":%q,`+
 			`"cluster":true,"missing":[{"resource":%q,"reason":"r"}]}`,
 			version, missing)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/inventory"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
@@ -31,6 +32,8 @@ type State struct {
 	// Resources are the resources that the cluster serves, sorted by group and name;
 	// nil when unknown, as for plain manifests.
 	Resources []APIResource
+	// Inventory is what attack paths need besides; nil unless it was asked for.
+	Inventory *inventory.Inventory
 	// Origin says where the state is from, for people: "cluster
 	// https://10.0.0.1:6443", "file cluster.yaml and 2 more".
 	Origin string
@@ -68,6 +71,8 @@ type Missing struct {
 	Reason string
 	// Kind is that of the resource's objects, a set of one.
 	Kind Kinds
+	// forInventory is true for what only attack paths need.
+	forInventory bool
 }
 
 // facts describe how the state was read.
@@ -77,6 +82,8 @@ type facts struct {
 	warnings warnings
 	// complete is true when the state holds all objects of its source.
 	complete bool
+	// oldSnapshot is true if objects are from a snapshot without an inventory.
+	oldSnapshot bool
 	// rbacRead has a bit for each kind of RBAC objects that could be read.
 	rbacRead uint32
 }

@@ -354,7 +354,7 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 	case failed != nil:
 		s.fail(w, failed)
 	case verb == "list":
-		s.list(w, query.Get("limit"), query.Get("continue"), gv, info)
+		s.list(w, r, gv, info)
 	case query.Get("sendInitialEvents") == "true" && !watchList:
 		s.fail(w, apierrors.NewInvalid(schema.GroupKind{}, "", nil))
 	default:
@@ -362,7 +362,8 @@ func (s *stubServer) resource(w http.ResponseWriter, r *http.Request, gv, resour
 	}
 }
 
-func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info metav1.APIResource) {
+func (s *stubServer) list(w http.ResponseWriter, r *http.Request, gv string, info metav1.APIResource) {
+	limit, token := r.URL.Query().Get("limit"), r.URL.Query().Get("continue")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if token != "" && s.expire > 0 {
@@ -382,6 +383,17 @@ func (s *stubServer) list(w http.ResponseWriter, limit, token, gv string, info m
 	list["metadata"] = m
 	for _, n := range names {
 		list["items"] = append(list["items"].([]any), s.objects[info.Name][n])
+	}
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			s.t.Error(err)
+		}
+		return
+	}
+	if info.Name == "secrets" {
+		s.t.Error("the data of secrets was requested")
 	}
 	s.writeProtobuf(w, list, parseGV(gv).WithKind(info.Kind+"List"))
 }

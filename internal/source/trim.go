@@ -1,6 +1,7 @@
 package source
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -9,8 +10,11 @@ import (
 )
 
 // trim drops, in place, all fields of an object that are not kept. Files, live
-// clusters and snapshots all use it.
-func trim(o apiObject) {
+// clusters and snapshots all use it. For an inventory more is kept.
+func trim(o apiObject, forInventory bool) {
+	if forInventory {
+		defer restore(o)()
+	}
 	switch o := o.(type) {
 	case *corev1.Pod:
 		trimPod(o)
@@ -47,6 +51,9 @@ func trim(o apiObject) {
 			ObjectMeta: named(&o.ObjectMeta),
 			Spec:       certificatesv1.PodCertificateRequestSpec{NodeName: o.Spec.NodeName},
 		}
+	case *corev1.Namespace, *corev1.Secret, *admissionv1.ValidatingWebhookConfiguration, *admissionv1.MutatingWebhookConfiguration,
+		*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
+		trimInventory(o)
 	default:
 		trimRBAC(o)
 	}

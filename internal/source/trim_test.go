@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/node-authorizer/node-authorizer/internal/manifest"
 )
 
 // update is true when golden files are to be written.
@@ -90,90 +92,147 @@ func (f filler) filled(k kind) apiObject {
 	if k.describe().namespaced {
 		o.SetNamespace("namespace")
 	}
+	if pod, ok := o.(*corev1.Pod); ok {
+		nameDistinctly(&pod.Spec)
+	}
 	if pod, ok := o.(*corev1.Pod); ok && !f.leaveOut() {
 		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "«mirror»", "other": "«annotation»"}
 	}
 	return o
 }
 
-// Exactly the fields in the golden file are kept.
+// nameDistinctly names volumes and containers as API servers demand it: each once.
+func nameDistinctly(spec *corev1.PodSpec) {
+	for i := range spec.Volumes {
+		spec.Volumes[i].Name = fmt.Sprintf("«spec.volumes[].name» %d", i)
+	}
+	for kind, containers := range map[string][]corev1.Container{"initContainers": spec.InitContainers, "containers": spec.Containers} {
+		for i := range containers {
+			containers[i].Name = fmt.Sprintf("«spec.%s[].name» %d", kind, i)
+			for j := range containers[i].VolumeMounts {
+				containers[i].VolumeMounts[j].Name = fmt.Sprintf("«spec.volumes[].name» %d", j)
+			}
+		}
+	}
+	for i := range spec.EphemeralContainers {
+		spec.EphemeralContainers[i].Name = fmt.Sprintf("«spec.ephemeralContainers[].name» %d", i)
+	}
+}
+
+// Exactly the fields in the golden files are kept, and more of them for an inventory.
 func TestKeptFields(t *testing.T) {
-	var b strings.Builder
+	for golden, forInventory := range map[string]bool{"testdata/kept.golden": false, "testdata/kept_inventory.golden": true} {
+		var b strings.Builder
+		for k := range kindCount {
+			if k.describe().inventory && !forInventory {
+				continue
+			}
+			o := filler{}.filled(k)
+			trim(o, forInventory)
+			text, err := encode(k, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fields := regexp.MustCompile(`«[^»]*»`).FindAllString(string(text), -1)
+			slices.Sort(fields)
+			for _, field := range slices.Compact(fields) {
+				fmt.Fprintf(&b, "%s %s\n", k, strings.Trim(field, "«»"))
+			}
+		}
+		if update {
+			if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := read(t, golden); b.String() != want {
+			t.Errorf("kept fields are not those in %s; run with UPDATE_GOLDEN=1 and look at the difference\n%s", golden, b.String())
+		}
+	}
+}
+
+// eachTrim runs a test for each kind, with and without an inventory.
+func eachTrim(t *testing.T, test func(t *testing.T, k kind, forInventory bool)) {
 	for k := range kindCount {
-		o := filler{}.filled(k)
-		trim(o)
-		text, err := encode(k, o)
-		if err != nil {
-			t.Fatal(err)
+		for _, forInventory := range []bool{false, true} {
+			if k.describe().inventory && !forInventory {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s inventory=%v", k, forInventory), func(t *testing.T) { test(t, k, forInventory) })
 		}
-		fields := regexp.MustCompile(`«[^»]*»`).FindAllString(string(text), -1)
-		slices.Sort(fields)
-		for _, field := range slices.Compact(fields) {
-			fmt.Fprintf(&b, "%s %s\n", k, strings.Trim(field, "«»"))
-		}
-	}
-	golden := "testdata/kept.golden"
-	if update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := read(t, golden); b.String() != want {
-		t.Errorf("kept fields are not those in %s; run with UPDATE_GOLDEN=1 and look at the difference\n%s", golden, b.String())
 	}
 }
 
 // Decoding from a file gives the same object as trimming one from a cluster.
 func TestDecodeKeepsWhatTrimKeeps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for k := range kindCount {
-		t.Run(k.String(), func(t *testing.T) {
-			for i := range 300 {
-				f := filler{rand: random}
-				if i == 0 {
-					f = filler{}
-				}
-				o := f.filled(k)
-				o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
-				text, err := stdjson.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				state, err := LoadFiles(t.Context(), []string{"-"}, FileOptions{Stdin: bytes.NewReader(text), Retain: true})
-				if err != nil {
-					t.Fatalf("%v in %s", err, text)
-				}
-				trim(o)
-				want, err := encode(k, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := state.retained.objects[k][0].encoded; !bytes.Equal(got, want) {
-					t.Fatalf("from a file\n%s\nfrom a cluster\n%s", got, want)
-				}
+	eachTrim(t, func(t *testing.T, k kind, forInventory bool) {
+		for i := range 300 {
+			f := filler{rand: random}
+			if i == 0 {
+				f = filler{}
 			}
-		})
+			o := f.filled(k)
+			o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
+			text, err := stdjson.Marshal(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trim(o, forInventory)
+			want, err := encode(k, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decoded(t, k, text, forInventory); !bytes.Equal(got, want) {
+				t.Fatalf("from a file\n%s\nfrom a cluster\n%s", got, want)
+			}
+		}
+	})
+}
+
+// decoded reads an object from a file, and encodes what is kept of it.
+func decoded(t *testing.T, k kind, text []byte, forInventory bool) []byte {
+	t.Helper()
+	var all []object
+	read := manifest.Parallel[content]{
+		Stdin: bytes.NewReader(text),
+		Decode: func(into *content, d *manifest.Document) error {
+			return into.decode(d, FileOptions{Inventory: forInventory})
+		},
+		Apply: func(c *content) error {
+			all = append(all, c.objects...)
+			return nil
+		},
+		Reset:    func(c *content) { *c = content{} },
+		Progress: func(int64) {},
 	}
+	if err := read.Read(t.Context(), manifest.File{Name: "stdin", Path: "-"}); err != nil {
+		t.Fatalf("%v in %.2000s", err, text)
+	}
+	encoded, err := encode(k, all[0].api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }
 
 // Trimming a trimmed object changes nothing, so that a snapshot can be read and
 // written again.
 func TestTrimIsIdempotent(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for k := range kindCount {
+	eachTrim(t, func(t *testing.T, k kind, forInventory bool) {
 		for range 100 {
 			o := filler{rand: random}.filled(k)
-			trim(o)
+			trim(o, forInventory)
 			once, err := encode(k, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			trim(o)
+			trim(o, forInventory)
 			if twice, _ := encode(k, o); !bytes.Equal(once, twice) {
 				t.Fatalf("once\n%s\ntwice\n%s", once, twice)
 			}
 		}
-	}
+	})
 }
 
 // The records of pods and volumes return the kept fields.
@@ -184,7 +243,7 @@ func TestRecordsReturnTheKeptFields(t *testing.T) {
 		if random.IntN(2) == 0 {
 			pod.UID = "0b6a5d60-5f2c-4a7f-9d0e-8f3f6b7f2c11"
 		}
-		trim(pod)
+		trim(pod, false)
 		s := newState()
 		if _, err := s.set(kindPod, pod, 0); err != nil {
 			t.Fatal(err)

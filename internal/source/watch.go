@@ -55,7 +55,7 @@ type Live struct {
 // list from time to time. The state is dropped and listed again when the API server's
 // store was restored or replaced: see [LiveOptions].Reset.
 func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, error) {
-	if opts.Retain {
+	if opts.Retain || opts.Inventory {
 		return nil, errors.New("watch cluster: objects of a live state are not retained")
 	}
 	c, err := newClient(cfg)
@@ -74,7 +74,7 @@ func Watch(ctx context.Context, cfg *rest.Config, opts LiveOptions) (*Live, erro
 		epoch: newEpoch(ctx), ages: staleness.NewDeadlines(int(kindCount), opts.now()),
 	}
 	for k := range kindCount {
-		if !opts.WithoutRBAC || !k.describe().rbac {
+		if (!opts.WithoutRBAC || !k.describe().rbac) && !k.describe().inventory {
 			l.pending[k] = nil
 			l.statuses[k] = &kindStatus{Watched: Watched{Resource: k.describe().groupResource()}}
 		}

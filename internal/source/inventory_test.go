@@ -1,0 +1,95 @@
+package source
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// A cluster is read into an inventory, secrets without their data; the stub fails the test
+// when the data is requested.
+func TestInventoryOfACluster(t *testing.T) {
+	s := newStub(t)
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "u"}
+	}
+	pod := boundPod("shop", "api", "worker", "db")
+	yes := true
+	pod.Spec.Containers = append(
+		pod.Spec.Containers,
+		corev1.Container{Name: "agent", SecurityContext: &corev1.SecurityContext{Privileged: &yes}},
+	)
+	s.set("pods", pod)
+	s.set("nodes", &corev1.Node{ObjectMeta: meta("", "worker"), Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated"}}}})
+	s.set("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"a": "b"}}})
+	token := &corev1.Secret{
+		ObjectMeta: meta("shop", "token"),
+		Type:       corev1.SecretTypeServiceAccountToken,
+		Data:       map[string][]byte{"token": []byte("x")},
+	}
+	token.Annotations = map[string]string{corev1.ServiceAccountNameKey: "web"}
+	s.set("secrets", token)
+	s.set("secrets", &corev1.Secret{ObjectMeta: meta("kube-system", "bootstrap-token-abcdef"), Type: corev1.SecretTypeBootstrapToken})
+	s.set("validatingwebhookconfigurations", &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: meta("", "w"), Webhooks: []admissionv1.ValidatingWebhook{{Name: "a.b.c"}},
+	})
+
+	got := list(t, s, LiveOptions{Inventory: true}).Inventory
+	if pods := got.Pods(); len(pods) != 1 || len(pods[0].Escapes) != 1 || pods[0].Node != "worker" {
+		t.Errorf("pods are %+v", pods)
+	}
+	if nodes := got.Nodes(); len(nodes) != 1 || len(nodes[0].Taints) != 1 {
+		t.Errorf("nodes are %+v", nodes)
+	}
+	if all := got.Namespaces(); len(all) != 1 || all[0].Labels["a"] != "b" {
+		t.Errorf("namespaces are %+v", all)
+	}
+	if want := []inventory.Secret{
+		{Name: inventory.Name{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken},
+		{Name: inventory.Name{Namespace: "shop", Name: "token"}, Type: corev1.SecretTypeServiceAccountToken, ServiceAccount: "web"},
+	}; !slices.Equal(got.Secrets(), want) {
+		t.Errorf("secrets are %+v, want %+v", got.Secrets(), want)
+	}
+	if all := got.Admission(); len(all) != 1 || all[0].String() != "ValidatingWebhookConfiguration w (a.b.c)" {
+		t.Errorf("admission is %v", all)
+	}
+
+	// Who does not need an inventory needs no right to read these kinds.
+	for _, resource := range []string{
+		"secrets", "namespaces", "validatingwebhookconfigurations", "mutatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	} {
+		s.setAllowed("list "+resource, false)
+	}
+	if state := list(t, s, LiveOptions{}); state.Inventory != nil || len(state.Missing()) > 0 {
+		t.Errorf("without an inventory there are %v, and missing %v", state.Inventory, state.Missing())
+	}
+	missing := list(t, s, LiveOptions{Inventory: true}).Missing()
+	if len(missing) != 6 || !strings.HasPrefix(missing[2].Reason, "not allowed to list: secrets is forbidden") {
+		t.Errorf("missing are %v", missing)
+	}
+	for _, m := range missing {
+		if !m.ForInventory() {
+			t.Errorf("%s is not for an inventory alone", m.Resource)
+		}
+	}
+}
+
+// A snapshot of an older version says what it lacks, and is not made into a newer one.
+func TestSnapshotsWithoutInventory(t *testing.T) {
+	const old = `{"apiVersion":"snapshot.node-authorizer.io/v1alpha1","kind":"Snapshot","cluster":true,"rbacReadable":true,"objects":{}}`
+	s := mustLoad(t, "old.snapshot", old)
+	if len(s.Missing()) != 8 {
+		t.Errorf("missing are %v", s.Missing())
+	}
+	written := decompressAll(t, snapshot(t, s))
+	if !strings.Contains(written, "snapshot.node-authorizer.io/v1alpha1") || strings.Contains(written, "missing") {
+		t.Errorf("the snapshot of the snapshot is %s", written)
+	}
+}

@@ -1,0 +1,211 @@
+package source
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// inventoryShape returns the shape of a kind of which an inventory needs more, or that only it
+// needs; nil for others.
+func inventoryShape(k kind) shape {
+	switch k {
+	case kindPod:
+		return &inventoryPodShape{}
+	case kindNode:
+		return &inventoryNodeShape{}
+	case kindNamespace:
+		return &namespaceShape{}
+	case kindSecret:
+		return &secretShape{}
+	case kindValidatingWebhookConfiguration:
+		return &validatingWebhooksShape{}
+	case kindMutatingWebhookConfiguration:
+		return &mutatingWebhooksShape{}
+	case kindValidatingAdmissionPolicy:
+		return &admissionPolicyShape{}
+	case kindValidatingAdmissionPolicyBinding:
+		return &admissionPolicyBindingShape{}
+	}
+	return nil
+}
+
+// inventoryPodShape has the fields of podShape, and those that an inventory needs.
+type inventoryPodShape struct {
+	Metadata struct {
+		labelledIdentity
+		Annotations struct {
+			Mirror annotation `json:"kubernetes.io/config.mirror"`
+		} `json:"annotations"`
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName            string                        `json:"nodeName"`
+		ServiceAccountName  string                        `json:"serviceAccountName"`
+		ServiceAccount      string                        `json:"serviceAccount"`
+		ImagePullSecrets    []corev1.LocalObjectReference `json:"imagePullSecrets"`
+		InitContainers      []inventoryContainerShape     `json:"initContainers"`
+		Containers          []inventoryContainerShape     `json:"containers"`
+		EphemeralContainers []inventoryContainerShape     `json:"ephemeralContainers"`
+		Volumes             []volumeShape                 `json:"volumes"`
+		ResourceClaims      []corev1.PodResourceClaim     `json:"resourceClaims"`
+		NodeSelector        map[string]string             `json:"nodeSelector"`
+		Affinity            *corev1.Affinity              `json:"affinity"`
+		Tolerations         []corev1.Toleration           `json:"tolerations"`
+		HostPID             bool                          `json:"hostPID"`
+		HostNetwork         bool                          `json:"hostNetwork"`
+		SecurityContext     *corev1.PodSecurityContext    `json:"securityContext"`
+	} `json:"spec"`
+	Status podStatusShape `json:"status"`
+}
+
+// inventoryContainerShape is a container with its rights over its host.
+type inventoryContainerShape struct {
+	containerShape
+	SecurityContext *corev1.SecurityContext `json:"securityContext"`
+	VolumeMounts    []corev1.VolumeMount    `json:"volumeMounts"`
+}
+
+func (s *inventoryContainerShape) container() corev1.Container {
+	c := s.containerShape.container()
+	c.SecurityContext, c.VolumeMounts = s.SecurityContext, s.VolumeMounts
+	return c
+}
+
+func (s *inventoryPodShape) object() apiObject {
+	base := &podShape{Status: s.Status}
+	base.Metadata.identity, base.Metadata.Annotations = s.Metadata.identity, s.Metadata.Annotations
+	base.Spec.NodeName = s.Spec.NodeName
+	base.Spec.ServiceAccountName, base.Spec.ServiceAccount = s.Spec.ServiceAccountName, s.Spec.ServiceAccount
+	base.Spec.ImagePullSecrets, base.Spec.ResourceClaims, base.Spec.Volumes = s.Spec.ImagePullSecrets, s.Spec.ResourceClaims, s.Spec.Volumes
+	pod := base.object().(*corev1.Pod)
+	pod.Labels, pod.OwnerReferences = s.Metadata.Labels, s.Metadata.OwnerReferences
+	for i := range s.Spec.InitContainers {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, s.Spec.InitContainers[i].container())
+	}
+	for i := range s.Spec.Containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, s.Spec.Containers[i].container())
+	}
+	for i := range s.Spec.EphemeralContainers {
+		c := corev1.EphemeralContainerCommon(s.Spec.EphemeralContainers[i].container())
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: c})
+	}
+	pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.Tolerations = s.Spec.NodeSelector, s.Spec.Affinity, s.Spec.Tolerations
+	pod.Spec.HostPID, pod.Spec.HostNetwork, pod.Spec.SecurityContext = s.Spec.HostPID, s.Spec.HostNetwork, s.Spec.SecurityContext
+	return pod
+}
+
+type inventoryNodeShape struct {
+	nodeShape
+	Spec struct {
+		Taints []corev1.Taint `json:"taints"`
+	} `json:"spec"`
+}
+
+func (s *inventoryNodeShape) object() apiObject {
+	node := s.nodeShape.object().(*corev1.Node)
+	node.Spec.Taints = s.Spec.Taints
+	return node
+}
+
+type namespaceShape struct {
+	Metadata labelledIdentity `json:"metadata"`
+}
+
+func (s *namespaceShape) object() apiObject {
+	return &corev1.Namespace{ObjectMeta: s.Metadata.object()}
+}
+
+// secretShape has no field for the data.
+type secretShape struct {
+	Metadata struct {
+		identity
+		Annotations struct {
+			Account *string `json:"kubernetes.io/service-account.name"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Type corev1.SecretType `json:"type"`
+}
+
+func (s *secretShape) object() apiObject {
+	secret := &corev1.Secret{ObjectMeta: s.Metadata.object(), Type: s.Type}
+	if account := s.Metadata.Annotations.Account; account != nil {
+		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: *account}
+	}
+	return secret
+}
+
+// webhookShape is a webhook of either kind.
+type webhookShape struct {
+	Name              string                           `json:"name"`
+	Rules             []admissionv1.RuleWithOperations `json:"rules"`
+	NamespaceSelector *metav1.LabelSelector            `json:"namespaceSelector"`
+}
+
+type validatingWebhooksShape struct {
+	Metadata identity       `json:"metadata"`
+	Webhooks []webhookShape `json:"webhooks"`
+}
+
+func (s *validatingWebhooksShape) object() apiObject {
+	c := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: s.Metadata.object()}
+	for _, w := range s.Webhooks {
+		c.Webhooks = append(c.Webhooks, admissionv1.ValidatingWebhook{Name: w.Name, Rules: w.Rules, NamespaceSelector: w.NamespaceSelector})
+	}
+	return c
+}
+
+type mutatingWebhooksShape validatingWebhooksShape
+
+func (s *mutatingWebhooksShape) object() apiObject {
+	c := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: s.Metadata.object()}
+	for _, w := range s.Webhooks {
+		c.Webhooks = append(c.Webhooks, admissionv1.MutatingWebhook{Name: w.Name, Rules: w.Rules, NamespaceSelector: w.NamespaceSelector})
+	}
+	return c
+}
+
+// matchShape is what a policy or a binding is asked about.
+type matchShape struct {
+	NamespaceSelector    *metav1.LabelSelector                 `json:"namespaceSelector"`
+	ResourceRules        []admissionv1.NamedRuleWithOperations `json:"resourceRules"`
+	ExcludeResourceRules []admissionv1.NamedRuleWithOperations `json:"excludeResourceRules"`
+}
+
+func (m *matchShape) resources() *admissionv1.MatchResources {
+	if m == nil {
+		return nil
+	}
+	return &admissionv1.MatchResources{
+		NamespaceSelector: m.NamespaceSelector, ResourceRules: m.ResourceRules, ExcludeResourceRules: m.ExcludeResourceRules,
+	}
+}
+
+type admissionPolicyShape struct {
+	Metadata identity `json:"metadata"`
+	Spec     struct {
+		MatchConstraints *matchShape `json:"matchConstraints"`
+	} `json:"spec"`
+}
+
+func (s *admissionPolicyShape) object() apiObject {
+	p := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: s.Metadata.object()}
+	p.Spec.MatchConstraints = s.Spec.MatchConstraints.resources()
+	return p
+}
+
+type admissionPolicyBindingShape struct {
+	Metadata identity `json:"metadata"`
+	Spec     struct {
+		PolicyName        string                         `json:"policyName"`
+		MatchResources    *matchShape                    `json:"matchResources"`
+		ValidationActions []admissionv1.ValidationAction `json:"validationActions"`
+	} `json:"spec"`
+}
+
+func (s *admissionPolicyBindingShape) object() apiObject {
+	b := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: s.Metadata.object()}
+	b.Spec.PolicyName, b.Spec.MatchResources = s.Spec.PolicyName, s.Spec.MatchResources.resources()
+	b.Spec.ValidationActions = s.Spec.ValidationActions
+	return b
+}

@@ -1,0 +1,259 @@
+package source
+
+import (
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// trimInventory keeps what an inventory needs of the kinds that only it needs. The data of
+// secrets is never kept.
+func trimInventory(o apiObject) {
+	switch o := o.(type) {
+	case *corev1.Namespace:
+		meta := named(&o.ObjectMeta)
+		meta.Labels = o.Labels
+		*o = corev1.Namespace{ObjectMeta: meta}
+	case *corev1.Secret:
+		meta := named(&o.ObjectMeta)
+		if account, ok := o.Annotations[corev1.ServiceAccountNameKey]; ok {
+			meta.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
+		}
+		*o = corev1.Secret{ObjectMeta: meta, Type: o.Type}
+	case *admissionv1.ValidatingAdmissionPolicy:
+		*o = admissionv1.ValidatingAdmissionPolicy{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec:       admissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: trimMatch(o.Spec.MatchConstraints)},
+		}
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		*o = admissionv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: named(&o.ObjectMeta),
+			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: o.Spec.PolicyName, MatchResources: trimMatch(o.Spec.MatchResources),
+				ValidationActions: o.Spec.ValidationActions,
+			},
+		}
+	case *admissionv1.ValidatingWebhookConfiguration:
+		kept := admissionv1.ValidatingWebhookConfiguration{ObjectMeta: named(&o.ObjectMeta)}
+		for _, w := range o.Webhooks {
+			kept.Webhooks = append(kept.Webhooks, admissionv1.ValidatingWebhook{
+				Name: w.Name, Rules: w.Rules, NamespaceSelector: w.NamespaceSelector,
+			})
+		}
+		*o = kept
+	case *admissionv1.MutatingWebhookConfiguration:
+		kept := admissionv1.MutatingWebhookConfiguration{ObjectMeta: named(&o.ObjectMeta)}
+		for _, w := range o.Webhooks {
+			kept.Webhooks = append(kept.Webhooks, admissionv1.MutatingWebhook{
+				Name: w.Name, Rules: w.Rules, NamespaceSelector: w.NamespaceSelector,
+			})
+		}
+		*o = kept
+	}
+}
+
+// trimMatch keeps the rules and the selection of namespaces.
+func trimMatch(m *admissionv1.MatchResources) *admissionv1.MatchResources {
+	if m == nil {
+		return nil
+	}
+	return &admissionv1.MatchResources{
+		NamespaceSelector: m.NamespaceSelector, ResourceRules: m.ResourceRules, ExcludeResourceRules: m.ExcludeResourceRules,
+	}
+}
+
+// secretOf makes a secret of its metadata, from which its type follows: those with the
+// annotation are tokens of service accounts, and bootstrap tokens have a name of their own.
+func secretOf(m *metav1.PartialObjectMetadata) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: m.ObjectMeta}
+	switch _, ofAccount := m.Annotations[corev1.ServiceAccountNameKey]; {
+	case ofAccount:
+		secret.Type = corev1.SecretTypeServiceAccountToken
+	case m.Namespace == metav1.NamespaceSystem && strings.HasPrefix(m.Name, "bootstrap-token-"):
+		secret.Type = corev1.SecretTypeBootstrapToken
+	}
+	return secret
+}
+
+// restore notes what an inventory needs of an object that other commands need too, and
+// returns a function that puts it back after the object was trimmed.
+func restore(o apiObject) func() {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return restorePod(o)
+	case *corev1.Node:
+		taints := o.Spec.Taints
+		return func() { o.Spec.Taints = taints }
+	}
+	return func() {}
+}
+
+// podLabels are the labels from which an inventory tells the workload of a pod and the
+// components of the control plane.
+var podLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "component"}
+
+func restorePod(pod *corev1.Pod) func() {
+	labels := map[string]string{}
+	for _, key := range podLabels {
+		if value, ok := pod.Labels[key]; ok {
+			labels[key] = value
+		}
+	}
+	owner := metav1.GetControllerOf(pod)
+	kept := corev1.PodSpec{
+		NodeSelector: pod.Spec.NodeSelector, Tolerations: pod.Spec.Tolerations,
+		HostPID: pod.Spec.HostPID, HostNetwork: pod.Spec.HostNetwork,
+		SecurityContext: userContext(pod.Spec.SecurityContext),
+	}
+	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		kept.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		}}
+	}
+	mounted := mountedVolumes(&pod.Spec)
+	for _, v := range pod.Spec.Volumes {
+		if v.HostPath != nil && mounted[v.Name] {
+			kept.Volumes = append(kept.Volumes, corev1.Volume{
+				Name: v.Name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.HostPath.Path}},
+			})
+		}
+	}
+	kept.InitContainers = containersOf(pod.Spec.InitContainers, kept.Volumes)
+	kept.Containers = containersOf(pod.Spec.Containers, kept.Volumes)
+	var ephemeral []corev1.Container
+	for i := range pod.Spec.EphemeralContainers {
+		ephemeral = append(ephemeral, corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	ephemeral = containersOf(ephemeral, kept.Volumes)
+	return func() {
+		if len(labels) > 0 {
+			pod.Labels = labels
+		}
+		if owner != nil {
+			yes := true
+			pod.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, Controller: &yes,
+			}}
+		}
+		s := &pod.Spec
+		s.NodeSelector, s.Tolerations, s.HostPID, s.HostNetwork = kept.NodeSelector, kept.Tolerations, kept.HostPID, kept.HostNetwork
+		s.SecurityContext, s.Affinity = kept.SecurityContext, kept.Affinity
+		s.Volumes = mergeVolumes(s.Volumes, kept.Volumes)
+		s.InitContainers = mergeContainers(s.InitContainers, kept.InitContainers)
+		s.Containers = mergeContainers(s.Containers, kept.Containers)
+		var common []corev1.Container
+		for i := range s.EphemeralContainers {
+			common = append(common, corev1.Container(s.EphemeralContainers[i].EphemeralContainerCommon))
+		}
+		s.EphemeralContainers = nil
+		for _, c := range mergeContainers(common, ephemeral) {
+			s.EphemeralContainers = append(s.EphemeralContainers, corev1.EphemeralContainer{
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon(c),
+			})
+		}
+	}
+}
+
+// mountedVolumes are the names of the volumes that containers mount.
+func mountedVolumes(spec *corev1.PodSpec) map[string]bool {
+	names := map[string]bool{}
+	add := func(mounts []corev1.VolumeMount) {
+		for _, m := range mounts {
+			names[m.Name] = true
+		}
+	}
+	for i := range spec.InitContainers {
+		add(spec.InitContainers[i].VolumeMounts)
+	}
+	for i := range spec.Containers {
+		add(spec.Containers[i].VolumeMounts)
+	}
+	for i := range spec.EphemeralContainers {
+		add(spec.EphemeralContainers[i].VolumeMounts)
+	}
+	return names
+}
+
+// containersOf keeps the containers that have rights over their host.
+func containersOf(containers []corev1.Container, volumes []corev1.Volume) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		c := &containers[i]
+		k := corev1.Container{Name: c.Name, SecurityContext: hostContext(c.SecurityContext)}
+		for _, m := range c.VolumeMounts {
+			for _, v := range volumes {
+				if v.Name == m.Name {
+					k.VolumeMounts = append(k.VolumeMounts, corev1.VolumeMount{
+						Name: m.Name, ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr,
+					})
+				}
+			}
+		}
+		if len(k.VolumeMounts) > 0 || k.SecurityContext != nil {
+			kept = append(kept, k)
+		}
+	}
+	return kept
+}
+
+// hostContext keeps what of a container's security context gives rights over the host, and
+// the user that has them; nil if nothing gives any.
+func hostContext(s *corev1.SecurityContext) *corev1.SecurityContext {
+	if s == nil {
+		return nil
+	}
+	kept := &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot}
+	if s.Privileged != nil && *s.Privileged {
+		kept.Privileged = s.Privileged
+	}
+	if s.Capabilities != nil && len(s.Capabilities.Add) > 0 {
+		kept.Capabilities = &corev1.Capabilities{Add: s.Capabilities.Add}
+	}
+	if *kept == (corev1.SecurityContext{}) {
+		return nil
+	}
+	return kept
+}
+
+// userContext keeps the user of a pod's containers.
+func userContext(s *corev1.PodSecurityContext) *corev1.PodSecurityContext {
+	if s == nil || s.RunAsUser == nil && s.RunAsNonRoot == nil {
+		return nil
+	}
+	return &corev1.PodSecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: s.RunAsNonRoot}
+}
+
+// mergeVolumes adds to volumes what is kept of those of the same names.
+func mergeVolumes(volumes, kept []corev1.Volume) []corev1.Volume {
+	for _, k := range kept {
+		found := false
+		for i := range volumes {
+			if volumes[i].Name == k.Name {
+				volumes[i].HostPath, found = k.HostPath, true
+			}
+		}
+		if !found {
+			volumes = append(volumes, k)
+		}
+	}
+	return volumes
+}
+
+// mergeContainers adds to containers what is kept of those of the same names.
+func mergeContainers(containers, kept []corev1.Container) []corev1.Container {
+	for _, k := range kept {
+		found := false
+		for i := range containers {
+			if containers[i].Name == k.Name {
+				containers[i].SecurityContext, containers[i].VolumeMounts, found = k.SecurityContext, k.VolumeMounts, true
+			}
+		}
+		if !found {
+			containers = append(containers, k)
+		}
+	}
+	return containers
+}
