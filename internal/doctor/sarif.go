@@ -8,107 +8,8 @@ import (
 	"strings"
 
 	"github.com/node-authorizer/node-authorizer/finding"
+	"github.com/node-authorizer/node-authorizer/internal/sarif"
 )
-
-// The shapes below are the parts of a SARIF log that findings fill.
-//
-// Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
-
-type sarifLog struct {
-	Schema  string     `json:"$schema"`
-	Version string     `json:"version"`
-	Runs    []sarifRun `json:"runs"`
-}
-
-type sarifRun struct {
-	Tool struct {
-		Driver sarifDriver `json:"driver"`
-	} `json:"tool"`
-	Invocations []sarifInvocation `json:"invocations"`
-	ColumnKind  string            `json:"columnKind"`
-	Results     []sarifResult     `json:"results"`
-}
-
-type sarifDriver struct {
-	Name           string      `json:"name"`
-	Version        string      `json:"version,omitempty"`
-	InformationURI string      `json:"informationUri"`
-	Rules          []sarifRule `json:"rules"`
-	// Notifications describes what ToolExecutionNotifications refer to.
-	Notifications []sarifNotice `json:"notifications,omitempty"`
-}
-
-type sarifNotice struct {
-	ID               string       `json:"id"`
-	ShortDescription sarifMessage `json:"shortDescription"`
-	HelpURI          string       `json:"helpUri"`
-}
-
-type sarifRule struct {
-	ID                   string             `json:"id"`
-	Name                 string             `json:"name"`
-	ShortDescription     sarifMessage       `json:"shortDescription"`
-	FullDescription      sarifMessage       `json:"fullDescription"`
-	HelpURI              string             `json:"helpUri"`
-	Help                 sarifMessage       `json:"help"`
-	DefaultConfiguration sarifConfiguration `json:"defaultConfiguration"`
-}
-
-type sarifConfiguration struct {
-	Level string `json:"level"`
-}
-
-type sarifInvocation struct {
-	ExecutionSuccessful        bool                `json:"executionSuccessful"`
-	ToolExecutionNotifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
-}
-
-type sarifNotification struct {
-	// Descriptor names the check that could not be made.
-	Descriptor sarifReference `json:"descriptor"`
-	Level      string         `json:"level"`
-	Message    sarifMessage   `json:"message"`
-}
-
-type sarifReference struct {
-	ID string `json:"id"`
-}
-
-type sarifMessage struct {
-	Text string `json:"text"`
-}
-
-type sarifResult struct {
-	RuleID     string            `json:"ruleId"`
-	RuleIndex  int               `json:"ruleIndex"`
-	Level      string            `json:"level"`
-	Message    sarifMessage      `json:"message"`
-	Locations  []sarifLocation   `json:"locations,omitempty"`
-	Properties map[string]string `json:"properties,omitempty"`
-}
-
-type sarifLocation struct {
-	PhysicalLocation *sarifPhysical `json:"physicalLocation,omitempty"`
-	LogicalLocations []sarifLogical `json:"logicalLocations,omitempty"`
-}
-
-type sarifPhysical struct {
-	ArtifactLocation sarifArtifact `json:"artifactLocation"`
-	Region           *sarifRegion  `json:"region,omitempty"`
-}
-
-type sarifArtifact struct {
-	URI string `json:"uri"`
-}
-
-type sarifRegion struct {
-	StartLine int `json:"startLine"`
-}
-
-type sarifLogical struct {
-	FullyQualifiedName string `json:"fullyQualifiedName"`
-	Kind               string `json:"kind"`
-}
 
 const (
 	projectURL  = "https://github.com/node-authorizer/node-authorizer"
@@ -119,35 +20,35 @@ const (
 // made, the execution is not successful, because the absence of results means nothing then. Each such
 // check has a notification for everything that it lacks.
 func (r *Report) SARIF() any {
-	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: "node-authorizer", Version: r.Version, InformationURI: projectURL, Rules: r.sarifRules()}
+	run := sarif.Run{ColumnKind: "unicodeCodePoints", Results: []sarif.Result{}}
+	run.Tool.Driver = sarif.Driver{Name: "node-authorizer", Version: r.Version, InformationURI: projectURL, Rules: r.sarifRules()}
 	undetermined := r.Undetermined()
-	invocation := sarifInvocation{ExecutionSuccessful: len(undetermined) == 0}
+	invocation := sarif.Invocation{ExecutionSuccessful: len(undetermined) == 0}
 	for _, c := range undetermined {
 		id := notificationOf(c.ID)
-		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarifNotice{
-			id, sarifMessage{"The check could not be made: " + c.Title}, findingsURL + "#checks",
+		run.Tool.Driver.Notifications = append(run.Tool.Driver.Notifications, sarif.Notice{
+			ID: id, ShortDescription: sarif.Text("The check could not be made: " + c.Title), HelpURI: findingsURL + "#checks",
 		})
 		for _, m := range c.Missing {
-			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarifNotification{
-				sarifReference{id},
-				"error",
-				sarifMessage{fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))},
+			invocation.ToolExecutionNotifications = append(invocation.ToolExecutionNotifications, sarif.Notification{
+				Descriptor: sarif.Reference{ID: id},
+				Level:      "error",
+				Message:    sarif.Text(fmt.Sprintf("The check %s (%s) could not be made: %s", c.ID, c.Title, sentence(m.String()))),
 			})
 		}
 	}
-	run.Invocations = []sarifInvocation{invocation}
+	run.Invocations = []sarif.Invocation{invocation}
 	for _, f := range r.Findings {
-		run.Results = append(run.Results, sarifResult{
+		run.Results = append(run.Results, sarif.Result{
 			RuleID:     string(f.Code),
-			RuleIndex:  slices.IndexFunc(run.Tool.Driver.Rules, func(rule sarifRule) bool { return rule.ID == string(f.Code) }),
+			RuleIndex:  slices.IndexFunc(run.Tool.Driver.Rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }),
 			Level:      sarifLevel(f.Severity),
-			Message:    sarifMessage{sarifText(f)},
+			Message:    sarif.Text(sarifText(f)),
 			Locations:  sarifLocations(f.Place),
 			Properties: sarifProperties(f),
 		})
 	}
-	return sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}}
+	return sarif.Log{Schema: sarif.Schema, Version: "2.1.0", Runs: []sarif.Run{run}}
 }
 
 // notificationOf returns the id of the notification that a check could not be made.
@@ -155,27 +56,27 @@ func notificationOf(id CheckID) string { return "undetermined/" + string(id) }
 
 // sarifRules returns the rules of the findings, sorted by id. The most severe findings come first, so
 // that a rule has the level of its most severe finding.
-func (r *Report) sarifRules() []sarifRule {
-	rules := []sarifRule{}
+func (r *Report) sarifRules() []sarif.Rule {
+	rules := []sarif.Rule{}
 	for _, f := range r.Findings {
-		if slices.ContainsFunc(rules, func(rule sarifRule) bool { return rule.ID == string(f.Code) }) {
+		if slices.ContainsFunc(rules, func(rule sarif.Rule) bool { return rule.ID == string(f.Code) }) {
 			continue
 		}
 		rules = append(rules, sarifRuleOf(f))
 	}
-	slices.SortFunc(rules, func(a, b sarifRule) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(rules, func(a, b sarif.Rule) int { return strings.Compare(a.ID, b.ID) })
 	return rules
 }
 
 // sarifRuleOf returns the rule for a code. The full description is in the documentation.
-func sarifRuleOf(f finding.Finding) sarifRule {
+func sarifRuleOf(f finding.Finding) sarif.Rule {
 	url := findingsURL + "#" + strings.ToLower(string(f.Code))
-	return sarifRule{
+	return sarif.Rule{
 		ID: string(f.Code), Name: string(f.Code),
-		ShortDescription: sarifMessage{words(string(f.Code))},
-		FullDescription:  sarifMessage{words(string(f.Code)) + ": what it means, what happens, and what to do is explained in " + url},
-		HelpURI:          url, Help: sarifMessage{"See " + url},
-		DefaultConfiguration: sarifConfiguration{sarifLevel(f.Severity)},
+		ShortDescription: sarif.Text(words(string(f.Code))),
+		FullDescription:  sarif.Text(words(string(f.Code)) + ": what it means, what happens, and what to do is explained in " + url),
+		HelpURI:          url, Help: sarif.Text("See " + url),
+		DefaultConfiguration: sarif.Configuration{Level: sarifLevel(f.Severity)},
 	}
 }
 
@@ -224,12 +125,12 @@ func sentence(text string) string {
 }
 
 // sarifLocations has a physical location only for files that other tools can open.
-func sarifLocations(at finding.Place) []sarifLocation {
-	var l sarifLocation
+func sarifLocations(at finding.Place) []sarif.Location {
+	var l sarif.Location
 	if at.File != "" && at.File != "stdin" {
-		l.PhysicalLocation = &sarifPhysical{ArtifactLocation: sarifArtifact{fileURI(at.File)}}
+		l.PhysicalLocation = &sarif.Physical{ArtifactLocation: sarif.Artifact{URI: fileURI(at.File)}}
 		if at.Line > 0 {
-			l.PhysicalLocation.Region = &sarifRegion{StartLine: at.Line}
+			l.PhysicalLocation.Region = &sarif.Region{StartLine: at.Line}
 		}
 	}
 	if name := strings.Trim(at.Object+"/"+at.Key, "/"); name != "" {
@@ -237,12 +138,12 @@ func sarifLocations(at finding.Place) []sarifLocation {
 		if at.Key != "" {
 			kind = "member"
 		}
-		l.LogicalLocations = []sarifLogical{{FullyQualifiedName: name, Kind: kind}}
+		l.LogicalLocations = []sarif.Logical{{FullyQualifiedName: name, Kind: kind}}
 	}
 	if l.PhysicalLocation == nil && l.LogicalLocations == nil {
 		return nil
 	}
-	return []sarifLocation{l}
+	return []sarif.Location{l}
 }
 
 // fileURI returns a path as a URI reference. Relative paths stay relative, so that tools find the file
