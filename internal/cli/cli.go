@@ -33,7 +33,8 @@ const (
 // commands returns the constructors of all commands.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
-		newCanI, newExplain, newReach, newWhoCan, newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
+		newCanI, newExplain, newReach, newAttackPaths, newWhoCan,
+		newReview, newAudit, newDoctor, newSnapshot, newServer, newClient, newToken, newRevoke,
 		newConfig, newCompletion, newVersion,
 	}
 }

@@ -21,7 +21,8 @@ func newSnapshot(a *app) *cobra.Command {
 		Long: `Saves the state that the other commands need to a file, for --from.
 
 A snapshot has the names and relations of objects and the roles and bindings. It
-never has the data of secrets or config maps, nor environment values.
+never has the data of secrets or config maps, nor environment values. Of secrets only the
+metadata is requested.
 
 What may not be read is left out, and the snapshot says so to the commands that
 answer from it.
@@ -114,6 +115,9 @@ func snapshotGaps(state *source.State) string {
 	}
 	var unread []string
 	for _, m := range state.Missing() {
+		if m.ForInventory() {
+			continue // the snapshot says so to attack-paths
+		}
 		unread = append(unread, m.Resource.String())
 	}
 	if len(unread) == 0 {

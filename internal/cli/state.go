@@ -25,6 +25,8 @@ type stateFlags struct {
 	authorization string
 	// retain keeps the objects that a snapshot needs.
 	retain bool
+	// inventory reads what attack paths need.
+	inventory bool
 }
 
 // addState adds the flags of every command that uses a cluster's state.
@@ -166,13 +168,15 @@ func (f *stateFlags) readState(ctx context.Context) (*source.State, error) {
 	progress := newProgress(f.app.streams)
 	defer progress.done()
 	if len(f.from) > 0 {
-		return source.LoadFiles(ctx, f.from, source.FileOptions{Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain})
+		return source.LoadFiles(ctx, f.from, source.FileOptions{
+			Stdin: f.app.in, Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory,
+		})
 	}
 	config, err := f.connection.config()
 	if err != nil {
 		return nil, err
 	}
-	return source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Retain: f.retain})
+	return source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Retain: f.retain, Inventory: f.inventory})
 }
 
 const defaultNamespace = "default"

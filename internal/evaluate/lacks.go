@@ -55,6 +55,35 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(unresolvedIn(err))...)
 }
 
+// LackingForPaths returns what the files do not hold and could lengthen attack paths from a
+// node; the empty name is any other start.
+func (e *Evaluator) LackingForPaths(node string) []Lack {
+	if e.State.Complete() {
+		return nil
+	}
+	roles := map[rbac.Ref]bool{}
+	for _, r := range e.State.RBAC.Roles() {
+		roles[r.Role] = true
+	}
+	var unresolved []rbac.Unresolved
+	for _, b := range e.State.RBAC.Bindings() {
+		if !roles[b.Role] {
+			roles[b.Role] = true // once is enough
+			unresolved = append(unresolved, rbac.Unresolved{Binding: b.Binding, Role: b.Role, Err: rbac.ErrRoleNotFound})
+		}
+	}
+	lacks := e.lackingRoles(unresolved)
+	if node == "" {
+		return lacks
+	}
+	// Only pods and volumes lead to what a node holds.
+	return append(lacks, gaps(slices.DeleteFunc(e.State.NodeGaps(node), func(gap source.Gap) bool {
+		return !slices.ContainsFunc([]string{"pods", "persistentvolumes", "persistentvolumeclaims"}, func(resource string) bool {
+			return slices.Contains(strings.Split(gap.Resource.String(), ","), resource)
+		})
+	}))...)
+}
+
 // MissingForKind returns the missing state that could relate more objects of a kind to a
 // node: the resources that could not be read, and what the files do not hold.
 func (e *Evaluator) MissingForKind(node string, kind graph.Kind) ([]source.Missing, []Lack) {

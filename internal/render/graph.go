@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,16 +15,22 @@ type Graph struct {
 	title    string
 	vertices map[verdict.Object]bool
 	edges    map[edge]bool
+	groups   map[verdict.Object]string
+	colours  map[verdict.Object]string
 }
 
 type edge struct {
 	from, to verdict.Object
 	label    string
+	dashed   bool
 }
 
 // NewGraph returns an empty drawing with a title.
 func NewGraph(title string) *Graph {
-	return &Graph{title: title, vertices: map[verdict.Object]bool{}, edges: map[edge]bool{}}
+	return &Graph{
+		title: title, vertices: map[verdict.Object]bool{}, edges: map[edge]bool{},
+		groups: map[verdict.Object]string{}, colours: map[verdict.Object]string{},
+	}
 }
 
 // Vertex adds an object.
@@ -33,8 +40,21 @@ func (g *Graph) Vertex(o verdict.Object) { g.vertices[o] = true }
 func (g *Graph) Edge(from, to verdict.Object, label string) {
 	g.Vertex(from)
 	g.Vertex(to)
-	g.edges[edge{from, to, label}] = true
+	g.edges[edge{from: from, to: to, label: label}] = true
 }
+
+// Possible adds an arrow of dashes.
+func (g *Graph) Possible(from, to verdict.Object, label string) {
+	g.Vertex(from)
+	g.Vertex(to)
+	g.edges[edge{from: from, to: to, label: label, dashed: true}] = true
+}
+
+// Group draws objects of one group in one frame.
+func (g *Graph) Group(o verdict.Object, group string) { g.groups[o] = group }
+
+// Colour fills an object with a colour of Graphviz.
+func (g *Graph) Colour(o verdict.Object, colour string) { g.colours[o] = colour }
 
 // Path adds every edge of a path, labelled with its field.
 func (g *Graph) Path(path verdict.Path) {
@@ -59,14 +79,36 @@ func (g *Graph) encode() []byte {
 
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir=LR;\n  node [shape=box];\n", quote(g.title))
-	for _, o := range vertices {
-		fmt.Fprintf(&b, "  %s [label=%s%s];\n", quote(id(o)), label(o), attributes(o))
+	g.vertex(&b, vertices, "", "  ")
+	groups := slices.Sorted(maps.Values(g.groups))
+	for i, group := range slices.Compact(groups) {
+		fmt.Fprintf(&b, "  subgraph \"cluster %d\" {\n    label=%s;\n    style=rounded;\n    color=gray;\n", i, quote(group))
+		g.vertex(&b, vertices, group, "    ")
+		b.WriteString("  }\n")
 	}
 	for _, e := range edges {
-		fmt.Fprintf(&b, "  %s -> %s [label=%s];\n", quote(id(e.from)), quote(id(e.to)), quote(e.label))
+		dashed := ""
+		if e.dashed {
+			dashed = ", style=dashed"
+		}
+		fmt.Fprintf(&b, "  %s -> %s [label=%s%s];\n", quote(id(e.from)), quote(id(e.to)), quote(e.label), dashed)
 	}
 	b.WriteString("}\n")
 	return []byte(b.String())
+}
+
+// vertex writes the objects of one group.
+func (g *Graph) vertex(b *strings.Builder, vertices []verdict.Object, group, indent string) {
+	for _, o := range vertices {
+		if g.groups[o] != group {
+			continue
+		}
+		colour := ""
+		if c := g.colours[o]; c != "" {
+			colour = fmt.Sprintf(", style=filled, fillcolor=%s", quote(c))
+		}
+		fmt.Fprintf(b, "%s%s [label=%s%s%s];\n", indent, quote(id(o)), label(o), attributes(o), colour)
+	}
 }
 
 func compareEdges(a, b edge) int {

@@ -1,0 +1,315 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// attackPathsResult is what is reached from one start.
+type attackPathsResult struct {
+	attackpaths.Result
+	// Missing is what could not be read, or files lack: more may be reached.
+	Missing []missing `json:"missing,omitempty"`
+	State   stateInfo `json:"state"`
+
+	target   attackpaths.Holding
+	maxPaths int
+	// nodes is how many nodes a class has of which this is one.
+	nodes int
+}
+
+// attackPathsResults are those of several starts.
+type attackPathsResults struct {
+	Results []attackPathsResult `json:"results"`
+	State   stateInfo           `json:"state"`
+}
+
+// attackPathsClasses are the nodes by what they reach.
+type attackPathsClasses struct {
+	Classes []attackpaths.Class `json:"classes"`
+	// Nodes is how many nodes there are.
+	Nodes   int       `json:"nodes"`
+	Missing []missing `json:"missing,omitempty"`
+	State   stateInfo `json:"state"`
+}
+
+// attackPathsFlags are the command's own flags.
+type attackPathsFlags struct {
+	to                    string
+	groups                []string
+	allNodes, allAccounts bool
+	certainOnly           bool
+	maxPaths              int
+	starts                []attackpaths.Holding
+	target                attackpaths.Holding
+	state                 *stateFlags
+}
+
+func newAttackPaths(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "attack-paths START...",
+		Short: "Show what the holder of a node or of a credential can come to own, step by step",
+		Long: `Shows what the holder of a node, a pod, a service account or a user can come to own:
+other nodes, service accounts, secrets, and the whole cluster. Each has the shortest path that
+leads to it, and each step names what makes it possible.
+
+START is node/NAME, pod/NAME, serviceaccount/NAME (both with -n) or user/NAME (with --group).
+A node is root on the machine: its credential, and everything in its pods.
+
+A step is Certain if Kubernetes' own authorization and admission allow it. It is Possible if
+something decides that objects do not show, such as a webhook; the step says what. What is
+reached through cluster-admin alone is not listed.
+
+The techniques are described in docs/techniques.md.
+
+Exit status: 0 the target is not reached, 1 it is, 2 could not decide. The target is
+cluster-admin unless --to names another.`,
+		Example: `  # What is lost with this node?
+  node-authorizer attack-paths node/web-1
+
+  # Which nodes give the whole cluster?
+  node-authorizer attack-paths --all-nodes
+
+  # How does this service account get to a secret?
+  node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := &attackPathsFlags{state: addState(a, cmd)}
+	f.state.inventory = true
+	f.state.addBehaviour(cmd)
+	f.state.addNamespace(cmd, "namespace of pods and service accounts (default: the kubeconfig's, else \"default\")")
+	cmd.Flags().StringVar(&f.to, "to", "",
+		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
+	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
+	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
+	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
+	cmd.Flags().BoolVar(&f.certainOnly, "certain-only", false, "leave out what is only possible")
+	cmd.Flags().IntVar(&f.maxPaths, "max-paths", 20, "show so many paths in the table; 0 shows all")
+	output := addFormat(cmd, render.Table, render.Wide, render.JSON, render.YAML, render.Dot, render.SARIF)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		format, err := output.parse()
+		if err != nil {
+			return err
+		}
+		if err := f.parse(args); err != nil {
+			return err
+		}
+		s, err := f.state.load(cmd)
+		if err != nil {
+			return err
+		}
+		return a.attackPaths(s, f, format)
+	}
+	return cmd
+}
+
+// parse reads the starts and the target.
+func (f *attackPathsFlags) parse(args []string) error {
+	if len(args) == 0 && !f.allNodes && !f.allAccounts {
+		return usagef("START is missing: name one, such as node/NAME, or use --all-nodes")
+	}
+	if len(args) > 0 && (f.allNodes || f.allAccounts) {
+		return usagef("--all-nodes and --all-serviceaccounts replace START: leave out %s", strings.Join(args, " "))
+	}
+	if f.allNodes && f.allAccounts {
+		return usagef("--all-nodes and --all-serviceaccounts cannot be given together")
+	}
+	for _, arg := range args {
+		h, err := parseHolding(arg, f.state.defaultNamespace())
+		if err != nil {
+			return err
+		}
+		switch h.Kind {
+		case attackpaths.Node, attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.User:
+			f.starts = append(f.starts, h)
+		default:
+			return usagef("a path cannot start from %s: START is node/NAME, pod/NAME, serviceaccount/NAME or user/NAME", arg)
+		}
+	}
+	if len(f.groups) > 0 && !slices.ContainsFunc(f.starts, func(h attackpaths.Holding) bool { return h.Kind == attackpaths.User }) {
+		return usagef("--group is about a user: add user/NAME")
+	}
+	f.target = attackpaths.Holding{Kind: attackpaths.ClusterAdmin}
+	if f.to != "" && f.to != "cluster-admin" {
+		var err error
+		if f.target, err = parseHolding(f.to, f.state.defaultNamespace()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdingWords are the words for the kinds of holdings.
+var holdingWords = map[string]string{
+	"node": attackpaths.Node, "nodes": attackpaths.Node, "no": attackpaths.Node,
+	"pod": attackpaths.Pod, "pods": attackpaths.Pod, "po": attackpaths.Pod,
+	"serviceaccount": attackpaths.ServiceAccount, "serviceaccounts": attackpaths.ServiceAccount, "sa": attackpaths.ServiceAccount,
+	"secret": attackpaths.Secret, "secrets": attackpaths.Secret,
+	"namespace": attackpaths.Namespace, "namespaces": attackpaths.Namespace, "ns": attackpaths.Namespace,
+	"user": attackpaths.User, "group": attackpaths.Group,
+}
+
+// parseHolding reads KIND/NAME or KIND/NAMESPACE/NAME.
+func parseHolding(text, namespace string) (attackpaths.Holding, error) {
+	word, name, ok := strings.Cut(text, "/")
+	kind, known := holdingWords[strings.ToLower(word)]
+	if !ok || name == "" || !known {
+		return attackpaths.Holding{}, usagef(
+			"%q is not KIND/NAME with KIND node, pod, serviceaccount, secret, namespace, user or group", text)
+	}
+	switch kind {
+	case attackpaths.Pod, attackpaths.ServiceAccount, attackpaths.Secret:
+		if inner, rest, ok := strings.Cut(name, "/"); ok {
+			namespace, name = inner, rest
+		}
+		return attackpaths.Holding{Kind: kind, Namespace: namespace, Name: name}, nil
+	}
+	return attackpaths.Holding{Kind: kind, Name: name}, nil
+}
+
+// attackPaths answers and writes.
+func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format) error {
+	g, err := s.attackGraph(f)
+	if err != nil {
+		return err
+	}
+	if f.allNodes {
+		return a.attackPathsOfNodes(s, g, f, format)
+	}
+	starts := f.starts
+	if f.allAccounts {
+		for _, name := range s.State.Inventory.ServiceAccounts() {
+			starts = append(starts, attackpaths.Holding{Kind: attackpaths.ServiceAccount, Namespace: name.Namespace, Name: name.Name})
+		}
+	}
+	all := attackPathsResults{Results: []attackPathsResult{}, State: s.info()}
+	for _, start := range starts {
+		reached, err := g.From(start)
+		if err != nil {
+			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
+		}
+		result := attackPathsResult{
+			Result: reached, Missing: s.missingForPaths(start), State: s.info(), target: f.target, maxPaths: f.maxPaths,
+		}
+		a.warnMissing(result.Missing)
+		if f.certainOnly {
+			result.dropPossible()
+		}
+		if f.to != "" {
+			result.keepTarget()
+		}
+		a.status = max(a.status, result.status())
+		all.Results = append(all.Results, result)
+	}
+	if len(f.starts) == 1 {
+		return a.write(all.Results[0], format)
+	}
+	return a.write(all, format)
+}
+
+// missingForPaths is what could not be read, or files lack, and could lengthen the paths from
+// a start.
+func (s *session) missingForPaths(start attackpaths.Holding) []missing {
+	node := ""
+	if start.Kind == attackpaths.Node {
+		node = start.Name
+	}
+	return append(s.allMissing(), s.lacking(s.LackingForPaths(node))...)
+}
+
+func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
+	missing := s.missingForPaths(attackpaths.Holding{})
+	a.warnMissing(missing)
+	result := attackPathsClasses{Classes: g.AllNodes(), Missing: missing, State: s.info()}
+	for i := range result.Classes {
+		c := &result.Classes[i]
+		result.Nodes += len(c.Nodes)
+		if f.certainOnly && c.ClusterAdmin == attackpaths.Possible {
+			c.ClusterAdmin, c.Path = attackpaths.No, nil
+		}
+		if c.ClusterAdmin != attackpaths.No {
+			a.status = statusDenied
+		}
+	}
+	if a.status == statusAllowed && len(missing) > 0 {
+		a.status = statusUndecided
+	}
+	return a.write(result, format)
+}
+
+// attackGraph makes the graph of the state.
+func (s *session) attackGraph(f *attackPathsFlags) (*attackpaths.Graph, error) {
+	c := &attackpaths.Cluster{
+		Inventory: s.State.Inventory, Relations: s.State.Graph, RBAC: s.State.RBAC, Features: s.Features,
+		Audiences: s.audiencesOfPod, EKS: strings.Contains(s.State.ServerVersion, "-eks-"), Serves: s.serves(),
+	}
+	for _, start := range f.starts {
+		if start.Kind == attackpaths.User {
+			c.Users = append(c.Users, attackpaths.Identity{Name: start.Name, Groups: f.groups})
+		}
+	}
+	return attackpaths.New(c)
+}
+
+func (s *session) audiencesOfPod(namespace, name string) ([]string, bool) {
+	pod, ok := s.State.Pod(namespace, name)
+	if !ok {
+		return nil, true
+	}
+	return s.Restriction.Audiences(pod)
+}
+
+// serves says which resources the API server serves; nil if that is unknown.
+func (s *session) serves() func(group, resource string) bool {
+	if s.State.Resources == nil {
+		return nil
+	}
+	served := map[[2]string]bool{}
+	for _, r := range s.State.Resources {
+		served[[2]string{r.Group, r.Name}] = true
+	}
+	return func(group, resource string) bool { return served[[2]string{group, resource}] }
+}
+
+// dropPossible leaves only what is certain.
+func (r *attackPathsResult) dropPossible() {
+	r.Reached = slices.DeleteFunc(r.Reached, func(x attackpaths.Reached) bool { return x.Certainty != attackpaths.Certain })
+	if r.ClusterAdmin == attackpaths.Possible {
+		r.ClusterAdmin = attackpaths.No
+	}
+}
+
+// keepTarget leaves only the target, or cluster-admin, which owns it.
+func (r *attackPathsResult) keepTarget() {
+	found := slices.ContainsFunc(r.Reached, func(x attackpaths.Reached) bool { return x.Holding == r.target })
+	r.Reached = slices.DeleteFunc(r.Reached, func(x attackpaths.Reached) bool {
+		return x.Holding != r.target && (found || x.Kind != attackpaths.ClusterAdmin)
+	})
+}
+
+// targetCertainty says whether the target is reached, through cluster-admin or without it.
+func (r *attackPathsResult) targetCertainty() attackpaths.Certainty {
+	c := r.ClusterAdmin
+	for _, x := range r.Reached {
+		if x.Holding == r.target {
+			c = max(c, x.Certainty)
+		}
+	}
+	return c
+}
+
+func (r *attackPathsResult) status() int {
+	switch {
+	case r.targetCertainty() != attackpaths.No:
+		return statusDenied
+	case len(r.Missing) > 0:
+		return statusUndecided
+	}
+	return statusAllowed
+}

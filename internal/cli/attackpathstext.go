@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// certaintyWords say how cluster-admin is reached.
+var certaintyWords = map[attackpaths.Certainty]string{
+	attackpaths.No:       "does not reach cluster-admin",
+	attackpaths.Possible: "possibly reaches cluster-admin",
+	attackpaths.Certain:  "reaches cluster-admin",
+}
+
+func styleOf(c attackpaths.Certainty) render.Style {
+	return map[attackpaths.Certainty]render.Style{
+		attackpaths.No: render.Good, attackpaths.Possible: render.Unsure, attackpaths.Certain: render.Bad,
+	}[c]
+}
+
+// Text writes the total, then the paths, those to cluster-admin first.
+func (r attackPathsResult) Text(p *render.Page) {
+	p.Line("%s %s", r.Start, styleOf(r.ClusterAdmin).In(r.outcome()))
+	if totals := holdingTotals(r.Reached); totals != "" {
+		p.Line("  %s", totals)
+	}
+	shown := r.Reached
+	if r.maxPaths > 0 && !p.Wide() {
+		shown = shown[:min(r.maxPaths, len(shown))]
+	}
+	for _, x := range shown {
+		p.Line("")
+		p.Line("%s %s", render.Strong.In(holdingText(x.Holding)), styleOf(x.Certainty).In(strings.ToLower(x.Certainty.String())))
+		p.Table(2, nil, stepRows(x.Path))
+	}
+	if more := len(r.Reached) - len(shown); more > 0 {
+		p.Line("")
+		p.Line("… and %s more (use --max-paths 0, -o wide or -o json)", render.Thousands(more))
+	}
+}
+
+func (r attackPathsResult) outcome() string {
+	if r.ClusterAdmin == attackpaths.No && len(r.Missing) > 0 {
+		return "is not known to reach cluster-admin: not everything could be read"
+	}
+	return certaintyWords[r.ClusterAdmin]
+}
+
+// stepRows are the steps of a path, one in a row.
+func stepRows(path []attackpaths.Step) [][]string {
+	var rows [][]string
+	for i, step := range path {
+		because := step.Because
+		if step.GrantedBy != nil {
+			because += fmt.Sprintf(" (%s)", step.GrantedBy)
+		}
+		if step.DependsOn != "" {
+			because += render.Unsure.In("; depends on " + step.DependsOn)
+		}
+		rows = append(rows, []string{
+			fmt.Sprintf("%d.", i+1), string(step.Technique),
+			holdingText(step.From) + " → " + holdingText(step.To), render.Faint.In(because),
+		})
+	}
+	return rows
+}
+
+// holdingText names a holding as people write it.
+func holdingText(h attackpaths.Holding) string {
+	if h.Kind == attackpaths.ClusterAdmin {
+		return "cluster-admin"
+	}
+	return h.String()
+}
+
+// holdingNouns are the words for counted holdings, in the order of the kinds.
+var holdingNouns = [...]struct{ kind, noun string }{
+	{attackpaths.Node, "node"},
+	{attackpaths.ServiceAccount, "service account"},
+	{attackpaths.User, "user"},
+	{attackpaths.Group, "group"},
+	{attackpaths.Namespace, "namespace"},
+	{attackpaths.Secret, "secret"},
+	{attackpaths.Pod, "pod"},
+}
+
+// holdingTotals counts what is reached: "3 nodes (1 possible), 12 secrets".
+func holdingTotals(reached []attackpaths.Reached) string {
+	counts := map[string]*attackpaths.Count{}
+	for _, x := range reached {
+		c := counts[x.Kind]
+		if c == nil {
+			c = &attackpaths.Count{}
+			counts[x.Kind] = c
+		}
+		if x.Certainty == attackpaths.Certain {
+			c.Certain++
+		} else {
+			c.Possible++
+		}
+	}
+	var parts []string
+	for _, n := range holdingNouns {
+		if c := counts[n.kind]; c != nil {
+			parts = append(parts, countText(*c, n.noun))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func countText(c attackpaths.Count, noun string) string {
+	text := render.Count(c.Certain+c.Possible, noun)
+	if c.Possible > 0 {
+		text += fmt.Sprintf(" (%s possible)", render.Thousands(c.Possible))
+	}
+	return text
+}
+
+// Text writes one result after the other.
+func (r attackPathsResults) Text(p *render.Page) {
+	for i, result := range r.Results {
+		if i > 0 {
+			p.Line("")
+		}
+		result.Text(p)
+	}
+}
+
+// Text writes a row for each class of nodes, and the path of those that reach cluster-admin.
+func (r attackPathsClasses) Text(p *render.Page) {
+	admins := map[attackpaths.Certainty]int{}
+	for _, c := range r.Classes {
+		admins[c.ClusterAdmin] += len(c.Nodes)
+	}
+	p.Line("%s of %s reach cluster-admin, %s possibly",
+		styleOf(attackpaths.Certain).In(render.Thousands(admins[attackpaths.Certain])), render.Count(r.Nodes, "node"),
+		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+	p.Line("")
+	var rows [][]string
+	for _, c := range r.Classes {
+		rows = append(rows, []string{
+			render.Thousands(len(c.Nodes)), styleOf(c.ClusterAdmin).In(c.ClusterAdmin.String()), classTotals(c), some(c.Nodes, p.Wide()),
+		})
+	}
+	p.Table(0, []string{"NODES", "CLUSTER-ADMIN", "ALSO REACH", "NAMES"}, rows)
+	for _, c := range r.Classes {
+		if len(c.Path) == 0 {
+			continue
+		}
+		p.Line("")
+		p.Line("%s, as from %s:", render.Strong.In(render.Count(len(c.Nodes), "node")+" → cluster-admin"), c.Nodes[0])
+		p.Table(2, nil, stepRows(c.Path))
+	}
+}
+
+func classTotals(c attackpaths.Class) string {
+	if c.ClusterAdmin == attackpaths.Certain {
+		return "everything"
+	}
+	var parts []string
+	for _, n := range holdingNouns {
+		for _, count := range c.Counts {
+			if count.Kind == n.kind {
+				parts = append(parts, countText(count, n.noun))
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
