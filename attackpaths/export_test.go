@@ -10,15 +10,8 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 	certain, possible := g.newSolver(false), g.newSolver(true)
 	certain.solve(v)
 	possible.solve(v)
-	for _, v := range possible.reached {
-		h, ok := g.keys[v].holding()
-		s := possible
-		if certain.has(v) {
-			s = certain
-		}
-		if _, seen := costs[h]; ok && !seen && !s.isPartOfNode(v) {
-			costs[h] = int(s.cost[v])
-		}
+	for h, w := range g.ways(v, certain, possible) {
+		costs[h] = int(w.cost())
 	}
 	return costs, nil
 }

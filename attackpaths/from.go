@@ -33,30 +33,43 @@ func certainty(certain, possible *solver, v vertex) Certainty {
 
 // reached lists the holdings with their paths.
 func (g *Graph) reached(start vertex, certain, possible *solver) []Reached {
-	self, _ := g.keys[start].holding()
-	var all []Reached
-	index := map[Holding]int{}
-	for _, v := range possible.reached {
-		h, ok := g.keys[v].holding()
-		s, c := possible, Possible
-		if certain.has(v) {
-			s, c = certain, Certain
-		}
-		if !ok || h == self || s.isPartOfNode(v) {
-			continue
-		}
-		// A user that is a node's credential too is one holding.
-		at, known := index[h]
-		switch {
-		case !known:
-			index[h] = len(all)
-			all = append(all, Reached{Holding: h, Certainty: c, Path: s.path(v)})
-		case c > all[at].Certainty:
-			all[at] = Reached{Holding: h, Certainty: c, Path: s.path(v)}
-		}
+	all := []Reached{}
+	for h, w := range g.ways(start, certain, possible) {
+		all = append(all, Reached{Holding: h, Certainty: w.certainty, Path: w.solver.path(w.vertex)})
 	}
 	slices.SortFunc(all, func(a, b Reached) int { return compareHoldings(a.Holding, b.Holding) })
 	return all
+}
+
+// way is how a holding is reached.
+type way struct {
+	vertex    vertex
+	solver    *solver
+	certainty Certainty
+}
+
+func (w way) cost() int32 { return w.solver.cost[w.vertex] }
+
+// ways finds for each holding but the start the vertex through which it is reached. A user that
+// is a node's credential too has two: what is certain comes first, then what costs less.
+func (g *Graph) ways(start vertex, certain, possible *solver) map[Holding]way {
+	self, _ := g.keys[start].holding()
+	ways := map[Holding]way{}
+	for _, v := range possible.reached {
+		w := way{v, possible, Possible}
+		if certain.has(v) {
+			w = way{v, certain, Certain}
+		}
+		h, ok := g.keys[v].holding()
+		if !ok || h == self || w.solver.isPartOfNode(v) {
+			continue
+		}
+		known, ok := ways[h]
+		if !ok || w.certainty > known.certainty || w.certainty == known.certainty && w.cost() < known.cost() {
+			ways[h] = w
+		}
+	}
+	return ways
 }
 
 // isPartOfNode reports whether a vertex is the credential of a node that is reached.

@@ -41,7 +41,7 @@ func TestCallerCannotImpersonateAnotherNode(t *testing.T) {
 		{"an instance of another account", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Account = "444455556666" })
 		}, iam.SessionAccountMismatch},
-		{"an instance of no account", func(s *fixture) {
+		{"an instance without an account", func(s *fixture) {
 			s.instance(func(i *iam.Instance) { i.Account = "" })
 		}, iam.SessionAccountMismatch},
 		{"a terminated instance", func(s *fixture) {
