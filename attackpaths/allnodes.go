@@ -24,6 +24,9 @@ type Class struct {
 	// Nodes are sorted by name.
 	Nodes        []string  `json:"nodes"`
 	ClusterAdmin Certainty `json:"clusterAdmin"`
+	// ControlPlane is true for nodes that run the control plane. They are not in a class with
+	// others.
+	ControlPlane bool `json:"controlPlane,omitempty"`
 	// Path leads from the first of the nodes to cluster-admin; empty if none does.
 	Path []Step `json:"path,omitempty"`
 	// Counts are of what is reached without cluster-admin, in the order of the kinds. They
@@ -125,7 +128,8 @@ type signature struct{ certain, possible setHash }
 
 // nodeReach is what one node reaches.
 type nodeReach struct {
-	admin Certainty
+	admin        Certainty
+	controlPlane bool
 	// others is of what is reached but the node itself, and all with it.
 	others, all signature
 	counts      []Count
@@ -172,7 +176,7 @@ func (g *Graph) nodeReach(start vertex, certain, possible *closure, base baseCou
 	admin := g.index[key{kind: isClusterAdmin}]
 	certain.run(admin, start)
 	if certain.has(admin) {
-		return nodeReach{admin: Certain}
+		return nodeReach{admin: Certain, controlPlane: g.runsControlPlane(start)}
 	}
 	possible.run(admin, start)
 	r := nodeReach{admin: No, others: signature{certain: certain.hash(start)}, all: signature{certain: certain.hashWith(start)}}
@@ -222,6 +226,24 @@ func (g *Graph) addCounts(base map[string]Count, start vertex, certain, all *clo
 func listCounts(counts map[string]Count) []Count {
 	list := slices.SortedFunc(maps.Values(counts), func(a, b Count) int { return kindOrder[a.Kind] - kindOrder[b.Kind] })
 	return slices.DeleteFunc(list, func(c Count) bool { return c.Certain+c.Possible == 0 || c.Kind == ClusterAdmin })
+}
+
+// compareBools puts false before true.
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// runsControlPlane reports whether a component of the control plane on a node gives it the cluster.
+func (g *Graph) runsControlPlane(node vertex) bool {
+	return slices.ContainsFunc(g.out[node], func(e edge) bool {
+		return e.row != 0 && e.row.code() == ControlPlaneNode && e.dependsOn == 0 && g.keys[e.to].kind == isClusterAdmin
+	})
 }
 
 // counts are of vertices by kind.
@@ -313,6 +335,7 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 	}
 	type id struct {
 		admin                               Certainty
+		controlPlane                        bool
 		certainWithStart, possibleWithStart bool
 		signature                           signature
 	}
@@ -321,10 +344,10 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 	for _, start := range starts {
 		r := found[start]
 		ids := [...]id{
-			{r.admin, false, false, r.others},
-			{r.admin, true, true, r.all},
-			{r.admin, true, false, signature{r.all.certain, r.others.possible}},
-			{r.admin, false, true, signature{r.others.certain, r.all.possible}},
+			{r.admin, r.controlPlane, false, false, r.others},
+			{r.admin, r.controlPlane, true, true, r.all},
+			{r.admin, r.controlPlane, true, false, signature{r.all.certain, r.others.possible}},
+			{r.admin, r.controlPlane, false, true, signature{r.others.certain, r.all.possible}},
 		}
 		at := -1
 		for _, id := range ids {
@@ -334,7 +357,7 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 		}
 		if at < 0 {
 			at = len(all)
-			all = append(all, class{Class{ClusterAdmin: r.admin, Counts: r.counts}, start})
+			all = append(all, class{Class{ClusterAdmin: r.admin, ControlPlane: r.controlPlane, Counts: r.counts}, start})
 		}
 		for _, id := range ids {
 			index[id] = at
@@ -343,7 +366,12 @@ func (g *Graph) classes(starts []vertex, found map[vertex]nodeReach) []Class {
 	}
 	slices.SortFunc(all, func(a, b class) int {
 		return cmp.Or(
-			-cmp.Compare(a.ClusterAdmin, b.ClusterAdmin), -cmp.Compare(len(a.Nodes), len(b.Nodes)),
+			-cmp.Compare(
+				a.ClusterAdmin,
+				b.ClusterAdmin,
+			),
+			compareBools(a.ControlPlane, b.ControlPlane),
+			-cmp.Compare(len(a.Nodes), len(b.Nodes)),
 			strings.Compare(a.Nodes[0], b.Nodes[0]),
 		)
 	})

@@ -36,6 +36,16 @@ func TestAllNodes(t *testing.T) {
 			want:    []string{"No [n1 n2] [{Node 1 0} {ServiceAccount 1 0}]"},
 		},
 		{
+			rule: "nodes of the control plane are a class of their own",
+			objects: node("n1") + node("n2") + node("n3") + namespace("kube-system", "") + account("kube-system", "admin") +
+				"\napiVersion: v1\nkind: Pod\n" +
+				"metadata: {namespace: kube-system, name: etcd-n1, annotations: {kubernetes.io/config.mirror: x}}\n" +
+				"spec: {nodeName: n1, containers: [{name: c, image: i}]}\n---" +
+				pod("kube-system", "a", "n1", "admin") + pod("kube-system", "b", "n2", "admin") + pod("kube-system", "c", "n3", "admin") +
+				role("r", "", "kube-system/admin", "* *@*"),
+			want: []string{"Certain [n2 n3] []", "Certain [n1] []"},
+		},
+		{
 			rule: "certain holdings are counted where cluster-admin is possible",
 			objects: "\napiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {node-role.kubernetes.io/control-plane: ''}}\n---" +
 				namespace("shop", restrictedLabel) + account("shop", "agent") + account("shop", "other") +

@@ -219,12 +219,16 @@ func TestAllNodesAgreesWithFrom(t *testing.T) {
 		g := graphOf(t, c)
 		results := map[string]attackpaths.Result{}
 		class := map[string]int{}
+		controlPlane := map[string]bool{}
 		for i, c := range g.AllNodes() {
 			for _, node := range c.Nodes {
 				r := from(t, g, attackpaths.Holding{Kind: attackpaths.Node, Name: node})
-				results[node], class[node] = r, i
+				results[node], class[node], controlPlane[node] = r, i, c.ControlPlane
 				if r.ClusterAdmin != c.ClusterAdmin {
 					t.Errorf("node %s: cluster-admin is %s, and %s among all nodes", node, r.ClusterAdmin, c.ClusterAdmin)
+				}
+				if want := startsInControlPlane(r); c.ControlPlane != want {
+					t.Errorf("node %s: runs the control plane is %v, want %v", node, c.ControlPlane, want)
 				}
 				if want := countsOf(r); node == c.Nodes[0] && !slices.Equal(c.Counts, want) {
 					t.Errorf("node %s, the first of %v: cluster-admin is %s, counts are %v, want %v",
@@ -234,11 +238,21 @@ func TestAllNodesAgreesWithFrom(t *testing.T) {
 		}
 		for a, reachedA := range results {
 			for b, reachedB := range results {
-				if same := sameReach(reachedA, reachedB); same != (class[a] == class[b]) {
+				same := sameReach(reachedA, reachedB) && controlPlane[a] == controlPlane[b]
+				if same != (class[a] == class[b]) {
 					t.Errorf("nodes %s and %s: reach the same: %v, are in one class: %v", a, b, same, class[a] == class[b])
 				}
 			}
 		}
+	})
+}
+
+// startsInControlPlane reports whether the shortest path of a node to cluster-admin is that it runs
+// the control plane, which is one step.
+func startsInControlPlane(r attackpaths.Result) bool {
+	return slices.ContainsFunc(r.Reached, func(x attackpaths.Reached) bool {
+		return x.Kind == attackpaths.ClusterAdmin && x.Certainty == attackpaths.Certain && len(x.Path) == 1 &&
+			x.Path[0].Technique == attackpaths.ControlPlaneNode
 	})
 }
 

@@ -1,0 +1,97 @@
+package attackpaths
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/node-authorizer/node-authorizer/inventory"
+)
+
+// DaemonSet is what a DaemonSet gives to each node on which it has a pod.
+type DaemonSet struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Nodes are those on which the DaemonSet has a pod, sorted.
+	Nodes []string `json:"nodes"`
+	// Through is the service account or secret that the pods bring to the nodes, and Path
+	// leads from it to cluster-admin. Both are empty if ClusterAdmin is No.
+	Through      Holding   `json:"through"`
+	ClusterAdmin Certainty `json:"clusterAdmin"`
+	Path         []Step    `json:"path,omitempty"`
+}
+
+// DaemonSets lists the DaemonSets that have pods on nodes, by namespace and name, and whether
+// the service account and the secrets of such a pod lead to cluster-admin from any node. The
+// rights that a pod has over its own host do not count: a node has them anyway.
+func (g *Graph) DaemonSets() []DaemonSet {
+	pods := map[inventory.Name][]int32{}
+	for i, p := range g.pods {
+		if p.Workload.Resource == "daemonsets" && p.Node != "" {
+			name := inventory.Name{Namespace: p.Namespace, Name: p.Workload.Name}
+			pods[name] = append(pods[name], int32(i))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(pods), func(a, b inventory.Name) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	certain, possible := g.newSolver(false), g.newSolver(true)
+	all := make([]DaemonSet, len(names))
+	for i, name := range names {
+		all[i] = DaemonSet{Namespace: name.Namespace, Name: name.Name}
+		for _, pod := range pods[name] {
+			all[i].Nodes = append(all[i].Nodes, g.pods[pod].Node)
+		}
+		slices.Sort(all[i].Nodes)
+		all[i].Nodes = slices.Compact(all[i].Nodes)
+		all[i].reach(g, pods[name][0], certain, possible)
+	}
+	return all
+}
+
+// reach finds the shortest path from what a pod brings to its node; a certain one comes first.
+func (d *DaemonSet) reach(g *Graph, pod int32, certain, possible *solver) {
+	admin := g.index[key{kind: isClusterAdmin}]
+	for _, s := range [...]*solver{certain, possible} {
+		best := int32(-1)
+		for _, from := range g.broughtBy(pod, s.possible) {
+			s.solveUntil(from, admin)
+			if !s.has(admin) || best >= 0 && s.cost[admin] >= best {
+				continue
+			}
+			best = s.cost[admin]
+			d.Through, _ = g.keys[from].holding()
+			d.ClusterAdmin, d.Path = certainty(certain, possible, admin), s.path(admin)
+		}
+		if best >= 0 {
+			return
+		}
+	}
+}
+
+// broughtBy are the service accounts and secrets that a node holds because of a pod, in the order
+// of vertices.
+func (g *Graph) broughtBy(pod int32, possible bool) []vertex {
+	var all []vertex
+	brought := func(e edge) bool {
+		return e.arg == pod && e.row != 0 && e.row.ofPod() && (possible || e.dependsOn == 0)
+	}
+	take := func(from vertex) {
+		for _, e := range g.out[from] {
+			if k := g.keys[e.to].kind; brought(e) && (k == isServiceAccount || k == isSecret) {
+				all = append(all, e.to)
+			}
+		}
+	}
+	p := g.pods[pod]
+	node := g.index[key{kind: isNode, name: p.Node}]
+	take(node)
+	for _, e := range g.out[node] {
+		if g.keys[e.to].kind == isNodeUser {
+			take(e.to)
+		}
+	}
+	take(g.index[key{kind: isPod, namespace: p.Namespace, name: p.Name.Name}])
+	slices.Sort(all)
+	return slices.Compact(all)
+}
