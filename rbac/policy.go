@@ -160,10 +160,10 @@ func (p *Policy) unindexLocked(key scopedName) {
 type Ref struct {
 	// Kind is Role, ClusterRole, RoleBinding or ClusterRoleBinding; in the role
 	// reference of a binding it may be anything that the binding says.
-	Kind string
+	Kind string `json:"kind"`
 	// Namespace is empty for the cluster-scoped kinds.
-	Namespace string
-	Name      string
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // String renders a reference as `RoleBinding "shop/readers"`.

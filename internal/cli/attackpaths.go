@@ -78,14 +78,15 @@ cluster-admin unless --to names another.`,
 
   # How does this service account get to a secret?
   node-authorizer attack-paths serviceaccount/ci -n build --to secret/db -n shop`,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := &attackPathsFlags{state: addState(a, cmd)}
 	f.state.inventory = true
+	cmd.ValidArgsFunction = f.state.completeHolding(true, "user/")
 	f.state.addBehaviour(cmd)
 	f.state.addNamespace(cmd, "namespace of pods and service accounts (default: the kubeconfig's, else \"default\")")
 	cmd.Flags().StringVar(&f.to, "to", "",
 		"show the path to one target: cluster-admin, node/NAME, secret/NAMESPACE/NAME, serviceaccount/NAMESPACE/NAME")
+	must(cmd.RegisterFlagCompletionFunc("to", f.state.completeHolding(false, "cluster-admin", "user/", "group/")))
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "a group of the user that the path starts from; can be repeated")
 	cmd.Flags().BoolVar(&f.allNodes, "all-nodes", false, "start from each node; nodes that reach the same are one row")
 	cmd.Flags().BoolVar(&f.allAccounts, "all-serviceaccounts", false, "start from each service account")
@@ -195,7 +196,7 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 			return fmt.Errorf("%w: check the name and the namespace (-n)", err)
 		}
 		result := attackPathsResult{
-			Result: reached, Missing: s.missingForPaths(start), State: s.info(), target: f.target, maxPaths: f.maxPaths,
+			Result: reached, Missing: s.missingForPaths(nodesOf(reached)...), State: s.info(), target: f.target, maxPaths: f.maxPaths,
 		}
 		a.warnMissing(result.Missing)
 		if f.certainOnly {
@@ -213,18 +214,27 @@ func (a *app) attackPaths(s *session, f *attackPathsFlags, format render.Format)
 	return a.write(all, format)
 }
 
-// missingForPaths is what could not be read, or files lack, and could lengthen the paths from
-// a start.
-func (s *session) missingForPaths(start attackpaths.Holding) []missing {
-	node := ""
-	if start.Kind == attackpaths.Node {
-		node = start.Name
+// missingForPaths is what could not be read, or files lack, and could lengthen paths through nodes.
+func (s *session) missingForPaths(nodes ...string) []missing {
+	return append(s.allMissing(), s.lacking(s.LackingForPaths(nodes...))...)
+}
+
+// nodesOf are the nodes that a result has, the start included.
+func nodesOf(r attackpaths.Result) []string {
+	var nodes []string
+	if r.Start.Kind == attackpaths.Node {
+		nodes = append(nodes, r.Start.Name)
 	}
-	return append(s.allMissing(), s.lacking(s.LackingForPaths(node))...)
+	for _, x := range r.Reached {
+		if x.Kind == attackpaths.Node {
+			nodes = append(nodes, x.Name)
+		}
+	}
+	return nodes
 }
 
 func (a *app) attackPathsOfNodes(s *session, g *attackpaths.Graph, f *attackPathsFlags, format render.Format) error {
-	missing := s.missingForPaths(attackpaths.Holding{})
+	missing := s.missingForPaths(s.knownNodes()...)
 	a.warnMissing(missing)
 	result := attackPathsClasses{Classes: g.AllNodes(), Missing: missing, State: s.info()}
 	for i := range result.Classes {

@@ -88,24 +88,37 @@ var holdingNouns = [...]struct{ kind, noun string }{
 }
 
 // holdingTotals counts what is reached: "3 nodes (1 possible), 12 secrets".
-func holdingTotals(reached []attackpaths.Reached) string {
-	counts := map[string]*attackpaths.Count{}
+func holdingTotals(reached []attackpaths.Reached) string { return countTexts(countHoldings(reached)) }
+
+// countHoldings counts what is reached without cluster-admin by kind.
+func countHoldings(reached []attackpaths.Reached) []attackpaths.Count {
+	counts := map[string]attackpaths.Count{}
 	for _, x := range reached {
 		c := counts[x.Kind]
-		if c == nil {
-			c = &attackpaths.Count{}
-			counts[x.Kind] = c
-		}
 		if x.Certainty == attackpaths.Certain {
 			c.Certain++
 		} else {
 			c.Possible++
 		}
+		c.Kind = x.Kind
+		counts[x.Kind] = c
 	}
+	var all []attackpaths.Count
+	for _, n := range holdingNouns {
+		if c, ok := counts[n.kind]; ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func countTexts(counts []attackpaths.Count) string {
 	var parts []string
 	for _, n := range holdingNouns {
-		if c := counts[n.kind]; c != nil {
-			parts = append(parts, countText(*c, n.noun))
+		for _, c := range counts {
+			if c.Kind == n.kind {
+				parts = append(parts, countText(c, n.noun))
+			}
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -131,19 +144,15 @@ func (r attackPathsResults) Text(p *render.Page) {
 
 // Text writes a row for each class of nodes, and the path of those that reach cluster-admin.
 func (r attackPathsClasses) Text(p *render.Page) {
-	admins := map[attackpaths.Certainty]int{}
-	for _, c := range r.Classes {
-		admins[c.ClusterAdmin] += len(c.Nodes)
-	}
-	p.Line("%s of %s reach cluster-admin, %s possibly",
-		styleOf(attackpaths.Certain).In(render.Thousands(admins[attackpaths.Certain])), render.Count(r.Nodes, "node"),
-		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+	r.totalsText(p)
 	p.Line("")
 	var rows [][]string
 	for _, c := range r.Classes {
-		rows = append(rows, []string{
-			render.Thousands(len(c.Nodes)), styleOf(c.ClusterAdmin).In(c.ClusterAdmin.String()), classTotals(c), some(c.Nodes, p.Wide()),
-		})
+		certainty := styleOf(c.ClusterAdmin).In(c.ClusterAdmin.String())
+		if c.ControlPlane {
+			certainty += " (control plane)"
+		}
+		rows = append(rows, []string{render.Thousands(len(c.Nodes)), certainty, classTotals(c), some(c.Nodes, p.Wide())})
 	}
 	p.Table(0, []string{"NODES", "CLUSTER-ADMIN", "ALSO REACH", "NAMES"}, rows)
 	for _, c := range r.Classes {
@@ -156,17 +165,29 @@ func (r attackPathsClasses) Text(p *render.Page) {
 	}
 }
 
+// totalsText counts the nodes by how they reach cluster-admin. Those of the control plane are
+// counted apart, because no change of rights takes the cluster from them.
+func (r attackPathsClasses) totalsText(p *render.Page) {
+	admins, controlPlane := map[attackpaths.Certainty]int{}, 0
+	for _, c := range r.Classes {
+		if c.ControlPlane {
+			controlPlane += len(c.Nodes)
+		} else {
+			admins[c.ClusterAdmin] += len(c.Nodes)
+		}
+	}
+	line := fmt.Sprintf("%s of %s reach cluster-admin, %s possibly",
+		styleOf(attackpaths.Certain).In(render.Thousands(admins[attackpaths.Certain])), render.Count(r.Nodes, "node"),
+		styleOf(attackpaths.Possible).In(render.Thousands(admins[attackpaths.Possible])))
+	if controlPlane > 0 {
+		line += fmt.Sprintf("; %s more run the control plane", render.Thousands(controlPlane))
+	}
+	p.Line("%s", line)
+}
+
 func classTotals(c attackpaths.Class) string {
 	if c.ClusterAdmin == attackpaths.Certain {
 		return "everything"
 	}
-	var parts []string
-	for _, n := range holdingNouns {
-		for _, count := range c.Counts {
-			if count.Kind == n.kind {
-				parts = append(parts, countText(count, n.noun))
-			}
-		}
-	}
-	return strings.Join(parts, ", ")
+	return countTexts(c.Counts)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/doctor"
 	"github.com/node-authorizer/node-authorizer/internal/render"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 )
 
 // examining holds the flags of doctor.
@@ -97,8 +98,11 @@ examine.`,
 		if err != nil {
 			return err
 		}
-		cluster, err := e.read(cmd.Context())
+		cluster, state, err := e.read(cmd.Context())
 		if err != nil {
+			return err
+		}
+		if e.options.Paths, err = e.paths(cmd.Context(), state); err != nil {
 			return err
 		}
 		for _, m := range cluster.Missing {
@@ -205,22 +209,67 @@ func (e *examining) readAudit() (*doctor.Audit, error) {
 	return audit, nil
 }
 
-func (e *examining) read(ctx context.Context) (*doctor.Cluster, error) {
+// read reads what the checks need. The state is nil if no check needs it or nothing is known of it.
+func (e *examining) read(ctx context.Context) (*doctor.Cluster, *source.State, error) {
 	progress := newProgress(e.state.app.streams)
 	defer progress.done()
+	options := doctor.ReadOptions{Stdin: e.state.app.in, Progress: progress.callback()}
 	if len(e.state.from) > 0 {
-		return doctor.Read(ctx, e.state.from, doctor.ReadOptions{Stdin: e.state.app.in, Progress: progress.callback()})
+		if e.wantsPaths() {
+			options.State = source.NewReader(source.FileOptions{Inventory: true})
+		}
+		cluster, err := doctor.Read(ctx, e.state.from, options)
+		if err != nil || options.State == nil {
+			return cluster, nil, err
+		}
+		state, err := options.State.State(cluster.Origin)
+		return cluster, state, err
 	}
 	config, err := e.state.connection.config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e.options.Now = time.Now()
 	cluster, err := doctor.List(ctx, config, progress.callback())
-	if err != nil || len(e.add) == 0 {
-		return cluster, err
+	if err != nil {
+		return nil, nil, err
 	}
-	return cluster, cluster.Add(ctx, e.add, doctor.ReadOptions{Stdin: e.state.app.in, Progress: progress.callback()})
+	if len(e.add) > 0 {
+		if err := cluster.Add(ctx, e.add, options); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !e.wantsPaths() {
+		return cluster, nil, nil
+	}
+	state, err := source.List(ctx, config, source.LiveOptions{Progress: progress.callback(), Inventory: true})
+	return cluster, state, err
+}
+
+// wantsPaths reports whether attack paths are examined. The plan does not need them.
+func (e *examining) wantsPaths() bool {
+	return !e.plan && (len(e.options.Checks) == 0 || slices.Contains(e.options.Checks, doctor.CheckPaths))
+}
+
+// paths returns what the check about attack paths needs; nil without pods or nodes.
+func (e *examining) paths(ctx context.Context, state *source.State) (*doctor.Paths, error) {
+	if state == nil || len(state.Inventory.Pods())+len(state.Inventory.Nodes()) == 0 && !state.Complete() {
+		return nil, nil
+	}
+	s, err := e.state.newSession(ctx, state, nil)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.attackGraph(&attackPathsFlags{})
+	if err != nil {
+		return nil, err
+	}
+	nodes := s.knownNodes()
+	paths := &doctor.Paths{Graph: g, Nodes: len(nodes)}
+	for _, m := range s.missingForPaths(nodes...) {
+		paths.Missing = append(paths.Missing, doctor.Missing{Resource: m.Resource, Reason: m.Reason})
+	}
+	return paths, nil
 }
 
 // report writes findings. Findings take precedence over undetermined checks in the exit

@@ -31,7 +31,10 @@ type reachResult struct {
 	RBAC []rbacGrant `json:"rbac"`
 	// Missing is the missing state, because of which the node may reach more.
 	Missing []missing `json:"missing,omitempty"`
-	State   stateInfo `json:"state"`
+	// AttackPaths counts what the node leads to in the end; omitted if --kind or -n select a
+	// part.
+	AttackPaths *reachPaths `json:"attackPaths,omitempty"`
+	State       stateInfo   `json:"state"`
 
 	narrowed bool
 }
@@ -89,6 +92,9 @@ NodeRestriction refuses in any case are left out; where it lets a node write onl
 has the node's own name, that name is listed; of others, the JSON form lists the
 conditions that what is written has to meet.
 
+The line "in total" says what the node leads to in the end, through everything that it can
+read and act as; attack-paths shows the way.
+
 What files lack is named, and the list is marked incomplete.
 
 The table shows the first of each kind; -o wide and -o json show all.`,
@@ -104,6 +110,7 @@ The table shows the first of each kind; -o wide and -o json show all.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	state := addState(a, cmd)
+	state.inventory = true
 	state.addBehaviour(cmd)
 	state.addNamespace(cmd, "show only what is in this namespace (default: all)")
 	kinds := cmd.Flags().StringSlice("kind", nil, "show only objects of this type: secrets, cm, pv …; can be repeated")
@@ -139,7 +146,7 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 	said := s.Node.Reach(node)
 	result := reachResult{
 		Node: node, Objects: []reachedObject{}, Standing: []standingGrant{},
-		Missing: append(s.allMissing(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
+		Missing: append(s.missingForReach(), s.lacking(s.LackingForNode(node))...), State: s.info(), narrowed: only.narrows(),
 	}
 	limits := &writeLimits{session: s, who: newIdentity(nodeidentity.User(node))}
 	for _, g := range said.Standing {
@@ -172,7 +179,12 @@ func (s *session) reach(node string, only filter) (reachResult, error) {
 		}
 		result.RBAC = grants
 	}
-	return result, nil
+	if only.narrows() || s.State.Inventory == nil {
+		return result, nil
+	}
+	var err error
+	result.AttackPaths, err = s.attackPathsTotal(node)
+	return result, err
 }
 
 // add joins consecutive grants for the same object.

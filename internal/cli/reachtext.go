@@ -21,10 +21,14 @@ const (
 
 func (r reachResult) Text(p *render.Page) {
 	p.Section("Node %s", r.Node)
-	p.Fields(
-		render.Field{Name: "state", Value: r.State.Origin},
-		render.Field{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
-	)
+	fields := []render.Field{
+		{Name: "state", Value: r.State.Origin},
+		{Name: "rules of", Value: "Kubernetes " + r.State.KubernetesVersion},
+	}
+	if r.AttackPaths != nil {
+		fields = append(fields, render.Field{Name: "in total", Value: r.AttackPaths.text(r.Node)})
+	}
+	p.Fields(fields...)
 	r.totalsText(p)
 	for _, group := range r.byKind() {
 		group.text(p)
@@ -35,6 +39,15 @@ func (r reachResult) Text(p *render.Page) {
 		p.Section("%s", render.Unsure.In("Incomplete"))
 	}
 	for _, m := range r.Missing {
+		p.Line("  %s", m.line())
+	}
+	if r.AttackPaths == nil {
+		return
+	}
+	if len(r.AttackPaths.Missing) > 0 {
+		p.Section("%s", render.Unsure.In("Incomplete in total"))
+	}
+	for _, m := range r.AttackPaths.Missing {
 		p.Line("  %s", m.line())
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/node-authorizer/node-authorizer/chain"
 	"github.com/node-authorizer/node-authorizer/internal/evaluate"
 	"github.com/node-authorizer/node-authorizer/internal/resources"
 	"github.com/node-authorizer/node-authorizer/internal/source"
@@ -107,11 +108,16 @@ func (f *stateFlags) load(cmd *cobra.Command) (*session, error) {
 	if line := leftOut(state); line != "" {
 		f.app.warn("%s", line)
 	}
+	return f.newSession(cmd.Context(), state, configuration)
+}
+
+// newSession makes the evaluator of a state.
+func (f *stateFlags) newSession(ctx context.Context, state *source.State, configuration *chain.Configuration) (*session, error) {
 	features, err := f.features(state)
 	if err != nil {
 		return nil, err
 	}
-	evaluator, err := evaluate.New(cmd.Context(), state, evaluate.Options{Features: features, Authorizers: configuration})
+	evaluator, err := evaluate.New(ctx, state, evaluate.Options{Features: features, Authorizers: configuration})
 	if err != nil {
 		return nil, fmt.Errorf("building the configured authorizers: %w", err)
 	}

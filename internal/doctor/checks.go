@@ -26,6 +26,8 @@ const (
 	// about the other flags that restrict nodes.
 	CheckAuthorization CheckID = "authorization"
 	CheckAdmission     CheckID = "admission"
+	// CheckPaths is about the nodes that lead to cluster-admin.
+	CheckPaths CheckID = "paths"
 )
 
 // CheckStatus says whether a check could be made.
@@ -112,6 +114,9 @@ func families() []family {
 				id: CheckAdmission, title: "NodeRestriction and other flags of API servers", codes: flagCodes(),
 				lacks: (*examination).admissionLacks,
 			},
+		}},
+		{attackPaths, []check{
+			{id: CheckPaths, title: "which nodes lead to cluster-admin", lacks: (*examination).pathsLack},
 		}},
 	}
 }

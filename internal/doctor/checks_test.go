@@ -200,7 +200,7 @@ func TestEachRightThatIsMissing(t *testing.T) {
 			if err := c.Add(context.Background(), []string{kubeconfig}, ReadOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			r := Examine(c, Options{ClusterID: "shop"})
+			r := Examine(c, Options{ClusterID: "shop", Paths: noPaths(t)})
 			wantFindings(t, r.Findings)
 			wantUndetermined(t, r, test.want...)
 			plan := MakePlan(c, r, nil)

@@ -22,6 +22,8 @@ type Options struct {
 	Checks []CheckID
 	// Audit is the report of an audit log; nil without one.
 	Audit *Audit
+	// Paths is what the holder of each node can come to own; nil if no pods and nodes are known.
+	Paths *Paths
 }
 
 // Report is the result of Examine. It is sorted, and the same for the same Cluster.

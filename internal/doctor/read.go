@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/finding"
 	"github.com/node-authorizer/node-authorizer/internal/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/source"
 	"github.com/node-authorizer/node-authorizer/rbac"
 )
 
@@ -27,6 +28,8 @@ type ReadOptions struct {
 	Stdin io.Reader
 	// Progress, if set, is called from time to time.
 	Progress func(manifest.Progress)
+	// State, if set, also gets the objects that a cluster's state has.
+	State *source.Reader
 }
 
 // Read builds a cluster from files: manifests, lists, snapshots, kubeconfigs, and the configurations
@@ -48,6 +51,7 @@ func (c *Cluster) Add(ctx context.Context, paths []string, o ReadOptions) error 
 }
 
 func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error {
+	r.state = o.State
 	units, paths, err := r.readUnits(paths)
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 	r.cluster.Origin += origin
 	if !r.foundAnything() {
 		return fmt.Errorf("%s has nothing that is examined: want aws-auth or other mappings, nodes, certificate requests, "+
-			"cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
+			"pods, cluster role bindings, a snapshot, the manifest or AuthorizationConfiguration of a kube-apiserver, "+
 			"or the configuration of one by OpenShift, k3s, RKE2, Talos or a unit of systemd", origin)
 	}
 	r.cluster.sort()
@@ -80,7 +84,7 @@ func (r *reader) read(ctx context.Context, paths []string, o ReadOptions) error 
 // foundAnything reports whether the files have input for any check. Without any, a report without
 // findings would be misleading.
 func (r *reader) foundAnything() bool {
-	return r.snapshots || r.size() > r.before
+	return r.snapshots || r.size() > r.before || r.state != nil && r.state.Taken() > 0
 }
 
 // size returns the number of objects that can be examined.
@@ -110,6 +114,8 @@ type reader struct {
 	kinds   map[groupKind]documentKind
 	// before is the size of the cluster before reading.
 	before int
+	// state gets the objects of a cluster's state; nil if none is made.
+	state *source.Reader
 	// rbac records which default roles and bindings were read.
 	rbac            defaultsSeen
 	snapshots       bool
@@ -188,6 +194,11 @@ func (r *reader) findKind(apiVersion, kind string) (documentKind, bool) {
 }
 
 func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
+	return r.examined(apiVersion, kind, text) || r.state != nil && r.state.Wants(apiVersion, kind)
+}
+
+// examined reports whether a check reads a document.
+func (r *reader) examined(apiVersion, kind string, text []byte) bool {
 	k, known := r.findKind(apiVersion, kind)
 	if !known {
 		return false
@@ -201,6 +212,11 @@ func (r *reader) wanted(apiVersion, kind string, text []byte) bool {
 }
 
 func (r *reader) document(d *manifest.Document) error {
+	if r.state != nil && r.state.Wants(d.APIVersion, d.Kind) {
+		if err := r.state.Take(d); err != nil {
+			return err
+		}
+	}
 	k, known := r.findKind(d.APIVersion, d.Kind)
 	if !known {
 		return nil

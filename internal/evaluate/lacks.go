@@ -55,9 +55,9 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 	return append(gaps(e.State.NodeGaps(node)), e.lackingRoles(unresolvedIn(err))...)
 }
 
-// LackingForPaths returns what the files do not hold and could lengthen attack paths from a
-// node; the empty name is any other start.
-func (e *Evaluator) LackingForPaths(node string) []Lack {
+// LackingForPaths returns what the files do not hold and could lengthen attack paths that lead
+// through the given nodes.
+func (e *Evaluator) LackingForPaths(nodes ...string) []Lack {
 	if e.State.Complete() {
 		return nil
 	}
@@ -72,16 +72,39 @@ func (e *Evaluator) LackingForPaths(node string) []Lack {
 			unresolved = append(unresolved, rbac.Unresolved{Binding: b.Binding, Role: b.Role, Err: rbac.ErrRoleNotFound})
 		}
 	}
-	lacks := e.lackingRoles(unresolved)
-	if node == "" {
-		return lacks
+	return append(e.lackingRoles(unresolved), gaps(e.nodeGapsForPaths(nodes))...)
+}
+
+// nodeGapsForPaths lists the pods and volumes that the files lack of nodes: only these lead to
+// what a node holds. Nodes without any pod are one gap.
+func (e *Evaluator) nodeGapsForPaths(nodes []string) []source.Gap {
+	var empty []string
+	var all []source.Gap
+	for _, node := range nodes {
+		if !e.State.Graph.HasPods(node) {
+			empty = append(empty, node)
+		}
+		for _, gap := range e.State.NodeGaps(node) {
+			switch gap.Resource.String() {
+			case "persistentvolumes", "persistentvolumeclaims":
+				if !slices.Contains(all, gap) {
+					all = append(all, gap)
+				}
+			}
+		}
 	}
-	// Only pods and volumes lead to what a node holds.
-	return append(lacks, gaps(slices.DeleteFunc(e.State.NodeGaps(node), func(gap source.Gap) bool {
-		return !slices.ContainsFunc([]string{"pods", "persistentvolumes", "persistentvolumeclaims"}, func(resource string) bool {
-			return slices.Contains(strings.Split(gap.Resource.String(), ","), resource)
-		})
-	}))...)
+	if len(empty) == 0 {
+		return all
+	}
+	const few = 3
+	lacks := "any pod of node " + empty[0]
+	if len(empty) > 1 {
+		lacks = "any pod of nodes " + strings.Join(empty[:min(few, len(empty))], ", ")
+	}
+	if more := len(empty) - few; more > 0 {
+		lacks += fmt.Sprintf(" and %d others", more)
+	}
+	return append(all, source.Gap{Resource: schema.GroupResource{Resource: "pods"}, Lacks: lacks})
 }
 
 // MissingForKind returns the missing state that could relate more objects of a kind to a

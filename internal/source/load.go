@@ -42,13 +42,7 @@ func LoadFiles(ctx context.Context, paths []string, opts FileOptions) (*State, e
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{state: newState(), opts: opts}
-	if opts.Retain {
-		l.state.retained = &retained{}
-	}
-	if opts.inventory() {
-		l.state.Inventory = inventory.New()
-	}
+	l := newLoader(opts)
 	for _, file := range files {
 		if err := l.load(ctx, file); err != nil {
 			return nil, err
@@ -68,6 +62,17 @@ type loader struct {
 	headers []*snapshotHeader
 	plain   bool // whether a file without snapshot header was among them
 	kept    int
+}
+
+func newLoader(opts FileOptions) *loader {
+	l := &loader{state: newState(), opts: opts}
+	if opts.Retain {
+		l.state.retained = &retained{}
+	}
+	if opts.inventory() {
+		l.state.Inventory = inventory.New()
+	}
+	return l
 }
 
 // load reads one file.

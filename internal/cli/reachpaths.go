@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/node-authorizer/node-authorizer/attackpaths"
+	"github.com/node-authorizer/node-authorizer/internal/render"
+)
+
+// reachPaths is what the node leads to in the end, by all attack paths.
+type reachPaths struct {
+	ClusterAdmin attackpaths.Certainty `json:"clusterAdmin"`
+	// Counts are of what is reached without cluster-admin.
+	Counts []attackpaths.Count `json:"counts,omitempty"`
+	// Missing is what could not be read and only attack paths need.
+	Missing []missing `json:"missing,omitempty"`
+
+	unread bool
+}
+
+// attackPathsTotal counts what a node leads to; nil if the state does not have the node.
+func (s *session) attackPathsTotal(node string) (*reachPaths, error) {
+	g, err := s.attackGraph(&attackPathsFlags{})
+	if err != nil {
+		return nil, err
+	}
+	reached, err := g.From(attackpaths.Holding{Kind: attackpaths.Node, Name: node})
+	if err != nil {
+		return nil, nil //nolint:nilerr // only a volume attachment or the like names the node
+	}
+	total := &reachPaths{
+		ClusterAdmin: reached.ClusterAdmin, Counts: countHoldings(reached.Reached), Missing: s.missingForInventory(),
+		unread: len(s.missingForPaths(nodesOf(reached)...)) > 0,
+	}
+	return total, nil
+}
+
+// missingForInventory is what could not be read and only attack paths need.
+func (s *session) missingForInventory() []missing {
+	var all []missing
+	for _, m := range s.State.Missing() {
+		if m.ForInventory() {
+			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+		}
+	}
+	return all
+}
+
+// missingForReach is what could not be read and the Node authorizer needs.
+func (s *session) missingForReach() []missing {
+	var all []missing
+	for _, m := range s.State.Missing() {
+		if !m.ForInventory() {
+			all = append(all, missing{Resource: m.Resource.String(), Reason: m.Reason})
+		}
+	}
+	return all
+}
+
+// text is the total in one line.
+func (t *reachPaths) text(node string) string {
+	var parts []string
+	switch {
+	case t.ClusterAdmin != attackpaths.No:
+		parts = append(parts, styleOf(t.ClusterAdmin).In("cluster-admin is "+strings.ToLower(t.ClusterAdmin.String())))
+	case t.unread:
+		parts = append(parts, render.Unsure.In("cluster-admin is unknown"))
+	default:
+		parts = append(parts, styleOf(t.ClusterAdmin).In("not cluster-admin"))
+	}
+	if totals := countTexts(t.Counts); totals != "" && t.ClusterAdmin != attackpaths.Certain {
+		parts = append(parts, totals)
+	}
+	return strings.Join(parts, "; ") + render.Faint.In(" (node-authorizer attack-paths node/"+node+")")
+}
