@@ -15,3 +15,12 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 	}
 	return costs, nil
 }
+
+// Edges returns how many edges and parts of joins the graph has.
+func (g *Graph) Edges() int {
+	n := 0
+	for v := range g.out {
+		n += len(g.out[v]) + len(g.joinsOf[v])
+	}
+	return n
+}

@@ -15,7 +15,10 @@ type Name struct{ Namespace, Name string }
 
 // compare orders names by namespace, then name.
 func (n Name) compare(o Name) int {
-	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
+	if n.Namespace != o.Namespace {
+		return cmp.Compare(n.Namespace, o.Namespace)
+	}
+	return cmp.Compare(n.Name, o.Name)
 }
 
 // String returns "namespace/name", or the name alone.
@@ -99,7 +102,18 @@ func (i *Inventory) SetSecret(secret *corev1.Secret) {
 
 // Pods lists the pods by namespace and name.
 func (i *Inventory) Pods() []*Pod {
-	return slices.SortedFunc(maps.Values(i.pods), func(a, b *Pod) int { return a.compare(b.Name) })
+	// Sorting each namespace alone compares less, and what it compares is close together.
+	byNamespace := map[string][]*Pod{}
+	for _, p := range i.pods {
+		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
+	}
+	all := make([]*Pod, 0, len(i.pods))
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		pods := byNamespace[namespace]
+		slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name.Name, b.Name.Name) })
+		all = append(all, pods...)
+	}
+	return all
 }
 
 // Nodes lists the nodes by name.
