@@ -7,10 +7,13 @@ func (g *Graph) Costs(start Holding) (map[Holding]int, error) {
 		return nil, err
 	}
 	costs := map[Holding]int{}
-	certain, possible := g.newSolver(false), g.newSolver(true)
+	certain, possible := g.solver(false), g.solver(true)
+	defer g.release(certain)
+	defer g.release(possible)
 	certain.solve(v)
 	possible.solve(v)
-	for h, w := range g.ways(v, certain, possible) {
+	for _, w := range g.ways(v, certain, possible) {
+		h, _ := g.keys[w.vertex].holding()
 		costs[h] = int(w.cost())
 	}
 	return costs, nil
