@@ -19,9 +19,9 @@ type builder struct {
 	expanded int
 	// firstPod is the vertex of the first pod; the others follow in their order.
 	firstPod vertex
-	// podAccounts are the service accounts of pods, as far as they have been looked up.
-	podAccounts []vertex
-	edges       edgeStore
+	// templates are the vertices of what pods name, as far as they have been looked up.
+	templates map[*inventory.Template]*templateVertices
+	edges     edgeStore
 
 	nodes      []inventory.Node
 	namespaces []string
@@ -113,13 +113,15 @@ func (b *builder) collect() {
 	for _, a := range c.Inventory.ServiceAccounts() {
 		accounts[a] = true
 	}
+	templates := map[*inventory.Template]bool{}
 	for i, p := range b.pods {
 		known[p.Namespace] = true
 		b.podsIn[p.Namespace] = append(b.podsIn[p.Namespace], int32(i))
 		if p.Node != "" {
 			b.podsOn[p.Node] = append(b.podsOn[p.Node], int32(i))
 		}
-		if p.ServiceAccount != "" && !p.Mirror {
+		if p.ServiceAccount != "" && !p.Mirror && !templates[p.Template] {
+			templates[p.Template] = true
 			accounts[inventory.Name{Namespace: p.Namespace, Name: p.ServiceAccount}] = true
 		}
 	}
@@ -155,7 +157,12 @@ func (b *builder) collectSecrets(known map[string]bool) {
 		have[s.Name], known[s.Namespace] = true, true
 		b.secrets[s.Namespace] = append(b.secrets[s.Namespace], s)
 	}
+	templates := map[*inventory.Template]bool{}
 	for _, p := range b.pods {
+		if templates[p.Template] {
+			continue
+		}
+		templates[p.Template] = true
 		for _, names := range [...][]string{p.Secrets, p.PullSecrets} {
 			for _, name := range names {
 				if n := (inventory.Name{Namespace: p.Namespace, Name: name}); !have[n] {

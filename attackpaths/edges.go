@@ -1,5 +1,7 @@
 package attackpaths
 
+import "github.com/node-authorizer/node-authorizer/inventory"
+
 // edgeStore keeps the edges of many vertices in few allocations.
 type edgeStore struct {
 	// current are the edges of the vertex that is being expanded.
@@ -33,10 +35,30 @@ func (b *builder) reserve() {
 	for _, ns := range b.namespaces {
 		n += len(b.accounts[ns]) + len(b.secrets[ns])
 	}
+	b.templates = map[*inventory.Template]*templateVertices{}
 	b.index = make(map[key]vertex, n)
 	b.keys, b.out, b.joinsOf = make([]key, 0, n), make([][]edge, 0, n), make([][]int32, 0, n)
-	b.podAccounts = make([]vertex, len(b.pods))
-	for i := range b.podAccounts {
-		b.podAccounts[i] = none
+}
+
+// templateVertices are the vertices of what the pods of a template name.
+type templateVertices struct {
+	account vertex // none if they have none
+	secrets []vertex
+}
+
+// templateOf returns the vertices of what a pod names.
+func (b *builder) templateOf(p *inventory.Pod) *templateVertices {
+	t := b.templates[p.Template]
+	if t != nil {
+		return t
 	}
+	t = &templateVertices{account: none}
+	if p.ServiceAccount != "" {
+		t.account = b.accountVertex(p.Namespace, p.ServiceAccount)
+	}
+	for _, name := range p.Secrets {
+		t.secrets = append(t.secrets, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}))
+	}
+	b.templates[p.Template] = t
+	return t
 }

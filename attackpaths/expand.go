@@ -68,7 +68,7 @@ func (b *builder) mounted(code Code, from vertex, p *inventory.Pod, i int32) {
 	if p.Audiences[0] == "" {
 		dependsOn = ""
 	}
-	b.step(code, from, b.accountOf(i), i, dependsOn)
+	b.step(code, from, b.templateOf(p).account, i, dependsOn)
 }
 
 // expandNodeUser gives what the Node authorizer and NodeRestriction allow a node's credential,
@@ -81,7 +81,7 @@ func (b *builder) expandNodeUser(v vertex, k key) {
 			continue
 		}
 		if b.cluster.Relations.HasPath(node, graph.ServiceAccount, p.Namespace, p.ServiceAccount) {
-			b.step(TokenOfPodOnNode, v, b.accountOf(i), i, b.guardsOf(createToken, p.Namespace))
+			b.step(TokenOfPodOnNode, v, b.templateOf(p).account, i, b.guardsOf(createToken, p.Namespace))
 		}
 	}
 	for _, o := range b.cluster.Relations.Objects(node, graph.Secret) {
@@ -216,8 +216,8 @@ func (b *builder) expandPod(v vertex) {
 	i := int32(v - b.firstPod)
 	p := b.pods[i]
 	b.mounted(PodToken, v, p, i)
-	for _, name := range p.Secrets {
-		b.step(PodSecret, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), i, "")
+	for _, secret := range b.templateOf(p).secrets {
+		b.step(PodSecret, v, secret, i, "")
 	}
 	if len(p.Escapes) > 0 && p.Node != "" {
 		b.step(PodEscape, v, b.vertex(key{kind: isNode, name: p.Node}), i, p.Escapes[0].DependsOn)
@@ -225,14 +225,6 @@ func (b *builder) expandPod(v vertex) {
 }
 
 func (b *builder) podVertex(i int32) vertex { return b.firstPod + vertex(i) }
-
-// accountOf is the service account of a pod.
-func (b *builder) accountOf(i int32) vertex {
-	if b.podAccounts[i] == none {
-		b.podAccounts[i] = b.accountVertex(b.pods[i].Namespace, b.pods[i].ServiceAccount)
-	}
-	return b.podAccounts[i]
-}
 
 func (b *builder) accountVertex(namespace, name string) vertex {
 	return b.vertex(key{kind: isServiceAccount, namespace: namespace, name: name})

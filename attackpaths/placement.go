@@ -96,9 +96,20 @@ func (b *builder) movableTo(n *inventory.Node, all []*placed, sets map[string]ve
 // movable are pods that controllers or the scheduler may put on another node, one for each
 // account, set of secrets and placement.
 func (b *builder) movable() []int32 {
+	type shape struct {
+		template  *inventory.Template
+		placement inventory.Placement
+		bound     bool
+	}
+	shapes := map[shape]bool{}
 	seen, pinned := map[stolen]bool{}, map[inventory.Placement]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
+		s := shape{p.Template, p.Placement, p.Node != ""}
+		if shapes[s] {
+			continue
+		}
+		shapes[s] = true
 		boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
 		bringsNothing := len(p.Audiences) == 0 && len(p.Secrets) == 0
 		if p.Mirror || p.Workload.Resource == "daemonsets" || boundWithoutWorkload || bringsNothing {
@@ -109,12 +120,12 @@ func (b *builder) movable() []int32 {
 			pin = p.Placement.Pinned()
 			pinned[p.Placement] = pin
 		}
-		s := stolen{namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"), placement: p.Placement}
-		s.token = slices.Contains(p.Audiences, "")
-		if pin || seen[s] {
+		brings := stolen{namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"), placement: p.Placement}
+		brings.token = slices.Contains(p.Audiences, "")
+		if pin || seen[brings] {
 			continue
 		}
-		seen[s] = true
+		seen[brings] = true
 		kinds = append(kinds, int32(i))
 	}
 	return kinds
@@ -124,10 +135,10 @@ func (b *builder) movable() []int32 {
 func (b *builder) moved(v vertex, i int32) {
 	p := b.pods[i]
 	if p.ServiceAccount != "" && slices.Contains(p.Audiences, "") {
-		b.step(StealPods, v, b.accountOf(i), i, dependsOnPlacement)
+		b.step(StealPods, v, b.templateOf(p).account, i, dependsOnPlacement)
 	}
-	for _, name := range p.Secrets {
-		b.step(StealPods, v, b.vertex(key{kind: isSecret, namespace: p.Namespace, name: name}), i, dependsOnPlacement)
+	for _, secret := range b.templateOf(p).secrets {
+		b.step(StealPods, v, secret, i, dependsOnPlacement)
 	}
 }
 

@@ -53,6 +53,8 @@ type Secret struct {
 // Inventory is the objects of one cluster. It is not safe for concurrent changes.
 type Inventory struct {
 	pods       map[Name]*Pod
+	templates  map[string]*Template // by their ids
+	id         []byte               // that is being made
 	nodes      map[string]Node
 	namespaces map[string]Namespace
 	accounts   map[Name]struct{}
@@ -64,7 +66,7 @@ type Inventory struct {
 // New returns an inventory without objects.
 func New() *Inventory {
 	return &Inventory{
-		pods: map[Name]*Pod{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
+		pods: map[Name]*Pod{}, templates: map[string]*Template{}, nodes: map[string]Node{}, namespaces: map[string]Namespace{},
 		accounts: map[Name]struct{}{}, secrets: map[Name]Secret{}, admission: map[Name]Admission{},
 		policies: map[string]*policy{},
 	}
@@ -73,7 +75,34 @@ func New() *Inventory {
 // SetPod adds a pod, or replaces the one of the same name.
 func (i *Inventory) SetPod(pod *corev1.Pod) {
 	p := newPod(pod)
+	i.share(p)
+	i.deletePod(p.Name)
 	i.pods[p.Name] = p
+}
+
+// share gives a pod the template that equal pods have.
+func (i *Inventory) share(p *Pod) {
+	i.id = p.appendID(i.id[:0], p.Namespace)
+	known, ok := i.templates[string(i.id)]
+	if !ok {
+		known = p.Template
+		known.id = string(i.id)
+		i.templates[known.id] = known
+	}
+	p.Template = known
+	known.pods++
+}
+
+// deletePod deletes a pod, and its template with the last one that has it.
+func (i *Inventory) deletePod(name Name) {
+	p := i.pods[name]
+	if p == nil {
+		return
+	}
+	delete(i.pods, name)
+	if p.pods--; p.pods == 0 {
+		delete(i.templates, p.id)
+	}
 }
 
 // SetNode adds a node, or replaces the one of the same name.
@@ -170,7 +199,7 @@ func (i *Inventory) Delete(kind, namespace, name string) {
 	key := Name{namespace, name}
 	switch kind {
 	case "Pod":
-		delete(i.pods, key)
+		i.deletePod(key)
 	case "Node":
 		delete(i.nodes, name)
 	case "Namespace":
