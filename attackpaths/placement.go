@@ -101,8 +101,7 @@ func (b *builder) movable() []int32 {
 		placement inventory.Placement
 		bound     bool
 	}
-	shapes := map[shape]bool{}
-	seen, pinned := map[stolen]bool{}, map[inventory.Placement]bool{}
+	shapes, seen, pinned := map[shape]bool{}, map[stolen]bool{}, map[inventory.Placement]bool{}
 	var kinds []int32
 	for i, p := range b.pods {
 		s := shape{p.Template, p.Placement, p.Node != ""}
@@ -110,25 +109,33 @@ func (b *builder) movable() []int32 {
 			continue
 		}
 		shapes[s] = true
-		boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
-		bringsNothing := len(p.Audiences) == 0 && len(p.Secrets) == 0
-		if p.Mirror || p.Workload.Resource == "daemonsets" || boundWithoutWorkload || bringsNothing {
+		if !mayMove(p) {
 			continue
 		}
-		pin, ok := pinned[p.Placement]
-		if !ok {
-			pin = p.Placement.Pinned()
-			pinned[p.Placement] = pin
+		if _, ok := pinned[p.Placement]; !ok {
+			pinned[p.Placement] = p.Placement.Pinned()
 		}
-		brings := stolen{namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"), placement: p.Placement}
-		brings.token = slices.Contains(p.Audiences, "")
-		if pin || seen[brings] {
-			continue
+		if brings := stolenWith(p); !pinned[p.Placement] && !seen[brings] {
+			seen[brings] = true
+			kinds = append(kinds, int32(i))
 		}
-		seen[brings] = true
-		kinds = append(kinds, int32(i))
 	}
 	return kinds
+}
+
+// mayMove reports whether a pod that is not pinned may be put on another node, and brings
+// something.
+func mayMove(p *inventory.Pod) bool {
+	boundWithoutWorkload := p.Node != "" && p.Workload == (inventory.Workload{})
+	brings := len(p.Audiences) > 0 || len(p.Secrets) > 0
+	return brings && !p.Mirror && p.Workload.Resource != "daemonsets" && !boundWithoutWorkload
+}
+
+func stolenWith(p *inventory.Pod) stolen {
+	return stolen{
+		namespace: p.Namespace, account: p.ServiceAccount, secrets: strings.Join(p.Secrets, "/"),
+		token: slices.Contains(p.Audiences, ""), placement: p.Placement,
+	}
 }
 
 // moved adds what a pod brings.
